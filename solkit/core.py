@@ -1,0 +1,560 @@
+"""The nouns of SolKit: what passes between its rooms.
+
+Frozen dataclasses with no behaviour beyond what can be read off their own fields, and no torch:
+reading this page is reading the design. A numeric field's name ends in its unit. Dicts appear
+only where JSON comes in or goes out (`solkit.report.schema`).
+
+::
+
+    KernelFile ─► Problem ─► Work ─┐
+        │         Device ──────────┴─► Bound ──────────────┐
+        └──────► Candidate ─► Launch ─► Analysis           ├─► Score
+                                 └────► Measurement ───────┘
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Union
+
+__all__ = [
+    "Analysis",
+    "AnalysisStatus",
+    "Bound",
+    "BoundTimes",
+    "Candidate",
+    "Ceiling",
+    "ClockKind",
+    "Device",
+    "KernelAnalysis",
+    "KernelFile",
+    "Launch",
+    "Measurement",
+    "Occupancy",
+    "OpWork",
+    "Problem",
+    "Protocol",
+    "Report",
+    "Resource",
+    "Result",
+    "SMLimits",
+    "Score",
+    "Tolerance",
+    "Value",
+    "Verdict",
+    "Work",
+]
+
+Value = Union[int, float, bool, str, None]
+"""A shape size or a tuning parameter as it stands in a kernel file or on the command line."""
+
+
+# ------------------------------------------------------------------------------------ devices
+
+
+class ClockKind(str, enum.Enum):
+    """What the SM clock behind a device's ceilings is."""
+
+    MAXIMUM = "maximum"
+    """The highest clock that NVML allows: no kernel runs above it."""
+    BOOST = "boost"
+    """The vendor's boost clock. Cards may exceed it, so no time is called impossible."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """A rate that a resource cannot exceed.
+
+    Attributes:
+        value: the rate, in `unit`.
+        unit: ``"FLOP/s"``, ``"op/s"`` or ``"B/s"``.
+        clock_mhz: the clock at which it holds (SM clock, or memory clock for DRAM).
+        source: where the number comes from (datasheet, whitepaper, NVML, calibration).
+    """
+
+    value: float
+    unit: str
+    clock_mhz: float
+    source: str
+
+
+@dataclass(frozen=True)
+class SMLimits:
+    """What one streaming multiprocessor (SM) can hold; CUDA C++ Programming Guide, table
+    "Technical Specifications per Compute Capability".
+
+    Attributes:
+        threads: resident threads.
+        blocks: resident thread blocks.
+        registers: 32-bit registers.
+        shared_bytes: shared memory that blocks may use together.
+        shared_per_block_bytes: shared memory that one block may opt in to.
+        reserved_shared_per_block_bytes: what the system takes from each block's share.
+    """
+
+    threads: int
+    blocks: int
+    registers: int
+    shared_bytes: int
+    shared_per_block_bytes: int
+    reserved_shared_per_block_bytes: int
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU, or one MIG slice of it.
+
+    Attributes:
+        key: the catalogue's name of the SKU, e.g. ``"h100-sxm"``.
+        name: the marketing name, as NVML gives it where it was asked.
+        source: ``"catalogue"`` or ``"nvml"``.
+        compute_capability: (major, minor).
+        sm_count: streaming multiprocessors available.
+        clock_mhz: the SM clock behind `ceilings`.
+        clock_kind: what that clock is.
+        datasheet_clock_mhz: the SM clock behind `datasheet`.
+        memory_bytes: DRAM capacity.
+        l2_bytes: L2 capacity.
+        limits: per-SM limits.
+        ceilings: rates at `clock_mhz`. Keys: ``dram``, ``l2`` (SM to L2), ``fp32``, ``fp64``,
+            ``int32``, ``sfu`` and ``tensor.<dtype>`` (dense; fp32 or int32 accumulation), and
+            ``tensor.<dtype>_acc16`` for fp16 accumulation. A pipe that the GPU lacks is absent.
+        datasheet: the vendor's figures under the same keys.
+        calibrated: figures measured on this very GPU, under the same keys; empty where none are.
+        uuid: NVML's identifier of a live GPU, else ``None``.
+        notes: what a reader must know (a MIG slice, ECC off, a substituted clock).
+    """
+
+    key: str
+    name: str
+    source: str
+    compute_capability: tuple[int, int]
+    sm_count: int
+    clock_mhz: float
+    clock_kind: ClockKind
+    datasheet_clock_mhz: float
+    memory_bytes: int
+    l2_bytes: int
+    limits: SMLimits
+    ceilings: Mapping[str, Ceiling]
+    datasheet: Mapping[str, Ceiling]
+    calibrated: Mapping[str, Ceiling] = field(default_factory=dict)
+    uuid: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+# ----------------------------------------------------------------------------- kernel files
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How close is correct: ``|got - want| <= atol + rtol * |want|`` elementwise."""
+
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What must be computed.
+
+    Attributes:
+        name: the file's stem.
+        path: the file that holds the reference.
+        format: ``"native"``, ``"kernelbench"`` or ``"triton"``.
+        reference: the reference's name in that file; ``None`` where the file has none.
+        sizes: the sizes that `inputs` takes, with their defaults; dtypes as ``"bfloat16"``.
+        shapes: the workloads, each a subset of `sizes` with values; at least one, maybe ``{}``.
+        held_out_shapes: workloads kept for checking a tuned kernel.
+        tolerance: as the file says it; ``None`` leaves it to the dtype of the outputs.
+        outputs: arguments that are written, for destination passing.
+    """
+
+    name: str
+    path: str
+    format: str
+    reference: str | None
+    sizes: Mapping[str, Value]
+    shapes: tuple[Mapping[str, Value], ...]
+    held_out_shapes: tuple[Mapping[str, Value], ...] = ()
+    tolerance: Tolerance | None = None
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One kernel for a problem.
+
+    Attributes:
+        name: the entry point's name.
+        path: the file that holds it.
+        params: tuning parameters it takes, with the values chosen.
+        space: the values that each parameter may take; empty where nothing may be tuned.
+    """
+
+    name: str
+    path: str
+    params: Mapping[str, Value]
+    space: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A file as read: a problem, and a candidate unless the file holds a reference alone."""
+
+    problem: Problem
+    candidate: Candidate | None
+
+
+# ---------------------------------------------------------------------------- work and bound
+
+
+@dataclass(frozen=True)
+class OpWork:
+    """What one traced op costs at the least.
+
+    Attributes:
+        op: its ATen name, e.g. ``"aten.mm"``.
+        operations: operations by kind. ``contraction.<dtype>`` counts floating-point operations
+            of a matrix product (a multiply-add is two); ``fp32``, ``fp64`` and ``int32`` those of
+            the scalar pipes; ``sfu`` results of the special-function unit.
+        hard_flops: the part of its contraction that no known algorithm avoids.
+    """
+
+    op: str
+    operations: Mapping[str, int]
+    hard_flops: int = 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a problem costs at the least, on any device.
+
+    Attributes:
+        operations: the sum over `ops`, under the keys of `OpWork.operations`.
+        hard_operations: contractions that no known algorithm avoids, ``contraction.<dtype>``.
+        dram_read_bytes: bytes of inputs that the result depends on, each once.
+        dram_write_bytes: bytes of outputs, each once.
+        unmodelled: ops counted as nothing, by name.
+        assumptions: what was taken for granted, each a sentence.
+        ops: one entry per traced op that costs anything, in program order.
+    """
+
+    operations: Mapping[str, int]
+    hard_operations: Mapping[str, int]
+    dram_read_bytes: int
+    dram_write_bytes: int
+    unmodelled: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    ops: tuple[OpWork, ...] = ()
+
+    @property
+    def dram_bytes(self) -> int:
+        """Bytes that must cross DRAM."""
+        return self.dram_read_bytes + self.dram_write_bytes
+
+
+@dataclass(frozen=True)
+class Resource:
+    """The least time that one resource needs.
+
+    Attributes:
+        name: the ceiling's key in `Device.ceilings`.
+        amount: what must pass through it, in `unit`.
+        unit: ``"FLOP"``, ``"op"`` or ``"B"``.
+        ceiling: amount per second, after what precision asks (three tf32 passes: a third).
+        source: where the ceiling comes from.
+        time_ms: amount / ceiling.
+    """
+
+    name: str
+    amount: int
+    unit: str
+    ceiling: float
+    source: str
+    time_ms: float
+
+
+@dataclass(frozen=True)
+class BoundTimes:
+    """The same bound under other ceilings, in milliseconds.
+
+    Attributes:
+        roofline_ms: every resource at its highest clock: the SOL that gap and score refer to.
+        hard_ms: what no correct implementation can beat on this device; never above the roofline.
+        datasheet_ms: at the vendor's rates.
+        calibrated_ms: at rates measured on this GPU.
+        observed_clock_ms: at the SM clock seen while timing.
+    """
+
+    roofline_ms: float
+    hard_ms: float
+    datasheet_ms: float
+    calibrated_ms: float | None = None
+    observed_clock_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The least time that a problem needs on a device.
+
+    Attributes:
+        time_ms: the roofline: the longest of `resources`.
+        limiter: that resource's name.
+        resources: one entry per resource that is used, longest first.
+        flops_by_pipe: `Work.operations` after precision has chosen the pipes.
+        precision: the precision rule and what it chose, e.g. ``"tolerance: fp32 as tf32"``.
+        assumptions: what the bound takes for granted, each a sentence.
+        at: the bound under other ceilings.
+    """
+
+    time_ms: float
+    limiter: str
+    resources: tuple[Resource, ...]
+    flops_by_pipe: Mapping[str, int]
+    precision: str
+    assumptions: tuple[str, ...]
+    at: BoundTimes
+
+
+# --------------------------------------------------------------------------------- analysis
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch that a candidate makes.
+
+    Attributes:
+        name: the kernel's function name.
+        grid: thread blocks (programs) in x, y and z.
+        num_warps: warps per block.
+        num_stages: software-pipelining depth.
+        num_ctas: blocks per cluster.
+        constants: compile-time constants by argument name.
+        signature: argument types by name, in Triton's notation.
+        count: how often it is launched alike in one call.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    num_warps: int
+    num_stages: int
+    num_ctas: int = 1
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    signature: Mapping[str, str] = field(default_factory=dict)
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Theoretical occupancy of one launch.
+
+    Attributes:
+        fraction: resident warps / the SM's maximum.
+        limiter: ``"registers"``, ``"shared"``, ``"warps"`` or ``"blocks"``.
+        blocks_per_sm: resident blocks per SM.
+        waves: grid / blocks that fit on the whole device; 2.5 means a half-empty third wave.
+        tail_efficiency: waves / ceil(waves); 1 means no tail.
+    """
+
+    fraction: float
+    limiter: str
+    blocks_per_sm: int
+    waves: float
+    tail_efficiency: float
+
+
+class AnalysisStatus(str, enum.Enum):
+    """How far compile-time analysis came."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    """Launches were captured, but something did not compile, or is no Triton kernel."""
+    NO_KERNEL = "no_kernel"
+    """The file holds a reference alone."""
+    NOT_CAPTURED = "not_captured"
+    """The candidate could not be run on fake tensors, or launched nothing."""
+    UNSUPPORTED_DEVICE = "unsupported_device"
+    """Older than sm_80: bounds only."""
+
+
+@dataclass(frozen=True)
+class KernelAnalysis:
+    """What compiling one launch for the target tells.
+
+    Attributes:
+        launch: the launch as captured.
+        registers: per thread; ``None`` (and so for all below) where it did not compile.
+        spills: spilled 32-bit words per thread.
+        shared_bytes: shared memory per block.
+        occupancy: theoretical occupancy on the device.
+        tensor_cores: whether tensor-core instructions are there.
+        compile_s: seconds the compile took; 0 from the cache.
+        error: why it did not compile.
+    """
+
+    launch: Launch
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    occupancy: Occupancy | None = None
+    tensor_cores: bool | None = None
+    compile_s: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a candidate launches and what that compiles to.
+
+    Attributes:
+        status: how far the analysis came.
+        kernels: one entry per distinct launch, in launch order.
+        notes: guesses made and things not seen, each a sentence.
+    """
+
+    status: AnalysisStatus
+    kernels: tuple[KernelAnalysis, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# ------------------------------------------------------------------------------ measurement
+
+
+class Verdict(str, enum.Enum):
+    """What became of a candidate. Never ``None``."""
+
+    NOT_MEASURED = "not_measured"
+    CORRECT = "correct"
+    WRONG = "wrong"
+    DOES_NOT_COMPILE = "does_not_compile"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    BEATS_ALGORITHM = "beats_algorithm"
+    """Between hard bound and roofline: to be explained, no accusation."""
+    IMPOSSIBLE = "impossible"
+    """Under the hard bound: no correct kernel can do this."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the candidate failed: it has no time that counts."""
+        return self in _FAILURES
+
+
+_FAILURES = frozenset(
+    {
+        Verdict.WRONG,
+        Verdict.DOES_NOT_COMPILE,
+        Verdict.CRASHED,
+        Verdict.TIMED_OUT,
+        Verdict.OUT_OF_MEMORY,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a time was taken.
+
+    Attributes:
+        method: ``"cupti"`` (CUPTI activity through PyTorch's profiler) or ``"events"`` (CUDA
+            events); never mixed within a comparison.
+        l2: ``"cold"``: flushed before each call.
+        flush: how, in words.
+        warmup_calls: untimed calls before.
+        samples: timed calls.
+        time_limit_s: seconds after which the candidate's process is killed.
+        seed: of the inputs.
+    """
+
+    method: str
+    l2: str
+    flush: str
+    warmup_calls: int
+    samples: int
+    time_limit_s: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Real timing of one candidate on one shape.
+
+    Attributes:
+        median_ms: median time of a call, last end minus first start over all it runs.
+        low_ms, high_ms: 95 % confidence interval of that median.
+        kernel_sum_ms: median of the summed kernel times; ``None`` where only events were had.
+        reference_ms: median time of the reference, taken in the same way.
+        method: `Protocol.method`.
+        max_error: largest ``|got - want|`` over all outputs.
+        samples: how many calls were timed.
+        sm_clock_mhz: median SM clock seen during the timing; ``None`` where NVML did not say.
+        launches: Triton launches of the real run as `KernelAnalysis`, to hold against analysis.
+    """
+
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    kernel_sum_ms: float | None
+    reference_ms: float
+    method: str
+    max_error: float
+    samples: int
+    sm_clock_mhz: float | None = None
+    launches: tuple[KernelAnalysis, ...] = ()
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far a measured time is from the speed of light.
+
+    Attributes:
+        gap: time / roofline.
+        gap_calibrated: time / the bound at calibrated rates; ``None`` without a calibration.
+        sol_score: 1/(1 + (t - t_sol)/(t_base - t_sol)) in [0, 1], t_base the reference's time.
+        fraction_of_sol: roofline / time.
+    """
+
+    gap: float
+    gap_calibrated: float | None
+    sol_score: float
+    fraction_of_sol: float
+
+
+# ----------------------------------------------------------------------------------- report
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that is known of one candidate on one shape."""
+
+    shape: Mapping[str, Value]
+    params: Mapping[str, Value]
+    verdict: Verdict
+    work: Work
+    bound: Bound
+    analysis: Analysis
+    protocol: Protocol | None = None
+    measurement: Measurement | None = None
+    score: Score | None = None
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ``solkit score`` found: one `Result` per shape.
+
+    Attributes:
+        environment: versions by name (``solkit``, ``python``, ``torch``, ``triton``, ``driver``).
+        kernel: the file.
+        device: the target.
+        results: in the order of the shapes.
+    """
+
+    environment: Mapping[str, str | None]
+    kernel: KernelFile
+    device: Device
+    results: tuple[Result, ...]

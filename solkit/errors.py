@@ -1,0 +1,74 @@
+"""Every error that SolKit raises on purpose, in one tree.
+
+::
+
+    SolkitError
+    ├── InputError                  the user's input is at fault (exit code 2)
+    │   ├── KernelFileError         a kernel file: names the file, the line and what was expected
+    │   ├── UnknownDeviceError      a GPU that the catalogue lacks: names the near matches
+    │   ├── ShapeError              a --shape that does not fit the problem
+    │   └── ParamsError             --params that do not fit the kernel
+    ├── UnsupportedError            well-formed input that SolKit cannot do on this machine
+    └── WorkerError                 a child process of SolKit died or ran out of time
+
+A message names the bad value, where it stands, and the valid choices.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "InputError",
+    "KernelFileError",
+    "ParamsError",
+    "ShapeError",
+    "SolkitError",
+    "UnknownDeviceError",
+    "UnsupportedError",
+    "WorkerError",
+]
+
+
+class SolkitError(Exception):
+    """Base of every error that SolKit raises on purpose."""
+
+
+class InputError(SolkitError):
+    """The user's input is at fault; the command line exits with 2."""
+
+
+class KernelFileError(InputError):
+    """A kernel file that cannot be used.
+
+    Args:
+        message: what is wrong and what was expected.
+        path: the file.
+        line: the line in that file, where one is to blame.
+    """
+
+    def __init__(self, message: str, path: str, line: int | None = None) -> None:
+        self.message, self.path, self.line = message, path, line
+        super().__init__(message, path, line)
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.message}"
+
+
+class UnknownDeviceError(InputError):
+    """No such GPU in the catalogue."""
+
+
+class ShapeError(InputError):
+    """A shape override that names no size of the problem, or has a bad value."""
+
+
+class ParamsError(InputError):
+    """Candidate parameters that the kernel does not take."""
+
+
+class UnsupportedError(SolkitError):
+    """Well-formed input that SolKit cannot handle on this machine."""
+
+
+class WorkerError(SolkitError):
+    """A child process of SolKit died, hung, or answered nonsense."""
