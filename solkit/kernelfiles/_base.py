@@ -1,0 +1,101 @@
+"""What every kernel-file format must give: a description and, per shape, a workload to run.
+
+Everything here runs where torch is wanted: in a child process (`solkit.worker`) on fake tensors,
+or in the measuring process on real ones.
+"""
+
+from __future__ import annotations
+
+import abc
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from solkit.core import KernelFile, Value
+
+__all__ = ["LoadedKernel", "Workload"]
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A problem at one shape with its inputs made, ready to be called.
+
+    Attributes:
+        args, kwargs: the inputs.
+        reference: what must be computed; ``None`` where the file has none.
+        kernel: the candidate with its parameters bound; ``None`` where the file has none.
+        outputs: names of arguments that are written (destination passing).
+        check: the file's own comparison ``check(got, want)``, if any.
+        constants: tensors that belong to the reference and not to the inputs (module weights).
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    reference: Function | None
+    kernel: Function | None
+    outputs: tuple[str, ...] = ()
+    check: Function | None = None
+    constants: tuple[torch.Tensor, ...] = ()
+
+    def run_reference(self) -> list[torch.Tensor]:
+        """Call the reference; its output tensors, returned ones first, then written arguments."""
+        assert self.reference is not None
+        return self._run(self.reference)
+
+    def run_kernel(self) -> list[torch.Tensor]:
+        """Call the candidate; its output tensors in the order of `run_reference`."""
+        assert self.kernel is not None
+        return self._run(self.kernel)
+
+    def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
+        """The same workload on other inputs."""
+        return Workload(
+            args, kwargs, self.reference, self.kernel, self.outputs, self.check, self.constants
+        )
+
+    def written_arguments(self) -> list[torch.Tensor]:
+        """The arguments named in `outputs`, in that order."""
+        if not self.outputs:
+            return []
+        function = self.reference or self.kernel
+        assert function is not None
+        bound = inspect.signature(function).bind(*self.args, **self.kwargs).arguments
+        return [bound[name] for name in self.outputs]
+
+    def _run(self, function: Function) -> list[torch.Tensor]:
+        returned = function(*self.args, **self.kwargs)
+        tensors = [leaf for leaf in tree_flatten(returned)[0] if isinstance(leaf, torch.Tensor)]
+        written = self.written_arguments()
+        return [t for t in tensors if not any(t is w for w in written)] + written
+
+
+@dataclass
+class LoadedKernel(abc.ABC):
+    """A kernel file, imported.
+
+    Attributes:
+        description: what a process without torch may know of it.
+    """
+
+    description: KernelFile = field(init=False)
+
+    @abc.abstractmethod
+    def workload(
+        self,
+        shape: Mapping[str, Value],
+        params: Mapping[str, Value] | None = None,
+        device: str = "cuda",
+    ) -> Workload:
+        """Make the inputs for a shape and bind the candidate's parameters.
+
+        Raises:
+            KernelFileError: the file's own code failed; names its line.
+            ShapeError: `shape` names a size that the file does not have.
+            ParamsError: `params` names a parameter that the kernel does not take.
+        """
