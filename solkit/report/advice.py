@@ -1,0 +1,234 @@
+"""What to look at next: sentences that evidence in a `Result` carries, and no others.
+
+Each rule reads one result and yields a sentence where its evidence is there. Rules run from what
+makes the numbers void to what might make the kernel faster, and the first three sentences count.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from solkit.core import AnalysisStatus, Device, KernelAnalysis, Result, Verdict
+from solkit.report.units import binary_bytes, duration, ratio
+
+__all__ = ["advise", "kernels_seen"]
+
+_MOST = 3
+_NEAR = 1.1  # a gap that is not worth an engineer's day
+_LOW_OCCUPANCY = 0.5
+_LOW_FILL = 0.8  # of the device's slots, over all waves
+_CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
+_IDLE_MATTERS = 0.1  # of a call's time with no kernel running
+_NO_CAUSE = (
+    "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
+    "next step."
+)
+
+
+def advise(result: Result, device: Device) -> tuple[str, ...]:
+    """The first three sentences that the rules give; at least one."""
+    case = _Case(result, device)
+    tune = not (result.verdict.is_failure or case.near or result.verdict is Verdict.IMPOSSIBLE)
+    rules = _ON_THE_NUMBERS + (_ON_THE_KERNEL if tune else ())
+    sentences = itertools.chain.from_iterable(rule(case) for rule in rules)
+    return tuple(itertools.islice(sentences, _MOST)) or (_NO_CAUSE,)
+
+
+def kernels_seen(result: Result) -> tuple[KernelAnalysis, ...]:
+    """The launches as analysed, or those of the real run where analysis caught none."""
+    live = result.measurement.launches if result.measurement else ()
+    return result.analysis.kernels or live
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What the rules look at."""
+
+    result: Result
+    device: Device
+
+    @property
+    def near(self) -> bool:
+        """Whether the gap is too small to work on."""
+        return self.result.score is not None and self.result.score.gap < _NEAR
+
+    @property
+    def compiled(self) -> list[KernelAnalysis]:
+        return [kernel for kernel in kernels_seen(self.result) if kernel.registers is not None]
+
+    @property
+    def wants_tensor_cores(self) -> bool:
+        return self.result.bound.limiter.startswith("tensor.")
+
+
+# ----------------------------------------------------------------------- rules on the numbers
+
+
+def _verdict(case: _Case) -> Iterator[str]:
+    result = case.result
+    if result.verdict is Verdict.WRONG:
+        error = f" (largest error {result.measurement.max_error:.3g})" if result.measurement else ""
+        yield f"The result is wrong{error}: its speed says nothing until it is right."
+    elif result.verdict is Verdict.IMPOSSIBLE:
+        yield (
+            f"No correct kernel takes less than {duration(result.bound.at.hard_ms)} here: check "
+            "that this one does all of its work within the timed call."
+        )
+    elif result.verdict is Verdict.BEATS_ALGORITHM:
+        yield (
+            "It is faster than the roofline of the reference as written: it does less work than "
+            "the reference, or moves less through DRAM."
+        )
+    elif result.verdict in _NO_TIME:
+        yield f"The candidate {_NO_TIME[result.verdict]}: see the errors."
+
+
+_NO_TIME = {
+    Verdict.CRASHED: "crashed",
+    Verdict.TIMED_OUT: "ran out of time",
+    Verdict.OUT_OF_MEMORY: "ran out of memory",
+}
+
+
+def _does_not_compile(case: _Case) -> Iterator[str]:
+    broken = [kernel for kernel in kernels_seen(case.result) if kernel.error]
+    for kernel in broken:
+        yield f"{kernel.launch.name} does not compile for {case.device.key}: see its error."
+    if case.result.verdict is Verdict.DOES_NOT_COMPILE and not broken:
+        yield "The candidate does not compile: see the errors."
+
+
+def _unmodelled(case: _Case) -> Iterator[str]:
+    if case.result.work.unmodelled:
+        yield (
+            f"{', '.join(case.result.work.unmodelled)}: counted as nothing, so the true speed of "
+            "light may be slower than shown."
+        )
+
+
+def _near(case: _Case) -> Iterator[str]:
+    score = case.result.score
+    if score and case.near and case.result.verdict is Verdict.CORRECT:
+        yield (
+            f"Within {_percent(max(0.0, score.gap - 1))} of the speed of light: nothing to gain, "
+            "unless by another algorithm."
+        )
+
+
+# ------------------------------------------------------------------------ rules on the kernel
+
+
+def _no_tensor_cores(case: _Case) -> Iterator[str]:
+    without = [kernel for kernel in case.compiled if kernel.tensor_cores is False]
+    if case.wants_tensor_cores and without and len(without) == len(case.compiled):
+        yield (
+            f"The bound assumes {case.result.bound.limiter}, but no launch has tensor-core "
+            "instructions: the contraction runs on the scalar pipes."
+        )
+
+
+def _spills(case: _Case) -> Iterator[str]:
+    for kernel in case.compiled:
+        if kernel.spills:
+            yield (
+                f"{kernel.launch.name} spills {kernel.spills} words per thread to local memory: "
+                "try a smaller tile, or more warps to share it."
+            )
+
+
+def _clock(case: _Case) -> Iterator[str]:
+    measurement, seen_ms = case.result.measurement, case.result.bound.at.observed_clock_ms
+    if not (measurement and measurement.sm_clock_mhz and seen_ms):
+        return
+    if seen_ms > _CLOCK_MATTERS * case.result.bound.time_ms:
+        yield (
+            f"The SM clock was {measurement.sm_clock_mhz:.0f} MHz, not "
+            f"{case.device.clock_mhz:.0f}: at that clock the speed of light is "
+            f"{duration(seen_ms)} and the gap {ratio(measurement.median_ms / seen_ms)}."
+        )
+
+
+def _idle(case: _Case) -> Iterator[str]:
+    measurement = case.result.measurement
+    if not measurement or measurement.kernel_sum_ms is None:
+        return
+    idle_ms = measurement.median_ms - measurement.kernel_sum_ms
+    if idle_ms > _IDLE_MATTERS * measurement.median_ms:
+        yield (
+            f"{duration(idle_ms)} of the {duration(measurement.median_ms)} pass with no kernel "
+            "running: fewer launches, or a CUDA graph, would save them."
+        )
+
+
+def _tail(case: _Case) -> Iterator[str]:
+    for kernel in case.compiled:
+        occupancy = kernel.occupancy
+        if not occupancy or occupancy.tail_efficiency >= _LOW_FILL:
+            continue
+        fill, name = _percent(occupancy.tail_efficiency), kernel.launch.name
+        if occupancy.waves < 1:
+            yield f"{name}'s grid fills {fill} of the device: split the work into more blocks."
+        else:
+            yield (
+                f"{name} runs in {occupancy.waves:.3g} waves: the last is part empty, so its "
+                f"blocks fill {fill} of the device's slots."
+            )
+
+
+def _occupancy(case: _Case) -> Iterator[str]:
+    if case.wants_tensor_cores:
+        return  # a kernel on tensor cores runs well at low occupancy
+    for kernel in case.compiled:
+        occupancy = kernel.occupancy
+        if occupancy and occupancy.fraction < _LOW_OCCUPANCY:
+            yield (
+                f"{kernel.launch.name} fills at most {_percent(occupancy.fraction)} of an SM's "
+                f"warps, {_reason(kernel, occupancy.limiter)}."
+            )
+
+
+def _reason(kernel: KernelAnalysis, limiter: str) -> str:
+    if limiter == "registers":
+        return f"limited by its {kernel.registers} registers per thread"
+    if limiter == "shared" and kernel.shared_bytes is not None:
+        return f"limited by its {binary_bytes(kernel.shared_bytes)} of shared memory per block"
+    return f"limited by {limiter}, at {kernel.launch.num_warps} warps per block"
+
+
+def _calibrated(case: _Case) -> Iterator[str]:
+    score = case.result.score
+    if score and score.gap_calibrated is not None:
+        yield (
+            "Against the rates that calibration measured on this GPU the gap is "
+            f"{ratio(score.gap_calibrated)}."
+        )
+
+
+def _not_measured(case: _Case) -> Iterator[str]:
+    if case.result.analysis.status is AnalysisStatus.NO_KERNEL:
+        yield "The file holds a reference alone: give it a kernel to see how near that comes."
+    elif case.result.verdict is Verdict.NOT_MEASURED:
+        yield (
+            "Nothing was measured: on a machine with this GPU `solkit score` times the kernel too, "
+            "unless --no-measure is given."
+        )
+
+
+Rule = Callable[[_Case], Iterator[str]]
+_ON_THE_NUMBERS: tuple[Rule, ...] = (_verdict, _does_not_compile, _unmodelled, _near)
+_ON_THE_KERNEL: tuple[Rule, ...] = (
+    _no_tensor_cores,
+    _spills,
+    _clock,
+    _idle,
+    _tail,
+    _occupancy,
+    _calibrated,
+    _not_measured,
+)
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.0f} %"

@@ -1,0 +1,353 @@
+"""A report as a terminal page that can be read in ten seconds a shape.
+
+The page needs no colour: what colour says, words say too. It fits any width from 40 columns on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import (
+    AnalysisStatus,
+    BoundTimes,
+    ClockKind,
+    Device,
+    KernelAnalysis,
+    Measurement,
+    Protocol,
+    Report,
+    Resource,
+    Result,
+    Value,
+    Verdict,
+)
+from solkit.report import units
+from solkit.report.advice import advise, kernels_seen
+
+__all__ = ["print_plainly", "render", "worst"]
+
+_DETAILED = 3  # with more shapes than this, only the worst is shown in full
+_LAUNCHES = 6  # more of them are counted, not shown
+_ERROR_LINES = 12
+_LABEL_CELLS = 10
+_BAR_CELLS = 40  # at most; fewer than _FEWEST say nothing
+_FEWEST_CELLS = 8
+_WORD_CELLS = 45  # beside a label and a bar: time, amount at ceiling, mark, gaps
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_PLAIN = str.maketrans(
+    "µ·×█─◄•…" + _EIGHTHS[1:], "u-x#-<*." + "   ####"
+)  # for terminals and pipes that cannot show them
+
+_STATUS = {
+    AnalysisStatus.COMPLETE: "",
+    AnalysisStatus.PARTIAL: "not every launch could be analysed",
+    AnalysisStatus.NO_KERNEL: "none: the file holds a reference alone",
+    AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
+    AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for sm_80 and newer",
+}
+
+Row = tuple[str, Text]
+
+
+def render(report: Report, console: Console, *, details: bool = False) -> None:
+    """Print the page.
+
+    Args:
+        report: what was found.
+        console: where to print; its width and colours are kept to.
+        details: show every shape in full, also where there are more than three.
+    """
+    print_plainly(Group(*_page(report, console.width, details)), console)
+
+
+def print_plainly(page: RenderableType, console: Console) -> None:
+    """Print without trailing blanks, and in ASCII where the encoding is no Unicode."""
+    with console.capture() as captured:
+        console.print(page)
+    text = re.sub(" +$", "", captured.get(), flags=re.MULTILINE)
+    if not console.encoding.lower().startswith("utf"):
+        text = text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")
+    console.file.write(text)
+
+
+def worst(results: Sequence[Result]) -> Result:
+    """The result to look at first: one that failed, then the lowest SOL score, then the first."""
+    return min(results, key=_standing)
+
+
+def _standing(result: Result) -> tuple[int, float]:
+    if result.verdict is Verdict.IMPOSSIBLE or result.verdict.is_failure:
+        return 0, 0.0
+    if result.score:
+        return 1, result.score.sol_score
+    broken = any(kernel.error for kernel in result.analysis.kernels)
+    return 2, 0.0 if broken else 1.0
+
+
+def _page(report: Report, width: int, details: bool) -> Iterator[RenderableType]:
+    yield from _header(report)
+    shown: Sequence[Result] = report.results
+    if len(shown) > 1:
+        yield Text()
+        yield _overview(shown)
+    if len(shown) > _DETAILED and not details:
+        shown = [worst(shown)]
+    for result in shown:
+        yield Text()
+        yield from _section(result, report.device, width)
+    if len(shown) < len(report.results):
+        yield Text("\nOnly the worst shape is shown in full; --verbose shows all.", style="dim")
+
+
+def _header(report: Report) -> Iterator[RenderableType]:
+    problem, candidate, device = report.kernel.problem, report.kernel.candidate, report.device
+    path = candidate.path if candidate else problem.path
+    clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
+    source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
+    facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock) · {source}"
+    yield Text.assemble((problem.name, "bold"), f"  {path} · {problem.format}")
+    yield Text.assemble((device.name, "bold"), f"  {facts}")
+    for note in device.notes:
+        yield Text(note, style="yellow")
+
+
+# ---------------------------------------------------------------------------- many shapes
+
+
+def _overview(results: Sequence[Result]) -> Table:
+    """A row per shape, told apart by the sizes that differ."""
+    names = dict.fromkeys(name for result in results for name in result.shape)
+    differing = [n for n in names if len({str(r.shape.get(n)) for r in results}) > 1]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("shape", overflow="fold")
+    for name in ("SOL", "measured", "gap", "score"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("limiter", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for result in results:
+        table.add_row(*_overview_row(result, differing or list(names)))
+    return table
+
+
+def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
+    sizes = {name: result.shape[name] for name in names if name in result.shape}
+    measurement, score = result.measurement, result.score
+    return (
+        Text(_sizes(sizes)),
+        Text(units.duration(result.bound.time_ms)),
+        Text(units.duration(measurement.median_ms) if measurement else "-"),
+        Text(units.ratio(score.gap) if score else "-"),
+        Text(f"{score.sol_score:.2f}" if score else "-", style="bold"),
+        Text(result.bound.limiter),
+        _verdict(result.verdict),
+    )
+
+
+# ------------------------------------------------------------------------------ one shape
+
+
+def _section(result: Result, device: Device, width: int) -> Iterator[RenderableType]:
+    title = f"{_sizes(result.shape)}  {units.settings(result.params)}".rstrip()
+    label = max(_LABEL_CELLS, *(len(resource.name) for resource in result.bound.resources), 0)
+    yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
+    yield _facts(_summary(result), label)
+    yield Text()
+    yield _bars(result, label, width)
+    yield Text()
+    yield _facts(_remarks(result), label)
+    yield _facts((("next", Text(advice)) for advice in advise(result, device)), label)
+
+
+def _sizes(shape: Mapping[str, Value]) -> str:
+    return units.settings(shape).replace(",", " ") or "the file's own inputs"
+
+
+def _facts(rows: Iterable[Row], label: int) -> Table:
+    """Labels, and what each says wrapped beside it; a label repeated is shown once."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True, min_width=label)
+    table.add_column(overflow="fold")
+    previous = ""
+    for name, content in rows:
+        table.add_row(Text("" if name == previous else name), content)
+        previous = name
+    return table
+
+
+def _summary(result: Result) -> Iterator[Row]:
+    bound, measurement, score = result.bound, result.measurement, result.score
+    limiter = f", limited by {bound.limiter}"
+    yield "SOL", Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
+    yield "measured", Text.assemble(_time(measurement), _verdict(result.verdict))
+    if score:
+        share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
+        yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share)
+    if score and measurement:
+        scale = f", where the reference ({units.duration(measurement.reference_ms)}) has 0.5"
+        yield "score", Text.assemble((f"{score.sol_score:.2f}", "bold"), scale)
+
+
+def _time(measurement: Measurement | None) -> Text:
+    if measurement is None:
+        return Text()
+    median, low, high = (
+        units.duration(time_ms, digits=4)
+        for time_ms in (measurement.median_ms, measurement.low_ms, measurement.high_ms)
+    )
+    return Text.assemble((median, "bold"), f" ({low} to {high}), ")
+
+
+def _verdict(verdict: Verdict) -> Text:
+    red = verdict.is_failure or verdict is Verdict.IMPOSSIBLE
+    style = "bold red" if red else "green" if verdict is Verdict.CORRECT else ""
+    return Text(verdict.value.replace("_", " "), style=style)
+
+
+def _bars(result: Result, label: int, width: int) -> Table:
+    """A bar per resource and one for the measured time, to one scale; no bars where narrow."""
+    bound, measurement = result.bound, result.measurement
+    rows = [(r.name, r.time_ms, _use(r, bound.limiter)) for r in bound.resources]
+    if measurement:
+        rows.append(("measured", measurement.median_ms, ""))
+    longest_ms = max((time_ms for _, time_ms, _ in rows), default=0.0) or 1.0
+    cells = min(_BAR_CELLS, width - label - _WORD_CELLS)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(min_width=label)
+    for justify in ("left", "right") if cells >= _FEWEST_CELLS else ("right",):
+        table.add_column(justify=justify, no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, time_ms, use in rows:
+        style = {"measured": "magenta", bound.limiter: "bold cyan"}.get(name, "cyan")
+        bar = [Text(_bar(time_ms / longest_ms, cells), style)] if cells >= _FEWEST_CELLS else []
+        table.add_row(Text(name, style), *bar, Text(units.duration(time_ms)), Text(use))
+    return table
+
+
+def _use(resource: Resource, limiter: str) -> str:
+    amount = units.amount(resource.amount, resource.unit)
+    mark = " ◄" if resource.name == limiter else ""
+    return f"{amount} at {units.rate(resource.ceiling, resource.unit)}{mark}"
+
+
+def _bar(fraction: float, cells: int) -> str:
+    """A bar in eighths of a cell; never empty."""
+    eighths = max(1, round(8 * cells * fraction))
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(cells)
+
+
+# -------------------------------------------------------------------------------- remarks
+
+
+def _remarks(result: Result) -> Iterator[Row]:
+    analysis, bound = result.analysis, result.bound
+    yield "bounds", Text(_bounds(bound.at, result.measurement))
+    yield from (("launch", launch) for launch in _launches(kernels_seen(result)))
+    if result.protocol and result.measurement:
+        yield "timing", Text(_timing(result.protocol, result.measurement))
+    yield "precision", Text(bound.precision)
+    yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
+    if result.work.unmodelled:
+        yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
+    if _STATUS[analysis.status]:
+        yield "analysis", Text(_STATUS[analysis.status], style="yellow")
+    yield from (("analysis", Text(note)) for note in analysis.notes)
+    yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
+    yield from (("error", _error(error)) for error in result.errors)
+
+
+def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:
+    clock = measurement.sm_clock_mhz if measurement else None
+    times = {
+        "roofline": at.roofline_ms,
+        "hard": at.hard_ms,
+        "datasheet": at.datasheet_ms,
+        "calibrated": at.calibrated_ms,
+        f"at {clock:.0f} MHz" if clock else "at the clock seen": at.observed_clock_ms,
+    }
+    return " · ".join(f"{k} {units.duration(v)}" for k, v in times.items() if v is not None)
+
+
+def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:
+    for kernel in kernels[:_LAUNCHES]:
+        yield _launch(kernel)
+    if len(kernels) > _LAUNCHES:
+        yield Text(f"and {len(kernels) - _LAUNCHES} more, all in --json", style="dim")
+
+
+def _launch(kernel: KernelAnalysis) -> Text:
+    launch, compiled = kernel.launch, _compiled(kernel)
+    facts = [
+        "grid " + "×".join(str(n) for n in _without_trailing_ones(launch.grid)),
+        f"{launch.num_warps} warps",
+        f"{launch.num_stages} stages",
+    ]
+    if launch.num_ctas > 1:
+        facts.append(f"clusters of {launch.num_ctas}")
+    if launch.count > 1:
+        facts.append(f"{launch.count} times")
+    text = Text.assemble((launch.name, "bold"), f"  {' · '.join(facts)}")
+    if compiled:
+        text.append("\n" + " · ".join(compiled))
+    if kernel.error:
+        text.append("\ndoes not compile: ", style="bold red").append_text(_error(kernel.error))
+    return text
+
+
+def _compiled(kernel: KernelAnalysis) -> list[str]:
+    """What is known of the compiled kernel; nothing where it did not compile."""
+    occupancy, facts = kernel.occupancy, []
+    if kernel.registers is not None:
+        facts += [f"{kernel.registers} registers", f"{kernel.spills or 'no'} spills"]
+    if kernel.shared_bytes is not None:
+        facts.append(f"{units.binary_bytes(kernel.shared_bytes)} shared")
+    if kernel.tensor_cores is not None:
+        facts.append("tensor cores" if kernel.tensor_cores else "no tensor cores")
+    if occupancy:
+        facts.append(f"occupancy {100 * occupancy.fraction:.0f} % (limit: {occupancy.limiter})")
+        facts.append(f"{occupancy.waves:.3g} waves")
+    return facts
+
+
+def _without_trailing_ones(grid: tuple[int, int, int]) -> tuple[int, ...]:
+    x, y, z = grid
+    return (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)
+
+
+def _timing(protocol: Protocol, measurement: Measurement) -> str:
+    facts = [
+        f"{measurement.method}, {protocol.l2} L2 ({protocol.flush})",
+        f"{measurement.samples} calls after {protocol.warmup_calls} to warm up",
+        f"largest error {measurement.max_error:.3g}",
+    ]
+    if measurement.kernel_sum_ms is not None:
+        facts.append(f"kernels alone {units.duration(measurement.kernel_sum_ms)}")
+    if measurement.sm_clock_mhz is not None:
+        facts.append(f"SM clock {measurement.sm_clock_mhz:.0f} MHz")
+    return " · ".join(facts)
+
+
+def _disagreements(result: Result) -> Iterator[str]:
+    """Where the real run compiled to something else than the analysis says."""
+    live = result.measurement.launches if result.measurement else ()
+    seen = result.analysis.kernels
+    if not live or not seen:
+        return
+    if [k.launch.name for k in live] != [k.launch.name for k in seen]:
+        yield f"The real run made {len(live)} launches, not the {len(seen)} analysed."
+        return
+    for real, analysed in zip(live, seen, strict=True):
+        if _compiled(real) != _compiled(analysed):
+            facts = " · ".join(_compiled(real))
+            yield f"{real.launch.name} compiled to something else in the real run: {facts}"
+
+
+def _error(error: str) -> Text:
+    lines = Text.from_ansi(error.strip()).plain.splitlines()
+    more = [f"… and {len(lines) - _ERROR_LINES} more lines"] if len(lines) > _ERROR_LINES else []
+    return Text("\n".join([*lines[:_ERROR_LINES], *more]), style="red")

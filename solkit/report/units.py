@@ -1,0 +1,55 @@
+"""Quantities in the units that a reader thinks in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from solkit.core import Value
+
+__all__ = ["amount", "binary_bytes", "duration", "rate", "ratio", "settings"]
+
+_DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_BINARY_PREFIXES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+
+def duration(time_ms: float, digits: int = 3) -> str:
+    """A time in ms as s, ms, µs or ns, e.g. ``"128 µs"``."""
+    size, unit = next((s, u) for s, u in _DURATIONS if time_ms >= s or u == "ns")
+    return f"{_significant(time_ms / size, digits)} {unit}"
+
+
+def amount(value: float, unit: str) -> str:
+    """An amount with a decimal prefix, e.g. ``"137 GFLOP"``."""
+    size, prefix = next((s, p) for s, p in _PREFIXES if value >= s or not p)
+    return f"{_significant(value / size)} {prefix}{unit}"
+
+
+def rate(value: float, unit: str) -> str:
+    """A rate in tera-units, as vendors state them, e.g. ``"1070 TFLOP/s"``, ``"3.352 TB/s"``."""
+    return f"{value / 1e12:.4g} T{unit}/s"
+
+
+def binary_bytes(value: int) -> str:
+    """On-chip memory in binary units, e.g. ``"96 KiB"``."""
+    size, unit = next((s, u) for s, u in _BINARY_PREFIXES if value >= s or s == 1)
+    return f"{value / size:.4g} {unit}"
+
+
+def ratio(value: float) -> str:
+    """A factor with three digits, e.g. ``"1.50×"``."""
+    return f"{_significant(value)}×"
+
+
+def settings(values: Mapping[str, Value]) -> str:
+    """Sizes or parameters as the command line takes them, e.g. ``"M=4096,N=1000"``."""
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def _significant(value: float, digits: int = 3) -> str:
+    """So many significant digits, and all digits before the point."""
+    if not math.isfinite(value):
+        return str(value)
+    before = len(str(int(abs(value)))) if abs(value) >= 1 else 1
+    return f"{value:.{max(0, digits - before)}f}"
