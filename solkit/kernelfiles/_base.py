@@ -9,13 +9,14 @@ from __future__ import annotations
 import abc
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten
 
 from solkit.core import KernelFile, Value
+from solkit.errors import ShapeError
 
 __all__ = ["LoadedKernel", "Workload"]
 
@@ -32,7 +33,6 @@ class Workload:
         kernel: the candidate with its parameters bound; ``None`` where the file has none.
         outputs: names of arguments that are written (destination passing).
         check: the file's own comparison ``check(got, want)``, if any.
-        constants: tensors that belong to the reference and not to the inputs (module weights).
     """
 
     args: tuple[Any, ...]
@@ -41,7 +41,6 @@ class Workload:
     kernel: Function | None
     outputs: tuple[str, ...] = ()
     check: Function | None = None
-    constants: tuple[torch.Tensor, ...] = ()
 
     def run_reference(self) -> list[torch.Tensor]:
         """Call the reference; its output tensors, returned ones first, then written arguments."""
@@ -55,9 +54,7 @@ class Workload:
 
     def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
         """The same workload on other inputs."""
-        return Workload(
-            args, kwargs, self.reference, self.kernel, self.outputs, self.check, self.constants
-        )
+        return replace(self, args=args, kwargs=kwargs)
 
     def written_arguments(self) -> list[torch.Tensor]:
         """The arguments named in `outputs`, in that order."""
@@ -75,7 +72,6 @@ class Workload:
         return [t for t in tensors if not any(t is w for w in written)] + written
 
 
-@dataclass
 class LoadedKernel(abc.ABC):
     """A kernel file, imported.
 
@@ -83,7 +79,7 @@ class LoadedKernel(abc.ABC):
         description: what a process without torch may know of it.
     """
 
-    description: KernelFile = field(init=False)
+    description: KernelFile
 
     @abc.abstractmethod
     def workload(
@@ -99,3 +95,24 @@ class LoadedKernel(abc.ABC):
             ShapeError: `shape` names a size that the file does not have.
             ParamsError: `params` names a parameter that the kernel does not take.
         """
+
+    def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
+        """Every size with its value: numbers always, others (a dtype) where `shape` gives them.
+
+        Raises:
+            ShapeError: `shape` names a size that the file does not have.
+        """
+        problem = self.description.problem
+        for name, value in shape.items():
+            if name not in problem.sizes:
+                known = ", ".join(problem.sizes) or "none"
+                raise ShapeError(
+                    f"{problem.path} has no size {name!r} (given as {name}={value}); "
+                    f"its sizes are: {known}"
+                )
+        numbers = {
+            name: value
+            for name, value in problem.sizes.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        }
+        return {**numbers, **shape}

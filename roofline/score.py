@@ -1,0 +1,53 @@
+"""The score: how far a measured time is from the speed of light, and the verdict on it.
+
+The SOL score is that of SOL-ExecBench (NVIDIA): 1 at the roofline, 1/2 at the baseline's time,
+towards 0 for slower kernels.
+"""
+
+from __future__ import annotations
+
+from solkit.core import Bound, ClockKind, Device, Score, Verdict
+
+__all__ = ["score", "sol_score", "time_verdict"]
+
+
+def sol_score(time_ms: float, sol_ms: float, baseline_ms: float) -> float:
+    """1 / (1 + (t - t_sol) / (t_base - t_sol)), in [0, 1].
+
+    At its edges: 1 for a time at or under the roofline; where the baseline itself is at or under
+    the roofline there is no distance to measure by, and any slower time scores 0.
+    """
+    if time_ms <= sol_ms:
+        return 1.0
+    if baseline_ms <= sol_ms:
+        return 0.0
+    return 1.0 / (1.0 + (time_ms - sol_ms) / (baseline_ms - sol_ms))
+
+
+def score(bound: Bound, time_ms: float, reference_ms: float) -> Score:
+    """Score a measured time against a bound and the reference's time.
+
+    Args:
+        bound: of the problem on the device that was measured.
+        time_ms: of the candidate; above 0.
+        reference_ms: of the reference, measured alike.
+    """
+    calibrated = bound.at.calibrated_ms
+    return Score(
+        gap=time_ms / bound.time_ms if bound.time_ms else float("inf"),
+        gap_calibrated=time_ms / calibrated if calibrated else None,
+        sol_score=sol_score(time_ms, bound.time_ms, reference_ms),
+        fraction_of_sol=bound.time_ms / time_ms,
+    )
+
+
+def time_verdict(bound: Bound, device: Device, time_ms: float) -> Verdict:
+    """What a correct candidate's time says: correct, beats_algorithm or impossible.
+
+    Impossible only where the ceilings hold at the highest clock that the GPU can run.
+    """
+    if time_ms < bound.at.hard_ms and device.clock_kind is ClockKind.MAXIMUM:
+        return Verdict.IMPOSSIBLE
+    if time_ms < bound.time_ms:
+        return Verdict.BEATS_ALGORITHM
+    return Verdict.CORRECT

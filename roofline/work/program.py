@@ -1,0 +1,268 @@
+"""What a reference does, as a list of ATen ops over storages.
+
+A dispatch mode sees every op of a reference that runs on fake tensors: no data, no GPU, and a
+10 GB problem costs nothing. Attention and recurrent layers are kept whole (a function mode takes
+them before PyTorch picks a decomposition), since what they cost follows from their arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from solkit.adapters.fake_cuda import known_value
+
+__all__ = ["Program", "TensorUse", "TracedOp", "trace"]
+
+
+@dataclass(frozen=True)
+class TensorUse:
+    """A tensor as one op sees it: a strided region of a storage.
+
+    Attributes:
+        storage: which storage; numbered in the order of first sight.
+        shape, stride: in elements.
+        offset: of the first element, in elements.
+        dtype: of the elements.
+        value: the data, for integer and boolean tensors whose contents are known.
+    """
+
+    storage: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+    value: torch.Tensor | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def numel(self) -> int:
+        """Elements as the op sees them, repeats included."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the distinct elements."""
+        return self.distinct * self.dtype.itemsize
+
+    @property
+    def distinct(self) -> int:
+        """Elements without the repeats of expanded dimensions."""
+        return math.prod(n for n, step in zip(self.shape, self.stride) if step != 0)
+
+
+@dataclass(frozen=True)
+class TracedOp:
+    """One op of a program.
+
+    Attributes:
+        name: namespace and packet, e.g. ``"aten.mm"``.
+        args, kwargs: as called, tensors replaced by `TensorUse`.
+        inputs: tensors whose contents it reads.
+        outputs: tensors that it makes.
+        written: tensors that it writes in place.
+        tags: torch's tags of the op.
+        arguments: its arguments by schema name.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    inputs: tuple[TensorUse, ...]
+    outputs: tuple[TensorUse, ...]
+    written: tuple[TensorUse, ...] = ()
+    tags: tuple[torch.Tag, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def result(self) -> TensorUse:
+        """The first tensor that it makes or writes."""
+        return (self.outputs or self.written)[0]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A traced reference.
+
+    Attributes:
+        ops: in program order; views are folded into the uses.
+        results: the output tensors.
+    """
+
+    ops: tuple[TracedOp, ...]
+    results: tuple[TensorUse, ...]
+
+
+def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
+    """Run a reference on fake tensors and record what it does.
+
+    Args:
+        run: calls the reference, returns its output tensors.
+    """
+    recorder = _Recorder()
+    with _WholeOps(recorder), recorder:
+        results = run()
+    return Program(tuple(recorder.ops), tuple(recorder.use(t) for t in results))
+
+
+def _is_index(tensor: torch.Tensor) -> bool:
+    return not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+
+
+class _Recorder(TorchDispatchMode):
+    """Records each op with the storages it reads and writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[TracedOp] = []
+        self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        before = self._freeze((args, kwargs))
+        out = func(*args, **kwargs)
+        self._record(func, args, kwargs, before, out)
+        return out
+
+    def use(self, tensor: torch.Tensor) -> TensorUse:
+        """The region of its storage that a tensor covers."""
+        storage = tensor.untyped_storage()
+        # Holding on to the storage keeps its address from being used for another one.
+        number, _ = self._storages.setdefault(storage._cdata, (len(self._storages), storage))
+        return TensorUse(
+            storage=number,
+            shape=tuple(int(n) for n in tensor.shape),
+            stride=tuple(int(n) for n in tensor.stride()),
+            offset=int(tensor.storage_offset()),
+            dtype=tensor.dtype,
+            value=known_value(tensor) if _is_index(tensor) else None,
+        )
+
+    def add(self, name: str, arguments: Mapping[str, Any], outputs: list[torch.Tensor]) -> None:
+        """Record an op that was taken whole."""
+        frozen = self._freeze(dict(arguments))
+        self.ops.append(
+            TracedOp(
+                name=name,
+                args=(),
+                kwargs=frozen,
+                inputs=tuple(_uses(frozen)),
+                outputs=tuple(self.use(t) for t in outputs),
+                arguments=frozen,
+            )
+        )
+
+    def _freeze(self, tree: Any) -> Any:
+        return tree_map(lambda x: self.use(x) if isinstance(x, torch.Tensor) else x, tree)
+
+    def _record(self, func: Any, args: Any, kwargs: Any, before: Any, out: Any) -> None:
+        made = [self.use(t) for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
+        written, unread = _written(func, *before)
+        fresh = {u.storage for u in made} - {u.storage for u in _uses(before)}
+        if not written and not fresh:
+            return  # a view: its region is in the uses of what reads it
+        names = [argument.name for argument in func._schema.arguments]
+        self.ops.append(
+            TracedOp(
+                name=str(func.overloadpacket).replace("::", "."),
+                args=before[0],
+                kwargs=before[1],
+                inputs=tuple(u for u in _uses(before) if u not in unread),
+                outputs=tuple(u for u in made if u.storage in fresh),
+                written=tuple(written),
+                tags=tuple(func.tags),
+                arguments={**dict(zip(names, before[0])), **before[1]},
+            )
+        )
+
+
+def _uses(tree: Any) -> list[TensorUse]:
+    leaves = tree_flatten(tree, is_leaf=lambda x: isinstance(x, TensorUse))[0]
+    return [leaf for leaf in leaves if isinstance(leaf, TensorUse)]
+
+
+_OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"}
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[TensorUse]]:
+    """The arguments that an op writes, and those of them that it does not read."""
+    written: list[TensorUse] = []
+    unread: list[TensorUse] = []
+    overwrites = str(func.overloadpacket).rsplit(".", 1)[-1] in _OVERWRITING
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = args[position] if position < len(args) else kwargs.get(argument.name)
+        uses = _uses(value)
+        written += uses
+        if overwrites or argument.kwarg_only:  # `out=` arguments are keyword-only
+            unread += uses
+    return written, unread
+
+
+class _WholeOps(TorchFunctionMode):
+    """Takes attention and recurrent layers before they are decomposed."""
+
+    def __init__(self, recorder: _Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if func is F.scaled_dot_product_attention:
+            return self._attention(*args, **kwargs)
+        if getattr(func, "__name__", "") in _RECURRENT and len(args) == 9:
+            return self._recurrent(func.__name__, *args)
+        return func(*args, **kwargs)
+
+    def _attention(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        del dropout_p, scale
+        heads = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]) if not enable_gqa else (
+            query.shape[:-2]
+        )
+        out = query.new_empty(*heads, query.shape[-2], value.shape[-1])
+        arguments = {
+            "query": query,
+            "key": key,
+            "value": value,
+            "attn_mask": attn_mask,
+            "is_causal": is_causal,
+        }
+        self._recorder.add("solkit.attention", arguments, [out])
+        return out
+
+    def _recurrent(self, kind: str, x: Any, hx: Any, weights: Any, *rest: Any) -> Any:
+        bidirectional = bool(rest[4])
+        state = list(hx) if isinstance(hx, (tuple, list)) else [hx]
+        width = state[0].shape[-1] * (2 if bidirectional else 1)
+        out = x.new_empty(*x.shape[:-1], width)
+        last = [torch.empty_like(h) for h in state]
+        arguments = {"input": x, "state": state, "weights": list(weights)}
+        self._recorder.add(f"solkit.{kind}", arguments, [out, *last])
+        return (out, *last)
+
+
+_RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}

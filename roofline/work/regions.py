@@ -1,0 +1,104 @@
+"""How many distinct elements a set of strided regions of one storage covers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.roofline.work.program import TensorUse
+
+__all__ = ["covered_bytes", "covers"]
+
+_MAX_RUNS = 1 << 22  # beyond this many runs the largest single region stands in: still a lower bound
+
+_Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def covered_bytes(uses: Sequence[TensorUse]) -> int:
+    """Bytes of one storage that at least one of `uses` touches.
+
+    Exact where the regions fall into at most 4 Mi runs, else the largest one of them.
+    """
+    unique = list(dict.fromkeys(_canonical(use) for use in uses if use.numel))
+    if not unique:
+        return 0
+    if len(unique) == 1 and (single := _disjoint_size(*unique[0])) is not None:
+        return single * unique[0][3]
+    dense = [r for r in unique if len(r[0]) <= 1 and r[1] in ((1,), ())]
+    for region in dense:  # the common case: one use spans all the others
+        if all(_within(other, region) for other in unique):
+            return math.prod(region[0]) * region[3]
+    if sum(math.prod(shape[:-1]) for shape, *_ in unique) > _MAX_RUNS:
+        return max((_disjoint_size(*r) or max(r[0], default=1)) * r[3] for r in unique)
+    return _union([_runs(*region) for region in unique])
+
+
+_Region = tuple[tuple[int, ...], tuple[int, ...], int, int]
+
+
+def _canonical(use: TensorUse) -> _Region:
+    """(shape, stride, offset, item size): no repeated dimensions, outermost first, merged."""
+    dims = [(step, n) for n, step in zip(use.shape, use.stride) if n != 1 and step != 0]
+    dims.sort(key=lambda d: (-d[0], -d[1]))
+    merged: list[tuple[int, int]] = []
+    for step, n in dims:
+        if merged and merged[-1][0] == step * n:
+            merged[-1] = (step, n * merged[-1][1])
+        else:
+            merged.append((step, n))
+    shape, stride = tuple(n for _, n in merged), tuple(step for step, _ in merged)
+    return shape, stride, use.offset, use.dtype.itemsize
+
+
+def _disjoint_size(
+    shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: int
+) -> int | None:
+    """Elements of a region whose dimensions do not overlap; ``None`` where they may."""
+    del offset, item
+    reach = 0
+    for n, step in zip(reversed(shape), reversed(stride)):
+        if step <= reach:
+            return None
+        reach += step * (n - 1)
+    return math.prod(shape)
+
+
+def _within(inner: _Region, outer: _Region) -> bool:
+    first, last = (inner[2] * inner[3], inner[2] + _reach(inner))
+    low, high = (outer[2] * outer[3], outer[2] + _reach(outer))
+    return low <= first and (last + 1) * inner[3] <= (high + 1) * outer[3]
+
+
+def _reach(region: _Region) -> int:
+    return sum(step * (n - 1) for n, step in zip(region[0], region[1]))
+
+
+def _runs(shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: int) -> _Runs:
+    """A region as byte intervals [start, end)."""
+    inner = shape[-1] if shape and stride[-1] == 1 else 1
+    outer = list(zip(shape, stride))[: -1 if inner > 1 else None]
+    starts = np.array([offset], dtype=np.int64)
+    for n, step in outer:
+        starts = (starts[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
+    return starts * item, (starts + inner) * item
+
+
+def covers(outer: TensorUse, inner: TensorUse) -> bool:
+    """Whether a dense region surely contains another one of the same storage."""
+    region = _canonical(outer)
+    dense = len(region[0]) <= 1 and region[1] in ((1,), ())
+    return outer == inner or (dense and _within(_canonical(inner), region))
+
+
+def _union(runs: Sequence[_Runs]) -> int:
+    """Total length of the union of intervals."""
+    starts = np.concatenate([r[0] for r in runs])
+    ends = np.concatenate([r[1] for r in runs])
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    reached = np.maximum.accumulate(ends)
+    already = np.concatenate([starts[:1], reached[:-1]])
+    return int(np.maximum(ends - np.maximum(starts, already), 0).sum())

@@ -1,0 +1,193 @@
+"""Bytes that must cross DRAM: inputs that the results depend on, and the results, once each.
+
+Walking a program backwards from its results tells which ops matter (dead code costs nothing) and
+which regions of which inputs they read. Everything in between may stay on the chip.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from solkit.roofline.work.program import Program, TensorUse, TracedOp
+from solkit.roofline.work.regions import covered_bytes, covers
+
+__all__ = ["Traffic", "live_ops", "traffic"]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Compulsory DRAM traffic of a program, in bytes.
+
+    Attributes:
+        read_bytes, write_bytes: of the roofline.
+        hard_read_bytes: of `read_bytes`, what rests on no assumption.
+        assumptions: what the rest assumes, each a sentence.
+    """
+
+    read_bytes: int
+    write_bytes: int
+    hard_read_bytes: int
+    assumptions: tuple[str, ...]
+
+
+def live_ops(program: Program) -> list[TracedOp]:
+    """The ops that the results depend on, in program order."""
+    wanted = {use.storage for use in program.results}
+    live: list[TracedOp] = []
+    for op in reversed(program.ops):
+        if not any(use.storage in wanted for use in (*op.outputs, *op.written)):
+            continue
+        live.append(op)
+        wanted |= {use.storage for use in op.inputs}
+    return live[::-1]
+
+
+def traffic(program: Program, live: list[TracedOp]) -> Traffic:
+    """The bytes that any implementation moves, given the ops that matter."""
+    reads: dict[int, list[TensorUse]] = defaultdict(list)
+    rows: dict[int, list[_Rows]] = defaultdict(list)
+    made: set[int] = set()
+    overwritten: dict[int, list[TensorUse]] = defaultdict(list)
+    for op in live:
+        picked = _picked_rows(op)
+        for use in op.inputs:
+            if use.storage in made or any(covers(w, use) for w in overwritten[use.storage]):
+                continue
+            if picked is not None and use is picked.table:
+                rows[use.storage].append(picked)
+            else:
+                reads[use.storage].append(use)
+        made |= {use.storage for use in op.outputs}
+        for use in op.written:
+            overwritten[use.storage].append(use)
+    full = {storage: covered_bytes(uses) for storage, uses in reads.items()}
+    partly = {s: _rows_bytes(found) for s, found in rows.items() if s not in full}
+    return Traffic(
+        read_bytes=sum(full.values()) + sum(most for most, _ in partly.values()),
+        write_bytes=_written_bytes(program, live),
+        hard_read_bytes=sum(full.values()) + sum(least for _, least in partly.values()),
+        assumptions=tuple(
+            dict.fromkeys(r.assumption for found in rows.values() for r in found if r.assumption)
+        ),
+    )
+
+
+def _written_bytes(program: Program, live: list[TracedOp]) -> int:
+    """Bytes of results that some op wrote; an input handed back as it is costs nothing."""
+    made = {use.storage for op in live for use in op.outputs}
+    results = {use.storage for use in program.results}
+    written: dict[int, list[TensorUse]] = defaultdict(list)
+    for use in program.results:
+        if use.storage in made:
+            written[use.storage].append(use)
+    for use in (use for op in live for use in op.written):
+        if use.storage in results - made:  # an input changed in place: what was changed
+            written[use.storage].append(use)
+    return sum(covered_bytes(uses) for uses in written.values())
+
+
+# ------------------------------------------------------------------------- picked-out rows
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """An op that reads only the rows that an index names.
+
+    Attributes:
+        table: what is read from.
+        row_bytes: bytes of a row.
+        rows: distinct rows read; where the index is not known, as many as it could name.
+        known: whether the index is known.
+        indices: the distinct rows themselves, as a mask over rows, where known.
+        assumption: what was assumed.
+    """
+
+    table: TensorUse
+    row_bytes: int
+    rows: int
+    known: bool
+    indices: torch.Tensor | None
+    assumption: str | None
+
+
+def _rows_bytes(found: list[_Rows]) -> tuple[int, int]:
+    """(bytes that are read, bytes that are surely read) of one table over all its readers."""
+    if all(r.indices is not None for r in found) and len({r.row_bytes for r in found}) == 1:
+        masks = torch.stack([r.indices for r in found if r.indices is not None])
+        exact = int(masks.any(dim=0).sum()) * found[0].row_bytes
+        return exact, exact
+    most = max(r.rows * r.row_bytes for r in found)
+    least = max((r.rows if r.known else min(r.rows, 1)) * r.row_bytes for r in found)
+    return most, least
+
+
+def _picked_rows(op: TracedOp) -> _Rows | None:
+    reader = _PICKERS.get(op.name)
+    return reader(op) if reader is not None else None
+
+
+def _embedding(op: TracedOp) -> _Rows | None:
+    return _rows(op, op.arguments["weight"], 0, op.arguments["indices"])
+
+
+def _index_select(op: TracedOp) -> _Rows | None:
+    return _rows(op, op.arguments["self"], op.arguments["dim"], op.arguments["index"])
+
+
+def _index(op: TracedOp) -> _Rows | None:
+    """``table[index]`` with one index tensor; several at once are read as elements."""
+    table, indices = op.arguments["self"], op.arguments["indices"]
+    given = [(dim, i) for dim, i in enumerate(indices) if i is not None]
+    if any(i.dtype == torch.bool for _, i in given):
+        return None
+    if len(given) == 1:
+        return _rows(op, table, *given[0])
+    return _elements(op, table, op.outputs[0].numel)
+
+
+def _gather(op: TracedOp) -> _Rows | None:
+    """``gather`` picks single elements: along `dim` by value, along the rest by position."""
+    table, dim, index = (op.arguments[name] for name in ("self", "dim", "index"))
+    if index.value is None or not table.shape:
+        return _elements(op, table, index.numel)
+    dim %= len(table.shape)
+    touched = torch.zeros(table.shape, dtype=torch.bool) if table.numel <= 1 << 28 else None
+    if touched is None:
+        return _elements(op, table, index.numel)
+    where = [slice(0, n) for n in index.shape]
+    where[dim] = slice(None)
+    touched[tuple(where)].scatter_(dim, index.value.long(), True)
+    return _Rows(table, table.dtype.itemsize, int(touched.sum()), True, touched.ravel(), None)
+
+
+def _rows(op: TracedOp, table: TensorUse, dim: int, index: TensorUse) -> _Rows:
+    dim = dim % len(table.shape) if table.shape else 0
+    count = table.shape[dim] if table.shape else 1
+    row_bytes = table.distinct // max(count, 1) * table.dtype.itemsize
+    if index.value is not None:
+        mask = torch.zeros(count, dtype=torch.bool)
+        mask[index.value.long().ravel()] = True
+        return _Rows(table, row_bytes, int(mask.sum()), True, mask, None)
+    return _Rows(table, row_bytes, min(count, index.numel), False, None, _unknown(op))
+
+
+def _elements(op: TracedOp, table: TensorUse, count: int) -> _Rows:
+    return _Rows(
+        table, table.dtype.itemsize, min(table.distinct, count), False, None, _unknown(op)
+    )
+
+
+def _unknown(op: TracedOp) -> str:
+    return f"The indices of {op.name} are not known: they were taken to be distinct."
+
+
+_PICKERS: dict[str, Callable[[TracedOp], _Rows | None]] = {
+    "aten.embedding": _embedding,
+    "aten.index_select": _index_select,
+    "aten.index": _index,
+    "aten.gather": _gather,
+}

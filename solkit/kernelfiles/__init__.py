@@ -1,0 +1,41 @@
+"""Kernel files: one module a format, all read into a `LoadedKernel`.
+
+`load` imports a file, finds its format and describes it. It runs the file's own code, so it is
+called in a child process: see `solkit.worker` (fake tensors) and `solkit.measure` (real ones).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from solkit.errors import KernelFileError
+from solkit.kernelfiles import _kernelbench, _native, _triton
+from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._source import import_file
+
+__all__ = ["LoadedKernel", "Workload", "load"]
+
+_FORMATS = (_kernelbench, _native, _triton)
+
+
+def load(path: str, reference: str | None = None) -> LoadedKernel:
+    """Import a kernel file.
+
+    Args:
+        path: the file with the candidate, or with a reference alone.
+        reference: the file with the reference, where `path` lacks one.
+
+    Raises:
+        KernelFileError: a file is missing, fails to import, or is of no known format.
+    """
+    candidate = import_file(path)
+    other = import_file(reference) if reference is not None else None
+    for form in _FORMATS:
+        if form.recognises(candidate, other):
+            return form.load(candidate, other)
+    raise KernelFileError(
+        "holds no kernel that SolKit can read; expected one of: reference() and inputs() "
+        "[and kernel()]; Model and get_inputs() [and ModelNew]; ModelNew with --reference FILE; "
+        f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it",
+        path,
+    )

@@ -1,0 +1,135 @@
+"""KernelBench's form, unchanged: `Model`, `get_inputs`, `get_init_inputs`, and `ModelNew`.
+
+https://github.com/ScalingIntelligence/KernelBench. The candidate `ModelNew` stands in the same
+file or in one of its own. Weights are made after the same seed for both models, and tensors
+straight on the device. Numbers at the top level of the file serve as its sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.errors import KernelFileError, ParamsError
+from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._native import parse_tolerance
+from solkit.kernelfiles._source import blaming, check_call, file_of, restrict_autotuners
+
+__all__ = ["KernelBenchKernel", "load", "recognises"]
+
+_SEED = 42  # KernelBench src/eval.py, set_seed: any value does, so long as both models share it
+
+
+def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
+    """Whether the pair of files is of this form, complete or not."""
+    modules = [m for m in (module, reference) if m is not None]
+    return any(hasattr(m, name) for m in modules for name in ("Model", "ModelNew"))
+
+
+def load(module: ModuleType, reference: ModuleType | None) -> LoadedKernel:
+    """Describe a KernelBench file or pair of files."""
+    return KernelBenchKernel(module, reference or module)
+
+
+class KernelBenchKernel(LoadedKernel):
+    """A KernelBench problem, and its candidate where there is one."""
+
+    def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
+        self._module, self._problem_module = module, problem_module
+        path = file_of(problem_module)
+        for name in ("Model", "get_inputs"):
+            if not callable(getattr(problem_module, name, None)):
+                hint = "; name the file that has it with --reference" if name == "Model" else ""
+                raise KernelFileError(f"has no {name}, as KernelBench files do{hint}", path)
+        if module is not problem_module and not hasattr(module, "ModelNew"):
+            raise KernelFileError("has no ModelNew, as KernelBench candidates do", file_of(module))
+        has_candidate = hasattr(module, "ModelNew")
+        self.description = KernelFile(
+            problem=Problem(
+                name=Path(path).stem,
+                path=path,
+                format="kernelbench",
+                reference="Model",
+                sizes=_numbers(problem_module),
+                shapes=({},),
+                tolerance=_tolerance(problem_module, path),
+            ),
+            candidate=Candidate("ModelNew", file_of(module), {}) if has_candidate else None,
+        )
+
+    def workload(
+        self,
+        shape: Mapping[str, Value],
+        params: Mapping[str, Value] | None = None,
+        device: str = "cuda",
+    ) -> Workload:
+        """See `LoadedKernel.workload`. Sizes are set as globals of the problem's file."""
+        self._use(dict(params or {}))
+        vars(self._problem_module).update(self.full_shape(shape))
+        path = self.description.problem.path
+        with torch.device(device), blaming(path, "calling get_inputs()"):
+            torch.manual_seed(_SEED)
+            args = tuple(self._problem_module.get_inputs())
+        args = tree_map(lambda a: a.to(device) if isinstance(a, torch.Tensor) else a, args)
+        model = self._build("Model", self._problem_module, device)
+        check_call(model.forward, "Model.forward", args, {}, path, "get_inputs()")
+        candidate = self.description.candidate
+        new = self._build("ModelNew", self._module, device) if candidate is not None else None
+        return Workload(args, {}, _without_grad(model), None if new is None else _without_grad(new))
+
+    def _build(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
+        make = getattr(self._problem_module, "get_init_inputs", list)
+        path = file_of(module)
+        with torch.device(device):
+            with blaming(self.description.problem.path, "calling get_init_inputs()"):
+                torch.manual_seed(_SEED)
+                init = make()
+            args, kwargs = _init_arguments(init)
+            with blaming(path, f"building {name}(*get_init_inputs())"):
+                torch.manual_seed(_SEED)
+                return getattr(module, name)(*args, **kwargs).to(device)  # type: ignore[no-any-return]
+
+    def _use(self, params: dict[str, Value]) -> None:
+        if self.description.candidate is None and params:
+            raise ParamsError(f"{file_of(self._module)} has no ModelNew to give {params} to")
+        unknown = set(params) - restrict_autotuners(self._module, params)
+        if unknown:
+            raise ParamsError(
+                f"{file_of(self._module)}: no autotuned kernel has a parameter "
+                f"{', '.join(sorted(unknown))}; a KernelBench candidate takes no others"
+            )
+
+
+def _init_arguments(init: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Level 4 problems give ``[args, kwargs]``, the others a flat list."""
+    pair = isinstance(init, (list, tuple)) and len(init) == 2
+    if pair and isinstance(init[0], list) and isinstance(init[1], dict):
+        return list(init[0]), dict(init[1])
+    return list(init), {}
+
+
+def _without_grad(model: torch.nn.Module) -> Any:
+    def forward(*args: Any) -> Any:
+        with torch.no_grad():  # as KernelBench evaluates
+            return model(*args)
+
+    forward.model = model  # type: ignore[attr-defined]  # keeps the weights reachable
+    return forward
+
+
+def _numbers(module: ModuleType) -> dict[str, Value]:
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and isinstance(value, (int, float)) and value is not True
+    }
+
+
+def _tolerance(module: ModuleType, path: str) -> Tolerance | None:
+    return parse_tolerance(getattr(module, "TOLERANCE", None), path)

@@ -1,0 +1,273 @@
+"""SolKit's own form: `reference`, `inputs`, `kernel` and a few optional names in plain Python.
+
+::
+
+    def reference(x): ...                                # what must be computed, in PyTorch
+    def inputs(M=4096, N=4096, dtype=torch.bfloat16, device="cuda"): ...  # args or (args, kwargs)
+    def kernel(x, *, BLOCK=1024, num_warps=4): ...       # the candidate
+    SPACE, SHAPES, HELD_OUT_SHAPES, TOLERANCE, OUTPUTS   # optional
+    def valid(params, shape): ...                        # optional
+    def check(got, want): ...                            # optional
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.errors import KernelFileError, ParamsError, ShapeError
+from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._source import (
+    blaming,
+    check_call,
+    definition_line,
+    file_of,
+    restrict_autotuners,
+)
+
+__all__ = ["NativeKernel", "load", "parse_tolerance", "recognises", "to_dtype"]
+
+
+def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
+    """Whether the pair of files is of this form, complete or not."""
+    names = ("reference", "inputs", "kernel")
+    modules = [m for m in (module, reference) if m is not None]
+    return any(callable(getattr(m, name, None)) for m in modules for name in names[:2])
+
+
+def load(module: ModuleType, reference: ModuleType | None) -> LoadedKernel:
+    """Describe a native file; `reference` holds `reference` and `inputs` where given."""
+    return NativeKernel(module, reference or module)
+
+
+class NativeKernel(LoadedKernel):
+    """A native kernel file."""
+
+    def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
+        self._module, self._problem_module = module, problem_module
+        path = file_of(problem_module)
+        self._reference = _function(problem_module, "reference", "def reference(x): ...")
+        self._inputs = _function(problem_module, "inputs", 'def inputs(M=4096, device="cuda"): ...')
+        self._kernel = getattr(module, "kernel", None)
+        if self._kernel is not None and not callable(self._kernel):
+            raise KernelFileError("kernel is no function", file_of(module))
+        if self._kernel is None and module is not problem_module:
+            raise KernelFileError("has no kernel(); expected def kernel(x): ...", file_of(module))
+        sizes = _defaults(self._inputs, path)
+        self.description = KernelFile(
+            problem=Problem(
+                name=_stem(path),
+                path=path,
+                format="native",
+                reference="reference",
+                sizes=sizes,
+                shapes=_shapes(problem_module, "SHAPES", sizes) or ({},),
+                held_out_shapes=_shapes(problem_module, "HELD_OUT_SHAPES", sizes),
+                tolerance=parse_tolerance(getattr(problem_module, "TOLERANCE", None), path),
+                outputs=_outputs(problem_module, self._reference),
+            ),
+            candidate=self._candidate(),
+        )
+
+    def _candidate(self) -> Candidate | None:
+        if self._kernel is None:
+            return None
+        space = _space(self._module)
+        params = {**{k: v[0] for k, v in space.items()}, **_keyword_defaults(self._kernel)}
+        return Candidate("kernel", file_of(self._module), params, space)
+
+    def workload(
+        self,
+        shape: Mapping[str, Value],
+        params: Mapping[str, Value] | None = None,
+        device: str = "cuda",
+    ) -> Workload:
+        """See `LoadedKernel.workload`."""
+        problem = self.description.problem
+        args, kwargs = self._make_inputs(self.full_shape(shape), device)
+        check_call(self._reference, "reference", args, kwargs, problem.path)
+        kernel = self._bind(dict(params or {}))
+        if kernel is not None:
+            check_call(kernel, "kernel", args, kwargs, file_of(self._module))
+        return Workload(
+            args=args,
+            kwargs=kwargs,
+            reference=self._reference,
+            kernel=kernel,
+            outputs=problem.outputs,
+            check=getattr(self._problem_module, "check", None),
+        )
+
+    def _make_inputs(
+        self, shape: Mapping[str, Value], device: str
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        path = self.description.problem.path
+        given: dict[str, Any] = {name: _as_torch(name, value, path) for name, value in shape.items()}
+        if "device" in inspect.signature(self._inputs).parameters:
+            given["device"] = device
+        with blaming(path, "calling inputs()"):
+            made = self._inputs(**given)
+        return _split(made)
+
+    def _bind(self, params: dict[str, Value]) -> Callable[..., Any] | None:
+        if self._kernel is None or self.description.candidate is None:
+            if params:
+                raise ParamsError(f"{file_of(self._module)} has no kernel to give {params} to")
+            return None
+        tuned = restrict_autotuners(self._module, params)
+        own = _accepted(self._kernel, params)
+        for name in params:
+            if name not in own and name not in tuned:
+                known = ", ".join(self.description.candidate.params) or "none"
+                raise ParamsError(
+                    f"{file_of(self._module)}: kernel() takes no parameter {name!r} "
+                    f"(given as {name}={params[name]}); its parameters are: {known}"
+                )
+        chosen = {**self.description.candidate.params, **{name: params[name] for name in own}}
+        bound = {k: v for k, v in chosen.items() if k in _accepted(self._kernel, chosen)}
+        return functools.partial(self._kernel, **bound)
+
+
+def _stem(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
+
+
+def _function(module: ModuleType, name: str, expected: str) -> Callable[..., Any]:
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise KernelFileError(f"has no {name}(); expected {expected}", file_of(module))
+    return found  # type: ignore[no-any-return]  # callable() narrows Any no further
+
+
+def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
+    """The sizes of a problem: the parameters of `inputs` but for `device`."""
+    sizes: dict[str, Value] = {}
+    for name, parameter in inspect.signature(inputs).parameters.items():
+        if name == "device":
+            continue
+        if parameter.default is parameter.empty:
+            raise KernelFileError(
+                f"inputs() gives no default for {name!r}; expected {name}=<size>",
+                path,
+                definition_line(inputs),
+            )
+        sizes[name] = _plain(parameter.default)
+    return sizes
+
+
+def _plain(value: Any) -> Value:
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    return value  # type: ignore[no-any-return]  # sizes are what the file says they are
+
+
+def _as_torch(name: str, value: Value, path: str) -> Any:
+    return to_dtype(value, path) if name.endswith("dtype") and isinstance(value, str) else value
+
+
+def to_dtype(name: str, path: str) -> torch.dtype:
+    """The torch dtype of that name; short names (bf16, fp16, fp32, fp8 …) work too.
+
+    Raises:
+        ShapeError: there is none.
+    """
+    short = {
+        "bf16": "bfloat16",
+        "fp16": "float16",
+        "fp32": "float32",
+        "fp64": "float64",
+        "fp8": "float8_e4m3fn",
+    }
+    dtype = getattr(torch, short.get(name, name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise ShapeError(f"{path}: {name!r} is no dtype; expected e.g. bfloat16, float16, float32")
+    return dtype
+
+
+def _split(made: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What `inputs` returned as (args, kwargs)."""
+    pair = isinstance(made, (tuple, list)) and len(made) == 2
+    if pair and isinstance(made[0], (tuple, list)) and isinstance(made[1], dict):
+        return tuple(made[0]), dict(made[1])
+    if isinstance(made, dict):
+        return (), dict(made)
+    return (tuple(made), {}) if isinstance(made, (tuple, list)) else ((made,), {})
+
+
+def _shapes(
+    module: ModuleType, name: str, sizes: Mapping[str, Value]
+) -> tuple[Mapping[str, Value], ...]:
+    listed = getattr(module, name, ())
+    for shape in listed:
+        if not isinstance(shape, dict) or not set(shape) <= set(sizes):
+            raise KernelFileError(
+                f"{name} has {shape!r}; expected a dict over the sizes of inputs(): "
+                f"{', '.join(sizes) or 'none'}",
+                file_of(module),
+            )
+    return tuple({k: _plain(v) for k, v in shape.items()} for shape in listed)
+
+
+def _space(module: ModuleType) -> dict[str, tuple[Value, ...]]:
+    space = getattr(module, "SPACE", {})
+    usable = isinstance(space, dict) and all(
+        isinstance(v, (list, tuple)) and v for v in space.values()
+    )
+    if not usable:
+        raise KernelFileError(
+            f'SPACE is {space!r}; expected a dict of lists, as {{"BLOCK": [512, 1024]}}',
+            file_of(module),
+        )
+    return {name: tuple(values) for name, values in space.items()}
+
+
+def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ...]:
+    named = tuple(getattr(module, "OUTPUTS", ()))
+    known = inspect.signature(reference).parameters
+    for name in named:
+        if name not in known:
+            raise KernelFileError(
+                f"OUTPUTS names {name!r}; expected an argument of reference(): {', '.join(known)}",
+                file_of(module),
+                definition_line(reference),
+            )
+    return named
+
+
+def parse_tolerance(value: Any, path: str) -> Tolerance | None:
+    """A file's TOLERANCE as the noun.
+
+    Raises:
+        KernelFileError: it is no dict of `rtol` and `atol`.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not {"rtol", "atol"} >= set(value) or not value:
+        raise KernelFileError(
+            f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}', path
+        )
+    only = next(iter(value.values()))
+    return Tolerance(rtol=float(value.get("rtol", only)), atol=float(value.get("atol", only)))
+
+
+def _keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
+    """The keyword-only parameters of a kernel that have defaults: what may be tuned."""
+    return {
+        name: p.default
+        for name, p in inspect.signature(kernel).parameters.items()
+        if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
+    }
+
+
+def _accepted(kernel: Callable[..., Any], params: Mapping[str, Value]) -> set[str]:
+    """Those of `params` that `kernel` takes as keywords of its own."""
+    parameters = inspect.signature(kernel).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return set(params)
+    return {name for name in params if name in parameters}

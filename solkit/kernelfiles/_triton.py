@@ -1,0 +1,254 @@
+"""A plain module with a `@triton.jit` kernel, and a small description of how to launch it.
+
+The description is a dict `LAUNCH` in the module, or, for a module that must stay as it is, the
+same keys in ``<stem>.launch.toml`` beside it::
+
+    sizes = { N = 1048576 }                 # what --shape may override
+    args = { x_ptr = "fp32[N]", idx_ptr = "int64[N] < 1000", out_ptr = "fp32[N]", n = "N" }
+    outputs = ["out_ptr"]                   # written; allocated afresh for each call
+    constants = { BLOCK = 1024, num_warps = 4 }   # what --params may override
+    grid = ["cdiv(N, BLOCK)"]
+    kernel = "add_kernel"                   # where the module has several
+    shapes = [{ N = 4096 }]                 # optional workloads
+
+A ``reference`` in the module, if any, takes the arguments that are not outputs and returns the
+outputs. Without one the bound counts the arguments' bytes and no operations.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from solkit.core import Candidate, KernelFile, Problem, Value
+from solkit.errors import KernelFileError, ParamsError, ShapeError
+from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._native import parse_tolerance, to_dtype
+from solkit.kernelfiles._source import blaming, check_call, file_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["TritonKernel", "load", "recognises"]
+
+_KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
+_TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))?$")
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Div: operator.truediv,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cdiv": lambda a, b: -(-a // b),
+    "next_power_of_2": lambda n: 1 << (n - 1).bit_length(),
+    "min": min,
+    "max": max,
+}
+
+
+def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
+    """Whether the module holds a Triton kernel and a launch description."""
+    del reference
+    return bool(_kernels(module)) and (hasattr(module, "LAUNCH") or _sidecar(module).is_file())
+
+
+def load(module: ModuleType, reference: ModuleType | None) -> LoadedKernel:
+    """Describe a plain Triton module; `reference` may hold `reference()`."""
+    return TritonKernel(module, reference or module)
+
+
+def _kernels(module: ModuleType) -> dict[str, Any]:
+    launchable = ("JITFunction", "Autotuner", "Heuristics")
+    return {k: v for k, v in vars(module).items() if type(v).__name__ in launchable}
+
+
+def _sidecar(module: ModuleType) -> Path:
+    return Path(file_of(module)).with_suffix(".launch.toml")
+
+
+class TritonKernel(LoadedKernel):
+    """One Triton kernel with its launch description."""
+
+    def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
+        self._module = module
+        self._path = file_of(module)
+        self._launch = self._description()
+        self._name, self._jit = self._find_kernel()
+        self._reference = getattr(problem_module, "reference", None)
+        self._outputs = tuple(self._launch.get("outputs", ()))
+        self._check_names()
+        self.description = KernelFile(
+            problem=Problem(
+                name=Path(self._path).stem,
+                path=file_of(problem_module) if self._reference is not None else self._path,
+                format="triton",
+                reference="reference" if self._reference is not None else None,
+                sizes=dict(self._launch.get("sizes", {})),
+                shapes=tuple(self._launch.get("shapes", ())) or ({},),
+                tolerance=parse_tolerance(
+                    getattr(problem_module, "TOLERANCE", None), file_of(problem_module)
+                ),
+            ),
+            candidate=Candidate(self._name, self._path, dict(self._launch.get("constants", {}))),
+        )
+
+    def _description(self) -> dict[str, Any]:
+        if hasattr(self._module, "LAUNCH"):
+            launch, path = self._module.LAUNCH, self._path
+        else:
+            path = str(_sidecar(self._module))
+            with blaming(path, "reading it as TOML"):
+                launch = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        unknown = set(launch) - _KEYS
+        missing = {"args", "grid"} - set(launch)
+        if unknown or missing:
+            raise KernelFileError(
+                f"the launch description lacks {sorted(missing)} and has unknown "
+                f"{sorted(unknown)}; its keys are: {', '.join(sorted(_KEYS))}",
+                path,
+            )
+        return dict(launch)
+
+    def _find_kernel(self) -> tuple[str, Any]:
+        kernels = _kernels(self._module)
+        name = self._launch.get("kernel", next(iter(kernels)) if len(kernels) == 1 else None)
+        if name not in kernels:
+            raise KernelFileError(
+                f"the launch description's kernel is {name!r}; "
+                f"expected one of: {', '.join(kernels)}",
+                self._path,
+            )
+        return name, kernels[name]
+
+    def _check_names(self) -> None:
+        known = set(inspect.signature(_innermost(self._jit)).parameters)
+        for name in [*self._launch["args"], *self._outputs]:
+            if name not in known:
+                raise KernelFileError(
+                    f"the launch description names {name!r}; {self._name} takes: "
+                    f"{', '.join(inspect.signature(_innermost(self._jit)).parameters)}",
+                    self._path,
+                )
+
+    def workload(
+        self,
+        shape: Mapping[str, Value],
+        params: Mapping[str, Value] | None = None,
+        device: str = "cuda",
+    ) -> Workload:
+        """See `LoadedKernel.workload`."""
+        sizes = self.full_shape(shape)
+        constants = self._constants(dict(params or {}))
+        specs = {k: v for k, v in self._launch["args"].items() if k not in self._outputs}
+        made = {name: self._make(name, spec, sizes, device) for name, spec in specs.items()}
+        if self._reference is not None:
+            args = tuple(made.values())
+            path = self.description.problem.path
+            check_call(self._reference, "reference", args, {}, path, "the launch description")
+        return Workload(
+            args=tuple(made.values()),
+            kwargs={},
+            reference=self._reference,
+            kernel=self._launcher(tuple(made), sizes, constants, device),
+        )
+
+    def _constants(self, params: dict[str, Value]) -> dict[str, Value]:
+        known = dict(self._launch.get("constants", {}))
+        options = {"num_warps", "num_stages", "num_ctas", "maxnreg"}
+        for name in params:
+            if name not in known and name not in options:
+                raise ParamsError(
+                    f"{self._path}: the launch description has no constant {name!r}; "
+                    f"it has: {', '.join(known) or 'none'}"
+                )
+        return {**known, **params}
+
+    def _launcher(
+        self,
+        names: tuple[str, ...],
+        sizes: Mapping[str, Value],
+        constants: dict[str, Value],
+        device: str,
+    ) -> Callable[..., Any]:
+        scope = {**sizes, **constants}
+        wanted = self._launch["grid"]
+        listed = [wanted] if isinstance(wanted, (str, int)) else list(wanted)
+        grid = tuple(int(_evaluate(axis, scope, self._path)) for axis in listed)
+
+        def kernel(*args: Any) -> list[torch.Tensor]:
+            outs = {
+                name: self._make(name, self._launch["args"][name], sizes, device, empty=True)
+                for name in self._outputs
+            }
+            self._jit[grid](**dict(zip(names, args)), **outs, **constants)
+            return list(outs.values())
+
+        return kernel
+
+    def _make(
+        self, name: str, spec: Any, sizes: Mapping[str, Value], device: str, empty: bool = False
+    ) -> Any:
+        match = _TENSOR.match(str(spec))
+        if match is None:
+            return _evaluate(spec, sizes, self._path)
+        dims = [d for d in match["dims"].split(",") if d.strip()]
+        shape = [int(_evaluate(d, sizes, self._path)) for d in dims]
+        try:
+            dtype = to_dtype(match["dtype"], self._path)
+        except ShapeError as error:
+            raise KernelFileError(f"argument {name} is {spec!r}: {error}", self._path) from error
+        if empty:
+            return torch.empty(shape, dtype=dtype, device=device)
+        if dtype.is_floating_point or dtype.is_complex:
+            return torch.randn(shape, device=device).to(dtype)
+        below = int(_evaluate(match["below"] or 1, sizes, self._path))
+        return torch.randint(0, below, shape, device=device).to(dtype)
+
+
+def _innermost(jit: Any) -> Any:
+    """The Python function under autotuners, heuristics and the JIT decorator."""
+    while hasattr(jit, "fn"):
+        jit = jit.fn
+    return jit
+
+
+def _evaluate(expression: Any, scope: Mapping[str, Value], path: str) -> Any:
+    """Arithmetic over sizes and constants: numbers, names, + - * / // %, cdiv, min, max."""
+    if not isinstance(expression, str):
+        return expression
+    try:
+        return _value(ast.parse(expression.strip(), mode="eval").body, scope)
+    except (KeyError, SyntaxError, TypeError, ZeroDivisionError) as error:
+        raise KernelFileError(
+            f"cannot evaluate {expression!r} in the launch description ({error}); it may use "
+            f"{', '.join([*scope, *_FUNCTIONS])} and + - * / // %",
+            path,
+        ) from error
+
+
+def _value(node: ast.expr, scope: Mapping[str, Value]) -> Any:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return scope[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand, scope)
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left, scope), _value(node.right, scope))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _FUNCTIONS[node.func.id](*(_value(a, scope) for a in node.args))
+    raise SyntaxError(f"{ast.unparse(node)} is no arithmetic")
