@@ -1,0 +1,445 @@
+"""The GPUs that SolKit knows: `catalogue.toml`, read, validated and turned into `Device`s.
+
+Notation::
+
+    ceiling(pipe) = rate(pipe) [per clock per SM] × SMs × SM clock
+    ceiling(dram) = memory clock × transfers per memory clock × bus width / 8
+
+The rates belong to a SKU and an accumulator type; their units and sources stand in the catalogue.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Gt, Len
+
+from solkit.core import Ceiling, ClockKind, Device, SMLimits
+from solkit.errors import UnknownDeviceError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Hardware", "Sku", "aliases", "assemble", "catalogue", "find", "find_sku", "with_clock"]
+
+Pipe = Literal[
+    "l2",
+    "fp32",
+    "fp64",
+    "int32",
+    "sfu",
+    "tensor.fp16",
+    "tensor.bf16",
+    "tensor.tf32",
+    "tensor.fp8",
+    "tensor.fp4",
+    "tensor.fp64",
+    "tensor.int8",
+    "tensor.int4",
+    "tensor.fp16_acc16",
+    "tensor.fp8_acc16",
+]
+"""A key of `Device.ceilings` that runs on the SM clock; ``dram`` is the one that does not."""
+
+Count = Annotated[int, Gt(0)]
+Quantity = Annotated[float, Gt(0)]
+Text = Annotated[str, Len(1)]
+_STRICT = {"extra": "forbid"}  # a misspelt key in the TOML is an error
+
+_OP_PIPES = ("int32", "sfu", "tensor.int8", "tensor.int4")
+_BYTE_PIPES = ("dram", "l2")
+
+
+# ------------------------------------------------------------------------ the TOML's own shape
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What all GPUs of one compute capability share.
+
+    Attributes:
+        compute_capability: (major, minor).
+        fp32_lanes: fp32 ("CUDA") cores per SM, which is what NVML counts.
+        limits: per-SM limits.
+        rates: FLOP, op or B per clock per SM.
+        source: where the rates come from.
+    """
+
+    compute_capability: tuple[int, int]
+    fp32_lanes: Count
+    limits: SMLimits
+    rates: dict[Pipe, Quantity]
+    source: Text
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class DatasheetException:
+    """Vendor's figures that do not follow from rate × SMs × datasheet clock.
+
+    Attributes:
+        pipes: keys of `Sku.datasheet`.
+        cause: why.
+        clock_mhz: the SM clock at which they do, where it is published.
+    """
+
+    pipes: tuple[Pipe | Literal["dram"], ...]
+    cause: Text
+    clock_mhz: Quantity | None = None
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Sku:
+    """One product as the catalogue has it. Field names end in their unit.
+
+    Attributes:
+        name: the marketing name, mostly as NVML gives it.
+        architecture: key of the architecture, e.g. ``"sm_90"``.
+        sm_count: streaming multiprocessors.
+        datasheet_clock_mhz: the SM clock behind `datasheet`.
+        memory_type: e.g. ``"hbm3"``.
+        memory_gib: DRAM capacity.
+        memory_clock_mhz: the highest memory clock, as NVML counts it.
+        memory_bus_bits: memory bus width.
+        l2_mib: L2 capacity.
+        source: where these figures come from.
+        datasheet: the vendor's figures, 1e12 FLOP/s, op/s or B/s.
+        datasheet_exceptions: those of them that the rates do not give.
+        max_sm_clock_mhz: the highest SM clock that NVML allows; ``None`` where not known.
+        aliases: further names.
+        rates: where they differ from the architecture's.
+        lacks: pipes of the architecture that this SKU does not have, or at no known rate.
+    """
+
+    name: Text
+    architecture: Text
+    sm_count: Count
+    datasheet_clock_mhz: Quantity
+    memory_type: Text
+    memory_gib: Quantity
+    memory_clock_mhz: Quantity
+    memory_bus_bits: Count
+    l2_mib: Quantity
+    source: Text
+    datasheet: dict[Pipe | Literal["dram"], Quantity]
+    datasheet_exceptions: tuple[DatasheetException, ...] = ()
+    max_sm_clock_mhz: Quantity | None = None
+    aliases: tuple[Text, ...] = ()
+    rates: dict[Pipe, Quantity] = field(default_factory=dict)
+    lacks: tuple[Pipe, ...] = ()
+
+    __pydantic_config__ = _STRICT
+
+    def hardware(self) -> Hardware:
+        """The figures of a whole GPU of this SKU, as the catalogue has them."""
+        known = self.max_sm_clock_mhz is not None
+        return Hardware(
+            name=self.name,
+            sm_count=self.sm_count,
+            sm_clock_mhz=self.max_sm_clock_mhz or self.datasheet_clock_mhz,
+            clock_kind=ClockKind.MAXIMUM if known else ClockKind.BOOST,
+            memory_clock_mhz=self.memory_clock_mhz,
+            memory_bus_bits=self.memory_bus_bits,
+            memory_bytes=round(self.memory_gib * 2**30),
+        )
+
+
+@dataclass(frozen=True)
+class _Catalogue:
+    """The whole file. `architecture` and `device` are TOML's table names."""
+
+    transfers_per_memory_clock: Count
+    architecture: dict[str, Architecture]
+    device: dict[str, Sku]
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The figures of one GPU that a driver can tell better than the catalogue.
+
+    Attributes:
+        name: as the source calls it.
+        sm_count: streaming multiprocessors available.
+        sm_clock_mhz: the SM clock for the ceilings.
+        clock_kind: what that clock is.
+        memory_clock_mhz: the highest memory clock.
+        memory_bus_bits: bus width of the whole GPU.
+        memory_bytes: DRAM available.
+        memory_share: share of bandwidth and L2; below 1 for a MIG slice.
+    """
+
+    name: str
+    sm_count: int
+    sm_clock_mhz: float
+    clock_kind: ClockKind
+    memory_clock_mhz: float
+    memory_bus_bits: int
+    memory_bytes: int
+    memory_share: float = 1.0
+
+
+@functools.cache
+def _load() -> _Catalogue:
+    """Read and validate ``catalogue.toml``.
+
+    Raises:
+        pydantic.ValidationError: the file has a wrong key, type or sign.
+    """
+    from pydantic import TypeAdapter  # 0.1 s: only when a device is asked for
+
+    raw = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8"))
+    raw["device"] = {key: _inherit(raw["device"], key) for key in raw["device"]}
+    return TypeAdapter(_Catalogue).validate_python(raw)
+
+
+def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A device's table laid over the one that it is `like`; single figures replace single ones."""
+    own = dict(tables[key])
+    if "like" not in own:
+        return own
+    base = _inherit(tables, own.pop("like"))
+    base.pop("aliases", None)
+    own["datasheet"] = {**base["datasheet"], **own.get("datasheet", {})}
+    return {**base, **own}
+
+
+# ---------------------------------------------------------------------------- devices from it
+
+
+def catalogue() -> tuple[Device, ...]:
+    """Every catalogued GPU, in the catalogue's order.
+
+    Ceilings stand at the highest SM clock that NVML allows (`ClockKind.MAXIMUM`) where it is
+    publicly known, else at the vendor's boost clock (`ClockKind.BOOST`).
+    """
+    return tuple(_catalogued(key) for key in _load().device)
+
+
+def find(name: str) -> Device:
+    """The catalogued GPU of that name.
+
+    Case, spaces, hyphens, "NVIDIA" and its like do not matter; a memory size or type may be
+    added, and must then be right. A short name such as ``h100`` means what `aliases` says.
+
+    Raises:
+        UnknownDeviceError: no catalogued GPU has that name; the message has the near ones.
+    """
+    return _catalogued(find_sku(name)[0])
+
+
+def aliases(key: str) -> tuple[str, ...]:
+    """The further names of a catalogued GPU, short ones first: ``("h100", ...)``.
+
+    Raises:
+        UnknownDeviceError: `key` names no catalogued GPU.
+    """
+    sku = find_sku(key)[1]
+    return (*sku.aliases, sku.name)
+
+
+def with_clock(device: Device, sm_clock_mhz: float) -> Device:
+    """The same device with its ceilings at another SM clock; DRAM, datasheet and calibration stay.
+
+    Args:
+        device: any device.
+        sm_clock_mhz: the SM clock, e.g. the one seen during a measurement.
+    """
+    ceilings = {
+        key: ceiling
+        if key == "dram"
+        else replace(
+            ceiling,
+            value=ceiling.value * sm_clock_mhz / ceiling.clock_mhz,
+            clock_mhz=sm_clock_mhz,
+            source=f"{ceiling.source}; scaled to {sm_clock_mhz:g} MHz",
+        )
+        for key, ceiling in device.ceilings.items()
+    }
+    return replace(device, clock_mhz=sm_clock_mhz, ceilings=ceilings)
+
+
+@functools.cache
+def _catalogued(key: str) -> Device:
+    return assemble(key, _load().device[key].hardware(), source="catalogue")
+
+
+def assemble(
+    key: str,
+    hardware: Hardware,
+    source: str,
+    uuid: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Device:
+    """A `Device` from a SKU's rates and the figures of one GPU.
+
+    Args:
+        key: the SKU's key in the catalogue.
+        hardware: the figures of this GPU, from the catalogue or from NVML.
+        source: ``"catalogue"`` or ``"nvml"``.
+        uuid: NVML's identifier.
+        notes: what a reader must know.
+    """
+    sku = _load().device[key]
+    architecture = _load().architecture[sku.architecture]
+    return Device(
+        key=key,
+        name=hardware.name,
+        source=source,
+        compute_capability=architecture.compute_capability,
+        sm_count=hardware.sm_count,
+        clock_mhz=hardware.sm_clock_mhz,
+        clock_kind=hardware.clock_kind,
+        datasheet_clock_mhz=sku.datasheet_clock_mhz,
+        memory_bytes=hardware.memory_bytes,
+        l2_bytes=round(sku.l2_mib * 2**20 * hardware.memory_share),
+        limits=architecture.limits,
+        ceilings={"dram": _dram(sku, hardware), **_pipes(sku, architecture, hardware)},
+        datasheet=_datasheet(sku, hardware),
+        uuid=uuid,
+        notes=notes,
+    )
+
+
+def _dram(sku: Sku, hardware: Hardware) -> Ceiling:
+    transfers = _load().transfers_per_memory_clock
+    clock, bits = hardware.memory_clock_mhz, hardware.memory_bus_bits
+    share = "" if hardware.memory_share == 1 else f" × {hardware.memory_share:g} (MIG)"
+    return Ceiling(
+        value=clock * 1e6 * transfers * bits / 8 * hardware.memory_share,
+        unit="B/s",
+        clock_mhz=clock,
+        source=f"{clock:g} MHz × {transfers} × {bits} bit{share}; {sku.source}",
+    )
+
+
+def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
+    """Ceilings of everything that runs on the SM clock."""
+    rates = {**architecture.rates, **sku.rates}
+    sms, clock = hardware.sm_count, hardware.sm_clock_mhz
+    return {
+        pipe: Ceiling(
+            value=rate * sms * clock * 1e6,
+            unit=_unit(pipe),
+            clock_mhz=clock,
+            source=f"{rate:g}/clk/SM × {sms} SMs × {clock:g} MHz; {architecture.source}",
+        )
+        for pipe, rate in rates.items()
+        if pipe not in sku.lacks
+    }
+
+
+def _datasheet(sku: Sku, hardware: Hardware) -> dict[str, Ceiling]:
+    """The vendor's figures, cut to a MIG slice's share of SMs and of memory."""
+    clocks = {
+        pipe: exception.clock_mhz
+        for exception in sku.datasheet_exceptions
+        for pipe in exception.pipes
+        if exception.clock_mhz is not None
+    }
+    clocks["dram"] = sku.memory_clock_mhz
+    sm_share = hardware.sm_count / sku.sm_count
+    return {
+        pipe: Ceiling(
+            value=tera * 1e12 * (hardware.memory_share if pipe == "dram" else sm_share),
+            unit=_unit(pipe),
+            clock_mhz=clocks.get(pipe, sku.datasheet_clock_mhz),
+            source=sku.source,
+        )
+        for pipe, tera in sku.datasheet.items()
+    }
+
+
+def _unit(pipe: str) -> str:
+    if pipe in _BYTE_PIPES:
+        return "B/s"
+    return "op/s" if pipe in _OP_PIPES else "FLOP/s"
+
+
+# ------------------------------------------------------------------------------ forgiving names
+
+_NOISE = re.compile(r"\b(nvidia|tesla|geforce|tensor core|gpu|graphics card|generation)\b")
+_MEMORY = re.compile(r"\b(\d+) ?gi?b\b|\b(hbm\d\w?|gddr\dx?)\b")
+_WORD = re.compile(r"[a-z]+|\d+")
+
+
+@dataclass(frozen=True)
+class _Spelling:
+    """A name in a form that forgives: ``"NVIDIA H100 80GB HBM3"`` and ``"h100-80gb hbm3"`` agree.
+
+    Attributes:
+        words: runs of letters and runs of digits, sorted.
+        memory: capacities and memory types that the name mentions.
+    """
+
+    words: tuple[str, ...]
+    memory: frozenset[str]
+
+
+def _spelling(name: str) -> _Spelling:
+    text = _NOISE.sub(" ", re.sub(r"[\W_]+", " ", name.lower()))
+    memory = frozenset(f"{m[1]}gb" if m[1] else m[2] for m in _MEMORY.finditer(text))
+    return _Spelling(tuple(sorted(_WORD.findall(_MEMORY.sub(" ", text)))), memory)
+
+
+def _spellings() -> Iterator[tuple[_Spelling, str]]:
+    """Every spelling in the catalogue with its key: keys, names and aliases."""
+    for key, sku in _load().device.items():
+        for name in (key, sku.name, *sku.aliases):
+            yield _spelling(name), key
+
+
+def find_sku(name: str) -> tuple[str, Sku]:
+    """Key and catalogue entry of the GPU of that name; see `find`.
+
+    Raises:
+        UnknownDeviceError: no catalogued GPU has that name; the message has the near ones.
+    """
+    wanted = _spelling(name)
+    same_words = [(known, key) for known, key in _spellings() if known.words == wanted.words]
+    exact = {key for known, key in same_words if known.memory == wanted.memory}
+    keys = exact or {
+        key for known, key in same_words if wanted.memory <= known.memory | _own_memory(key)
+    }
+    if len(keys) != 1:
+        raise UnknownDeviceError(_unknown(name, keys))
+    key = keys.pop()
+    return key, _load().device[key]
+
+
+def _own_memory(key: str) -> set[str]:
+    sku = _load().device[key]
+    return {f"{sku.memory_gib:g}gb", sku.memory_type}
+
+
+def _unknown(name: str, ambiguous: set[str]) -> str:
+    near = sorted(ambiguous) or _near(name)
+    hint = f"; near it: {', '.join(near)}" if near else ""
+    return f"unknown device {name!r}{hint} (`solkit devices` lists all that are known)"
+
+
+def _near(name: str) -> list[str]:
+    """Up to four keys whose spelling resembles `name`, nearest first."""
+
+    def flat(text: str) -> str:
+        return re.sub(r"[\W_]+", "", _NOISE.sub("", text.lower()))
+
+    by_text: dict[str, str] = {}
+    for key, sku in _load().device.items():
+        for spelled in (*sku.aliases, key, sku.name):
+            by_text.setdefault(flat(spelled), key)
+    matches = difflib.get_close_matches(flat(name), by_text, n=8, cutoff=0.55)
+    return list(dict.fromkeys(by_text[match] for match in matches))[:4]
