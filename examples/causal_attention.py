@@ -25,6 +25,7 @@ SPACE = {
 TOLERANCE = {"rtol": 1e-2, "atol": 1e-2}
 
 SHARED_BYTES = 227 * 1024  # what a block may have on sm_90
+ACCUMULATORS = 128  # fp32 scores and outputs a thread can hold next to the rest
 
 
 def reference(q, k, v):
@@ -118,9 +119,11 @@ def attention_kernel(
 
 
 def valid(params, shape):
-    """The query tile and the pipelined key and value tiles must fit in shared memory."""
-    rows = params["BLOCK_M"] + 2 * params["num_stages"] * params["BLOCK_N"]
-    return rows * shape["D"] * 2 <= SHARED_BYTES  # two bytes an element
+    """Queries and pipelined keys and values must fit in shared memory, the rest in registers."""
+    block_m, block_n, D = params["BLOCK_M"], params["BLOCK_N"], shape["D"]
+    shared = (block_m + 2 * params["num_stages"] * block_n) * D * 2  # two bytes an element
+    accumulators = block_m * (block_n + D) / (32 * params["num_warps"])
+    return shared <= SHARED_BYTES and accumulators <= ACCUMULATORS
 
 
 def kernel(q, k, v, *, BLOCK_M=128, BLOCK_N=64, num_warps=8, num_stages=3):

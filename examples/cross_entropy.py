@@ -60,7 +60,7 @@ def valid(params, shape):
     return 8 <= block / (32 * params["num_warps"]) <= 64 and block < 2 * shape["V"]
 
 
-def kernel(logits, targets, *, BLOCK=4096, num_warps=8):
+def kernel(logits, targets, *, BLOCK=8192, num_warps=8):
     T, V = logits.shape
     loss = torch.empty(T, dtype=torch.float32, device=logits.device)
     cross_entropy_kernel[(T,)](logits, targets, loss, V, BLOCK=BLOCK, num_warps=num_warps)
