@@ -1,0 +1,5 @@
+"""``python -m solkit``: the command line."""
+
+from solkit.cli import main
+
+main()

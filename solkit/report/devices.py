@@ -1,0 +1,101 @@
+"""The GPUs of a machine and of the catalogue, as a table and as JSON ``solkit.devices/1``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import Ceiling, ClockKind, Device
+from solkit.report.terminal import print_plainly
+from solkit.roofline.devices import aliases
+
+__all__ = ["dumps", "render"]
+
+_TENSOR = ("tensor.fp16", "tensor.bf16", "tensor.tf32", "tensor.fp8")
+_WIDE = 120  # columns from which names and aliases fit as well
+_LEGEND = (
+    "TB/s of DRAM and dense TFLOP/s of the tensor cores, at the SM clock shown: max, the highest "
+    "that NVML allows, or boost, the vendor's. --device takes a key, an alias or NVML's name."
+)
+
+
+def render(known: Sequence[Device], live: Sequence[Device], console: Console) -> None:
+    """Print the GPUs of this machine, then the catalogue."""
+    wide = console.width >= _WIDE
+    here: RenderableType = _table(live, wide) if live else Text("none that NVML can see")
+    notes = [Text(f"{d.key}: {note}", style="yellow") for d in live for note in d.notes]
+    page = (
+        Text("In this machine", style="bold"),
+        here,
+        *notes,
+        Text("\nCatalogue", style="bold"),
+        _table(known, wide),
+        Text(f"\n{_LEGEND}", style="dim"),
+    )
+    print_plainly(Group(*page), console)
+
+
+def dumps(known: Sequence[Device], live: Sequence[Device]) -> str:
+    """Both lists as indented JSON text, in ASCII; each device with its aliases and ceilings."""
+    lists = {"machine": live, "catalogue": known}
+    described = {name: [_described(d) for d in some] for name, some in lists.items()}
+    return json.dumps({"schema": "solkit.devices/1", **described}, indent=2, allow_nan=False)
+
+
+def _table(devices: Iterable[Device], wide: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("key", overflow="fold", style="bold")
+    for name in ("CC", "SMs", "MHz", "TB/s", "fp16", "bf16", "tf32", "fp8"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("name", "aliases") if wide else ():
+        table.add_column(name, overflow="fold")
+    for device in devices:
+        table.add_row(*(Text(cell) for cell in _cells(device, wide)))
+    return table
+
+
+def _cells(device: Device, wide: bool) -> list[str]:
+    major, minor = device.compute_capability
+    clock = "max" if device.clock_kind is ClockKind.MAXIMUM else "boost"
+    rates = [_tera(device.ceilings.get(name)) for name in ("dram", *_TENSOR)]
+    named = [device.name, ", ".join(_aliases(device))] if wide else []
+    mhz = f"{device.clock_mhz:.0f} {clock}"
+    return [device.key, f"{major}.{minor}", str(device.sm_count), mhz, *rates, *named]
+
+
+def _tera(ceiling: Ceiling | None) -> str:
+    if ceiling is None:
+        return "-"
+    tera = ceiling.value / 1e12
+    return f"{tera:.0f}" if tera >= 100 else f"{tera:.3g}"
+
+
+def _aliases(device: Device) -> list[str]:
+    return [name for name in aliases(device.key) if name != device.name]
+
+
+def _described(device: Device) -> dict[str, Any]:
+    return {
+        "key": device.key,
+        "name": device.name,
+        "aliases": _aliases(device),
+        "source": device.source,
+        "compute_capability": device.compute_capability,
+        "sm_count": device.sm_count,
+        "clock_mhz": device.clock_mhz,
+        "clock_kind": device.clock_kind.value,
+        "datasheet_clock_mhz": device.datasheet_clock_mhz,
+        "memory_bytes": device.memory_bytes,
+        "l2_bytes": device.l2_bytes,
+        "limits": asdict(device.limits),
+        "ceilings": {name: asdict(ceiling) for name, ceiling in device.ceilings.items()},
+        "datasheet": {name: asdict(ceiling) for name, ceiling in device.datasheet.items()},
+        "uuid": device.uuid,
+        "notes": list(device.notes),
+    }

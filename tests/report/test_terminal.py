@@ -1,0 +1,211 @@
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from solkit.core import Analysis, AnalysisStatus, ClockKind, Score, Verdict
+from solkit.report.terminal import render, worst
+
+SIZES = {"M": 4096, "N": 4096, "K": 4096, "dtype": "bfloat16"}
+
+
+def page(report, width=80, details=False, encoding="utf-8", **console):
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding)
+    render(report, Console(file=file, width=width, highlight=False, **console), details=details)
+    file.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def broken(make):
+    return make.kernel(
+        registers=None, spills=None, shared_bytes=None, occupancy=None, tensor_cores=None,
+        error="\x1b[31mout of resource\x1b[0m: shared memory\nline two",
+    )  # fmt: skip
+
+
+def several(make, count):
+    results = [
+        make.measured(shape=SIZES | {"M": 1024 * n}, score=Score(1.0 + n, None, 1 / n, 0.5))
+        for n in range(1, count + 1)
+    ]
+    return make.report(*results)
+
+
+def test_the_facts_of_a_measured_kernel(make):
+    text = page(make.report())
+    for fact in (
+        "matmul  examples/matmul.py · native",
+        "NVIDIA H100 80GB HBM3  132 SMs · 1980 MHz (maximum clock) · from the catalogue",
+        "M=4096 N=4096 K=4096 dtype=bfloat16  BLOCK_M=128",
+        "SOL          128 µs, limited by tensor.bf16",
+        "measured     192.6 µs (191.9 µs to 193.3 µs), correct",
+        "gap          1.50×, 67 % of the speed of light",
+        "score        0.55, where the reference (205 µs) has 0.5",
+        "128 µs  137 GFLOP at 1070 TFLOP/s ◄",
+        "30.0 µs  101 MB at 3.352 TB/s\n",
+        "roofline 128 µs · hard 30.0 µs · datasheet 139 µs",
+        "matmul_kernel  grid 1024 · 8 warps · 3 stages",
+        "168 registers · no spills · 96 KiB shared · tensor cores",
+        "occupancy 25 % (limit: shared) · 3.88 waves",
+        "cupti, cold L2 (reading a 256 MB buffer)",
+        "largest error 0.0625",
+        "precision    tolerance: bf16 as bf16",
+        "assumed      Inputs come from DRAM once.",
+        "next         Neither",
+    ):
+        assert fact in text
+
+
+def test_bars_are_to_scale(make):
+    bars = {
+        line.split()[0]: line.count("█") for line in page(make.report()).splitlines() if "█" in line
+    }
+    assert bars["measured"] == 24  # 80 columns leave so many cells
+    assert bars["tensor.bf16"] == 16  # 24 * 0.12839 / 0.1926 = 15.999
+    assert bars["dram"] == 3  # 24 * 0.03003 / 0.1926 = 3.74: three cells and six eighths
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_every_page_fits_its_width(make, width):
+    reports = [make.report(), make.reference_alone(), several(make, 3)]
+    partial = Analysis(AnalysisStatus.PARTIAL, (broken(make), make.kernel()), ("A note " * 30,))
+    reports.append(make.report(make.result(analysis=partial, errors=("an error " * 30,))))
+    for report in reports:
+        lines = page(report, width).splitlines()
+        assert max(len(line) for line in lines) <= width
+        assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_narrow_pages_keep_the_numbers_and_drop_the_bars(make):
+    text = page(make.report(), width=40)
+    assert "█" not in text
+    assert re.search(r"dram +30\.0 µs +101 MB", text)
+
+
+def test_no_colour_in_a_pipe_or_where_none_is_wanted(make, monkeypatch):
+    assert "\x1b" not in page(make.report())
+    assert "\x1b[" in page(make.report(), force_terminal=True, color_system="standard")
+    monkeypatch.setenv("NO_COLOR", "1")
+    coloured = re.compile(r"\x1b\[[\d;]*3\d")
+    assert not coloured.search(page(make.report(), force_terminal=True, color_system="standard"))
+
+
+def test_an_encoding_without_the_symbols(make):
+    text = page(make.report(), encoding="ascii")
+    assert "SOL          128 us, limited by tensor.bf16" in text
+    assert re.search(r"tensor.bf16  #{16} +128 us  137 GFLOP at 1070 TFLOP/s <", text)
+
+
+def test_not_measured(make):
+    text = page(make.report(make.result()))
+    assert "measured     not measured" in text
+    assert "next         Nothing was measured" in text
+    assert "gap" not in text.split("next")[0]
+    assert "timing" not in text
+
+
+def test_reference_alone(make):
+    text = page(make.reference_alone())
+    assert "none: the file holds a reference alone" in text
+    assert "launch" not in text
+
+
+def test_a_launch_that_does_not_compile(make):
+    analysis = Analysis(AnalysisStatus.PARTIAL, (broken(make),), ("`.item()` was taken to be 1.",))
+    text = page(make.report(make.result(analysis=analysis)))
+    assert "does not compile: out of resource: shared memory" in text
+    assert "\x1b" not in text
+    assert "not every launch could be analysed" in text
+    assert "`.item()` was taken to be 1." in text
+
+
+def test_wrong_with_errors_and_unmodelled_ops(make):
+    result = make.measured(
+        verdict=Verdict.WRONG,
+        score=None,
+        errors=("[bold]12 of 4096[/bold] differ",),
+        work=make.work(unmodelled=("aten.sort", "aten.foo")),
+    )
+    text = page(make.report(result))
+    assert "192.6 µs (191.9 µs to 193.3 µs), wrong" in text
+    assert "error        [bold]12 of 4096[/bold] differ" in text
+    assert "unmodelled   aten.sort, aten.foo" in text
+
+
+def test_long_errors_are_cut(make):
+    error = "\n".join(f"frame {n}" for n in range(40))
+    text = page(make.report(make.result(errors=(error,))))
+    assert "frame 11\n" in text
+    assert "frame 12" not in text
+    assert "and 28 more lines" in text
+
+
+def test_device_notes_and_boost_clock(make):
+    device = make.device(clock_kind=ClockKind.BOOST, notes=("ECC is off.",), source="nvml")
+    text = page(make.report(device=device))
+    assert "(boost clock) · this machine (NVML)" in text
+    assert "\nECC is off.\n" in text
+
+
+def test_other_ceilings_are_shown_where_known(make):
+    at = replace(make.bound().at, calibrated_ms=0.15, observed_clock_ms=0.18)
+    result = make.measured(
+        bound=make.bound(at=at), measurement=make.measurement(sm_clock_mhz=1410.0)
+    )
+    text = " ".join(page(make.report(result), width=120).split())
+    assert "calibrated 150 µs · at 1410 MHz 180 µs" in text
+
+
+def test_the_real_run_is_held_against_the_analysis(make):
+    same = make.measurement(launches=(make.kernel(),))
+    assert "real run" not in page(make.report(make.measured(measurement=same)))
+    other = make.measurement(launches=(make.kernel(registers=170),))
+    text = " ".join(page(make.report(make.measured(measurement=other))).split())
+    assert "matmul_kernel compiled to something else in the real run: 170 registers" in text
+    more = make.measurement(launches=(make.kernel(), make.kernel(name="second")))
+    text = " ".join(page(make.report(make.measured(measurement=more))).split())
+    assert "The real run made 2 launches, not the 1 analysed." in text
+
+
+def test_many_launches_are_counted(make):
+    kernels = tuple(make.kernel(name=f"k{n}") for n in range(9))
+    result = make.result(analysis=Analysis(AnalysisStatus.COMPLETE, kernels))
+    text = page(make.report(result))
+    assert "k5" in text
+    assert "k6" not in text
+    assert "and 3 more, all in --json" in text
+
+
+def test_few_shapes_are_all_shown_after_a_table(make):
+    text = page(several(make, 3))
+    assert re.search(r"M=2048 +128 µs +193 µs +3\.00× +0\.50 +tensor\.bf16 +correct", text)
+    assert len(re.findall("N=4096", text)) == 3  # not in the table: the same in every row
+    assert text.count("limited by tensor.bf16") == 3
+
+
+def test_of_many_shapes_the_worst_is_shown(make):
+    report = several(make, 5)
+    text = page(report)
+    assert text.count("limited by tensor.bf16") == 1
+    assert "M=5120 N=4096 K=4096 dtype=bfloat16  BLOCK_M=128" in text
+    assert "--verbose shows all" in text
+    assert page(report, details=True).count("limited by tensor.bf16") == 5
+
+
+def test_the_worst_failed_or_scores_lowest(make):
+    good = make.measured(score=Score(1.2, None, 0.9, 0.8))
+    poor = make.measured(score=Score(3.0, None, 0.2, 0.3))
+    wrong = make.measured(verdict=Verdict.WRONG, score=None)
+    unknown = make.result()
+    assert worst([good, poor, unknown]) is poor
+    assert worst([good, poor, wrong]) is wrong
+    assert worst([unknown, make.result()]) is unknown
+
+
+def test_a_problem_with_no_sizes_and_no_work(make):
+    nothing = make.bound(resources=(), time_ms=0.0, limiter="none")
+    text = page(make.report(make.result(shape={}, params={}, bound=nothing)))
+    assert "the file's own inputs" in text

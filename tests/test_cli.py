@@ -1,0 +1,341 @@
+import json
+import os
+import subprocess
+import sys
+import time
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from solkit import cli
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Bound,
+    BoundTimes,
+    Candidate,
+    Ceiling,
+    ClockKind,
+    Device,
+    KernelFile,
+    Problem,
+    Report,
+    Resource,
+    Result,
+    Score,
+    SMLimits,
+    Verdict,
+    Work,
+)
+from solkit.errors import InputError, ParamsError, ShapeError, UnknownDeviceError, WorkerError
+
+ROOT = Path(__file__).resolve().parents[1]
+DRAM = {"dram": Ceiling(3.352e12, "B/s", 2619, "NVML")}
+H100 = Device(
+    "h100-sxm", "NVIDIA H100 80GB HBM3", "catalogue", (9, 0), 132, 1980.0, ClockKind.MAXIMUM,
+    1830.0, 80 * 10**9, 50 * 2**20, SMLimits(2048, 32, 65536, 233472, 232448, 1024), DRAM, DRAM,
+)  # fmt: skip
+NOT_MEASURED = Result(
+    {"M": 4096}, {}, Verdict.NOT_MEASURED, Work({}, {}, 64, 64, 64, 64),
+    Bound(0.02, "dram", (Resource("dram", 128, "B", 3.352e12, "NVML", 0.02),), {}, "tolerance", (),
+          BoundTimes(0.02, 0.01, 0.02)),
+    Analysis(AnalysisStatus.COMPLETE),
+)  # fmt: skip
+
+
+def scored(sol_score, verdict=Verdict.CORRECT):
+    return replace(NOT_MEASURED, verdict=verdict, score=Score(2.0, None, sol_score, 0.5))
+
+
+def report_of(*results):
+    file = KernelFile(
+        Problem("softmax", "softmax.py", "native", "reference", {"M": 4096}, ({},)),
+        Candidate("kernel", "softmax.py", {}),
+    )
+    return Report({"solkit": "0.1.0"}, file, H100, results)
+
+
+@pytest.fixture
+def pipeline(monkeypatch):
+    """`solkit.pipeline` with a `score` that notes its arguments and gives what a test wants."""
+    fake = types.ModuleType("solkit.pipeline")
+    fake.report, fake.asked = report_of(NOT_MEASURED), []
+
+    def score(*args, **kwargs):
+        fake.asked.append((args, kwargs))
+        if isinstance(fake.report, BaseException):
+            raise fake.report
+        return fake.report
+
+    fake.score = score
+    monkeypatch.setitem(sys.modules, "solkit.pipeline", fake)
+    monkeypatch.setattr(sys.modules["solkit"], "pipeline", fake, raising=False)
+    return fake
+
+
+def solkit(*arguments):
+    return CliRunner().invoke(cli.app, arguments)
+
+
+# ----------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("M=4096,N=1000", {"M": 4096, "N": 1000}),
+        (" M = -4 , p=0.5,q=1e-3", {"M": -4, "p": 0.5, "q": 1e-3}),
+        ("a=true,b=False,c=None", {"a": True, "b": False, "c": None}),
+        ("dtype=bfloat16,other=torch.float16", {"dtype": "bfloat16", "other": "float16"}),
+        ("mode=tf32x3", {"mode": "tf32x3"}),
+    ],
+)
+def test_settings(text, settings):
+    parsed = cli.parse_settings(text, "--shape")
+    assert [(k, type(v), v) for k, v in parsed.items()] == [
+        (k, type(v), v) for k, v in settings.items()
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "M", "M=", "=4", "M=1,,N=2", "M==1", "4=M", "a b=1", "M=1,"])
+def test_malformed_settings_are_named(text):
+    with pytest.raises(ShapeError, match=r"--shape: .* is not NAME=VALUE") as error:
+        cli.parse_settings(text, "--shape")
+    assert repr(text) in str(error.value)
+
+
+def test_a_name_given_twice():
+    with pytest.raises(ParamsError, match="--params: BLOCK is given twice in 'BLOCK=1,BLOCK=2'"):
+        cli.parse_settings("BLOCK=1,BLOCK=2", "--params")
+
+
+# ------------------------------------------------------------------------- solkit score
+
+
+def test_defaults_reach_the_pipeline(pipeline):
+    assert solkit("score", "softmax.py").exit_code == 0
+    assert pipeline.asked == [
+        (
+            ("softmax.py",),
+            {
+                "device": None, "reference": None, "shapes": None, "params": None,
+                "precision": "tolerance", "measure": None, "time_limit_s": 120.0,
+            },
+        )
+    ]  # fmt: skip
+
+
+def test_flags_reach_the_pipeline(pipeline):
+    outcome = solkit(
+        "score", "new.py", "--device", "h100", "--reference", "old.py", "--shape", "M=1,N=2",
+        "--shape", "M=3", "--params", "BLOCK=64,num_warps=4", "--params", "fast=true",
+        "--precision", "tf32", "--no-measure", "--time-limit", "9",
+    )  # fmt: skip
+    assert outcome.exit_code == 0
+    assert pipeline.asked == [
+        (
+            ("new.py",),
+            {
+                "device": "h100", "reference": "old.py", "shapes": [{"M": 1, "N": 2}, {"M": 3}],
+                "params": {"BLOCK": 64, "num_warps": 4, "fast": True}, "precision": "tf32",
+                "measure": False, "time_limit_s": 9.0,
+            },
+        )
+    ]  # fmt: skip
+
+
+def test_measuring_can_be_demanded(pipeline):
+    solkit("score", "softmax.py", "--measure")
+    assert pipeline.asked[0][1]["measure"] is True
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_the_page_goes_to_stdout():
+    outcome = solkit("score", "softmax.py")
+    assert "limited by dram" in outcome.stdout
+    assert outcome.stderr == ""
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_json_to_stdout_is_alone():
+    outcome = solkit("score", "softmax.py", "--json", "-")
+    assert json.loads(outcome.stdout)["schema"] == "solkit.score/1"
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_json_to_a_file_comes_with_the_page(tmp_path):
+    path = tmp_path / "report.json"
+    outcome = solkit("score", "softmax.py", "--json", str(path))
+    assert "limited by dram" in outcome.stdout
+    assert json.loads(path.read_text())["kernel"]["name"] == "softmax"
+
+
+def test_json_to_nowhere_is_refused_before_the_work(pipeline, tmp_path):
+    for destination in (tmp_path / "absent" / "report.json", tmp_path):
+        outcome = solkit("score", "softmax.py", "--json", str(destination))
+        assert outcome.exit_code == 2
+        assert f"--json: cannot write {destination}" in outcome.stderr
+    assert pipeline.asked == []
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_verbose_shows_every_shape(pipeline, verbose):
+    pipeline.report = report_of(*[scored(0.5)] * 5)
+    page = solkit("score", "softmax.py", *["--verbose"][: int(verbose)]).stdout
+    assert page.count("limited by dram") == (5 if verbose else 1)
+
+
+def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
+    """Prints of this process, of a child and of C code, in a real run of the program."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, subprocess, sys, types\n"
+        "fake = types.ModuleType('solkit.pipeline')\n"
+        "def score(*a, **k):\n"
+        "    print('from python'); os.write(1, b'from C\\n')\n"
+        "    subprocess.run([sys.executable, '-c', 'print(\"from a child\")'], check=True)\n"
+        "    from tests.test_cli import NOT_MEASURED, report_of\n"
+        "    return report_of(NOT_MEASURED)\n"
+        "fake.score = score\n"
+        "import solkit; solkit.pipeline = sys.modules['solkit.pipeline'] = fake\n"
+        "from solkit.cli import main; main()\n"
+    )
+    done = run(str(program), "score", "x.py", "--json", "-")
+    assert json.loads(done.stdout)["schema"] == "solkit.score/1"
+    for said in ("from python", "from C", "from a child"):
+        assert said in done.stderr
+
+
+# --------------------------------------------------------------------------- exit codes
+
+
+@pytest.mark.parametrize(
+    ("results", "flags", "code"),
+    [
+        ([NOT_MEASURED], [], 0),
+        ([scored(0.1)], [], 0),
+        ([scored(1.0, Verdict.BEATS_ALGORITHM)], [], 0),
+        ([scored(0.9), scored(0.4)], ["--fail-under", "0.5"], 5),
+        ([scored(0.9), scored(0.5)], ["--fail-under", "0.5"], 0),
+        ([NOT_MEASURED], ["--fail-under", "0.5"], 2),
+        ([scored(0.9), NOT_MEASURED], ["--fail-under", "0.5"], 2),
+        ([scored(0.9), replace(NOT_MEASURED, verdict=Verdict.WRONG)], ["--fail-under", "0.5"], 3),
+        ([replace(NOT_MEASURED, verdict=Verdict.WRONG), scored(1, Verdict.IMPOSSIBLE)], [], 4),
+        *(
+            ([replace(NOT_MEASURED, verdict=Verdict(name))], [], 3)
+            for name in ("wrong", "does_not_compile", "crashed", "timed_out", "out_of_memory")
+        ),
+    ],
+)
+def test_exit_code_of_a_report(pipeline, results, flags, code):
+    pipeline.report = report_of(*results)
+    outcome = solkit("score", "softmax.py", *flags)
+    assert outcome.exit_code == code
+    assert "softmax" in outcome.stdout  # reported all the same
+
+
+def test_bad_input_exits_2_without_a_traceback(pipeline):
+    pipeline.report = UnknownDeviceError("no GPU 'h99'; near: h100-sxm")
+    outcome = solkit("score", "softmax.py", "--device", "h99", "--verbose")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert outcome.stderr == "solkit: no GPU 'h99'; near: h100-sxm\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score"],
+        ["score", "x.py", "--precision", "fp13"],
+        ["score", "x.py", "--fail-under", "2"],
+        ["score", "x.py", "--time-limit", "0"],
+        ["score", "x.py", "--shape", "M:4"],
+        ["score", "x.py", "--params", "BLOCK"],
+        ["scor", "x.py"],
+    ],
+)
+def test_wrong_usage_exits_2(pipeline, arguments):
+    outcome = solkit(*arguments)
+    assert outcome.exit_code == 2
+    assert outcome.stderr
+    assert pipeline.asked == []
+
+
+def test_solkits_own_failures_exit_1(pipeline):
+    pipeline.report = ZeroDivisionError("division by zero")
+    outcome = solkit("score", "softmax.py")
+    assert outcome.exit_code == 1
+    assert outcome.stderr == "solkit: ZeroDivisionError: division by zero (--verbose shows where)\n"
+    outcome = solkit("score", "softmax.py", "--verbose")
+    assert outcome.exit_code == 1
+    assert "Traceback" in outcome.stderr
+    pipeline.report = WorkerError("the worker died of signal 9")
+    outcome = solkit("score", "softmax.py")
+    assert outcome.exit_code == 1
+    assert outcome.stderr.startswith("solkit: the worker died of signal 9")
+
+
+def test_an_interrupt_exits_130(pipeline):
+    pipeline.report = KeyboardInterrupt()
+    assert solkit("score", "softmax.py").exit_code == 130
+
+
+def test_main_leaves_with_the_code(pipeline, monkeypatch, capfd):
+    pipeline.report = InputError("no such file: softmax.py")
+    monkeypatch.setattr(sys, "argv", ["solkit", "score", "softmax.py"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+    assert capfd.readouterr().err == "solkit: no such file: softmax.py\n"
+
+
+def test_stdout_is_whole_again_after_a_failure(pipeline):
+    pipeline.report = InputError("no")
+    before = os.fstat(1)
+    solkit("score", "softmax.py")
+    assert os.path.samestat(before, os.fstat(1))
+
+
+# ------------------------------------------------------------------------------ the rest
+
+
+def run(*arguments):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["score", "--help"], ["--version"]])
+def test_help_and_version_import_nothing_heavy(arguments):
+    program = (
+        "import sys, contextlib\n"
+        f"sys.argv = ['solkit', *{arguments!r}]\n"
+        "from solkit.cli import main\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "heavy = {'torch', 'triton', 'xgboost', 'numpy', 'solkit.pipeline'}\n"
+        "print('heavy:', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = run("-c", program)
+    assert done.stdout.endswith("heavy: []\n"), done.stdout + done.stderr
+    assert "solkit" in done.stdout
+
+
+def test_python_m_solkit():
+    done = run("-m", "solkit", "--help")
+    assert done.returncode == 0
+    assert "score" in done.stdout
+    assert "devices" in done.stdout
+
+
+def test_help_is_quick():
+    """Under 0.4 s on an idle machine; the best of three, and some room for a busy one."""
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run("-m", "solkit", "--help")
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.6
