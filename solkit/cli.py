@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from solkit.core import Value, Verdict
-from solkit.errors import InputError, ParamsError, ShapeError, SolkitError
+from solkit.errors import InputError, ParamsError, ShapeError, SolkitError, UnsupportedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -171,7 +171,12 @@ def devices(
         from solkit.roofline.devices import catalogue
         from solkit.roofline.nvml import live_devices
 
-        known, live = catalogue(), live_devices()
+        known = catalogue()
+        try:
+            live = live_devices()
+        except SolkitError as error:  # an unknown GPU: all the more reason to list the known ones
+            live = ()
+            _complain(str(error))
         if json != "-":
             listing.render(known, live, _console())
         _write(json, lambda: listing.dumps(known, live))
@@ -213,7 +218,8 @@ def _failures_as_exit_codes(verbose: bool) -> Iterator[None]:
         if verbose:
             traceback.print_exc()
         kind = "" if isinstance(error, SolkitError) else f"{type(error).__name__}: "
-        hint = "" if verbose else " (--verbose shows where)"
+        explained = verbose or isinstance(error, UnsupportedError)
+        hint = "" if explained else " (--verbose shows where)"
         _complain(f"{kind}{error}{hint}")
         raise typer.Exit(Exit.SOLKIT_FAILED) from None
 

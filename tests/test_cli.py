@@ -30,7 +30,14 @@ from solkit.core import (
     Verdict,
     Work,
 )
-from solkit.errors import InputError, ParamsError, ShapeError, UnknownDeviceError, WorkerError
+from solkit.errors import (
+    InputError,
+    ParamsError,
+    ShapeError,
+    UnknownDeviceError,
+    UnsupportedError,
+    WorkerError,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAM = {"dram": Ceiling(3.352e12, "B/s", 2619, "NVML")}
@@ -197,7 +204,8 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
         "def score(*a, **k):\n"
         "    print('from python'); os.write(1, b'from C\\n')\n"
         "    subprocess.run([sys.executable, '-c', 'print(\"from a child\")'], check=True)\n"
-        "    from tests.test_cli import NOT_MEASURED, report_of\n"
+        f"    sys.path.append({str(Path(__file__).parent)!r})\n"
+        "    from test_cli import NOT_MEASURED, report_of\n"
         "    return report_of(NOT_MEASURED)\n"
         "fake.score = score\n"
         "import solkit; solkit.pipeline = sys.modules['solkit.pipeline'] = fake\n"
@@ -275,6 +283,9 @@ def test_solkits_own_failures_exit_1(pipeline):
     outcome = solkit("score", "softmax.py")
     assert outcome.exit_code == 1
     assert outcome.stderr.startswith("solkit: the worker died of signal 9")
+    pipeline.report = UnsupportedError("cannot measure here")
+    outcome = solkit("score", "softmax.py", "--measure")
+    assert (outcome.exit_code, outcome.stderr) == (1, "solkit: cannot measure here\n")
 
 
 def test_an_interrupt_exits_130(pipeline):
@@ -296,6 +307,49 @@ def test_stdout_is_whole_again_after_a_failure(pipeline):
     before = os.fstat(1)
     solkit("score", "softmax.py")
     assert os.path.samestat(before, os.fstat(1))
+
+
+# ----------------------------------------------------------------------- solkit devices
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets what NVML finds: devices, or an error."""
+
+    def have(found):
+        def live_devices():
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr("solkit.roofline.nvml.live_devices", live_devices)
+
+    return have
+
+
+def test_devices_lists_the_machine_and_the_catalogue(machine):
+    machine((replace(H100, source="nvml", notes=("ECC is off.",)),))
+    outcome = solkit("devices")
+    assert outcome.exit_code == 0
+    here, known = outcome.stdout.split("Catalogue")
+    assert "h100-sxm: ECC is off." in here
+    assert "a100-sxm-80gb" in known
+
+
+def test_devices_as_json(machine, tmp_path):
+    machine(())
+    outcome = solkit("devices", "--json", "-")
+    assert json.loads(outcome.stdout)["machine"] == []
+    solkit("devices", "--json", str(tmp_path / "devices.json"))
+    assert json.loads((tmp_path / "devices.json").read_text()) == json.loads(outcome.stdout)
+
+
+def test_devices_lists_the_catalogue_where_the_machines_gpu_is_unknown(machine):
+    machine(UnknownDeviceError("no GPU 'NVIDIA Z100' in the catalogue"))
+    outcome = solkit("devices")
+    assert outcome.exit_code == 0
+    assert "Z100" in outcome.stderr
+    assert "h100-sxm" in outcome.stdout
 
 
 # ------------------------------------------------------------------------------ the rest

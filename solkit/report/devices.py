@@ -28,7 +28,7 @@ _LEGEND = (
 def render(known: Sequence[Device], live: Sequence[Device], console: Console) -> None:
     """Print the GPUs of this machine, then the catalogue."""
     wide = console.width >= _WIDE
-    here: RenderableType = _table(live, wide) if live else Text("none that NVML can see")
+    here: RenderableType = _table(live, wide) if live else Text("no GPU that SolKit can use")
     notes = [Text(f"{d.key}: {note}", style="yellow") for d in live for note in d.notes]
     page = (
         Text("In this machine", style="bold"),

@@ -184,7 +184,10 @@ def _summary(result: Result) -> Iterator[Row]:
     bound, measurement, score = result.bound, result.measurement, result.score
     limiter = f", limited by {bound.limiter}"
     yield "SOL", Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
-    yield "measured", Text.assemble(_time(measurement), _verdict(result.verdict))
+    if measurement:
+        yield "measured", _measured(measurement, result.verdict)
+    else:
+        yield "verdict", _verdict(result.verdict)
     if score:
         share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
         yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share)
@@ -193,14 +196,12 @@ def _summary(result: Result) -> Iterator[Row]:
         yield "score", Text.assemble((f"{score.sol_score:.2f}", "bold"), scale)
 
 
-def _time(measurement: Measurement | None) -> Text:
-    if measurement is None:
-        return Text()
+def _measured(measurement: Measurement, verdict: Verdict) -> Text:
     median, low, high = (
         units.duration(time_ms, digits=4)
         for time_ms in (measurement.median_ms, measurement.low_ms, measurement.high_ms)
     )
-    return Text.assemble((median, "bold"), f" ({low} to {high}), ")
+    return Text.assemble((median, "bold"), f" ({low} to {high}), ", _verdict(verdict))
 
 
 def _verdict(verdict: Verdict) -> Text:
@@ -258,7 +259,8 @@ def _remarks(result: Result) -> Iterator[Row]:
         yield "analysis", Text(_STATUS[analysis.status], style="yellow")
     yield from (("analysis", Text(note)) for note in analysis.notes)
     yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
-    yield from (("error", _error(error)) for error in result.errors)
+    told = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
+    yield from (("error", _error(error)) for error in result.errors if error not in told)
 
 
 def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:

@@ -18,7 +18,7 @@ def test_a_row_of_the_table(make):
     text = page([make.device()], [])
     row = next(line for line in text.splitlines() if line.startswith("h100-sxm"))
     assert row.split() == ["h100-sxm", "9.0", "132", "1980", "max", "3.35", "-", "1070", "-", "-"]
-    assert text.startswith("In this machine\nnone that NVML can see\n")
+    assert text.startswith("In this machine\nno GPU that SolKit can use\n")
 
 
 def test_boost_clock_and_live_notes(make):

@@ -101,7 +101,7 @@ def test_an_encoding_without_the_symbols(make):
 
 def test_not_measured(make):
     text = page(make.report(make.result()))
-    assert "measured     not measured" in text
+    assert "verdict      not measured" in text
     assert "next         Nothing was measured" in text
     assert "gap" not in text.split("next")[0]
     assert "timing" not in text
@@ -115,7 +115,10 @@ def test_reference_alone(make):
 
 def test_a_launch_that_does_not_compile(make):
     analysis = Analysis(AnalysisStatus.PARTIAL, (broken(make),), ("`.item()` was taken to be 1.",))
-    text = page(make.report(make.result(analysis=analysis)))
+    errors = (broken(make).error, "another error")
+    text = page(make.report(make.result(analysis=analysis, errors=errors)))
+    assert text.count("out of resource") == 1  # said with its launch, not again among the errors
+    assert "error        another error" in text
     assert "does not compile: out of resource: shared memory" in text
     assert "\x1b" not in text
     assert "not every launch could be analysed" in text
