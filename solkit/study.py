@@ -6,7 +6,7 @@ Runs in a throw-away child process (`solkit.worker`), since it patches torch and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -17,6 +17,7 @@ from solkit.core import Analysis, AnalysisStatus, Device, KernelFile, Tolerance,
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles._source import blaming
+from solkit.measure.compare import default_tolerance
 from solkit.roofline.work import work_of, work_of_arguments
 
 __all__ = ["Case", "Study", "describe", "study"]
@@ -57,7 +58,9 @@ def describe(path: str, reference: str | None, device: Device) -> KernelFile:
     Raises:
         KernelFileError: the file cannot be used.
     """
-    return _load(path, reference, device).description
+    _fake(device)
+    with fake_cuda.fake_tensors():
+        return kernelfiles.load(path, reference).description
 
 
 def study(
@@ -82,14 +85,68 @@ def study(
     Raises:
         InputError: the file, a shape or a parameter is at fault.
     """
-    loaded = _load(path, reference, device)
-    wanted = loaded.description.problem.shapes if shapes is None else shapes
-    cases = tuple(_case(loaded, device, shape, params, analysing, jobs) for shape in wanted)
-    return Study(loaded.description, cases)
+    _fake(device)
+    with fake_cuda.fake_tensors():
+        loaded = kernelfiles.load(path, reference)
+        wanted = loaded.description.problem.shapes if shapes is None else shapes
+        cases = [_case(loaded, device, shape, params, analysing, jobs) for shape in wanted]
+    return Study(loaded.description, tuple(cases))
 
 
-def _load(path: str, reference: str | None, device: Device) -> LoadedKernel:
+def _fake(device: Device) -> None:
     fake_cuda.install(device)
     fake_triton.install(device)
-    with fake_cuda.fake_tensors():
-        return kernelfiles.load(path, reference)
+
+
+def _case(
+    loaded: LoadedKernel, device: Device, shape: Shape, params: Shape, analysing: bool, jobs: int
+) -> Case:
+    candidate = loaded.description.candidate
+    workload = loaded.workload(shape, params)
+    work, outputs = _work(workload, loaded)
+    return Case(
+        shape=loaded.full_shape(shape),
+        params={**(candidate.params if candidate is not None else {}), **params},
+        work=work,
+        tolerance=loaded.description.problem.tolerance or _tightest(outputs),
+        analysis=_analysis(workload, device, params, analysing, jobs),
+    )
+
+
+def _work(workload: Workload, loaded: LoadedKernel) -> tuple[Work, list[torch.Tensor]]:
+    """What the problem costs, and the outputs of its reference."""
+    outputs: list[torch.Tensor] = []
+    if workload.reference is None:
+        outputs += workload.run_kernel()
+        inputs = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
+        return work_of_arguments(inputs, outputs), outputs
+
+    def run() -> list[torch.Tensor]:
+        outputs.extend(workload.run_reference())
+        return outputs
+
+    problem = loaded.description.problem
+    with blaming(problem.path, f"calling {problem.reference} on what the inputs are"):
+        work = work_of(run)
+    if not outputs:
+        raise KernelFileError(
+            f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "
+            "arguments that it writes",
+            problem.path,
+        )
+    return replace(work, assumptions=(*work.assumptions, *fake_cuda.guesses())), outputs
+
+
+def _tightest(outputs: list[torch.Tensor]) -> Tolerance:
+    """The tightest default among the dtypes of the outputs."""
+    return min((default_tolerance(t.dtype) for t in outputs), key=lambda t: t.rtol)
+
+
+def _analysis(
+    workload: Workload, device: Device, params: Shape, analysing: bool, jobs: int
+) -> Analysis:
+    if workload.kernel is None:
+        return Analysis(AnalysisStatus.NO_KERNEL)
+    if not analysing:
+        return Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",))
+    return analyse(workload, device, params, jobs)

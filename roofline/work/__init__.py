@@ -83,4 +83,3 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for part in parts:
         total.update(part)
     return dict(total)
-

@@ -477,8 +477,12 @@ def _rms_norm(op: TracedOp) -> Cost:
     return _scalar(x, (3 + weighted) * x.numel, sfu=rows)
 
 
-@_register("aten.native_layer_norm_backward", "aten.native_group_norm_backward",
-           "aten.native_batch_norm_backward", "aten._fused_rms_norm_backward")
+@_register(
+    "aten.native_layer_norm_backward",
+    "aten.native_group_norm_backward",
+    "aten.native_batch_norm_backward",
+    "aten._fused_rms_norm_backward",
+)
 def _norm_backward(op: TracedOp) -> Cost:
     """Two row sums (4), the input's gradient (5), the weight's and the bias's (3) per element."""
     return _scalar(op.inputs[0], 12 * op.inputs[0].numel)
@@ -490,18 +494,37 @@ def _nll(op: TracedOp) -> Cost:
     return _scalar(op.inputs[0], op.inputs[1].numel)
 
 
-@_register("aten.nll_loss_backward", "aten.nll_loss2d_backward", "aten.embedding_dense_backward",
-           "aten.scatter_add", "aten.scatter_reduce", "aten.index_add", "aten.index_reduce",
-           "aten._unsafe_index_put", "aten.segment_reduce")
+@_register(
+    "aten.nll_loss_backward",
+    "aten.nll_loss2d_backward",
+    "aten.embedding_dense_backward",
+    "aten.scatter_add",
+    "aten.scatter_reduce",
+    "aten.index_add",
+    "aten.index_reduce",
+    "aten._unsafe_index_put",
+    "aten.segment_reduce",
+)
 def _scatter(op: TracedOp) -> Cost:
     """One addition per element scattered."""
     return _scalar(op.result, min(use.numel for use in op.inputs) if op.inputs else 0)
 
 
-@_register("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d", "aten.max_pool1d",
-           "aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices", "aten.max_pool2d",
-           "aten.max_pool3d", "aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d",
-           "aten.adaptive_avg_pool1d", "aten.adaptive_max_pool2d", "aten.adaptive_max_pool3d")
+@_register(
+    "aten.avg_pool1d",
+    "aten.avg_pool2d",
+    "aten.avg_pool3d",
+    "aten.max_pool1d",
+    "aten.max_pool2d_with_indices",
+    "aten.max_pool3d_with_indices",
+    "aten.max_pool2d",
+    "aten.max_pool3d",
+    "aten._adaptive_avg_pool2d",
+    "aten._adaptive_avg_pool3d",
+    "aten.adaptive_avg_pool1d",
+    "aten.adaptive_max_pool2d",
+    "aten.adaptive_max_pool3d",
+)
 def _pool(op: TracedOp) -> Cost:
     """At the least one operation per result: overlapping windows can share partial results."""
     return _scalar(op.result, op.result.numel)

@@ -7,13 +7,14 @@ them before PyTorch picks a decomposition), since what they cost follows from th
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
@@ -106,8 +107,9 @@ def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
     Args:
         run: calls the reference, returns its output tensors.
     """
+    _keep_attention_whole()
     recorder = _Recorder()
-    with _WholeOps(recorder), recorder:
+    with _WholeLayers(recorder), recorder:
         results = run()
     return Program(tuple(recorder.ops), tuple(recorder.use(t) for t in results))
 
@@ -166,11 +168,14 @@ class _Recorder(TorchDispatchMode):
         return tree_map(lambda x: self.use(x) if isinstance(x, torch.Tensor) else x, tree)
 
     def _record(self, func: Any, args: Any, kwargs: Any, before: Any, out: Any) -> None:
-        made = [self.use(t) for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
         written, unread = _written(func, *before)
+        if _is_view(func) and not written:
+            self._same_storage(before, out)
+            return  # its region is in the uses of what reads it
+        made = [self.use(t) for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
         fresh = {u.storage for u in made} - {u.storage for u in _uses(before)}
         if not written and not fresh:
-            return  # a view: its region is in the uses of what reads it
+            return  # it handed an argument back
         names = [argument.name for argument in func._schema.arguments]
         self.ops.append(
             TracedOp(
@@ -184,6 +189,21 @@ class _Recorder(TorchDispatchMode):
                 arguments={**dict(zip(names, before[0])), **before[1]},
             )
         )
+
+
+    def _same_storage(self, before: Any, out: Any) -> None:
+        """A view of a tensor that is not fake gets a storage of its own: give it the right one."""
+        base = _uses(before)[0].storage
+        for tensor in tree_flatten(out)[0]:
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                self._storages.setdefault(storage._cdata, (base, storage))
+
+
+def _is_view(func: Any) -> bool:
+    """Whether an op's results alias its first argument, as its schema says."""
+    infos = [returned.alias_info for returned in func._schema.returns]
+    return any(info is not None and not info.is_write for info in infos)
 
 
 def _uses(tree: Any) -> list[TensorUse]:
@@ -210,8 +230,8 @@ def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[T
     return written, unread
 
 
-class _WholeOps(TorchFunctionMode):
-    """Takes attention and recurrent layers before they are decomposed."""
+class _WholeLayers(TorchFunctionMode):
+    """Takes recurrent layers before they are unrolled: a GRU of 512 steps is 10,000 ops."""
 
     def __init__(self, recorder: _Recorder) -> None:
         super().__init__()
@@ -221,40 +241,12 @@ class _WholeOps(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
-        kwargs = kwargs or {}
-        if func is F.scaled_dot_product_attention:
-            return self._attention(*args, **kwargs)
         if getattr(func, "__name__", "") in _RECURRENT and len(args) == 9:
             return self._recurrent(func.__name__, *args)
-        return func(*args, **kwargs)
-
-    def _attention(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        del dropout_p, scale
-        heads = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]) if not enable_gqa else (
-            query.shape[:-2]
-        )
-        out = query.new_empty(*heads, query.shape[-2], value.shape[-1])
-        arguments = {
-            "query": query,
-            "key": key,
-            "value": value,
-            "attn_mask": attn_mask,
-            "is_causal": is_causal,
-        }
-        self._recorder.add("solkit.attention", arguments, [out])
-        return out
+        return func(*args, **(kwargs or {}))
 
     def _recurrent(self, kind: str, x: Any, hx: Any, weights: Any, *rest: Any) -> Any:
+        """``torch.lstm(x, hx, weights, biased, layers, dropout, train, bidirectional, first)``."""
         bidirectional = bool(rest[4])
         state = list(hx) if isinstance(hx, (tuple, list)) else [hx]
         width = state[0].shape[-1] * (2 if bidirectional else 1)
@@ -266,3 +258,59 @@ class _WholeOps(TorchFunctionMode):
 
 
 _RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
+
+
+# ------------------------------------------------------------------------------- attention
+
+_ATTENTION = (
+    "attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal) -> Tensor"
+)
+
+
+@functools.cache
+def _keep_attention_whole() -> tuple[torch.library.Library, ...]:
+    """Make `scaled_dot_product_attention` one op, whoever calls it; for the rest of the process.
+
+    PyTorch would pick a fused kernel or a decomposition, by the device.
+    """
+    own, aten = torch.library.Library("solkit", "DEF"), torch.library.Library("aten", "IMPL")
+    own.define(_ATTENTION)
+    torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # overriding a kernel is the intention
+        for key in ("CUDA", "AutogradCUDA"):
+            aten.impl("scaled_dot_product_attention", _attention, key)
+    return own, aten  # the overrides last as long as these objects
+
+
+def _attention_shape(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    is_causal: bool,
+) -> torch.Tensor:
+    del key, attn_mask, is_causal
+    return query.new_empty(*query.shape[:-1], value.shape[-1])
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """One op, unless gradients are wanted: then what autograd can follow."""
+    tensors = [t for t in (query, key, value, attn_mask) if t is not None]
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        whole = torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+        return whole[0]  # type: ignore[no-any-return]  # torch.ops is untyped
+    found = torch.ops.solkit.attention(query, key, value, attn_mask, is_causal)
+    return found  # type: ignore[no-any-return]

@@ -12,7 +12,9 @@ from solkit.roofline.work.program import TensorUse
 
 __all__ = ["covered_bytes", "covers"]
 
-_MAX_RUNS = 1 << 22  # beyond this many runs the largest single region stands in: still a lower bound
+_MAX_RUNS = (
+    1 << 22
+)  # beyond this many runs the largest single region stands in: still a lower bound
 
 _Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 

@@ -176,9 +176,7 @@ def _rows(op: TracedOp, table: TensorUse, dim: int, index: TensorUse) -> _Rows:
 
 
 def _elements(op: TracedOp, table: TensorUse, count: int) -> _Rows:
-    return _Rows(
-        table, table.dtype.itemsize, min(table.distinct, count), False, None, _unknown(op)
-    )
+    return _Rows(table, table.dtype.itemsize, min(table.distinct, count), False, None, _unknown(op))
 
 
 def _unknown(op: TracedOp) -> str:

@@ -93,7 +93,7 @@ class KernelBenchKernel(LoadedKernel):
             args, kwargs = _init_arguments(init)
             with blaming(path, f"building {name}(*get_init_inputs())"):
                 torch.manual_seed(_SEED)
-                return getattr(module, name)(*args, **kwargs).to(device)  # type: ignore[no-any-return]
+                return _on_device(getattr(module, name)(*args, **kwargs), device)
 
     def _use(self, params: dict[str, Value]) -> None:
         if self.description.candidate is None and params:
@@ -104,6 +104,13 @@ class KernelBenchKernel(LoadedKernel):
                 f"{file_of(self._module)}: no autotuned kernel has a parameter "
                 f"{', '.join(sorted(unknown))}; a KernelBench candidate takes no others"
             )
+
+
+def _on_device(model: torch.nn.Module, device: str) -> torch.nn.Module:
+    """Move what a model made elsewhere in spite of the default device, and nothing else."""
+    tensors = [*model.parameters(), *model.buffers()]
+    elsewhere = any(t.device.type != torch.device(device).type for t in tensors)
+    return model.to(device) if elsewhere else model
 
 
 def _init_arguments(init: Any) -> tuple[list[Any], dict[str, Any]]:

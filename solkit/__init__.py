@@ -1,0 +1,59 @@
+"""SolKit: how fast a GPU kernel could run, how far it is from that, and why.
+
+The public names are those in `__all__`; importing them pulls in neither torch nor triton.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from solkit.errors import (
+    InputError,
+    KernelFileError,
+    ParamsError,
+    ShapeError,
+    SolkitError,
+    UnknownDeviceError,
+    UnsupportedError,
+    WorkerError,
+)
+
+if TYPE_CHECKING:
+    from solkit.core import Analysis, Bound, Device, KernelFile, Report, Result, Score, Verdict
+    from solkit.pipeline import analyse, bound, devices, load, score
+
+__all__ = [
+    "Analysis",
+    "Bound",
+    "Device",
+    "InputError",
+    "KernelFile",
+    "KernelFileError",
+    "ParamsError",
+    "Report",
+    "Result",
+    "Score",
+    "ShapeError",
+    "SolkitError",
+    "UnknownDeviceError",
+    "UnsupportedError",
+    "Verdict",
+    "WorkerError",
+    "analyse",
+    "bound",
+    "devices",
+    "load",
+    "score",
+]
+
+_PIPELINE = ("analyse", "bound", "devices", "load", "score")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public functions and nouns on first use, so that ``import solkit`` stays fast."""
+    if name in __all__:
+        return getattr(
+            importlib.import_module("solkit.pipeline" if name in _PIPELINE else "solkit.core"), name
+        )
+    raise AttributeError(f"module 'solkit' has no attribute {name!r}")

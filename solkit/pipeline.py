@@ -1,0 +1,290 @@
+"""The way through: from a kernel file to a report. The public functions of SolKit.
+
+Nothing here needs torch: what does runs in child processes (`solkit.worker`, `solkit.measure`).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from solkit import measure as measuring
+from solkit import worker
+from solkit.core import (
+    Analysis,
+    Bound,
+    Device,
+    KernelFile,
+    Report,
+    Result,
+    Value,
+    Verdict,
+)
+from solkit.errors import UnsupportedError
+from solkit.roofline import devices as catalogue
+from solkit.roofline import nvml
+from solkit.roofline.bound import at_observed_clock
+from solkit.roofline.bound import bound as bound_of
+from solkit.roofline.score import score as score_of
+from solkit.roofline.score import time_verdict
+
+if TYPE_CHECKING:
+    from solkit.study import Case, Study  # needs torch; only its types are wanted here
+
+__all__ = ["DEFAULT_DEVICE", "analyse", "bound", "devices", "load", "score"]
+
+DEFAULT_DEVICE = "h100-sxm"
+"""The target where none is named and the machine has no GPU."""
+
+Shape = Mapping[str, Value]
+_Source = "str | os.PathLike[str] | KernelFile"
+
+
+def devices() -> tuple[Device, ...]:
+    """Every GPU of the catalogue, at its catalogued figures."""
+    return catalogue.catalogue()
+
+
+def load(path: str | os.PathLike[str], *, reference: str | None = None) -> KernelFile:
+    """Read a kernel file: what must be computed, and the candidate.
+
+    Args:
+        path: the file; native, KernelBench, or a Triton module with a launch description.
+        reference: the file with the reference, where `path` lacks one.
+
+    Raises:
+        KernelFileError: the file cannot be used; names the line and what was expected.
+    """
+    found: KernelFile = worker.call(
+        "solkit.study:describe", os.fspath(path), reference, catalogue.find(DEFAULT_DEVICE)
+    )
+    return found
+
+
+def bound(
+    source: str | os.PathLike[str] | KernelFile,
+    device: str | Device,
+    *,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    reference: str | None = None,
+) -> Bound:
+    """The speed of light of a problem on a device.
+
+    Args:
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: see `solkit.roofline.bound.PRECISIONS`.
+        reference: as for `load`.
+
+    Raises:
+        InputError: the file, the device or the shape is at fault.
+    """
+    target = _device(device)
+    case = _study(source, reference, target, _one(shape), {}, analysing=False).cases[0]
+    return bound_of(case.work, target, precision=precision, tolerance=case.tolerance)
+
+
+def analyse(
+    source: str | os.PathLike[str] | KernelFile,
+    device: str | Device,
+    *,
+    shape: Shape | None = None,
+    params: Mapping[str, Value] | None = None,
+    reference: str | None = None,
+) -> Analysis:
+    """What the candidate launches and what that compiles to for a device, with no GPU.
+
+    Args:
+        source, device, shape, reference: as for `bound`.
+        params: the candidate's parameters to override.
+
+    Raises:
+        InputError: the file, the device, the shape or a parameter is at fault.
+    """
+    study = _study(source, reference, _device(device), _one(shape), params or {}, analysing=True)
+    return study.cases[0].analysis
+
+
+def score(
+    path: str | os.PathLike[str] | KernelFile,
+    *,
+    device: str | Device | None = None,
+    reference: str | None = None,
+    shapes: Sequence[Shape] | None = None,
+    params: Mapping[str, Value] | None = None,
+    precision: str = "tolerance",
+    measure: bool | None = None,
+    time_limit_s: float = 120.0,
+) -> Report:
+    """Bound, analyse and, on a GPU, measure a kernel at each shape.
+
+    Args:
+        path: a kernel file, or its path.
+        device: the target; by default the first GPU of this machine, else `DEFAULT_DEVICE`.
+        reference: as for `load`.
+        shapes: sizes to override, one result each; the file's own shapes otherwise.
+        params: the candidate's parameters to override.
+        precision: see `solkit.roofline.bound.PRECISIONS`.
+        measure: ``None`` measures where the target is a GPU of this machine.
+        time_limit_s: seconds that one shape's measurement may take.
+
+    Raises:
+        InputError: the file, the device, a shape or a parameter is at fault.
+        UnsupportedError: `measure` is true, but the target is not in this machine.
+    """
+    target = _target(device)
+    chosen = dict(params or {})
+    study = _study(path, reference, target, shapes, chosen, analysing=True)
+    wanted = _wants_measurement(measure, target, study)
+    results = []
+    for case in study.cases:
+        result = _forecast(case, target, precision)
+        if wanted:
+            result = _measured(result, case, study.kernel, target, chosen, time_limit_s)
+        results.append(result)
+    return Report(_environment(), study.kernel, target, tuple(results))
+
+
+# ----------------------------------------------------------------------------------- steps
+
+
+def _device(device: str | Device) -> Device:
+    return device if isinstance(device, Device) else catalogue.find(device)
+
+
+def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
+    return None if shape is None else (shape,)
+
+
+def _target(device: str | Device | None) -> Device:
+    """The device asked for, taken live where it is the GPU of this machine."""
+    live = nvml.live_devices()
+    if device is None and live:
+        return live[0]
+    if device is None:
+        note = f"No GPU here and no device named: bounds are for {DEFAULT_DEVICE}."
+        default = catalogue.find(DEFAULT_DEVICE)
+        return replace(default, notes=(*default.notes, note))
+    named = _device(device)
+    if named.source == "nvml":
+        return named
+    return next((gpu for gpu in live if gpu.key == named.key), named)
+
+
+def _study(
+    source: str | os.PathLike[str] | KernelFile,
+    reference: str | None,
+    device: Device,
+    shapes: Sequence[Shape] | None,
+    params: Mapping[str, Value],
+    analysing: bool,
+) -> Study:
+    path, reference = _paths(source, reference)
+    given = None if shapes is None else tuple(shapes)
+    jobs = os.cpu_count() or 1
+    found: Study = worker.call(
+        "solkit.study:study", path, reference, device, given, dict(params), analysing, jobs
+    )
+    return found
+
+
+def _paths(
+    source: str | os.PathLike[str] | KernelFile, reference: str | None
+) -> tuple[str, str | None]:
+    if not isinstance(source, KernelFile):
+        return os.fspath(source), reference
+    problem, candidate = source.problem, source.candidate
+    if candidate is None or candidate.path == problem.path:
+        return problem.path, reference
+    return candidate.path, problem.path
+
+
+def _forecast(case: Case, device: Device, precision: str) -> Result:
+    """What is known before anything is timed."""
+    errors = [kernel.error for kernel in case.analysis.kernels if kernel.error is not None]
+    return Result(
+        shape=case.shape,
+        params=case.params,
+        verdict=Verdict.DOES_NOT_COMPILE if errors else Verdict.NOT_MEASURED,
+        work=case.work,
+        bound=bound_of(case.work, device, precision=precision, tolerance=case.tolerance),
+        analysis=case.analysis,
+        errors=tuple(errors),
+    )
+
+
+def _wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
+    here = device.source == "nvml"
+    possible = study.kernel.candidate is not None and study.kernel.problem.reference is not None
+    if measure and not here:
+        raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine")
+    if measure and not possible:
+        raise UnsupportedError(
+            f"cannot measure {study.kernel.problem.path}: that needs both a reference and a kernel"
+        )
+    return here and possible and measure is not False
+
+
+def _measured(
+    result: Result,
+    case: Case,
+    kernel: KernelFile,
+    device: Device,
+    params: Mapping[str, Value],
+    time_limit_s: float,
+) -> Result:
+    """The result with a measurement, and with what follows from it."""
+    assert kernel.candidate is not None
+    separate = kernel.candidate.path != kernel.problem.path
+    outcome = measuring.measure(
+        kernel.candidate.path,
+        case.shape,
+        params,
+        reference=kernel.problem.path if separate else None,
+        tolerance=case.tolerance,
+        time_limit_s=time_limit_s,
+        gpu_index=_index(device),
+    )
+    result = replace(
+        result,
+        verdict=outcome.verdict,
+        protocol=outcome.protocol,
+        measurement=outcome.measurement,
+        errors=outcome.errors,
+    )
+    timed = outcome.measurement
+    if timed is None or outcome.verdict is not Verdict.CORRECT:
+        return result
+    bound = result.bound
+    if timed.sm_clock_mhz is not None:
+        bound = at_observed_clock(bound, device, timed.sm_clock_mhz)
+    return replace(
+        result,
+        bound=bound,
+        verdict=time_verdict(bound, device, timed.median_ms),
+        score=score_of(bound, timed.median_ms, timed.reference_ms),
+    )
+
+
+def _index(device: Device) -> int:
+    return next(
+        (index for index, gpu in enumerate(nvml.live_devices()) if gpu.uuid == device.uuid), 0
+    )
+
+
+def _environment() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in ("solkit", "torch", "triton"):
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = None
+    versions["driver"] = nvml.driver_version()
+    versions["platform"] = platform.platform()
+    return versions
