@@ -17,9 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from annotated_types import Gt, Len
+from typing import Any, Literal
 
 from solkit.core import Ceiling, ClockKind, Device, SMLimits
 from solkit.errors import UnknownDeviceError
@@ -29,7 +27,17 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Hardware", "Sku", "aliases", "assemble", "catalogue", "find", "find_sku", "with_clock"]
+__all__ = [
+    "Hardware",
+    "Sku",
+    "aliases",
+    "architecture_of",
+    "assemble",
+    "catalogue",
+    "find",
+    "find_sku",
+    "with_clock",
+]
 
 Pipe = Literal[
     "l2",
@@ -50,9 +58,6 @@ Pipe = Literal[
 ]
 """A key of `Device.ceilings` that runs on the SM clock; ``dram`` is the one that does not."""
 
-Count = Annotated[int, Gt(0)]
-Quantity = Annotated[float, Gt(0)]
-Text = Annotated[str, Len(1)]
 _STRICT = {"extra": "forbid"}  # a misspelt key in the TOML is an error
 
 _OP_PIPES = ("int32", "sfu", "tensor.int8", "tensor.int4")
@@ -75,10 +80,10 @@ class Architecture:
     """
 
     compute_capability: tuple[int, int]
-    fp32_lanes: Count
+    fp32_lanes: int
     limits: SMLimits
-    rates: dict[Pipe, Quantity]
-    source: Text
+    rates: dict[Pipe, float]
+    source: str
 
     __pydantic_config__ = _STRICT
 
@@ -94,8 +99,8 @@ class DatasheetException:
     """
 
     pipes: tuple[Pipe | Literal["dram"], ...]
-    cause: Text
-    clock_mhz: Quantity | None = None
+    cause: str
+    clock_mhz: float | None = None
 
     __pydantic_config__ = _STRICT
 
@@ -123,21 +128,21 @@ class Sku:
         lacks: pipes of the architecture that this SKU does not have, or at no known rate.
     """
 
-    name: Text
-    architecture: Text
-    sm_count: Count
-    datasheet_clock_mhz: Quantity
-    memory_type: Text
-    memory_gib: Quantity
-    memory_clock_mhz: Quantity
-    memory_bus_bits: Count
-    l2_mib: Quantity
-    source: Text
-    datasheet: dict[Pipe | Literal["dram"], Quantity]
+    name: str
+    architecture: str
+    sm_count: int
+    datasheet_clock_mhz: float
+    memory_type: str
+    memory_gib: float
+    memory_clock_mhz: float
+    memory_bus_bits: int
+    l2_mib: float
+    source: str
+    datasheet: dict[Pipe | Literal["dram"], float]
     datasheet_exceptions: tuple[DatasheetException, ...] = ()
-    max_sm_clock_mhz: Quantity | None = None
-    aliases: tuple[Text, ...] = ()
-    rates: dict[Pipe, Quantity] = field(default_factory=dict)
+    max_sm_clock_mhz: float | None = None
+    aliases: tuple[str, ...] = ()
+    rates: dict[Pipe, float] = field(default_factory=dict)
     lacks: tuple[Pipe, ...] = ()
 
     __pydantic_config__ = _STRICT
@@ -160,7 +165,7 @@ class Sku:
 class _Catalogue:
     """The whole file. `architecture` and `device` are TOML's table names."""
 
-    transfers_per_memory_clock: Count
+    transfers_per_memory_clock: int
     architecture: dict[str, Architecture]
     device: dict[str, Sku]
 
@@ -197,7 +202,7 @@ def _load() -> _Catalogue:
     """Read and validate ``catalogue.toml``.
 
     Raises:
-        pydantic.ValidationError: the file has a wrong key, type or sign.
+        pydantic.ValidationError: the file has a wrong key or type.
     """
     from pydantic import TypeAdapter  # 0.1 s: only when a device is asked for
 
@@ -242,13 +247,12 @@ def find(name: str) -> Device:
 
 
 def aliases(key: str) -> tuple[str, ...]:
-    """The further names of a catalogued GPU, short ones first: ``("h100", ...)``.
+    """The names that a catalogued GPU has beside its key and name: ``("h100", ...)``.
 
     Raises:
         UnknownDeviceError: `key` names no catalogued GPU.
     """
-    sku = find_sku(key)[1]
-    return (*sku.aliases, sku.name)
+    return find_sku(key)[1].aliases
 
 
 def with_clock(device: Device, sm_clock_mhz: float) -> Device:
@@ -294,7 +298,7 @@ def assemble(
         notes: what a reader must know.
     """
     sku = _load().device[key]
-    architecture = _load().architecture[sku.architecture]
+    architecture = architecture_of(sku)
     return Device(
         key=key,
         name=hardware.name,
@@ -418,6 +422,11 @@ def find_sku(name: str) -> tuple[str, Sku]:
         raise UnknownDeviceError(_unknown(name, keys))
     key = keys.pop()
     return key, _load().device[key]
+
+
+def architecture_of(sku: Sku) -> Architecture:
+    """What the catalogue says of the architecture of `sku`."""
+    return _load().architecture[sku.architecture]
 
 
 def _own_memory(key: str) -> set[str]:

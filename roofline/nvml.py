@@ -1,0 +1,280 @@
+"""The GPUs of this machine, as NVML (the driver's management library) tells them.
+
+Rates per clock come from the catalogue; SM count, clocks, bus width and memory from the driver.
+Every call goes to the module that `_library` returns, so that a test can put a recording there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from solkit.core import ClockKind, Device
+from solkit.errors import UnknownDeviceError, UnsupportedError
+from solkit.roofline.devices import Hardware, Sku, architecture_of, assemble, find_sku
+
+__all__ = ["driver_version", "live_device", "live_devices"]
+
+_MEMORY_SLICES = 8  # of a GPU that can be divided: NVIDIA MIG User Guide, "GPU instance profiles"
+
+
+def live_devices() -> tuple[Device, ...]:
+    """The GPUs that CUDA would see here, in CUDA's order; empty where there is no driver.
+
+    ``CUDA_VISIBLE_DEVICES`` is honoured. Without it MIG slices stand before whole GPUs, since
+    CUDA takes the first slice where there is one (MIG User Guide, "CUDA visible devices").
+
+    Raises:
+        UnknownDeviceError: a visible GPU that the catalogue lacks.
+        UnsupportedError: there is a driver, but NVML fails.
+    """
+    with _session() as library:
+        return () if library is None else tuple(_read(library, u) for u in _visible(library))
+
+
+def live_device(index: int = 0) -> Device:
+    """The GPU that CUDA would call ``cuda:<index>``.
+
+    Raises:
+        UnknownDeviceError: there is no such GPU, or the catalogue lacks it.
+        UnsupportedError: there is a driver, but NVML fails.
+    """
+    with _session() as library:
+        units = [] if library is None else _visible(library)
+        if 0 <= index < len(units):
+            return _read(library, units[index])
+        names = [f"{i}: {library.nvmlDeviceGetName(unit.handle)}" for i, unit in enumerate(units)]
+    there_is = f"there is {', '.join(names)}" if names else "there is none that NVML can see"
+    raise UnknownDeviceError(f"no GPU {index} in this machine: {there_is}")
+
+
+def driver_version() -> str | None:
+    """The NVIDIA driver's version; ``None`` where there is no driver, or none that works."""
+    try:
+        with _session() as library:
+            return None if library is None else str(library.nvmlSystemGetDriverVersion())
+    except UnsupportedError:  # as good as none: nothing that needs the driver will come this far
+        return None
+
+
+def _library() -> Any:
+    """The NVML bindings: the one seam between this module and the driver."""
+    import pynvml
+
+    return pynvml
+
+
+@contextlib.contextmanager
+def _session() -> Iterator[Any]:
+    """NVML between init and shutdown, or ``None`` where the machine has no NVIDIA driver."""
+    library = _library()
+    try:
+        library.nvmlInit()
+    except (library.NVMLError_LibraryNotFound, library.NVMLError_DriverNotLoaded):
+        yield None
+        return
+    except library.NVMLError as error:
+        raise UnsupportedError(f"NVML does not start: {error}") from error
+    try:
+        yield library
+    except library.NVMLError as error:
+        raise UnsupportedError(f"NVML failed: {error}") from error
+    finally:
+        library.nvmlShutdown()
+
+
+# ---------------------------------------------------------------------------- which, in order
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What CUDA may take as a device: a whole GPU, or a MIG slice of the GPU `parent`."""
+
+    handle: Any
+    parent: Any | None = None
+
+
+def _visible(library: Any) -> list[_Unit]:
+    """The units that CUDA would see, in its order."""
+    gpus = _in_cuda_order(library)
+    slices = [_slices(library, gpu) for gpu in gpus]
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        whole = [_Unit(gpu) for gpu, parts in zip(gpus, slices, strict=True) if parts is None]
+        return [part for parts in slices for part in parts or ()] + whole
+    # A GPU in MIG mode stands for its first slice, and for nothing while it has none.
+    ordinals = [
+        [_Unit(gpu)] if parts is None else parts[:1]
+        for gpu, parts in zip(gpus, slices, strict=True)
+    ]
+    by_uuid = {library.nvmlDeviceGetUUID(gpu): o for gpu, o in zip(gpus, ordinals, strict=True)}
+    for part in (part for parts in slices for part in parts or ()):
+        by_uuid[library.nvmlDeviceGetUUID(part.handle)] = [part]
+    return _select(wanted, ordinals, by_uuid)
+
+
+def _select(
+    wanted: str, ordinals: list[list[_Unit]], by_uuid: dict[str, list[_Unit]]
+) -> list[_Unit]:
+    """What ``CUDA_VISIBLE_DEVICES=wanted`` leaves.
+
+    An entry that names nothing hides itself and all that follow (CUDA C++ Programming Guide,
+    "CUDA Environment Variables"); a repeated one hides everything, as torch.cuda finds too.
+    """
+    units: list[_Unit] = []
+    for entry in (part.strip() for part in wanted.split(",")):
+        if re.fullmatch(r"\d+", entry):
+            named = ordinals[int(entry)] if int(entry) < len(ordinals) else []
+        else:
+            is_uuid = entry.startswith(("GPU-", "MIG-"))
+            matches = [u for uuid, u in by_uuid.items() if uuid.startswith(entry)]
+            named = matches[0] if is_uuid and len(matches) == 1 else []
+        if not named:
+            break
+        if named[0] in units:
+            return []
+        units += named
+    return units
+
+
+def _in_cuda_order(library: Any) -> list[Any]:
+    """Handles of all GPUs. CUDA puts the fastest first unless told to go by PCI bus, as NVML."""
+    count = library.nvmlDeviceGetCount()
+    handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+    if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return handles
+    return sorted(handles, key=lambda handle: -_speed(library, handle))  # stable among equals
+
+
+def _speed(library: Any, handle: Any) -> int:
+    """Cores × clock, for CUDA's FASTEST_FIRST, whose own heuristic is not documented."""
+    try:
+        clock = library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_SM)
+        return int(library.nvmlDeviceGetNumGpuCores(handle) * clock)
+    except _refusals(library):
+        return 0
+
+
+def _slices(library: Any, gpu: Any) -> list[_Unit] | None:
+    """The MIG slices of a GPU; ``None`` where it is not in MIG mode."""
+    try:
+        if library.nvmlDeviceGetMigMode(gpu)[0] != library.NVML_DEVICE_MIG_ENABLE:
+            return None
+    except _refusals(library):
+        return None
+    slices = []
+    for index in range(library.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        with contextlib.suppress(library.NVMLError_NotFound):  # places need not be filled in order
+            slices.append(_Unit(library.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index), gpu))
+    return slices
+
+
+def _refusals(library: Any) -> tuple[type[Exception], ...]:
+    """What NVML raises for a figure that this GPU, driver or user does not get."""
+    return (
+        library.NVMLError_NotSupported,
+        library.NVMLError_FunctionNotFound,
+        library.NVMLError_NoPermission,
+    )
+
+
+# --------------------------------------------------------------------------------- one device
+
+
+@dataclass
+class _Reader:
+    """Asks NVML for figures of one GPU, noting those that it refuses."""
+
+    library: Any
+    handle: Any
+    notes: list[str] = field(default_factory=list)
+
+    def ask(self, what: str, function: str, *args: int, otherwise: Any) -> Any:
+        """A figure, or the catalogue's, with a note."""
+        try:
+            return getattr(self.library, function)(self.handle, *args)
+        except _refusals(self.library):
+            self.notes.append(f"NVML does not tell the {what}: taken from the catalogue.")
+            return otherwise
+
+    def tell(self, function: str) -> Any:
+        """A figure that the catalogue does not have: ``None`` where NVML refuses it."""
+        try:
+            return getattr(self.library, function)(self.handle)
+        except _refusals(self.library):
+            return None
+
+
+def _read(library: Any, unit: _Unit) -> Device:
+    """Build the `Device` of a GPU or of a MIG slice."""
+    gpu = unit.handle if unit.parent is None else unit.parent
+    reader = _Reader(library, gpu)
+    key, sku = find_sku(library.nvmlDeviceGetName(gpu))
+    hardware = _whole(reader, sku)
+    _describe(reader)
+    if unit.parent is not None:
+        hardware = _slice(reader, unit, hardware)
+    uuid = str(library.nvmlDeviceGetUUID(unit.handle))
+    return assemble(key, hardware, source="nvml", uuid=uuid, notes=tuple(reader.notes))
+
+
+def _whole(reader: _Reader, sku: Sku) -> Hardware:
+    """The figures of the whole GPU."""
+    known = sku.hardware()
+    lanes, library = architecture_of(sku).fp32_lanes, reader.library
+    cores = reader.ask("SM count", "nvmlDeviceGetNumGpuCores", otherwise=known.sm_count * lanes)
+    clock = "nvmlDeviceGetMaxClockInfo"
+    sm_mhz = reader.ask("maximum SM clock", clock, library.NVML_CLOCK_SM, otherwise=None)
+    memory = reader.ask("memory size", "nvmlDeviceGetMemoryInfo", otherwise=None)
+    return replace(
+        known,
+        name=str(library.nvmlDeviceGetName(reader.handle)),
+        sm_count=cores // lanes,
+        sm_clock_mhz=float(sm_mhz or known.sm_clock_mhz),
+        clock_kind=ClockKind.MAXIMUM if sm_mhz else known.clock_kind,
+        memory_clock_mhz=float(
+            reader.ask(
+                "maximum memory clock",
+                clock,
+                library.NVML_CLOCK_MEM,
+                otherwise=known.memory_clock_mhz,
+            )
+        ),
+        memory_bus_bits=reader.ask(
+            "memory bus width", "nvmlDeviceGetMemoryBusWidth", otherwise=known.memory_bus_bits
+        ),
+        memory_bytes=int(memory.total) if memory else known.memory_bytes,
+    )
+
+
+def _describe(reader: _Reader) -> None:
+    """Note what bears on speed but is no figure of `Hardware`: power limit and ECC."""
+    milliwatts = reader.tell("nvmlDeviceGetPowerManagementLimit")
+    if milliwatts is not None:
+        reader.notes.append(f"Power limit {milliwatts / 1000:g} W.")
+    ecc = reader.tell("nvmlDeviceGetEccMode")
+    if ecc is not None:
+        enabled = ecc[0] == reader.library.NVML_FEATURE_ENABLED
+        reader.notes.append(f"ECC {'on' if enabled else 'off'}.")
+
+
+def _slice(reader: _Reader, unit: _Unit, whole: Hardware) -> Hardware:
+    """The part of `whole` that a MIG slice has: its own SMs, and eighths of the memory."""
+    attributes = reader.library.nvmlDeviceGetAttributes(unit.handle)
+    memory_bytes = attributes.memorySizeMB * 2**20
+    eighths = max(1, round(_MEMORY_SLICES * memory_bytes / whole.memory_bytes))
+    reader.notes.append(
+        f"A MIG slice: {attributes.multiprocessorCount} of {whole.sm_count} SMs, and "
+        f"{eighths}/{_MEMORY_SLICES} of the bandwidth and of L2, by its share of the memory."
+    )
+    return replace(
+        whole,
+        name=str(reader.library.nvmlDeviceGetName(unit.handle)),
+        sm_count=attributes.multiprocessorCount,
+        memory_bytes=memory_bytes,
+        memory_share=eighths / _MEMORY_SLICES,
+    )

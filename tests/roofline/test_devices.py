@@ -1,0 +1,246 @@
+"""The catalogue against the vendor's figures, and what names it accepts."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from solkit.core import ClockKind
+from solkit.errors import UnknownDeviceError
+from solkit.roofline import devices
+
+KEYS = [device.key for device in devices.catalogue()]
+
+
+def figures():
+    """(key, pipe, what the rates give at a clock, the vendor's figure, exception or None)."""
+    for device in devices.catalogue():
+        sku = devices.find_sku(device.key)[1]
+        excused = {pipe: e for e in sku.datasheet_exceptions for pipe in e.pipes}
+        for pipe, figure in device.datasheet.items():
+            yield device, pipe, figure, excused.get(pipe)
+
+
+def at_clock(device, pipe, clock_mhz):
+    ceiling = device.ceilings[pipe]
+    return ceiling.value if pipe == "dram" else ceiling.value * clock_mhz / ceiling.clock_mhz
+
+
+def deviation(device, pipe, figure, clock_mhz):
+    return abs(at_clock(device, pipe, clock_mhz) / figure.value - 1)
+
+
+def ids(case):
+    return f"{case[0].key}-{case[1]}"
+
+
+@pytest.mark.parametrize("case", [c for c in figures() if not c[3]], ids=ids)
+def test_rates_give_the_datasheet_at_its_clock(case):
+    device, pipe, figure, _ = case
+    assert deviation(device, pipe, figure, device.datasheet_clock_mhz) <= 0.01
+
+
+@pytest.mark.parametrize("case", [c for c in figures() if c[3]], ids=ids)
+def test_each_exception_is_one_and_agrees_where_its_clock_is_published(case):
+    device, pipe, figure, exception = case
+    assert deviation(device, pipe, figure, device.datasheet_clock_mhz) > 0.01
+    assert len(exception.cause) > 10
+    if exception.clock_mhz:
+        assert figure.clock_mhz == exception.clock_mhz
+        assert deviation(device, pipe, figure, exception.clock_mhz) <= 0.01
+
+
+def test_every_exception_names_a_figure():
+    for device in devices.catalogue():
+        for exception in devices.find_sku(device.key)[1].datasheet_exceptions:
+            assert set(exception.pipes) <= set(device.datasheet)
+
+
+def test_every_gpu_of_the_issue_is_there():
+    assert set(KEYS) >= {
+        "h100-sxm", "h100-pcie", "h100-nvl", "h200", "h20", "b200", "gb200",
+        "a100-sxm-40gb", "a100-sxm-80gb", "a100-pcie-40gb", "a100-pcie-80gb",
+        "l40s", "l4", "a10", "rtx-a6000", "rtx-6000-ada", "t4", "v100-sxm2-16gb",
+        "rtx-3090", "rtx-4090", "rtx-5090", "rtx-pro-6000-blackwell",
+    }  # fmt: skip
+
+
+def test_every_number_has_a_sign_a_unit_and_a_source():
+    for device in devices.catalogue():
+        assert device.memory_bytes > 2**30
+        assert device.l2_bytes >= 4 * 2**20
+        for pipe, ceiling in [*device.ceilings.items(), *device.datasheet.items()]:
+            assert ceiling.value > 0
+            assert ceiling.clock_mhz > 0
+            assert ceiling.unit == {
+                "dram": "B/s", "l2": "B/s", "int32": "op/s", "sfu": "op/s",
+                "tensor.int8": "op/s", "tensor.int4": "op/s",
+            }.get(pipe, "FLOP/s")  # fmt: skip
+            assert len(ceiling.source) > 10
+
+
+# From NVIDIA's sheets by hand: (SMs, FLOP per clock and SM, MHz), (MHz, transfers, bits).
+@pytest.mark.parametrize(
+    ("key", "pipe", "expected"),
+    [
+        ("h100-sxm", "tensor.bf16", 132 * 4096 * 1980e6),
+        ("h100-sxm", "dram", 2619e6 * 2 * 5120 / 8),
+        ("h100-sxm", "sfu", 132 * 16 * 1980e6),
+        ("h100-sxm", "l2", 132 * 64 * 1980e6),
+        ("h200", "tensor.fp8", 132 * 8192 * 1980e6),
+        ("b200", "dram", 3996e6 * 2 * 7680 / 8),
+        ("a100-sxm-80gb", "tensor.tf32", 108 * 1024 * 1410e6),
+        ("a100-pcie-40gb", "dram", 1215e6 * 2 * 5120 / 8),
+        ("l4", "tensor.fp16", 58 * 1024 * 2040e6),
+        ("t4", "tensor.int8", 40 * 2048 * 1590e6),
+        ("rtx-a6000", "tensor.bf16", 84 * 1024 * 2100e6),
+        ("rtx-3090", "tensor.bf16", 82 * 512 * 1695e6),
+    ],
+)
+def test_ceilings_by_hand(key, pipe, expected):
+    assert devices.find(key).ceilings[pipe].value == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_h100s_headline_figures():
+    h100 = devices.find("h100")
+    assert h100.ceilings["tensor.bf16"].value == pytest.approx(1070e12, rel=1e-3)
+    assert h100.ceilings["dram"].value == pytest.approx(3.352e12, rel=1e-3)
+    assert (h100.clock_mhz, h100.datasheet_clock_mhz) == (1980, 1830)
+    assert h100.clock_kind is ClockKind.MAXIMUM
+    assert h100.source == "catalogue"
+    assert h100.compute_capability == (9, 0)
+    assert h100.limits.shared_per_block_bytes == 227 * 1024
+
+
+@pytest.mark.parametrize("key", ["rtx-3090", "rtx-4090", "rtx-5090"])
+def test_geforce_halves_fp32_accumulation_and_has_no_known_maximum_clock(key):
+    gpu = devices.find(key)
+    assert gpu.ceilings["tensor.fp16_acc16"].value == 2 * gpu.ceilings["tensor.fp16"].value
+    assert gpu.clock_kind is ClockKind.BOOST
+    assert gpu.clock_mhz == gpu.datasheet_clock_mhz
+
+
+def test_one_compute_capability_two_rates():
+    h20, h100 = devices.find("h20"), devices.find("h100")
+    assert h20.compute_capability == h100.compute_capability
+    per_sm = [d.ceilings["tensor.bf16"].value / d.sm_count / d.clock_mhz for d in (h20, h100)]
+    assert per_sm[1] == pytest.approx(4 * per_sm[0])
+
+
+def test_a_pipe_that_a_gpu_lacks_is_absent():
+    assert "tensor.fp8" not in devices.find("a100").ceilings
+    assert "tensor.bf16" not in devices.find("t4").ceilings
+    assert "tensor.int8" not in devices.find("v100").ceilings
+    assert "tensor.fp64" not in devices.find("h20").ceilings
+    assert "tensor.fp4" in devices.find("b200").ceilings
+
+
+# ---------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("h100", "h100-sxm"),
+        ("H100 SXM", "h100-sxm"),
+        ("H100 SXM5 80 GB", "h100-sxm"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA H100 Tensor Core GPU", "h100-sxm"),
+        ("h100_pcie", "h100-pcie"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
+        ("NVIDIA H200", "h200"),
+        ("H200 141GB HBM3e", "h200"),
+        ("NVIDIA H20", "h20"),
+        ("NVIDIA B200", "b200"),
+        ("NVIDIA GB200", "gb200"),
+        ("a100", "a100-sxm-80gb"),
+        ("A100 40GB", "a100-sxm-40gb"),
+        ("A100 40GB SXM", "a100-sxm-40gb"),
+        ("NVIDIA A100-SXM4-40GB", "a100-sxm-40gb"),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie-80gb"),
+        ("NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"),
+        ("Tesla V100-SXM2-16GB", "v100-sxm2-16gb"),
+        ("Tesla T4", "t4"),
+        ("NVIDIA L4", "l4"),
+        ("L40S", "l40s"),
+        ("NVIDIA A10", "a10"),
+        ("NVIDIA RTX A6000", "rtx-a6000"),
+        ("RTX 6000 Ada", "rtx-6000-ada"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+        ("rtx4090", "rtx-4090"),
+        ("4090", "rtx-4090"),
+        ("NVIDIA GeForce RTX 3090", "rtx-3090"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000-blackwell"),
+        ("RTX PRO 6000 Blackwell", "rtx-pro-6000-blackwell"),
+    ],
+)
+def test_names_are_forgiving(name, key):
+    assert devices.find(name).key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("H800", "h100-sxm"),
+        ("RTX 4080", "rtx-4090"),
+        ("RTX 4090 D", "rtx-4090"),
+        ("RTX 4090 Laptop GPU", "rtx-4090"),
+        ("RTX 3090 Ti", "rtx-3090"),
+        ("RTX 6000", "rtx-6000-ada"),
+        ("H200 NVL", "h200"),
+        ("GH200", "h200"),
+        ("H100 SXM5 96GB", "h100-sxm"),
+        ("NVIDIA H100 80GB HBM2e", "h100-sxm"),
+        ("L40", "l40s"),
+        ("A10G", "a10"),
+        ("Tesla V100-SXM3-32GB", "v100-sxm2-32gb"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000-blackwell"),
+    ],
+)
+def test_an_unknown_gpu_is_an_error_that_names_the_near_ones(name, near):
+    with pytest.raises(UnknownDeviceError) as caught:
+        devices.find(name)
+    message = str(caught.value)
+    assert repr(name) in message
+    assert near in message
+    assert "solkit devices" in message
+
+
+@pytest.mark.parametrize("name", ["", "NVIDIA", "80GB"])
+def test_a_name_that_says_nothing_is_an_error(name):
+    with pytest.raises(UnknownDeviceError, match="unknown device"):
+        devices.find(name)
+
+
+def test_every_key_name_and_alias_finds_its_own_gpu():
+    for device in devices.catalogue():
+        for name in (device.key, device.name, *devices.aliases(device.key)):
+            assert devices.find(name) is device
+    assert "h100" in devices.aliases("h100-sxm")
+    assert "a100" in devices.aliases("a100-sxm-80gb")
+
+
+# ----------------------------------------------------------------------------------- clocks
+
+
+def test_with_clock_scales_all_but_dram():
+    h100 = devices.find("h100")
+    slow = devices.with_clock(h100, 990)
+    for pipe, ceiling in h100.ceilings.items():
+        factor = 1.0 if pipe == "dram" else 0.5
+        assert slow.ceilings[pipe].value == pytest.approx(factor * ceiling.value)
+    assert slow.ceilings["dram"].clock_mhz == 2619
+    assert slow.ceilings["fp32"].clock_mhz == slow.clock_mhz == 990
+    unchanged = dataclasses.replace(slow, clock_mhz=h100.clock_mhz, ceilings=h100.ceilings)
+    assert unchanged == h100
+
+
+def test_importing_pulls_nothing_heavy():
+    code = (
+        "import sys, solkit.roofline.devices, solkit.roofline.nvml;"
+        "print({'torch', 'triton', 'pydantic', 'pynvml', 'numpy'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "set()"
