@@ -265,5 +265,5 @@ def test_the_bindings_have_all_that_is_asked_of_them():
     )
     assert len(names) > 20
     assert all(hasattr(pynvml, name) for name in names)
-    fields = {name for name, _ in pynvml.c_nvmlDeviceAttributes_t._fields_}
+    fields = {name for name, _ in pynvml.c_nvmlDeviceAttributes._fields_}
     assert fields >= {"multiprocessorCount", "memorySizeMB"}
