@@ -1,0 +1,376 @@
+"""Operations and bytes of small problems, each derived by hand in its row."""
+
+from __future__ import annotations
+
+import pytest
+
+F32, BF16, I64 = 4, 2, 8
+
+
+def randn(*shape, dtype="torch.float32"):
+    return f"torch.randn({', '.join(map(str, shape))}, dtype={dtype}, device=device)"
+
+
+def ints(high, *shape):
+    return f"torch.randint(0, {high}, ({', '.join(map(str, shape))},), device=device)"
+
+
+BF = "torch.bfloat16"
+
+# name: (inputs, reference body, contraction flops by dtype, bytes read, bytes written)
+CASES = {
+    "matmul": (
+        f"{randn(64, 32)};{randn(32, 16)}",
+        "return a0 @ a1",
+        {"fp32": 2 * 64 * 32 * 16},
+        F32 * (64 * 32 + 32 * 16),
+        F32 * 64 * 16,
+    ),
+    "batched matmul": (
+        f"{randn(5, 64, 32, dtype=BF)};{randn(5, 32, 16, dtype=BF)}",
+        "return a0 @ a1",
+        {"bf16": 2 * 5 * 64 * 32 * 16},
+        BF16 * 5 * (64 * 32 + 32 * 16),
+        BF16 * 5 * 64 * 16,
+    ),
+    "batched matmul with one shared weight": (
+        f"{randn(5, 64, 32)};{randn(32, 16)}",
+        "return a0 @ a1",
+        {"fp32": 2 * 5 * 64 * 32 * 16},
+        F32 * (5 * 64 * 32 + 32 * 16),
+        F32 * 5 * 64 * 16,
+    ),
+    "linear with bias": (
+        f"{randn(64, 32)};{randn(16, 32)};{randn(16)}",
+        "return F.linear(a0, a1, a2)",
+        {"fp32": 2 * 64 * 32 * 16},
+        F32 * (64 * 32 + 32 * 16 + 16),
+        F32 * 64 * 16,
+    ),
+    "addmm counts the product": (
+        f"{randn(64, 16)};{randn(64, 32)};{randn(32, 16)}",
+        "return torch.addmm(a0, a1, a2)",
+        {"fp32": 2 * 64 * 32 * 16},
+        F32 * (64 * 16 + 64 * 32 + 32 * 16),
+        F32 * 64 * 16,
+    ),
+    "baddbmm counts the product": (
+        f"{randn(3, 64, 16)};{randn(3, 64, 32)};{randn(3, 32, 16)}",
+        "return torch.baddbmm(a0, a1, a2)",
+        {"fp32": 2 * 3 * 64 * 32 * 16},
+        F32 * 3 * (64 * 16 + 64 * 32 + 32 * 16),
+        F32 * 3 * 64 * 16,
+    ),
+    "matrix times vector": (
+        f"{randn(64, 32)};{randn(32)}",
+        "return a0 @ a1",
+        {"fp32": 2 * 64 * 32},
+        F32 * (64 * 32 + 32),
+        F32 * 64,
+    ),
+    "tensordot": (
+        f"{randn(8, 4, 32)};{randn(4, 32, 16)}",
+        "return torch.tensordot(a0, a1, dims=2)",
+        {"fp32": 2 * 8 * 4 * 32 * 16},
+        F32 * (8 * 4 * 32 + 4 * 32 * 16),
+        F32 * 8 * 16,
+    ),
+    "einsum": (
+        f"{randn(4, 8, 32)};{randn(4, 16, 32)}",
+        "return torch.einsum('bik,bjk->bij', a0, a1)",
+        {"fp32": 2 * 4 * 8 * 16 * 32},
+        F32 * 4 * (8 * 32 + 16 * 32),
+        F32 * 4 * 8 * 16,
+    ),
+    "x times its transpose reads x once": (
+        randn(64, 32),
+        "return a0 @ a0.T",
+        {"fp32": 2 * 64 * 64 * 32},
+        F32 * 64 * 32,
+        F32 * 64 * 64,
+    ),
+    "a weight used three times is read once": (
+        f"{randn(64, 64)};{randn(64, 64)}",
+        "return F.relu(F.relu(a0 @ a1) @ a1) @ a1",
+        {"fp32": 3 * 2 * 64**3},
+        2 * F32 * 64 * 64,
+        F32 * 64 * 64,
+    ),
+    "conv2d, padding: only taps inside": (
+        f"{randn(2, 3, 8, 8)};{randn(5, 3, 3, 3)}",
+        "return F.conv2d(a0, a1, padding=1)",
+        # along one axis of 8 with 3 taps and padding 1: 3*8 pairs, less one at either end
+        {"fp32": 2 * 2 * 5 * 3 * (3 * 8 - 2) ** 2},
+        F32 * (2 * 3 * 64 + 5 * 3 * 9),
+        F32 * 2 * 5 * 64,
+    ),
+    "conv2d, grouped and strided": (
+        f"{randn(2, 8, 9, 9)};{randn(16, 2, 3, 3)}",
+        "return F.conv2d(a0, a1, stride=2, groups=4)",
+        {"fp32": 2 * 2 * 16 * 2 * 9 * 4 * 4},  # 4x4 outputs, all 9 taps inside
+        F32 * (2 * 8 * 81 + 16 * 2 * 9),
+        F32 * 2 * 16 * 16,
+    ),
+    "conv3d, depthwise": (
+        f"{randn(1, 4, 6, 6, 6)};{randn(4, 1, 3, 3, 3)}",
+        "return F.conv3d(a0, a1, groups=4)",
+        {"fp32": 2 * 4 * 27 * 4**3},
+        F32 * (4 * 216 + 4 * 27),
+        F32 * 4 * 64,
+    ),
+    "conv1d, dilated": (
+        f"{randn(1, 2, 16)};{randn(3, 2, 3)}",
+        "return F.conv1d(a0, a1, dilation=4)",
+        {"fp32": 2 * 3 * 2 * 3 * 8},  # 16 - 2*4 = 8 outputs
+        F32 * (32 + 18),
+        F32 * 24,
+    ),
+    "transposed conv2d": (
+        f"{randn(1, 3, 4, 4)};{randn(3, 5, 3, 3)}",
+        "return F.conv_transpose2d(a0, a1, stride=2)",
+        {"fp32": 2 * 3 * 5 * 9 * 16},  # each of 16 inputs meets each of 9 taps: none falls outside
+        F32 * (48 + 135),
+        F32 * 5 * 81,
+    ),
+    "dense attention": (
+        ";".join([randn(2, 4, 16, 32, dtype=BF)] * 3),
+        "return F.scaled_dot_product_attention(a0, a1, a2)",
+        {"bf16": 4 * 2 * 4 * 16 * 16 * 32},
+        BF16 * 3 * 2 * 4 * 16 * 32,
+        BF16 * 2 * 4 * 16 * 32,
+    ),
+    "causal attention: half the pairs and the diagonal": (
+        ";".join([randn(2, 4, 16, 32, dtype=BF)] * 3),
+        "return F.scaled_dot_product_attention(a0, a1, a2, is_causal=True)",
+        {"bf16": 4 * 2 * 4 * (16 * 17 // 2) * 32},
+        BF16 * 3 * 2 * 4 * 16 * 32,
+        BF16 * 2 * 4 * 16 * 32,
+    ),
+    "grouped-query attention": (
+        f"{randn(1, 8, 16, 32, dtype=BF)};{randn(1, 2, 16, 32, dtype=BF)};"
+        f"{randn(1, 2, 16, 32, dtype=BF)}",
+        "return F.scaled_dot_product_attention(a0, a1, a2, enable_gqa=True)",
+        {"bf16": 4 * 8 * 16 * 16 * 32},
+        BF16 * 16 * 32 * (8 + 2 + 2),
+        BF16 * 8 * 16 * 32,
+    ),
+    "a boolean mask that the program makes": (
+        ";".join([randn(1, 1, 16, 32, dtype=BF)] * 3),
+        "m = torch.ones(16, 16, dtype=torch.bool, device='cuda').tril(3)\n"
+        "    return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=m)",
+        # row i sees min(16, i + 4) keys: 4+5+...+15 for 12 rows, 16 for the other 4
+        {"bf16": 4 * 32 * (sum(range(4, 16)) + 4 * 16)},
+        BF16 * 3 * 16 * 32,
+        BF16 * 16 * 32,
+    ),
+    "pointwise": (
+        f"{randn(64, 32)};{randn(64, 32)}",
+        "return a0 * a1 + 1",
+        {},
+        2 * F32 * 64 * 32,
+        F32 * 64 * 32,
+    ),
+    "row sum": (randn(64, 32), "return a0.sum(1)", {}, F32 * 64 * 32, F32 * 64),
+    "softmax": (
+        randn(64, 32, dtype=BF),
+        "return a0.softmax(-1)",
+        {},
+        BF16 * 2048,
+        BF16 * 2048,
+    ),
+    "layer norm": (
+        f"{randn(64, 32)};{randn(32)};{randn(32)}",
+        "return F.layer_norm(a0, (32,), a1, a2)",
+        {},
+        F32 * (2048 + 64),
+        F32 * 2048,
+    ),
+    "a view costs nothing": (randn(64, 32), "return a0.T", {}, 0, 0),
+    "a transposing copy moves each byte twice": (
+        randn(64, 32),
+        "return a0.T.contiguous()",
+        {},
+        F32 * 2048,
+        F32 * 2048,
+    ),
+    "expand is read once, written in full": (
+        randn(64, 1),
+        "return a0.expand(64, 32).contiguous()",
+        {},
+        F32 * 64,
+        F32 * 2048,
+    ),
+    "only the slice that is used": (
+        randn(64, 32),
+        "return a0[:, :8] * 2",
+        {},
+        F32 * 64 * 8,
+        F32 * 64 * 8,
+    ),
+    "two overlapping slices: their union": (
+        randn(64, 32),
+        "return a0[:, :20].sum() + a0[:, 10:25].sum()",
+        {},
+        F32 * 64 * 25,
+        F32,
+    ),
+    "every second column": (randn(64, 32), "return a0[:, ::2] * 2", {}, F32 * 1024, F32 * 1024),
+    "dead code": (
+        f"{randn(64, 32)};{randn(64, 64)}",
+        "y = a1 @ a1\n    return a0 + 1",
+        {},
+        F32 * 2048,
+        F32 * 2048,
+    ),
+    "an unused input": (f"{randn(64)};{randn(64)}", "return a1 * 2", {}, F32 * 64, F32 * 64),
+    "a constant result is written": (randn(64), "return torch.zeros_like(a0)", {}, 0, F32 * 64),
+    "two outputs of one storage": (
+        randn(64, 32),
+        "y = a0 * 2\n    return y[:32], y[16:]",
+        {},
+        F32 * 2048,
+        F32 * 2048,
+    ),
+    "in place": (randn(64), "a0.mul_(2)\n    return a0", {}, F32 * 64, F32 * 64),
+    "in place on a slice": (
+        randn(64, 32),
+        "a0[:, :8].zero_()\n    return a0",
+        {},
+        0,
+        F32 * 64 * 8,
+    ),
+    "overwritten before it is read": (
+        f"{randn(64)};{randn(64)}",
+        "a0.copy_(a1)\n    return a0 * 2",
+        {},
+        F32 * 64,
+        F32 * 64,
+    ),
+    "cat": (
+        f"{randn(64)};{randn(32)}",
+        "return torch.cat([a0, a1])",
+        {},
+        F32 * 96,
+        F32 * 96,
+    ),
+    "embedding reads the rows that are named, each once": (
+        f"{randn(1000, 32)};torch.arange(50, device=device) % 10",
+        "return F.embedding(a1, a0)",
+        {},
+        F32 * 10 * 32 + I64 * 50,
+        F32 * 50 * 32,
+    ),
+    "index_select": (
+        f"{randn(64, 100)};torch.tensor([3, 3, 7], device=device)",
+        "return a0.index_select(1, a1)",
+        {},
+        F32 * 64 * 2 + I64 * 3,
+        F32 * 64 * 3,
+    ),
+    "gather": (
+        f"{randn(4, 100)};torch.zeros(4, 7, dtype=torch.int64, device=device)",
+        "return a0.gather(1, a1)",
+        {},
+        F32 * 4 + I64 * 28,
+        F32 * 28,
+    ),
+    "two lookups of one table: the union of the rows": (
+        f"{randn(100, 8)};torch.arange(0, 10, device=device);torch.arange(5, 25, device=device)",
+        "return a0[a1].sum() + a0[a2].sum()",
+        {},
+        F32 * 25 * 8 + I64 * 30,
+        F32,
+    ),
+    "int8 matmul": (
+        "torch.ones(64, 32, dtype=torch.int8, device=device);"
+        "torch.ones(32, 16, dtype=torch.int8, device=device)",
+        "return torch._int_mm(a0, a1)",
+        {"int8": 2 * 64 * 32 * 16},
+        64 * 32 + 32 * 16,
+        4 * 64 * 16,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_contractions_and_bytes_are_those_derived_by_hand(work, name):
+    inputs, body, contractions, read, written = CASES[name]
+    found = work(inputs, body)
+    counted = {k[12:]: n for k, n in found.operations.items() if k.startswith("contraction.")}
+    assert counted == contractions
+    assert (found.dram_read_bytes, found.dram_write_bytes) == (read, written)
+    assert found.unmodelled == ()
+
+
+def test_elementwise_operations(work):
+    found = work(f"{randn(64, 32)};{randn(64, 1)}", "return torch.exp(a0) / a1")
+    # an exponential per element, a reciprocal per row, a multiplication per element
+    assert found.operations == {"sfu": 2048 + 64, "fp32": 2048}
+
+
+def test_a_hundred_sines_are_a_hundred_sines(work):
+    found = work(randn(64), "for _ in range(100): a0 = a0.sin()\n    return a0")
+    assert found.operations == {"sfu": 6400}
+
+
+def test_integer_and_double_math_have_pipes_of_their_own(work):
+    assert work(ints(9, 64), "return a0 + 1").operations == {"int32": 64}
+    doubles = work(randn(64, dtype="torch.float64"), "return a0 + 1")
+    assert doubles.operations == {"fp64": 64}
+
+
+def test_unknown_indices_are_an_assumption_and_the_hard_bytes_count_one_row(work):
+    table, index = randn(1000, 32), randn(50)
+    found = work(f"{table};{index}", "return a0[(a1 * 10).long()]")
+    assert found.dram_read_bytes == F32 * 50 * 32 + F32 * 50
+    assert found.hard_read_bytes == F32 * 32 + F32 * 50
+    assert any("taken to be distinct" in line for line in found.assumptions)
+
+
+HARD = {
+    "a plain product counts": ("return a0 @ a1", 1.0),
+    "with a bias and an activation": ("return F.gelu(a0 @ a1 + 1)", 1.0),
+    "both layers of a perceptron": ("return F.relu(a0 @ a1) @ a1", 1.0),
+    "its own transpose: half": ("return a0 @ a0.T", 0.5),
+    "the sum of a product needs only a matvec": ("return (a0 @ a1).sum()", 0.0),
+    "so does a mean through a bias": ("return (a0 @ a1 + 1).mean(0)", 0.0),
+    "a chain may be associated otherwise": ("return a0 @ a1 @ a1", 0.0),
+    "a masked operand has structure": ("return a0.tril() @ a1", 0.0),
+    "so has an expanded one": ("return a0[:, :1].expand(64, 64) @ a1", 0.0),
+    "and a part of the output": ("return (a0 @ a1)[:8]", 0.0),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_operations_leave_out_what_algebra_avoids(work, name):
+    body, share = HARD[name]
+    found = work(f"{randn(64, 64)};{randn(64, 64)}", body)
+    counted = found.operations["contraction.fp32"]
+    assert found.hard_operations.get("contraction.fp32", 0) == share * counted
+
+
+def test_convolutions_are_never_hard(work):
+    found = work(f"{randn(2, 3, 8, 8)};{randn(5, 3, 3, 3)}", "return F.conv2d(a0, a1)")
+    assert found.hard_operations == {}
+    assert found.operations["contraction.fp32"] > 0
+
+
+def test_a_backward_pass_is_costed(work):
+    body = (
+        "a0.requires_grad_(); a1.requires_grad_()\n"
+        "    return torch.autograd.grad((a0 @ a1).sum(), (a0, a1))"
+    )
+    found = work(f"{randn(64, 32)};{randn(32, 16)}", body)
+    # two gradients, a product each; the forward product is dead: its sum's gradient is a constant
+    assert found.operations["contraction.fp32"] == 2 * 2 * 64 * 32 * 16
+    assert found.dram_write_bytes == F32 * (64 * 32 + 32 * 16)
+
+
+def test_a_recurrent_layer_is_one_op(work):
+    body = (
+        "net = torch.nn.LSTM(32, 16, device='cuda')\n    return net(a0)[0]"
+    )
+    found = work(randn(100, 4, 32), body)
+    # per step and batch element: 4 gates of [16, 32] and of [16, 16]
+    assert found.operations["contraction.fp32"] == 2 * 100 * 4 * 4 * 16 * (32 + 16)
+    assert [op.op for op in found.ops] == ["solkit.lstm"]
