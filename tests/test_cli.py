@@ -1,3 +1,5 @@
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -8,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from solkit import cli
 from solkit.core import (
@@ -84,7 +85,14 @@ def pipeline(monkeypatch):
 
 
 def solkit(*arguments):
-    return CliRunner().invoke(cli.app, arguments)
+    """Run the command line in this process: its exit code, stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with said[0], said[1], pytest.raises(SystemExit) as left:
+        cli.app(arguments)
+    return types.SimpleNamespace(
+        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+    )
 
 
 # ----------------------------------------------------------------------------- settings

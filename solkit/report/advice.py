@@ -60,7 +60,7 @@ class _Case:
 
     @property
     def wants_tensor_cores(self) -> bool:
-        return self.result.bound.limiter.startswith("tensor.")
+        return self.result.bound.limiter.split(".")[0] == "tensor"
 
 
 # ----------------------------------------------------------------------- rules on the numbers

@@ -98,9 +98,11 @@ def _page(report: Report, width: int, details: bool) -> Iterator[RenderableType]
         yield _overview(shown)
     if len(shown) > _DETAILED and not details:
         shown = [worst(shown)]
+    assumed: tuple[str, ...] = ()
     for result in shown:
         yield Text()
-        yield from _section(result, report.device, width)
+        yield from _section(result, report.device, width, assumed)
+        assumed = result.bound.assumptions
     if len(shown) < len(report.results):
         yield Text("\nOnly the worst shape is shown in full; --verbose shows all.", style="dim")
 
@@ -152,7 +154,10 @@ def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
 # ------------------------------------------------------------------------------ one shape
 
 
-def _section(result: Result, device: Device, width: int) -> Iterator[RenderableType]:
+def _section(
+    result: Result, device: Device, width: int, assumed: tuple[str, ...]
+) -> Iterator[RenderableType]:
+    """One shape; what it assumes is left out where the shape before `assumed` the same."""
     title = f"{_sizes(result.shape)}  {units.settings(result.params)}".rstrip()
     label = max(_LABEL_CELLS, *(len(resource.name) for resource in result.bound.resources), 0)
     yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
@@ -160,7 +165,7 @@ def _section(result: Result, device: Device, width: int) -> Iterator[RenderableT
     yield Text()
     yield _bars(result, label, width)
     yield Text()
-    yield _facts(_remarks(result), label)
+    yield _facts(_remarks(result, assumed), label)
     yield _facts((("next", Text(advice)) for advice in advise(result, device)), label)
 
 
@@ -245,14 +250,15 @@ def _bar(fraction: float, cells: int) -> str:
 # -------------------------------------------------------------------------------- remarks
 
 
-def _remarks(result: Result) -> Iterator[Row]:
+def _remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
     analysis, bound = result.analysis, result.bound
     yield "bounds", Text(_bounds(bound.at, result.measurement))
     yield from (("launch", launch) for launch in _launches(kernels_seen(result)))
     if result.protocol and result.measurement:
         yield "timing", Text(_timing(result.protocol, result.measurement))
     yield "precision", Text(bound.precision)
-    yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
+    if bound.assumptions != assumed:
+        yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
     if result.work.unmodelled:
         yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
     if _STATUS[analysis.status]:

@@ -187,6 +187,7 @@ def test_few_shapes_are_all_shown_after_a_table(make):
     assert re.search(r"M=2048 +128 µs +193 µs +3\.00× +0\.50 +tensor\.bf16 +correct", text)
     assert len(re.findall("N=4096", text)) == 3  # not in the table: the same in every row
     assert text.count("limited by tensor.bf16") == 3
+    assert text.count("Inputs come from DRAM once.") == 1  # the others assume the same
 
 
 def test_of_many_shapes_the_worst_is_shown(make):
