@@ -21,7 +21,7 @@ from solkit.measure.messages import Outcome, Request, decode, encode
 __all__ = ["is_available", "measure", "run"]
 
 _COMMAND = (sys.executable, "-m", "solkit.measure._child")
-_QUOTED_LINES = 12
+_QUOTED_LINES = 30
 
 
 def measure(
@@ -123,7 +123,7 @@ def _messages(answer: str) -> list[dict[str, Any]]:
     lines = answer.split("\n")[:-1]  # what follows the last newline is empty, or was cut off
     try:
         return [dict(json.loads(line)) for line in lines]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise WorkerError(f"the measuring process answered nonsense: {answer[-500:]}") from error
 
 

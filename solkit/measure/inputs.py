@@ -50,8 +50,8 @@ def _copy(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> to
 
 
 def _clone(storage: torch.UntypedStorage) -> torch.UntypedStorage:
-    copied = torch.UntypedStorage(storage.nbytes(), device=storage.device)
-    return copied.copy_(storage)
+    as_bytes = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    return as_bytes.clone().untyped_storage()
 
 
 def is_unchanged(before: Workload, after: Workload) -> bool:

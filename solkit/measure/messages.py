@@ -8,13 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from solkit.core import Measurement, Protocol, Tolerance, Value, Verdict
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 __all__ = ["Outcome", "Request", "decode", "encode"]
 
@@ -75,12 +71,6 @@ def decode(kind: type[T], line: str) -> T:
     Raises:
         ValueError: it is no JSON, or not of that kind.
     """
-    result: T = _adapter(kind).validate_python(json.loads(line))
-    return result
-
-
-@cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter  # 0.1 s, and not wanted by `import solkit`
 
-    return TypeAdapter(kind)
+    return TypeAdapter(kind).validate_python(json.loads(line))

@@ -1,0 +1,338 @@
+"""The real thing: these run where there is a GPU (``pytest -m gpu``)."""
+
+from __future__ import annotations
+
+import os
+import random
+from textwrap import dedent
+
+import pytest
+
+from solkit.core import Verdict
+from solkit.errors import UnsupportedError
+from solkit.measure import is_available, measure
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not is_available(), reason="no GPU"),
+]
+
+N = 8 << 20  # elements: 8 Mi, 32 MiB read and 32 MiB written in fp32
+
+HEAD = f"""
+import torch, triton
+import triton.language as tl
+
+def inputs(N={N}, dtype=torch.float32, device="cuda"):
+    return (torch.randn(N, dtype=dtype, device=device),)
+
+def reference(x):
+    return x * 2
+"""
+
+DOUBLE = """
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+def kernel(x, *, BLOCK=1024, num_warps=4):
+    y = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), BLOCK, num_warps=num_warps)
+    return y
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(kernel, head=HEAD, params=None, shape=None, **options):
+        path = tmp_path / "mine.py"
+        path.write_text(dedent(head) + dedent(kernel))
+        outcome = measure(str(path), shape or {}, params or {}, **options)
+        print(outcome)  # what a failing test shows
+        return outcome
+
+    return run
+
+
+def test_an_elementwise_triton_kernel(run):
+    outcome = run(DOUBLE, params={"BLOCK": 2048})
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+    measurement, protocol = outcome.measurement, outcome.protocol
+    assert measurement.method == protocol.method == "cupti"
+    assert measurement.low_ms <= measurement.median_ms <= measurement.high_ms
+    assert 20 <= measurement.samples == protocol.samples <= 200
+    # one kernel: its time is the call's, and the reference, one kernel too, takes about as long
+    assert measurement.kernel_sum_ms == pytest.approx(measurement.median_ms, rel=1e-6)
+    assert measurement.reference_ms == pytest.approx(measurement.median_ms, rel=0.25)
+    # 64 MiB in the time would be between 0.05 and 10 TB/s on any GPU with sm_80 or newer
+    assert 0.05e12 < 8 * N / (measurement.median_ms / 1e3) < 10e12
+    assert measurement.max_error == 0.0
+    assert measurement.sm_clock_mhz is None or 200 < measurement.sm_clock_mhz < 4000
+    (kernel,) = measurement.launches
+    assert kernel.launch.name == "double"
+    assert kernel.launch.grid == (N // 2048, 1, 1)
+    assert (kernel.launch.constants["BLOCK"], kernel.launch.num_warps) == (2048, 4)
+    assert kernel.registers > 0
+    assert protocol.flush.endswith("MiB buffer read before each call: clean lines are left in L2")
+
+
+def test_a_copy_against_itself(run):
+    outcome = run("def kernel(x): return x.clone()", head=HEAD.replace("x * 2", "x.clone()"))
+    measurement = outcome.measurement
+    assert measurement.method == "cupti"
+    assert measurement.median_ms == pytest.approx(measurement.reference_ms, rel=0.03)
+    assert measurement.launches == ()
+
+
+def test_several_kernels_and_streams(run):
+    kernel = """
+        def kernel(x):
+            y = torch.empty_like(x)
+            half = x.numel() // 2
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                torch.mul(x[:half], 2, out=y[:half])
+            torch.mul(x[half:], 2, out=y[half:])
+            torch.cuda.current_stream().wait_stream(side)
+            return y
+    """
+    measurement = run(kernel).measurement
+    assert measurement.method == "cupti"
+    assert measurement.median_ms > 0.5 * measurement.reference_ms
+    assert measurement.kernel_sum_ms > 0.8 * measurement.reference_ms
+
+
+def test_a_cuda_graph(run):
+    kernel = """
+        made = {}
+        def kernel(x):
+            if x.data_ptr() not in made:
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    y = x * 3 - x
+                made[x.data_ptr()] = graph, y, x
+            graph, y, _ = made[x.data_ptr()]
+            graph.replay()
+            return y
+    """
+    measurement = run(kernel).measurement
+    assert measurement.method == "cupti"
+    # two kernels: 2 reads and 1 write, then 2 reads and 1 write, against 1 read and 1 write
+    assert 1.4 * measurement.reference_ms < measurement.median_ms < 4 * measurement.reference_ms
+
+
+def test_a_library_call_and_a_copy(run):
+    head = """
+        import torch
+        def inputs(N=2048, device="cuda"):
+            return (torch.randn(N, N, device=device, dtype=torch.bfloat16),)
+        def reference(x):
+            return x @ x
+    """
+    measurement = run("def kernel(x): return (x @ x).clone()", head=head).measurement
+    assert measurement.method == "cupti"
+    assert measurement.median_ms > measurement.kernel_sum_ms > measurement.reference_ms
+
+
+def test_a_kernel_that_waits_for_the_host(run):
+    outcome = run("def kernel(x):\n    assert x.amax().item() > 0\n    return x * 2\n")
+    assert outcome.verdict is Verdict.CORRECT
+    assert outcome.measurement.median_ms > outcome.measurement.reference_ms
+
+
+def test_an_in_place_kernel(run):
+    head = HEAD.replace("return x * 2", "x.mul_(2)") + 'OUTPUTS = ("x",)\n'
+    outcome = run("def kernel(x): x.add_(x)", head=head)
+    assert outcome.verdict is Verdict.CORRECT
+
+
+def test_an_autotuned_kernel(run):
+    tuned = DOUBLE.replace(
+        "@triton.jit",
+        "@triton.autotune([triton.Config({'BLOCK': b}) for b in (256, 1024)], key=['n'])\n"
+        "@triton.jit",
+    )
+    tuned = tuned.replace(", *, BLOCK=1024, num_warps=4", "").replace(
+        "double[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), BLOCK, num_warps=num_warps)",
+        "double[lambda m: (triton.cdiv(x.numel(), m['BLOCK']),)](x, y, x.numel())",
+    )
+    outcome = run(tuned)
+    assert outcome.verdict is Verdict.CORRECT
+    assert len(outcome.measurement.launches) == 1
+
+
+def test_a_wrong_kernel(run):
+    outcome = run(DOUBLE.replace("at < n)", "at < n - 5)"))
+    assert outcome.verdict is Verdict.WRONG
+    assert f"5 of {N} elements" in outcome.errors[0]
+
+
+def test_nan_is_wrong(run):
+    outcome = run("def kernel(x): return torch.where(x > 4, x * float('nan'), x * 2)")
+    assert outcome.verdict is Verdict.WRONG
+    assert "NaN where the reference is not" in outcome.errors[0]
+
+
+def test_an_illegal_address(run):
+    outcome = run(DOUBLE.replace("tl.store(y + at", "tl.store(y + at + (1 << 44)"))
+    assert outcome.verdict is Verdict.CRASHED
+    assert "illegal memory access" in "\n".join(outcome.errors)
+
+
+def test_a_device_assert(run):
+    kernel = "def kernel(x): return x[torch.tensor([x.numel()], device='cuda')]"
+    outcome = run(kernel)
+    assert outcome.verdict is Verdict.CRASHED
+    assert "assert" in "\n".join(outcome.errors)
+
+
+def test_a_kernel_that_does_not_compile(run):
+    outcome = run(DOUBLE.replace("2 * tl.load", "nothing * tl.load"))
+    assert outcome.verdict is Verdict.DOES_NOT_COMPILE
+    assert "nothing" in outcome.errors[0]
+
+
+def test_too_much_shared_memory(run):
+    kernel = """
+        @triton.jit
+        def gram(x, y, K, B: tl.constexpr):
+            i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+            total = tl.zeros((B, B), tl.float32)
+            for k in range(0, K, B):
+                tile = tl.load(x + i * K + k + j)
+                total += tl.dot(tile, tl.trans(tile))
+            tl.store(y + i * B + j, total)
+
+        def kernel(x):  # eight stages of 64 KiB
+            y = torch.empty_like(x)
+            gram[(1,)](x, y, x.numel() // 128, 128, num_warps=8, num_stages=8)
+            return y
+    """
+    outcome = run(kernel)
+    assert outcome.verdict is Verdict.DOES_NOT_COMPILE
+    assert "OutOfResources" in outcome.errors[0]
+
+
+def test_out_of_memory(run):
+    outcome = run("def kernel(x): return torch.empty(1 << 44, device='cuda')")
+    assert outcome.verdict is Verdict.OUT_OF_MEMORY
+
+
+def test_inputs_that_do_not_fit(run):
+    with pytest.raises(UnsupportedError, match="do not fit into memory"):
+        run(DOUBLE, shape={"N": 1 << 44})
+
+
+def test_an_endless_kernel_is_killed_and_the_gpu_is_free_again(run):
+    endless = """
+        @triton.jit
+        def wait(x):
+            while tl.atomic_add(x, 0.0) != 12345.0:
+                pass
+
+        def kernel(x):
+            wait[(1,)](x)
+            return x
+    """
+    outcome = run(endless, time_limit_s=40.0)
+    assert outcome.verdict is Verdict.TIMED_OUT
+    assert outcome.errors[0] == "running the candidate: killed after 40 s"
+    assert run(DOUBLE).verdict is Verdict.CORRECT
+
+
+# ------------------------------------------------------- the timers, in this process
+
+
+@pytest.fixture(scope="module")
+def timers():
+    from solkit.measure.machine import CudaMachine
+
+    found, _ = CudaMachine().timers()
+    return {timer.method: timer for timer in found}
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    import torch
+
+    from solkit.measure.sampling import Subject
+
+    x = torch.randn(N, device="cuda")
+    return (
+        Subject("candidate", lambda: lambda: x * 2),
+        Subject("reference", lambda: lambda: (x * 2) * 2),
+    )
+
+
+def test_both_timers_agree_to_some_microseconds(timers, subjects):
+    from statistics import median
+
+    from solkit.measure.sampling import Plan, sample
+
+    times = {
+        method: sample(timer, *subjects, Plan(), random.Random(0))
+        for method, timer in timers.items()
+    }
+    for who in ("candidate", "reference"):
+        cupti, events = (
+            median(t.span_ms for t in getattr(times[method], who)) for method in ("cupti", "events")
+        )
+        print(who, cupti, events)
+        assert cupti < events + 0.5e-3
+        assert events - cupti < 15e-3
+    assert all(t.kernel_sum_ms is None for t in times["events"].candidate)
+
+
+def test_the_flush_makes_l2_cold():
+    from statistics import median
+
+    import torch
+
+    from solkit.measure.sampling import Subject
+    from solkit.measure.timing import CuptiTimer, L2Flush
+
+    class NoFlush(L2Flush):
+        def __call__(self, name):
+            pass
+
+    half_of_l2 = torch.zeros(torch.cuda.get_device_properties().L2_cache_size // 8, device="cuda")
+    subject = Subject("sum", lambda: half_of_l2.sum)
+    cold, warm = (
+        median(t.span_ms for t in CuptiTimer(flush).time([subject] * 30))
+        for flush in (L2Flush(), NoFlush())
+    )
+    print(cold, warm)
+    assert warm < 0.9 * cold
+
+
+def test_what_the_profiler_records(subjects):
+    """Every GPU activity of a call has a recorded launch, or is in an annotation: shows which."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    from solkit.measure.activities import Kind, call_times
+    from solkit.measure.timing import read_activities
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as session:
+        for index, subject in enumerate(subjects):
+            with record_function(f"solkit::{index}"):
+                subject.prepare()()
+        torch.cuda.synchronize()
+    activities = read_activities(session.profiler.kineto_results.events())
+    for activity in sorted(activities, key=lambda a: a.start_ns):
+        print(activity)
+    launched = {a.correlation for a in activities if a.kind is Kind.LAUNCH}
+    on_gpu = [a for a in activities if a.kind is Kind.GPU]
+    assert len(on_gpu) == 3
+    assert {a.correlation for a in on_gpu} <= launched
+    assert {a.name for a in activities if a.kind is Kind.GPU_RANGE} == {"solkit::0", "solkit::1"}
+    one, two = call_times(activities, ["solkit::0", "solkit::1"])
+    assert 1.2 < two.span_ms / one.span_ms < 4
+
+
+def test_an_index_that_is_not_there(run):
+    beyond = 1 + len(os.environ.get("CUDA_VISIBLE_DEVICES", "0" * 64))
+    with pytest.raises(UnsupportedError, match="sees no CUDA device"):
+        run(DOUBLE, gpu_index=beyond)
