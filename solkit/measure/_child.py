@@ -100,6 +100,8 @@ def examine(request: Request, machine: Machine, say: Callable[[str], None]) -> O
 
 
 class _Examination:
+    """The course of one examination; raises `CandidateError` where the candidate fails."""
+
     def __init__(
         self,
         request: Request,
@@ -178,8 +180,8 @@ class _Examination:
     def _record_launches(self, checked: _Checked) -> tuple[KernelAnalysis, ...]:
         workload = fresh(checked.workload) if checked.writes else checked.workload
         with (
-            self._candidate_at_fault("running the candidate again"),
             self._machine.recording() as launches,
+            self._candidate_at_fault("running the candidate again"),
         ):
             workload.run_kernel()
         return tuple(launches)
@@ -190,7 +192,7 @@ class _Examination:
         for timer in timers:
             order = random.Random(self._request.seed)
             try:
-                with self._candidate_at_fault("timing"), self._machine.clock() as clock:
+                with self._machine.clock() as clock, self._candidate_at_fault("timing"):
                     samples = sample(timer, *self._subjects(checked), plan, order)
             except ActivityError as error:
                 notes.append(f"not timed by {timer.method}: {error}")
