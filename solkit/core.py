@@ -237,6 +237,8 @@ class Work:
         hard_operations: contractions that no known algorithm avoids, ``contraction.<dtype>``.
         dram_read_bytes: bytes of inputs that the result depends on, each once.
         dram_write_bytes: bytes of outputs, each once.
+        hard_read_bytes: those of `dram_read_bytes` that rest on no assumption.
+        hard_write_bytes: those of `dram_write_bytes` that rest on no assumption.
         unmodelled: ops counted as nothing, by name.
         assumptions: what was taken for granted, each a sentence.
         ops: one entry per traced op that costs anything, in program order.
@@ -246,6 +248,8 @@ class Work:
     hard_operations: Mapping[str, int]
     dram_read_bytes: int
     dram_write_bytes: int
+    hard_read_bytes: int
+    hard_write_bytes: int
     unmodelled: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     ops: tuple[OpWork, ...] = ()
