@@ -24,7 +24,7 @@ from solkit.core import (
     Value,
     Verdict,
 )
-from solkit.errors import UnsupportedError
+from solkit.errors import UnknownDeviceError, UnsupportedError
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
@@ -41,7 +41,6 @@ DEFAULT_DEVICE = "h100-sxm"
 """The target where none is named and the machine has no GPU."""
 
 Shape = Mapping[str, Value]
-_Source = "str | os.PathLike[str] | KernelFile"
 
 
 def devices() -> tuple[Device, ...]:
@@ -164,7 +163,12 @@ def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
 
 def _target(device: str | Device | None) -> Device:
     """The device asked for, taken live where it is the GPU of this machine."""
-    live = nvml.live_devices()
+    try:
+        live = nvml.live_devices()
+    except UnknownDeviceError:  # a GPU that the catalogue lacks is no obstacle to another target
+        if device is None:
+            raise
+        live = ()
     if device is None and live:
         return live[0]
     if device is None:

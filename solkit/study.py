@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton
-from solkit.analyse import analyse
 from solkit.core import Analysis, AnalysisStatus, Device, KernelFile, Tolerance, Value, Work
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel, Workload
@@ -20,7 +20,7 @@ from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
 from solkit.roofline.work import work_of, work_of_arguments
 
-__all__ = ["Case", "Study", "describe", "study"]
+__all__ = ["Case", "Study", "describe", "study", "warm_up"]
 
 Shape = Mapping[str, Value]
 
@@ -50,6 +50,12 @@ class Study:
 
     kernel: KernelFile
     cases: tuple[Case, ...]
+
+
+def warm_up() -> None:
+    """Make torch load what it loads on first use, so that forked children find it there."""
+    with FakeTensorMode():
+        torch.softmax(torch.ones(2, 2) @ torch.ones(2, 2), dim=-1)
 
 
 def describe(path: str, reference: str | None, device: Device) -> KernelFile:
@@ -149,4 +155,6 @@ def _analysis(
         return Analysis(AnalysisStatus.NO_KERNEL)
     if not analysing:
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",))
+    from solkit.analyse import analyse
+
     return analyse(workload, device, params, jobs)

@@ -30,14 +30,7 @@ from solkit.errors import SolkitError, WorkerError
 __all__ = ["call", "shutdown"]
 
 _HEADER = struct.Struct("<Q")
-_PRELOAD = (
-    "torch",
-    "torch._subclasses.fake_tensor",
-    "torch.utils.flop_counter",
-    "triton",
-    "triton.language",
-    "solkit.study",
-)
+_STUDY = "solkit.study"  # brings torch and triton with it
 
 _server: subprocess.Popen[bytes] | None = None
 _channels: tuple[int, int] | None = None
@@ -153,8 +146,7 @@ def _read(fd: int, size: int) -> bytes:
 
 
 def _serve(down: int, up: int) -> None:
-    for name in _PRELOAD:
-        importlib.import_module(name)
+    importlib.import_module(_STUDY).warm_up()
     while True:
         try:
             request = _receive_bytes(down)

@@ -50,7 +50,7 @@ def cost_of(op: TracedOp) -> Cost | None:
 
 def _register(*names: str) -> Callable[[_Rule], _Rule]:
     def decorate(rule: _Rule) -> _Rule:
-        _RULES.update({name: rule for name in names})
+        _RULES.update(dict.fromkeys(names, rule))
         return rule
 
     return decorate
@@ -209,7 +209,9 @@ def _attention(op: TracedOp) -> Cost:
 
 def attention_pairs(op: TracedOp) -> int:
     """Pairs of query and key, over all heads, that the mask leaves."""
-    query, key, mask = (op.arguments[name] for name in ("query", "key", "attn_mask"))
+    query: TensorUse = op.arguments["query"]
+    key: TensorUse = op.arguments["key"]
+    mask: TensorUse | None = op.arguments["attn_mask"]
     heads = op.result.numel // max(op.result.shape[-1] * query.shape[-2], 1)
     rows, columns = query.shape[-2], key.shape[-2]
     if op.arguments["is_causal"]:  # aligned to the top left: key j is seen by query i >= j
@@ -235,25 +237,144 @@ def _recurrent(op: TracedOp) -> Cost:
 
 # -------------------------------------------------------------------------------- movement
 
-_MOVES = """
-alias as_strided as_strided_copy arange bernoulli block_diag broadcast_tensors cat channel_shuffle
-clone complex constant_pad_nd contiguous copy copy_ cumulative_trapezoid detach diag diag_embed
-diagonal_copy diagonal_scatter embedding empty empty_like empty_permuted empty_strided expand_copy
-exponential eye fill fill_ flip full full_like gather im2col index index_select lift_fresh
-lift_fresh_copy linspace masked_fill masked_scatter masked_select multinomial
-narrow_copy native_channel_shuffle new_empty new_empty_strided new_full new_ones new_zeros
-normal normal_ ones ones_like permute_copy pixel_shuffle pixel_unshuffle rand rand_like randint
-randint_like randn randn_like randperm random random_ reflection_pad1d reflection_pad2d
-reflection_pad3d repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d
-resize_ roll rot90 scalar_tensor scatter select_backward select_copy select_scatter set_
-slice_backward slice_copy slice_scatter split_copy split_with_sizes_copy squeeze_copy stack
-t_copy take transpose_copy tril tril_indices triu triu_indices unbind_copy unfold_backward
-unfold_copy uniform uniform_ unsqueeze_copy upsample_nearest1d upsample_nearest2d
-upsample_nearest3d view_copy where zero zero_ zeros zeros_like _local_scalar_dense _to_copy
-_unsafe_view _reshape_copy _reshape_alias _unsafe_index index_put index_copy index_fill
-_index_put_impl_ _efficientzerotensor native_dropout sym_size isin nonzero
-nonzero_static expand_as equal is_same_size _assert_async _assert_scalar _assert_tensor_metadata
-""".split()
+_MOVES = [
+    "alias",
+    "as_strided",
+    "as_strided_copy",
+    "arange",
+    "bernoulli",
+    "block_diag",
+    "broadcast_tensors",
+    "cat",
+    "channel_shuffle",
+    "clone",
+    "complex",
+    "constant_pad_nd",
+    "contiguous",
+    "copy",
+    "copy_",
+    "cumulative_trapezoid",
+    "detach",
+    "diag",
+    "diag_embed",
+    "diagonal_copy",
+    "diagonal_scatter",
+    "embedding",
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "expand_copy",
+    "exponential",
+    "eye",
+    "fill",
+    "fill_",
+    "flip",
+    "full",
+    "full_like",
+    "gather",
+    "im2col",
+    "index",
+    "index_select",
+    "lift_fresh",
+    "lift_fresh_copy",
+    "linspace",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "multinomial",
+    "narrow_copy",
+    "native_channel_shuffle",
+    "new_empty",
+    "new_empty_strided",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "normal",
+    "normal_",
+    "ones",
+    "ones_like",
+    "permute_copy",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "random",
+    "random_",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "reflection_pad3d",
+    "repeat",
+    "repeat_interleave",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "resize_",
+    "roll",
+    "rot90",
+    "scalar_tensor",
+    "scatter",
+    "select_backward",
+    "select_copy",
+    "select_scatter",
+    "set_",
+    "slice_backward",
+    "slice_copy",
+    "slice_scatter",
+    "split_copy",
+    "split_with_sizes_copy",
+    "squeeze_copy",
+    "stack",
+    "t_copy",
+    "take",
+    "transpose_copy",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+    "unbind_copy",
+    "unfold_backward",
+    "unfold_copy",
+    "uniform",
+    "uniform_",
+    "unsqueeze_copy",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "view_copy",
+    "where",
+    "zero",
+    "zero_",
+    "zeros",
+    "zeros_like",
+    "_local_scalar_dense",
+    "_to_copy",
+    "_unsafe_view",
+    "_reshape_copy",
+    "_reshape_alias",
+    "_unsafe_index",
+    "index_put",
+    "index_copy",
+    "index_fill",
+    "_index_put_impl_",
+    "_efficientzerotensor",
+    "native_dropout",
+    "sym_size",
+    "isin",
+    "nonzero",
+    "nonzero_static",
+    "expand_as",
+    "equal",
+    "is_same_size",
+    "_assert_async",
+    "_assert_scalar",
+    "_assert_tensor_metadata",
+]
 
 
 @_register(*(f"aten.{name}" for name in _MOVES))
@@ -268,15 +389,86 @@ def _move(op: TracedOp) -> Cost:
 # Per element of the result: (scalar operations, special-function results).
 _POINTWISE: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
-        """abs add addcmul_ and bitwise_and bitwise_not bitwise_or bitwise_xor bitwise_left_shift
-        bitwise_right_shift ceil clamp clamp_max clamp_min copysign eq floor fmax fmin ge gt
-        hardtanh heaviside isfinite isinf isnan le leaky_relu logical_and logical_not logical_or
-        logical_xor lt maximum minimum mul ne neg relu relu6 round rsub sgn sign signbit sub
-        threshold threshold_backward trunc nan_to_num __and__ __or__ __xor__ prelu
-        _prelu_kernel positive hardshrink softshrink frac square""".split(),
+        [
+            "abs",
+            "add",
+            "addcmul_",
+            "and",
+            "bitwise_and",
+            "bitwise_not",
+            "bitwise_or",
+            "bitwise_xor",
+            "bitwise_left_shift",
+            "bitwise_right_shift",
+            "ceil",
+            "clamp",
+            "clamp_max",
+            "clamp_min",
+            "copysign",
+            "eq",
+            "floor",
+            "fmax",
+            "fmin",
+            "ge",
+            "gt",
+            "hardtanh",
+            "heaviside",
+            "isfinite",
+            "isinf",
+            "isnan",
+            "le",
+            "leaky_relu",
+            "logical_and",
+            "logical_not",
+            "logical_or",
+            "logical_xor",
+            "lt",
+            "maximum",
+            "minimum",
+            "mul",
+            "ne",
+            "neg",
+            "relu",
+            "relu6",
+            "round",
+            "rsub",
+            "sgn",
+            "sign",
+            "signbit",
+            "sub",
+            "threshold",
+            "threshold_backward",
+            "trunc",
+            "nan_to_num",
+            "__and__",
+            "__or__",
+            "__xor__",
+            "prelu",
+            "_prelu_kernel",
+            "positive",
+            "hardshrink",
+            "softshrink",
+            "frac",
+            "square",
+        ],
         (1, 0),
     ),
-    **dict.fromkeys("exp exp2 log log2 log10 sin cos tanh rsqrt sqrt reciprocal".split(), (0, 1)),
+    **dict.fromkeys(
+        [
+            "exp",
+            "exp2",
+            "log",
+            "log2",
+            "log10",
+            "sin",
+            "cos",
+            "tanh",
+            "rsqrt",
+            "sqrt",
+            "reciprocal",
+        ],
+        (0, 1),
+    ),
     "expm1": (1, 1),
     "log1p": (1, 1),
     "sigmoid": (1, 2),  # 1 / (1 + exp2(-x log2 e)): ex2, add, rcp
@@ -390,9 +582,39 @@ def _gelu_backward(op: TracedOp) -> Cost:
 # Per element that is read: (scalar operations, special-function results).
 _REDUCTIONS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
-        """sum nansum amax amin max min any all argmax argmin prod cumsum cumprod cummax cummin
-        mean median mode kthvalue sort topk count_nonzero aminmax bincount unique
-        _unique2 unique_consecutive unique_dim searchsorted bucketize histc""".split(),
+        [
+            "sum",
+            "nansum",
+            "amax",
+            "amin",
+            "max",
+            "min",
+            "any",
+            "all",
+            "argmax",
+            "argmin",
+            "prod",
+            "cumsum",
+            "cumprod",
+            "cummax",
+            "cummin",
+            "mean",
+            "median",
+            "mode",
+            "kthvalue",
+            "sort",
+            "topk",
+            "count_nonzero",
+            "aminmax",
+            "bincount",
+            "unique",
+            "_unique2",
+            "unique_consecutive",
+            "unique_dim",
+            "searchsorted",
+            "bucketize",
+            "histc",
+        ],
         (1, 0),
     ),
     "logsumexp": (3, 1),  # maximum, shift, exponential, sum
@@ -441,16 +663,26 @@ def _rows(op: TracedOp) -> int:
 
 @_register("aten._softmax_backward_data", "aten._log_softmax_backward_data")
 def _softmax_backward(op: TracedOp) -> Cost:
-    """dx = y (dy - sum(y dy)); the log form adds an exponential."""
+    """Dx = y (dy - sum(y dy)); the log form adds an exponential."""
     sfu = op.result.numel if "log" in op.name else 0
     return _scalar(op.result, 4 * op.result.numel, sfu=sfu)
 
 
-_NORMS = (
-    "native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm _native_batch_norm_legit "
-    "_native_batch_norm_legit_no_training _batch_norm_with_update _batch_norm_no_update "
-    "_native_batch_norm_legit_functional batch_norm layer_norm group_norm instance_norm"
-).split()
+_NORMS = [
+    "native_layer_norm",
+    "native_group_norm",
+    "native_batch_norm",
+    "cudnn_batch_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_no_training",
+    "_batch_norm_with_update",
+    "_batch_norm_no_update",
+    "_native_batch_norm_legit_functional",
+    "batch_norm",
+    "layer_norm",
+    "group_norm",
+    "instance_norm",
+]
 
 
 @_register(*(f"aten.{name}" for name in _NORMS))

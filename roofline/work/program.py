@@ -5,6 +5,9 @@ A dispatch mode sees every op of a reference that runs on fake tensors: no data,
 them before PyTorch picks a decomposition), since what they cost follows from their arguments.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+# (torch.library and the dispatch modes are untyped)
+
 from __future__ import annotations
 
 import functools
@@ -14,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -41,7 +45,7 @@ class TensorUse:
     stride: tuple[int, ...]
     offset: int
     dtype: torch.dtype
-    value: torch.Tensor | None = field(default=None, compare=False, repr=False)
+    value: npt.NDArray[Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def numel(self) -> int:
@@ -182,14 +186,13 @@ class _Recorder(TorchDispatchMode):
                 name=str(func.overloadpacket).replace("::", "."),
                 args=before[0],
                 kwargs=before[1],
-                inputs=tuple(u for u in _uses(before) if u not in unread),
+                inputs=() if _asks_for_shape(func) else _read(before, unread),
                 outputs=tuple(u for u in made if u.storage in fresh),
                 written=tuple(written),
                 tags=tuple(func.tags),
                 arguments={**dict(zip(names, before[0])), **before[1]},
             )
         )
-
 
     def _same_storage(self, before: Any, out: Any) -> None:
         """A view of a tensor that is not fake gets a storage of its own: give it the right one."""
@@ -204,6 +207,16 @@ def _is_view(func: Any) -> bool:
     """Whether an op's results alias its first argument, as its schema says."""
     infos = [returned.alias_info for returned in func._schema.returns]
     return any(info is not None and not info.is_write for info in infos)
+
+
+def _asks_for_shape(func: Any) -> bool:
+    """Whether an op like ``zeros_like`` or ``new_empty`` looks at no element of its argument."""
+    name = str(func.overloadpacket).rsplit(".", 1)[-1]
+    return name.startswith("new_") or name.endswith("_like")
+
+
+def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
+    return tuple(use for use in _uses(tree) if use not in unread)
 
 
 def _uses(tree: Any) -> list[TensorUse]:

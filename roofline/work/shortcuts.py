@@ -38,9 +38,32 @@ _CONVERSIONS = {"aten._to_copy", "aten.clone", "aten.copy", "aten._unsafe_view",
 _LINEAR = {"aten.add", "aten.sub", "aten.neg", "aten.add_", "aten.sub_", "aten.mul", "aten.div"}
 _NONLINEAR = {
     f"aten.{name}"
-    for name in """relu gelu silu sigmoid tanh exp elu leaky_relu hardswish hardsigmoid softplus
-    mish _softmax _log_softmax native_layer_norm native_group_norm _fused_rms_norm relu_ silu_
-    hardtanh clamp erf sin cos""".split()
+    for name in [
+        "relu",
+        "gelu",
+        "silu",
+        "sigmoid",
+        "tanh",
+        "exp",
+        "elu",
+        "leaky_relu",
+        "hardswish",
+        "hardsigmoid",
+        "softplus",
+        "mish",
+        "_softmax",
+        "_log_softmax",
+        "native_layer_norm",
+        "native_group_norm",
+        "_fused_rms_norm",
+        "relu_",
+        "silu_",
+        "hardtanh",
+        "clamp",
+        "erf",
+        "sin",
+        "cos",
+    ]
 }
 
 

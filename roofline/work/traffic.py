@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
@@ -92,6 +94,8 @@ def _written_bytes(program: Program, live: list[TracedOp]) -> int:
 
 # ------------------------------------------------------------------------- picked-out rows
 
+_MAX_MASK = 1 << 28  # elements of a table beyond which a mask over them is not made
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -110,15 +114,16 @@ class _Rows:
     row_bytes: int
     rows: int
     known: bool
-    indices: torch.Tensor | None
+    indices: npt.NDArray[np.bool_] | None
     assumption: str | None
 
 
 def _rows_bytes(found: list[_Rows]) -> tuple[int, int]:
     """(bytes that are read, bytes that are surely read) of one table over all its readers."""
-    if all(r.indices is not None for r in found) and len({r.row_bytes for r in found}) == 1:
-        masks = torch.stack([r.indices for r in found if r.indices is not None])
-        exact = int(masks.any(dim=0).sum()) * found[0].row_bytes
+    same_rows = len({(r.row_bytes, None if r.indices is None else r.indices.size) for r in found})
+    if same_rows == 1 and found[0].indices is not None:
+        masks = np.stack([r.indices for r in found if r.indices is not None])
+        exact = int(masks.any(axis=0).sum()) * found[0].row_bytes
         return exact, exact
     most = max(r.rows * r.row_bytes for r in found)
     least = max((r.rows if r.known else min(r.rows, 1)) * r.row_bytes for r in found)
@@ -155,12 +160,12 @@ def _gather(op: TracedOp) -> _Rows | None:
     if index.value is None or not table.shape:
         return _elements(op, table, index.numel)
     dim %= len(table.shape)
-    touched = torch.zeros(table.shape, dtype=torch.bool) if table.numel <= 1 << 28 else None
-    if touched is None:
+    if table.numel > _MAX_MASK:
         return _elements(op, table, index.numel)
+    touched = np.zeros(table.shape, dtype=bool)
     where = [slice(0, n) for n in index.shape]
     where[dim] = slice(None)
-    touched[tuple(where)].scatter_(dim, index.value.long(), True)
+    np.put_along_axis(touched[tuple(where)], index.value.astype(np.int64), True, axis=dim)
     return _Rows(table, table.dtype.itemsize, int(touched.sum()), True, touched.ravel(), None)
 
 
@@ -169,8 +174,8 @@ def _rows(op: TracedOp, table: TensorUse, dim: int, index: TensorUse) -> _Rows:
     count = table.shape[dim] if table.shape else 1
     row_bytes = table.distinct // max(count, 1) * table.dtype.itemsize
     if index.value is not None:
-        mask = torch.zeros(count, dtype=torch.bool)
-        mask[index.value.long().ravel()] = True
+        mask = np.zeros(count, dtype=bool)
+        mask[index.value.ravel()] = True
         return _Rows(table, row_bytes, int(mask.sum()), True, mask, None)
     return _Rows(table, row_bytes, min(count, index.numel), False, None, _unknown(op))
 

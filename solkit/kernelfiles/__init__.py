@@ -15,7 +15,11 @@ from solkit.kernelfiles._source import import_file
 
 __all__ = ["LoadedKernel", "Workload", "load"]
 
-_FORMATS = (_kernelbench, _native, _triton)
+_FORMATS = (
+    (_kernelbench.recognises, _kernelbench.KernelBenchKernel),
+    (_native.recognises, _native.NativeKernel),
+    (_triton.recognises, _triton.TritonKernel),
+)
 
 
 def load(path: str, reference: str | None = None) -> LoadedKernel:
@@ -30,9 +34,9 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
     """
     candidate = import_file(path)
     other = import_file(reference) if reference is not None else None
-    for form in _FORMATS:
-        if form.recognises(candidate, other):
-            return form.load(candidate, other)
+    for recognises, form in _FORMATS:
+        if recognises(candidate, other):
+            return form(candidate, other or candidate)
     raise KernelFileError(
         "holds no kernel that SolKit can read; expected one of: reference() and inputs() "
         "[and kernel()]; Model and get_inputs() [and ModelNew]; ModelNew with --reference FILE; "

@@ -21,7 +21,7 @@ from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import parse_tolerance
 from solkit.kernelfiles._source import blaming, check_call, file_of, restrict_autotuners
 
-__all__ = ["KernelBenchKernel", "load", "recognises"]
+__all__ = ["KernelBenchKernel", "recognises"]
 
 _SEED = 42  # KernelBench src/eval.py, set_seed: any value does, so long as both models share it
 
@@ -30,11 +30,6 @@ def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     """Whether the pair of files is of this form, complete or not."""
     modules = [m for m in (module, reference) if m is not None]
     return any(hasattr(m, name) for m in modules for name in ("Model", "ModelNew"))
-
-
-def load(module: ModuleType, reference: ModuleType | None) -> LoadedKernel:
-    """Describe a KernelBench file or pair of files."""
-    return KernelBenchKernel(module, reference or module)
 
 
 class KernelBenchKernel(LoadedKernel):
@@ -84,12 +79,12 @@ class KernelBenchKernel(LoadedKernel):
         return Workload(args, {}, _without_grad(model), None if new is None else _without_grad(new))
 
     def _build(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
-        make = getattr(self._problem_module, "get_init_inputs", list)
+        make: Any = getattr(self._problem_module, "get_init_inputs", list)
         path = file_of(module)
         with torch.device(device):
             with blaming(self.description.problem.path, "calling get_init_inputs()"):
                 torch.manual_seed(_SEED)
-                init = make()
+                init: Any = make()
             args, kwargs = _init_arguments(init)
             with blaming(path, f"building {name}(*get_init_inputs())"):
                 torch.manual_seed(_SEED)

@@ -31,7 +31,7 @@ from solkit.kernelfiles._source import (
     restrict_autotuners,
 )
 
-__all__ = ["NativeKernel", "load", "parse_tolerance", "recognises", "to_dtype"]
+__all__ = ["NativeKernel", "parse_tolerance", "recognises", "to_dtype"]
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
@@ -39,11 +39,6 @@ def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     names = ("reference", "inputs", "kernel")
     modules = [m for m in (module, reference) if m is not None]
     return any(callable(getattr(m, name, None)) for m in modules for name in names[:2])
-
-
-def load(module: ModuleType, reference: ModuleType | None) -> LoadedKernel:
-    """Describe a native file; `reference` holds `reference` and `inputs` where given."""
-    return NativeKernel(module, reference or module)
 
 
 class NativeKernel(LoadedKernel):
@@ -108,7 +103,9 @@ class NativeKernel(LoadedKernel):
         self, shape: Mapping[str, Value], device: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         path = self.description.problem.path
-        given: dict[str, Any] = {name: _as_torch(name, value, path) for name, value in shape.items()}
+        given: dict[str, Any] = {
+            name: _as_torch(name, value, path) for name, value in shape.items()
+        }
         if "device" in inspect.signature(self._inputs).parameters:
             given["device"] = device
         with blaming(path, "calling inputs()"):

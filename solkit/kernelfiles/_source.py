@@ -8,10 +8,10 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 from solkit.core import Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
@@ -20,16 +20,18 @@ __all__ = [
     "blaming",
     "check_call",
     "definition_line",
+    "file_of",
     "import_file",
     "restrict_autotuners",
-    "file_of",
 ]
 
 
+_paths: dict[str, str] = {}  # module name -> path as the user gave it
+
+
 def file_of(module: ModuleType) -> str:
-    """The path that a module was imported from."""
-    assert module.__file__ is not None
-    return module.__file__
+    """The path that a module was imported from, as the user gave it."""
+    return _paths[module.__name__]
 
 
 def import_file(path: str) -> ModuleType:
@@ -47,6 +49,7 @@ def import_file(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise KernelFileError("not a Python file: expected a name that ends in .py", path)
     module = importlib.util.module_from_spec(spec)
+    _paths[name] = path
     sys.modules[name] = module  # dataclasses and pickle look a module up by its name
     sys.path.insert(0, str(file.resolve().parent))
     with blaming(path, "importing it"):

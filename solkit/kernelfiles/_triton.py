@@ -40,7 +40,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["TritonKernel", "load", "recognises"]
+__all__ = ["TritonKernel", "recognises"]
 
 _KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
 _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))?$")
@@ -64,11 +64,6 @@ def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     """Whether the module holds a Triton kernel and a launch description."""
     del reference
     return bool(_kernels(module)) and (hasattr(module, "LAUNCH") or _sidecar(module).is_file())
-
-
-def load(module: ModuleType, reference: ModuleType | None) -> LoadedKernel:
-    """Describe a plain Triton module; `reference` may hold `reference()`."""
-    return TritonKernel(module, reference or module)
 
 
 def _kernels(module: ModuleType) -> dict[str, Any]:

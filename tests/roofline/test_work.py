@@ -367,9 +367,7 @@ def test_a_backward_pass_is_costed(work):
 
 
 def test_a_recurrent_layer_is_one_op(work):
-    body = (
-        "net = torch.nn.LSTM(32, 16, device='cuda')\n    return net(a0)[0]"
-    )
+    body = "net = torch.nn.LSTM(32, 16, device='cuda')\n    return net(a0)[0]"
     found = work(randn(100, 4, 32), body)
     # per step and batch element: 4 gates of [16, 32] and of [16, 16]
     assert found.operations["contraction.fp32"] == 2 * 100 * 4 * 4 * 16 * (32 + 16)
