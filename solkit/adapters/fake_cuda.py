@@ -36,6 +36,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy.typing as npt
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import get_gradient_edge
@@ -46,14 +47,23 @@ from torch.utils._pytree import tree_leaves, tree_map
 from solkit.core import Device
 from solkit.errors import UnsupportedError
 
-__all__ = ["TESTED_TORCH", "fake_tensors", "forget", "guesses", "install", "user_line"]
+__all__ = [
+    "TESTED_TORCH",
+    "fake_tensors",
+    "forget",
+    "guesses",
+    "install",
+    "known_value",
+    "user_line",
+    "watching_guesses",
+]
 
 TESTED_TORCH = ("2.11", "2.13")
 """First and last minor release that this module was tested with."""
 
 _aten = torch.ops.aten
-_guessed: dict[str, None] = {}  # an ordered set
-_state = SimpleNamespace(installed=False, guarded=False)
+_guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watching_guesses`
+_state = SimpleNamespace(installed=False, guarded=False, mode=None)
 
 
 def install(device: Device) -> None:
@@ -74,6 +84,8 @@ def install(device: Device) -> None:
     _fake_libraries()
     for owner, name, fake in (
         (FakeTensor, "data_ptr", _data_ptr),
+        (FakeTensor, "numpy", _numpy),
+        (torch, "compile", _compile),
         # torch would otherwise move constants to the GPU that `is_available` now claims
         (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
         (torch.Tensor, "backward", _tensor_backward),
@@ -91,20 +103,33 @@ def install(device: Device) -> None:
 def fake_tensors() -> Iterator[FakeTensorMode]:
     """Make every tensor created within a fake one; ``device="cuda"`` is allowed.
 
+    May be nested and entered again: a process has one mode, since fake tensors of two don't mix.
+
     Yields:
         The mode, for `FakeTensorMode.from_tensor` and its like.
     """
+    _state.mode = _state.mode or FakeTensorMode(allow_non_fake_inputs=True)
     with contextlib.ExitStack() as stack:
         if not _state.guarded:
             stack.enter_context(_CudaAsCpu())
-        mode = stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        stack.enter_context(_state.mode)
         stack.enter_context(_KnownValues())
-        yield mode
+        yield _state.mode
 
 
 def guesses() -> tuple[str, ...]:
     """What had to be guessed so far in this process, each a sentence with the user's line."""
-    return tuple(_guessed)
+    return tuple(_guessed[0])
+
+
+@contextlib.contextmanager
+def watching_guesses() -> Iterator[Mapping[str, None]]:
+    """Collect the guesses made within, as an ordered set that fills up."""
+    _guessed.append({})
+    try:
+        yield _guessed[-1]
+    finally:
+        _guessed.pop()
 
 
 def _warn_if_untested() -> None:
@@ -311,7 +336,7 @@ class _Generator(torch.Generator):
     def __init__(self, device: Any = "cpu") -> None: ...
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         """The device that was asked for."""
         return self.asked_for
 
@@ -382,8 +407,8 @@ def _swap_tensors(left: torch.Tensor, right: torch.Tensor) -> None:
 
 # ---------------------------------------------------------------------------- known values
 
-_KNOWN_NUMEL = 4096
-"""Larger results are not computed: no launcher reads so many values one by one."""
+_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 22, 1 << 20
+"""Elements beyond which a result is not computed: 4 Mi integers take some 10 ms an op."""
 
 _writes: Counter[int] = Counter()  # storage handle -> writes that torch did not see
 
@@ -396,6 +421,16 @@ class _Known:
     guessed: bool
     version: int
     writes: int
+    drawn: bool = False  # from random integers
+
+
+def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """The contents of a tensor where they follow from the program for sure."""
+    known = _recall(tensor)
+    if known is None or known.guessed:
+        return None
+    with _disable_current_modes():
+        return known.value.numpy(force=True)
 
 
 def forget(tensor: torch.Tensor) -> None:
@@ -403,17 +438,17 @@ def forget(tensor: torch.Tensor) -> None:
     _writes[tensor.untyped_storage()._cdata] += 1
 
 
-def _remember(tensor: FakeTensor, value: torch.Tensor, guessed: bool) -> None:
+def _remember(tensor: FakeTensor, value: torch.Tensor, guessed: bool, drawn: bool = False) -> None:
     if tensor.is_inference() or tensor.shape != value.shape:
         return
     writes = _writes[tensor.untyped_storage()._cdata]
-    known = _Known(value, guessed, tensor._version, writes)
+    known = _Known(value, guessed, tensor._version, writes, drawn)
     tensor._solkit_known = known  # type: ignore[attr-defined]
 
 
 def _recall(tensor: torch.Tensor) -> _Known | None:
     if not isinstance(tensor, FakeTensor):
-        return _Known(tensor, False, 0, 0) if tensor.numel() <= _KNOWN_NUMEL else None
+        return _Known(tensor, False, 0, 0) if _is_small([tensor]) else None
     known: _Known | None = getattr(tensor, "_solkit_known", None)
     if known is None or tensor.is_inference():
         return None
@@ -448,7 +483,7 @@ def _propagate(
 ) -> None:
     """Compute `func` on real values where all its inputs are known, and remember the results."""
     fakes = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
-    if not fakes or sum(fake.numel() for fake in fakes) > _KNOWN_NUMEL or not _is_pure(func):
+    if not fakes or not _is_small(fakes) or not _is_pure(func):
         return
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     known = [_recall(tensor) for tensor in inputs]
@@ -456,17 +491,32 @@ def _propagate(
         _count_as_all_true(func, inputs, fakes)
         return
     guessed = any(fact.guessed for fact in known if fact is not None)
+    drawn = any(fact.drawn for fact in known if fact is not None) or _draws_integers(func)
     with _disable_current_modes():
         real_args, real_kwargs = tree_map(_real, (args, kwargs))
         real = func(*real_args, **real_kwargs)
         values = [leaf.clone() for leaf in tree_leaves(real) if isinstance(leaf, torch.Tensor)]
     for fake, value in zip(fakes, values, strict=True):
-        _remember(fake, value, guessed)
+        _remember(fake, value, guessed, drawn)
+
+
+def _is_small(tensors: Sequence[torch.Tensor]) -> bool:
+    floats = any(t.dtype.is_floating_point or t.dtype.is_complex for t in tensors)
+    limit = _KNOWN_FLOATS if floats else _KNOWN_INTEGERS
+    return sum(tensor.numel() for tensor in tensors) <= limit
+
+
+_INTEGER_DRAWS = (_aten.randint, _aten.randperm)
+"""Random, yet computed: indices and page tables decide what a gather must read."""
+
+
+def _draws_integers(func: torch._ops.OpOverload) -> bool:
+    return func.overloadpacket in _INTEGER_DRAWS
 
 
 def _is_pure(func: torch._ops.OpOverload) -> bool:
     """Whether the result of `func` follows from its arguments alone and nothing is written."""
-    return not (
+    return _draws_integers(func) or not (
         func._schema.is_mutable
         or torch.Tag.nondeterministic_seeded in func.tags
         or "empty" in func._schema.name
@@ -495,6 +545,14 @@ def _count_as_all_true(
         _remember(fakes[0], value, guessed=True)
 
 
+def _compile(model: Any = None, **options: Any) -> Any:
+    """`torch.compile`: the function itself, since Inductor needs the GPU."""
+    if model is None:
+        return lambda function: _compile(function, **options)
+    _guess("torch.compile was ignored: what it would fuse or generate is not seen")
+    return model
+
+
 # --------------------------------------------------------------------------------- guesses
 
 
@@ -504,6 +562,8 @@ def _item(tensor: torch.Tensor) -> Any:
     if known is not None:
         with _disable_current_modes():
             value = known.value.item()
+        if known.drawn:
+            _guess(f"random integers were drawn on the CPU, where a GPU draws others: {value} read")
         guessed = known.guessed
     else:
         # `torch.bool.is_floating_point` is False and bool(1) is True
@@ -512,6 +572,17 @@ def _item(tensor: torch.Tensor) -> Any:
     if guessed:
         _guess(f"a {tensor.dtype} value read from a tensor was guessed to be {value}")
     return value
+
+
+def _numpy(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any]:
+    """``tensor.numpy()``: torch would read the memory that a fake tensor has not."""
+    known = _recall(tensor)
+    if known is None:
+        raise UnsupportedError("a tensor's contents are read as an array, and are not known here")
+    if known.guessed or known.drawn:
+        _guess("a tensor read as an array holds guessed values")
+    with _disable_current_modes():
+        return known.value.numpy(force=force)
 
 
 def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -558,7 +629,9 @@ _GUESSES: dict[Any, Callable[..., Any]] = {
 
 
 def _guess(sentence: str) -> None:
-    _guessed.setdefault(f"{user_line()}: {sentence}")
+    located = f"{user_line()}: {sentence}"
+    for guessed in _guessed:
+        guessed.setdefault(located)
 
 
 _NOT_USERS = tuple(

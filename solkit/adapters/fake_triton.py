@@ -1,0 +1,391 @@
+"""Capture the Triton launches of unmodified code on a machine with no GPU.
+
+The only module that touches Triton's runtime internals. Everything here patches global state and
+nothing is undone: call it, after `fake_cuda.install`, in a child process that is thrown away,
+before the code whose launches are wanted is imported.
+
+What is faked:
+
+- the driver: target, device and properties come from the `Device`;
+- `JITFunction._do_compile`: Triton's own binder has by then worked out signature, constants,
+  attributes and options; instead of a compiled kernel it gets a `_Stub`, which records launches
+  and compiles only when somebody reads a compiled attribute (``kernel.n_regs``);
+- autotuning: nothing is timed; one configuration runs, the first that pruning leaves or the one
+  that `recording` was asked for, and `Recording.spaces` keeps the list;
+- custom ops: their own kernel runs on fake tensors in place of what they register for them;
+- caches that tuners of third parties fill with timings go to a private folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch._library.custom_ops
+import torch._library.triton
+import triton.testing
+from triton import knobs
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver as triton_driver
+from triton.runtime.jit import JITFunction
+
+from solkit.adapters import fake_cuda
+from solkit.adapters.triton_compiler import (
+    TESTED_TRITON,
+    Specialisation,
+    compile_kernel,
+    describe_launch,
+    gpu_target,
+    resource_usage,
+    warn_if_untested,
+)
+from solkit.core import Device, Launch, Value
+from solkit.errors import ParamsError
+
+__all__ = [
+    "TESTED_TRITON",
+    "AutotuneSpace",
+    "CapturedLaunch",
+    "Recording",
+    "install",
+    "recording",
+]
+
+
+@dataclass(frozen=True)
+class CapturedLaunch:
+    """One launch, with what compiling it needs.
+
+    Attributes:
+        launch: the public noun.
+        kernel: the specialisation that was launched; launches alike share the object.
+    """
+
+    launch: Launch
+    kernel: Specialisation
+
+
+@dataclass(frozen=True)
+class AutotuneSpace:
+    """What an autotuned kernel would have chosen from.
+
+    Attributes:
+        kernel: the kernel's name.
+        configs: its configurations after pruning, in its order.
+        chosen: the one that ran.
+    """
+
+    kernel: str
+    configs: tuple[Mapping[str, Value], ...]
+    chosen: Mapping[str, Value]
+
+    def sentence(self) -> str:
+        """The space and the choice in words."""
+        which = "the first" if self.chosen == self.configs[0] else "the one asked for"
+        values = ", ".join(f"{name}={value}" for name, value in self.chosen.items())
+        return (
+            f"triton.autotune on {self.kernel}: {len(self.configs)} configurations, "
+            f"showing {which}: {values}"
+        )
+
+
+@dataclass
+class Recording:
+    """What was seen between entering and leaving `recording`.
+
+    Attributes:
+        params: what an autotuned kernel's configuration must match.
+        launches: each distinct launch once, in the order of their first appearance.
+        spaces: the autotuned kernels, by name.
+        remarks: whatever else a reader must know; an ordered set of sentences.
+    """
+
+    params: Mapping[str, Value]
+    launches: list[CapturedLaunch] = field(default_factory=list)
+    spaces: dict[str, AutotuneSpace] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
+
+    def notes(self) -> tuple[str, ...]:
+        """`spaces` and `remarks` as sentences."""
+        tuned = [space.sentence() for space in self.spaces.values() if len(space.configs) > 1]
+        return (*tuned, *self.remarks)
+
+
+_recordings: list[Recording] = []  # a stack; the innermost records
+
+
+def install(device: Device) -> None:
+    """Fake a Triton driver for `device` for the rest of this process.
+
+    Args:
+        device: the target of all kernels.
+    """
+    warn_if_untested()
+    _private_caches()
+    knobs.runtime.interpret = False  # interpreted kernels launch nothing
+    driver = _Driver(device)
+    for owner, name, fake in (
+        (triton_driver, "_default", driver),
+        (triton_driver, "_active", driver),
+        (JITFunction, "_do_compile", _do_compile),
+        (Autotuner, "run", _run_autotuned),
+        (triton.testing, "do_bench", _do_bench),
+        (triton.testing, "do_bench_cudagraph", _do_bench),
+        (torch._library.triton, "is_wrap_triton_enabled", lambda: False),
+        # a data descriptor, so that `register_fake` assigns in vain
+        (torch._library.custom_ops.CustomOpDef, "_abstract_fn", property(_own_kernel, _ignore)),
+    ):
+        setattr(owner, name, fake)
+
+
+@contextlib.contextmanager
+def recording(params: Mapping[str, Value]) -> Iterator[Recording]:
+    """Record the launches made within.
+
+    Args:
+        params: the values that an autotuned kernel's configuration must match where it tunes
+            them; empty takes the first configuration.
+
+    Yields:
+        What was seen so far.
+    """
+    _recordings.append(Recording(params))
+    try:
+        yield _recordings[-1]
+    finally:
+        _recordings.pop()
+
+
+def _private_caches() -> None:
+    """FlagGems keeps timings in ``~/.flaggems``: fake ones must not reach the user's."""
+    folder = tempfile.mkdtemp(prefix="solkit-fake-")
+    os.environ["FLAGGEMS_CACHE_DIR"] = folder
+    os.environ.pop("FLAGGEMS_DB_URL", None)
+
+
+# -------------------------------------------------------------------------------- launches
+
+
+class _Stub:
+    """Stands for a compiled kernel."""
+
+    function = 0
+    packed_metadata = (1,) * 8
+
+    def __init__(self, kernel: Specialisation) -> None:
+        self.kernel = kernel
+        self.name = kernel.function.__name__
+
+    def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
+        """What launch hooks would be told; there are none."""
+
+    def run(self, x: Any, y: Any, z: Any, *rest: Any) -> None:
+        """Record a launch: `rest` is stream, function, two metadata, two hooks, arguments."""
+        _record(self.kernel, (int(x), int(y), int(z)), rest[6:])
+
+    def __getitem__(self, grid: Sequence[Any]) -> Any:
+        x, y, z = (*grid, 1, 1)[:3]
+        return lambda *args, **_: _record(self.kernel, (int(x), int(y), int(z)), args)
+
+    def _init_handles(self) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("metadata", "asm", "src", "hash", "n_regs", "n_spills", "n_max_threads"):
+            raise AttributeError(name)
+        self.__dict__.update(_compiled_attributes(self.kernel))
+        return self.__dict__[name]
+
+
+def _compiled_attributes(kernel: Specialisation) -> dict[str, Any]:
+    """What launchers read off a kernel after ``kernel.warmup(...)``."""
+    device = triton_driver.active.device
+    binary = compile_kernel(kernel, gpu_target(device))
+    usage = resource_usage(binary)
+    return {
+        "metadata": binary.metadata,
+        "asm": binary.asm,
+        "src": binary.src,
+        "hash": binary.hash,
+        "n_regs": usage["REG"],
+        "n_spills": usage["STACK"] // 4,
+        "n_max_threads": 1024,
+    }
+
+
+def _do_compile(
+    self: JITFunction,
+    key: Any,
+    signature: Any,
+    device: Any,
+    constexprs: Any,
+    options: Any,
+    attrs: Any,
+    warmup: bool,  # noqa: ARG001 - Triton's signature
+) -> _Stub:
+    """`JITFunction._do_compile` without a compiler."""
+    kernel = Specialisation(self, signature, constexprs, attrs, dict(options.__dict__))
+    self.cache_key  # noqa: B018 - fills `used_global_vals`, which the compiler would have done
+    stub = self.device_caches[device][0][key] = _Stub(kernel)
+    return stub
+
+
+def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    for arg in args:
+        tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
+        if isinstance(tensor, torch.Tensor):
+            fake_cuda.forget(tensor)  # the kernel may write to it
+    if not _recordings or 0 in grid:  # Triton launches nothing on an empty grid
+        return
+    launches = _recordings[-1].launches
+    for index, known in enumerate(launches):
+        if known.kernel is kernel and known.launch.grid == grid:
+            again = replace(known.launch, count=known.launch.count + 1)
+            launches[index] = CapturedLaunch(again, kernel)
+            return
+    launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel))
+
+
+# ------------------------------------------------------------------------------ autotuning
+
+
+def _run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
+    """`Autotuner.run` with a choice in place of a benchmark."""
+    self.nargs = dict(zip(self.arg_names, args, strict=False))
+    configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+    name = self.base_fn.__name__
+    config = _choose(name, configs, _recordings[-1].params) if _recordings else configs[0]
+    if _recordings:
+        listed = tuple(config.all_kwargs() for config in configs)
+        _recordings[-1].spaces[name] = AutotuneSpace(name, listed, config.all_kwargs())
+    self.best_config = config
+    if config.pre_hook is not None:
+        config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
+    result = self.fn.run(*args, **kwargs, **config.all_kwargs())
+    self.nargs = None
+    return result
+
+
+def _choose(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> Any:
+    """The first configuration that has the asked values for what it tunes.
+
+    Raises:
+        ParamsError: none has, and the kernel's own parameters were asked for. Warps and stages
+            may as well be meant for another kernel.
+    """
+    for config in configs:
+        tuned = config.all_kwargs()
+        if all(params[key] == value for key, value in tuned.items() if key in params):
+            return config
+    if not params.keys() & configs[0].kwargs.keys():
+        return configs[0]
+    asked, *listed = (
+        ", ".join(f"{key}={value}" for key, value in values.items())
+        for values in (params, *(config.all_kwargs() for config in configs))
+    )
+    raise ParamsError(
+        f"no configuration of the autotuned {name} has {asked}; it has: {'; '.join(listed)}"
+    )
+
+
+def _do_bench(
+    fn: Any,  # noqa: ARG001 - Triton's signature
+    *_: Any,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    **__: Any,
+) -> Any:
+    """`triton.testing.do_bench`: every time is 1 ms, and nothing runs."""
+    if _recordings:
+        remark = "times measured on the way (do_bench) were all taken as equal"
+        _recordings[-1].remarks.setdefault(f"{fake_cuda.user_line()}: {remark}")
+    if quantiles is not None:
+        return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
+    return [1.0] if return_mode == "all" else 1.0
+
+
+# ------------------------------------------------------------------------------ custom ops
+
+
+def _own_kernel(op: Any) -> Any:
+    """What a `torch.library.custom_op` runs on a GPU; torch's own keep what they registered."""
+    if op._namespace == "prims":
+        return op.__dict__["_abstract_fn"]
+    kernels = op._backend_fns
+    return kernels.get("cuda") or kernels.get(None) or op._init_fn
+
+
+def _ignore(op: Any, fake: Any) -> None:
+    """Swallows the function for fake tensors: it launches nothing."""
+
+
+# ---------------------------------------------------------------------------------- driver
+
+
+class _Driver:
+    """Triton's view of the GPU: the methods of `triton.backends.driver.GPUDriver`."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.target = gpu_target(device)
+        self.utils = _Utils(device)
+        self.launcher_cls = None
+
+    def get_current_target(self) -> Any:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None: ...
+
+    def get_current_stream(self, device: Any = None) -> int:  # noqa: ARG002 - Triton's interface
+        return 0
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:  # noqa: ARG002
+        return self.device.compute_capability
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        return torch.cuda
+
+    def get_benchmarker(self) -> Any:
+        return _do_bench
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        return torch.empty(1, device="cuda")
+
+    def clear_cache(self, cache: Any) -> None: ...
+
+    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:  # noqa: ARG002
+        return args
+
+
+class _Utils(SimpleNamespace):
+    """`CudaUtils`: properties from the `Device`; whatever else is called does nothing."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device=device)
+
+    def get_device_properties(self, device: Any = 0) -> dict[str, int]:  # noqa: ARG002
+        dram = self.device.ceilings.get("dram")
+        return {
+            "max_shared_mem": self.device.limits.shared_per_block_bytes,
+            "max_num_regs": self.device.limits.registers,
+            "multiprocessor_count": self.device.sm_count,
+            "warpSize": 32,
+            "sm_clock_rate": int(self.device.clock_mhz * 1000),  # kHz
+            "mem_clock_rate": int(dram.clock_mhz * 1000) if dram else 0,
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: 0

@@ -1,0 +1,280 @@
+"""Cross-compile a Triton kernel for a GPU that need not be here, and read what came out.
+
+The only module that calls Triton's compiler. Compiling patches nothing but redirects this
+process's console meanwhile: ptxas failures make Triton print the whole PTX.
+
+Registers, spills and shared memory equal what a GPU reports after loading the same kernel:
+`cuobjdump --dump-resource-usage` gives the registers, and spills as STACK / 4 (the driver's
+``CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES / 4``, as in triton/backends/nvidia/driver.c); shared memory
+is the compiler's own figure, which is what a launch asks for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, CompiledKernel
+from triton.compiler import compile as triton_compile
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
+
+from solkit.core import Device, Launch, Value
+
+__all__ = [
+    "TESTED_TRITON",
+    "Compiled",
+    "Specialisation",
+    "compile_for",
+    "compile_kernel",
+    "describe_launch",
+    "gpu_target",
+    "resource_usage",
+    "uses_tensor_cores",
+    "warn_if_untested",
+]
+
+TESTED_TRITON = ("3.6", "3.7")
+"""First and last minor release that SolKit's Triton adapters were tested with."""
+
+_MAX_THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, technical specifications
+_MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/compiler.py checks
+
+
+@dataclass(frozen=True, eq=False)
+class Specialisation:
+    """One kernel as Triton would compile it: all that the compiler needs.
+
+    Attributes:
+        function: the `triton.runtime.jit.JITFunction`.
+        signature: argument types by name, in Triton's notation.
+        constexprs: compile-time constants by their path in the arguments.
+        attrs: what is known of an argument (divisibility), by path.
+        options: the backend's options (``num_warps``, ``num_stages`` and so on).
+    """
+
+    function: Any
+    signature: Mapping[str, Any]
+    constexprs: Mapping[tuple[int, ...], Any]
+    attrs: Mapping[tuple[int, ...], Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What compiling told.
+
+    Attributes:
+        error: why the kernel cannot run on the device; ``None`` where it can. The figures below
+            are ``None`` where not even a binary came out.
+        registers: per thread.
+        spills: spilled 32-bit words per thread.
+        shared_bytes: shared memory per block.
+        num_warps: warps per block, those of warp specialisation included.
+        tensor_cores: whether tensor-core instructions are there.
+        seconds: how long the compile took; 0 from Triton's cache.
+    """
+
+    error: str | None = None
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    num_warps: int | None = None
+    tensor_cores: bool | None = None
+    seconds: float = 0.0
+
+
+def warn_if_untested() -> None:
+    """Warn by name where this Triton is outside `TESTED_TRITON`."""
+    minor = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    first, last = (tuple(map(int, version.split("."))) for version in TESTED_TRITON)
+    if not first <= minor <= last:
+        warnings.warn(
+            f"triton {triton.__version__} is outside the range that SolKit was tested with "
+            f"({TESTED_TRITON[0]} to {TESTED_TRITON[1]})",
+            stacklevel=3,
+        )
+
+
+def gpu_target(device: Device) -> GPUTarget:
+    """Triton's name for a device's architecture."""
+    major, minor = device.compute_capability
+    return GPUTarget("cuda", major * 10 + minor, 32)
+
+
+def compile_for(kernel: Specialisation, device: Device) -> Compiled:
+    """Compile one specialisation for a device, or take it from Triton's own disk cache.
+
+    Args:
+        kernel: what to compile.
+        device: the target; its limits decide what would fail to load.
+    """
+    with _console_to_file() as console:
+        try:
+            binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
+        except Exception as error:  # whatever a compiler raises is the kernel's failure
+            return Compiled(error=_explain(error, kernel, console()))
+    usage = resource_usage(binary)
+    return Compiled(
+        error=_does_not_load(binary.metadata, device),
+        registers=usage["REG"],
+        spills=usage["STACK"] // 4,
+        shared_bytes=binary.metadata.shared,
+        num_warps=binary.metadata.num_warps,
+        tensor_cores=uses_tensor_cores(binary.asm["ptx"]),
+        seconds=seconds,
+    )
+
+
+def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
+    """Triton's own compiled kernel; raises whatever its compiler raises."""
+    source = ASTSource(
+        kernel.function, dict(kernel.signature), dict(kernel.constexprs), dict(kernel.attrs)
+    )
+    return triton_compile(source, target=target, options=dict(kernel.options))
+
+
+def uses_tensor_cores(ptx: str) -> bool:
+    """Whether PTX holds a matrix instruction (PTX ISA: mma.sync, wgmma, tcgen05.mma)."""
+    return re.search(r"\b(wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b", ptx) is not None
+
+
+def describe_launch(
+    kernel: Specialisation, grid: tuple[int, int, int], num_warps: int | None = None
+) -> Launch:
+    """The public noun for a launch of `kernel`.
+
+    Args:
+        kernel: what is launched.
+        grid: programs in x, y and z.
+        num_warps: warps per block where the compiler changed them.
+    """
+    names = list(kernel.signature)
+    constants = {names[path[0]]: value for path, value in kernel.constexprs.items()}
+    return Launch(
+        name=kernel.function.__name__,
+        grid=grid,
+        num_warps=num_warps or kernel.options["num_warps"],
+        num_stages=kernel.options["num_stages"],
+        num_ctas=kernel.options["num_ctas"],
+        constants={name: _plain(value) for name, value in constants.items()},
+        signature={name: str(kind) for name, kind in kernel.signature.items()},
+    )
+
+
+def _plain(value: Any) -> Value:
+    value = getattr(value, "value", value)  # tl.constexpr
+    if value is None or isinstance(value, int | float | bool | str):
+        return value
+    return str(getattr(value, "__name__", value))
+
+
+def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, float]:
+    """The kernel, and the seconds it took; 0 where Triton's cache had it."""
+    hits: list[bool] = []
+    knobs.compilation.listener = lambda **told: hits.append(told["cache_hit"])
+    start = time.perf_counter()
+    try:
+        binary = compile_it()
+    finally:
+        knobs.compilation.listener = None
+    return binary, 0.0 if all(hits) else time.perf_counter() - start
+
+
+def resource_usage(binary: CompiledKernel) -> dict[str, int]:
+    """``{"REG": ..., "STACK": ..., ...}`` of the kernel in a cubin."""
+    cubin = next(path for name, path in binary.metadata_group.items() if name.endswith(".cubin"))
+    command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(cubin)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    usages = re.findall(r"Function (\S+):\s*(REG:.*)", text)
+    line = next(usage for name, usage in usages if name == binary.metadata.name)
+    return {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", line)}
+
+
+def _does_not_load(metadata: Any, device: Device) -> str | None:
+    """The error that Triton raises on loading; checks as in `CompiledKernel._init_handles`."""
+    limits = (
+        (metadata.shared, device.limits.shared_per_block_bytes, "shared memory"),
+        (getattr(metadata, "tmem_size", None) or 0, _MAX_TMEM_COLUMNS, "tensor memory"),
+        (metadata.num_warps * 32, _MAX_THREADS_PER_BLOCK, "threads"),
+    )
+    for required, limit, name in limits:
+        if required > limit:
+            return str(OutOfResources(required, limit, name))
+    return None
+
+
+# ---------------------------------------------------------------------------------- errors
+
+
+def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
+    """One or two lines of what a user would see, with their file and line where known."""
+    if isinstance(error, PTXASError):
+        lines = [
+            line for line in str(error).splitlines() if re.match(r"ptxas.*(error|fatal)", line)
+        ]
+        return "ptxas: " + " / ".join(lines[:2] or [str(error).splitlines()[0]])
+    if isinstance(error, CompilationError):
+        return _explain_front_end(error, kernel)
+    reported = re.findall(r"error: .*", console)
+    message = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {message[0]}" + (f" ({reported[0]})" if reported else "")
+
+
+def _explain_front_end(error: CompilationError, kernel: Specialisation) -> str:
+    """``file:line: message``, of the innermost kernel function where the message stands."""
+    path = Path(kernel.function.fn.__code__.co_filename).name
+    first = kernel.function.starting_line_number
+    decorators = next(
+        number
+        for number, line in enumerate(kernel.function.raw_src)
+        if line.lstrip().startswith("def ")
+    )
+    place = f"{path}:{first + decorators + getattr(error.node, 'lineno', 1) - 1}"
+    while isinstance(error.__cause__, CompilationError):
+        error = error.__cause__
+    message = error.error_message or (str(error.__cause__) if error.__cause__ else "")
+    lines = message.strip().splitlines() or [type(error).__name__]
+    return f"{place}: {lines[0]}"
+
+
+@contextlib.contextmanager
+def _console_to_file() -> Iterator[Callable[[], str]]:
+    """Send this process's standard output and error, C++'s too, to a file.
+
+    Yields:
+        A function that gives what was written so far.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile() as file:
+
+        def read() -> str:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return os.pread(file.fileno(), 1 << 20, 0).decode(errors="replace")
+
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield read
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for target, original in enumerate(saved, start=1):
+                os.dup2(original, target)
+                os.close(original)

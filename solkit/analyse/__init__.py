@@ -1,0 +1,100 @@
+"""What compiling tells of a candidate, for a GPU that need not be here.
+
+Runs in a throw-away child process in which `fake_cuda` and `fake_triton` are installed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.adapters.triton_compiler import Compiled
+from solkit.analyse.capture import CaptureError, capture
+from solkit.analyse.compiling import compile_all
+from solkit.analyse.occupancy import occupancy
+from solkit.core import Analysis, AnalysisStatus, Device, KernelAnalysis, Value
+from solkit.kernelfiles import Workload
+
+__all__ = ["CaptureError", "analyse", "capture", "occupancy"]
+
+_OLDEST = (8, 0)
+"""Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
+
+
+def analyse(workload: Workload, device: Device, params: Mapping[str, Value], jobs: int) -> Analysis:
+    """Capture what the candidate launches and compile it for a device.
+
+    Args:
+        workload: with a candidate, and inputs that are fake tensors.
+        device: the target, the one that the fakes were installed for.
+        params: what an autotuned kernel's configuration must match.
+        jobs: processes that may compile at once.
+
+    Returns:
+        The analysis; its status says how far it came, its notes why no further.
+
+    Raises:
+        ParamsError: no configuration of an autotuned kernel matches `params`.
+    """
+    if device.compute_capability < _OLDEST:
+        return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_too_old(device),))
+    try:
+        launches, notes = capture(workload, params)
+    except CaptureError as error:
+        note = f"The candidate could not be run on fake tensors: {error}"
+        return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
+    if not launches:
+        note = (
+            "The candidate launches no Triton kernel: what PyTorch's own operators or a compiled "
+            "extension launch is not seen."
+        )
+        return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note, *notes))
+    kernels = _analyse_launches(launches, device, jobs)
+    whole = all(kernel.error is None for kernel in kernels)
+    return Analysis(AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL, kernels, notes)
+
+
+def _too_old(device: Device) -> str:
+    major, minor = device.compute_capability
+    return (
+        f"{device.name} has compute capability {major}.{minor}; kernels are analysed from "
+        f"{_OLDEST[0]}.{_OLDEST[1]} on, so only bounds are given."
+    )
+
+
+def _analyse_launches(
+    launches: Sequence[CapturedLaunch], device: Device, jobs: int
+) -> tuple[KernelAnalysis, ...]:
+    """Compile each specialisation once and describe every launch."""
+    kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
+    compiled = dict(zip(map(id, kernels), compile_all(kernels, device, jobs), strict=True))
+    return tuple(_describe(launch, compiled[id(launch.kernel)], device) for launch in launches)
+
+
+def _describe(captured: CapturedLaunch, compiled: Compiled, device: Device) -> KernelAnalysis:
+    launch = replace(captured.launch, num_warps=compiled.num_warps or captured.launch.num_warps)
+    told = KernelAnalysis(
+        launch,
+        compiled.registers,
+        compiled.spills,
+        compiled.shared_bytes,
+        tensor_cores=compiled.tensor_cores,
+        compile_s=compiled.seconds,
+        error=compiled.error,
+    )
+    if compiled.error is not None or compiled.registers is None or compiled.shared_bytes is None:
+        return told
+    try:
+        resident = occupancy(
+            device,
+            compiled.registers,
+            compiled.shared_bytes,
+            launch.num_warps,
+            math.prod(launch.grid),
+            launch.num_ctas,
+        )
+    except ValueError as error:
+        return replace(told, error=str(error))
+    return replace(told, occupancy=resident)

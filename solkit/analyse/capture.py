@@ -1,0 +1,60 @@
+"""Run a candidate on fake tensors and record what it launches.
+
+Needs `fake_cuda.install` and `fake_triton.install`, so a throw-away child process.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+
+from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.core import Value
+from solkit.errors import SolkitError
+from solkit.kernelfiles import Workload
+
+__all__ = ["CaptureError", "capture"]
+
+
+class CaptureError(SolkitError):
+    """The candidate could not be run on fake tensors; the message names the user's line."""
+
+
+def capture(
+    workload: Workload, params: Mapping[str, Value]
+) -> tuple[tuple[CapturedLaunch, ...], tuple[str, ...]]:
+    """Call the candidate once and record its Triton launches.
+
+    Args:
+        workload: with inputs that are fake tensors.
+        params: what an autotuned kernel's configuration must match.
+
+    Returns:
+        Each distinct launch once, in the order of first appearance; and what a reader must know
+        of them (autotuning, guesses), each a sentence.
+
+    Raises:
+        CaptureError: the candidate's own code failed.
+        ParamsError: no configuration of an autotuned kernel matches `params`.
+    """
+    with (
+        fake_cuda.fake_tensors(),
+        fake_cuda.watching_guesses() as guesses,
+        fake_triton.recording(params) as seen,
+    ):
+        try:
+            workload.run_kernel()
+        except SolkitError:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            raise CaptureError(_blame(error)) from error
+    return tuple(seen.launches), (*seen.notes(), *guesses)
+
+
+def _blame(error: Exception) -> str:
+    """``file:line: type: first line of the message``."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"
+    message = str(error).strip().splitlines() or [""]
+    return f"{place}: {type(error).__name__}: {message[0]}"
