@@ -86,7 +86,7 @@ def matmul_kernel(
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask_m & mask_n)
 
 
-def valid(params, shape):  # noqa: ARG001 (the same for every shape)
+def valid(params, shape):
     """The pipelined tiles must fit in shared memory, the accumulator in registers."""
     block_m, block_n, block_k = params["BLOCK_M"], params["BLOCK_N"], params["BLOCK_K"]
     shared = params["num_stages"] * (block_m + block_n) * block_k * 2  # two bytes an element

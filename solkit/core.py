@@ -82,8 +82,9 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class SMLimits:
-    """What one streaming multiprocessor (SM) can hold; CUDA C++ Programming Guide, table
-    "Technical Specifications per Compute Capability".
+    """What one streaming multiprocessor (SM) can hold.
+
+    Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 
     Attributes:
         threads: resident threads.

@@ -100,8 +100,11 @@ def analyse(
     """What the candidate launches and what that compiles to for a device, with no GPU.
 
     Args:
-        source, device, shape, reference: as for `bound`.
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
         params: the candidate's parameters to override.
+        reference: as for `load`.
 
     Raises:
         InputError: the file, the device, the shape or a parameter is at fault.

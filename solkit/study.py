@@ -81,7 +81,8 @@ def study(
     """Trace the reference and analyse the candidate at each shape.
 
     Args:
-        path, reference: as for `solkit.kernelfiles.load`.
+        path: the kernel file.
+        reference: the file with the reference, where `path` lacks one.
         device: the target.
         shapes: overrides; ``None`` takes the file's own shapes.
         params: of the candidate.

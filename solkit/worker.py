@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 from solkit.errors import SolkitError, WorkerError
@@ -87,7 +88,7 @@ def _start() -> tuple[int, int]:
     down_read, down_write = os.pipe()
     up_read, up_write = os.pipe()
     command = [sys.executable, "-m", "solkit.worker", str(down_read), str(up_write)]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).absolute().parent.parent)
     inherited = os.environ.get("PYTHONPATH")
     path = root if not inherited else os.pathsep.join([root, inherited])
     _server = subprocess.Popen(

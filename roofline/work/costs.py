@@ -143,19 +143,23 @@ def _convolution(op: TracedOp) -> Cost:
     A convolution's output position o meets input position o*stride - padding + tap*dilation; a
     transposed one is the same relation read backwards, so its taps are counted from the input.
     """
-    given = op.arguments
-    x, weight = given["input"], given["weight"]
+    extra = op.result.numel if op.arguments.get("bias") is not None else 0
+    x = op.arguments["input"]
+    return _contraction(x, _convolution_multiply_adds(op, x, op.result), extra)
+
+
+def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> int:
+    given, weight = op.arguments, op.arguments["weight"]
     spatial = len(weight.shape) - 2
     axes = [_per_axis(given[name], spatial) for name in ("stride", "padding", "dilation")]
-    narrow, wide = (x, op.result) if given.get("transposed") else (op.result, x)
+    narrow, wide = (x, out) if given.get("transposed") else (out, x)
     taps = math.prod(
         _taps(narrow.shape[2 + d], wide.shape[2 + d], weight.shape[2 + d], *(a[d] for a in axes))
         for d in range(spatial)
     )
     channel_pairs = weight.shape[0] * weight.shape[1]  # [out, in/groups] or [in, out/groups]
-    batch = op.result.shape[0] if len(op.result.shape) == spatial + 2 else 1
-    extra = op.result.numel if given.get("bias") is not None else 0
-    return _contraction(x, batch * channel_pairs * taps, extra)
+    batch: int = out.shape[0] if len(out.shape) == spatial + 2 else 1
+    return batch * channel_pairs * taps
 
 
 def _per_axis(value: Any, axes: int) -> list[int]:
@@ -164,7 +168,7 @@ def _per_axis(value: Any, axes: int) -> list[int]:
 
 
 def _taps(narrow: int, wide: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """Pairs (position, tap) of one axis that land inside: 0 <= p*stride - padding + t*dil < wide."""
+    """Pairs (p, t) of one axis that land inside: 0 <= p*stride - padding + t*dilation < wide."""
     pairs = 0
     for tap in range(kernel):
         shift = tap * dilation - padding
@@ -177,17 +181,9 @@ def _taps(narrow: int, wide: int, kernel: int, stride: int, padding: int, dilati
 @_register("aten.convolution_backward")
 def _convolution_backward(op: TracedOp) -> Cost:
     """As many multiply-adds as the forward pass, for each gradient asked for."""
-    given = op.arguments
-    grad, x, weight = given["grad_output"], given["input"], given["weight"]
-    spatial = len(weight.shape) - 2
-    axes = [_per_axis(given[name], spatial) for name in ("stride", "padding", "dilation")]
-    narrow, wide = (x, grad) if given.get("transposed") else (grad, x)
-    taps = math.prod(
-        _taps(narrow.shape[2 + d], wide.shape[2 + d], weight.shape[2 + d], *(a[d] for a in axes))
-        for d in range(spatial)
-    )
-    forward = grad.shape[0] * weight.shape[0] * weight.shape[1] * taps
-    wanted = list(given["output_mask"])
+    grad, x = op.arguments["grad_output"], op.arguments["input"]
+    forward: int = _convolution_multiply_adds(op, x, grad)
+    wanted = list(op.arguments["output_mask"])
     extra = grad.numel if wanted[2] else 0
     return _contraction(x, forward * (int(wanted[0]) + int(wanted[1])), extra)
 

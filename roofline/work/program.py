@@ -137,7 +137,7 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         before = self._freeze((args, kwargs))
         out = func(*args, **kwargs)
-        self._record(func, args, kwargs, before, out)
+        self._record(func, before, out)
         return out
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
@@ -171,7 +171,7 @@ class _Recorder(TorchDispatchMode):
     def _freeze(self, tree: Any) -> Any:
         return tree_map(lambda x: self.use(x) if isinstance(x, torch.Tensor) else x, tree)
 
-    def _record(self, func: Any, args: Any, kwargs: Any, before: Any, out: Any) -> None:
+    def _record(self, func: Any, before: Any, out: Any) -> None:
         written, unread = _written(func, *before)
         if _is_view(func) and not written:
             self._same_storage(before, out)

@@ -17,8 +17,8 @@ __all__ = ["LoadedKernel", "Workload", "load"]
 
 _FORMATS = (
     (_kernelbench.recognises, _kernelbench.KernelBenchKernel),
-    (_native.recognises, _native.NativeKernel),
     (_triton.recognises, _triton.TritonKernel),
+    (_native.recognises, _native.NativeKernel),
 )
 
 

@@ -1,0 +1,293 @@
+"""Kernel files of every form, read in a child process as users' files are, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import solkit
+from solkit import worker
+from solkit.core import Tolerance
+from solkit.errors import KernelFileError, ParamsError, ShapeError, WorkerError
+from solkit.roofline import devices
+
+NATIVE = """
+TOLERANCE = {"rtol": 1e-3, "atol": 0}
+SHAPES = [{"M": 8}, {"M": 16, "dtype": torch.float16}]
+SPACE = {"BLOCK": [32, 64]}
+
+def reference(x, y):
+    return x + y
+
+def inputs(M=4, N=32, dtype=torch.float32, device="cuda"):
+    return torch.randn(M, N, dtype=dtype, device=device), torch.randn(N, device=device)
+
+def kernel(x, y, *, BLOCK=64, num_warps=4):
+    return x + y
+"""
+
+
+def study(path, shapes=None, params=None, reference=None):
+    device = devices.find("h100")
+    return worker.call(
+        "solkit.study:study", path, reference, device, shapes, params or {}, False, 1
+    )
+
+
+# ---------------------------------------------------------------------------------- native
+
+
+def test_a_native_file_is_described(write):
+    path = write(NATIVE)
+    found = solkit.load(path)
+    problem, candidate = found.problem, found.candidate
+    assert (problem.name, problem.path, problem.format) == ("problem", path, "native")
+    assert problem.sizes == {"M": 4, "N": 32, "dtype": "float32"}
+    assert problem.shapes == ({"M": 8}, {"M": 16, "dtype": "float16"})
+    assert problem.tolerance == Tolerance(1e-3, 0)
+    assert candidate.params == {"BLOCK": 64, "num_warps": 4}
+    assert candidate.space == {"BLOCK": (32, 64)}
+
+
+def test_every_shape_of_the_file_gives_a_case_with_all_its_sizes(write):
+    cases = study(write(NATIVE)).cases
+    assert [case.shape for case in cases] == [
+        {"M": 8, "N": 32},
+        {"M": 16, "N": 32, "dtype": "float16"},
+    ]
+    assert cases[0].work.dram_write_bytes == 4 * 8 * 32
+    assert cases[1].work.dram_read_bytes == 2 * 16 * 32 + 4 * 32
+
+
+def test_a_given_shape_overrides_defaults(write):
+    (case,) = study(write(NATIVE), shapes=({"N": 1000, "dtype": "bf16"},)).cases
+    assert case.shape == {"M": 4, "N": 1000, "dtype": "bf16"}
+    assert case.work.dram_read_bytes == 2 * 4 * 1000 + 4 * 1000
+
+
+def test_keyword_inputs_scalars_and_written_arguments(write):
+    path = write("""
+OUTPUTS = ("out",)
+def reference(x, *, out, scale):
+    out.copy_(x * scale)
+def inputs(N=64, device="cuda"):
+    x = torch.randn(N, device=device)
+    return (x,), {"out": torch.empty_like(x), "scale": 2.0}
+""")
+    (case,) = study(path).cases
+    assert (case.work.dram_read_bytes, case.work.dram_write_bytes) == (256, 256)
+    assert case.tolerance == Tolerance(1e-4, 1e-4)  # fp32's own
+
+
+def test_params_choose_a_candidate(write):
+    (case,) = study(write(NATIVE), shapes=({},), params={"BLOCK": 32}).cases
+    assert case.params == {"BLOCK": 32, "num_warps": 4}
+
+
+REFUSED = {
+    "no reference": (
+        "def inputs(device='cuda'): return torch.ones(2)\ndef kernel(x): return x",
+        r"problem\.py: has no reference\(\); expected def reference",
+    ),
+    "no inputs": ("def reference(x): return x", r"problem\.py: has no inputs\(\)"),
+    "nothing at all": ("x = 1", r"holds no kernel that SolKit can read; expected one of"),
+    "syntax": ("def reference(x) return x", r"problem\.py:3: importing it raised SyntaxError"),
+    "an import that is missing": (
+        "import nowhere_to_be_found",
+        r"problem\.py:3: importing it raised ModuleNotFoundError: .*nowhere_to_be_found",
+    ),
+    "too few inputs": (
+        "def reference(x, y):\n    return x\ndef inputs(device='cuda'): return torch.ones(2)",
+        r"problem\.py:3: inputs\(\) makes 1 positional argument\(s\), but the file has "
+        r"reference\(x, y\)",
+    ),
+    "inputs that don't fit together": (
+        "def reference(x, y):\n    return x @ y\n"
+        "def inputs(device='cuda'):\n"
+        "    return torch.ones(2, 3, device=device), torch.ones(4, 5, device=device)",
+        r"problem\.py:4: calling reference on what the inputs are raised \w+: .*",
+    ),
+    "a size without a default": (
+        "def reference(x): return x\ndef inputs(M, device='cuda'): return torch.ones(M)",
+        r"problem\.py:4: inputs\(\) gives no default for 'M'",
+    ),
+    "an error in inputs": (
+        "def reference(x): return x\ndef inputs(device='cuda'):\n    return 1 / 0",
+        r"problem\.py:5: calling inputs\(\) raised ZeroDivisionError",
+    ),
+    "a shape that inputs() lacks": (
+        "SHAPES = [{'Q': 1}]\ndef reference(x): return x\ndef inputs(M=1, device='cuda'): return 1",
+        r"SHAPES has \{'Q': 1\}; expected a dict over the sizes of inputs\(\): M",
+    ),
+    "a tolerance that is a number": (
+        "TOLERANCE = 0.1\ndef reference(x): return x\ndef inputs(device='cuda'): return 1",
+        r"TOLERANCE is 0\.1; expected",
+    ),
+    "outputs that are no arguments": (
+        "OUTPUTS = ('z',)\ndef reference(x): return x\ndef inputs(device='cuda'): return 1",
+        r"problem\.py:4: OUTPUTS names 'z'; expected an argument of reference\(\): x",
+    ),
+    "a reference without a tensor": (
+        "def reference(x): return 3\ndef inputs(device='cuda'): return torch.ones(2)",
+        r"reference returns no tensor",
+    ),
+    "a file that exits": (
+        "import sys; sys.exit(3)",
+        r"problem\.py:3: importing it raised SystemExit",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_bad_file_is_refused_with_its_line(write, name):
+    body, message = REFUSED[name]
+    with pytest.raises(KernelFileError, match=message):
+        study(write(body))
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(KernelFileError, match=r"nowhere\.py: no such file"):
+        solkit.load("nowhere.py")
+
+
+def test_a_file_that_kills_its_process_is_an_error_that_names_it(write):
+    path = write("import os; os._exit(7)")
+    with pytest.raises(WorkerError, match=r"problem\.py ended its process with exit code 7"):
+        study(path)
+    assert study(write(NATIVE, "good.py")).cases  # and the next one is served
+
+
+def test_an_unknown_size_names_the_known_ones(write):
+    with pytest.raises(ShapeError, match=r"has no size 'Q' \(given as Q=3\); its sizes are: M, N"):
+        study(write(NATIVE), shapes=({"Q": 3},))
+
+
+def test_a_bad_dtype_is_refused(write):
+    with pytest.raises(ShapeError, match="'float99' is no dtype"):
+        study(write(NATIVE), shapes=({"dtype": "float99"},))
+
+
+def test_an_unknown_parameter_names_the_known_ones(write):
+    with pytest.raises(ParamsError, match=r"no parameter 'TILE'.*: BLOCK, num_warps"):
+        study(write(NATIVE), params={"TILE": 3})
+
+
+# ----------------------------------------------------------------------------- KernelBench
+
+MODEL = """
+batch = 8
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, 16)
+    def forward(self, x):
+        return self.linear(x)
+def get_inputs():
+    return [torch.rand(batch, 32)]
+def get_init_inputs():
+    return [32]
+"""
+MODEL_NEW = MODEL[MODEL.index("class") : MODEL.index("def get_inputs")].replace(
+    "Model(", "ModelNew("
+)
+
+
+def test_a_kernelbench_reference_alone(write):
+    path = write(MODEL)
+    found = solkit.load(path)
+    assert (found.problem.format, found.candidate) == ("kernelbench", None)
+    assert found.problem.sizes == {"batch": 8}
+    (case,) = study(path).cases
+    assert case.work.operations["contraction.fp32"] == 2 * 8 * 32 * 16
+    assert case.work.dram_read_bytes == 4 * (8 * 32 + 32 * 16 + 16)
+
+
+def test_a_kernelbench_pair_in_one_file_and_in_two(write):
+    one = write(MODEL + MODEL_NEW)
+    assert solkit.load(one).candidate.name == "ModelNew"
+    candidate, reference = write(MODEL_NEW, "new.py"), write(MODEL, "model.py")
+    found = solkit.load(candidate, reference=reference)
+    assert (found.problem.path, found.candidate.path) == (reference, candidate)
+
+
+def test_a_kernelbench_size_is_a_number_at_the_top_of_the_file(write):
+    (case,) = study(write(MODEL), shapes=({"batch": 4},)).cases
+    assert case.work.dram_write_bytes == 4 * 4 * 16
+
+
+def test_a_candidate_without_its_reference_says_what_to_do(write):
+    with pytest.raises(KernelFileError, match=r"has no Model.*--reference"):
+        study(write(MODEL_NEW))
+
+
+# ------------------------------------------------------------------------ Triton with LAUNCH
+
+TRITON = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x, y = tl.load(x_ptr + offsets, mask=mask), tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+"""
+LAUNCH = """
+LAUNCH = {
+    "args": {"x_ptr": "fp32[N]", "y_ptr": "fp32[N]", "out_ptr": "fp32[N]", "n": "N"},
+    "outputs": ["out_ptr"],
+    "sizes": {"N": 4096},
+    "constants": {"BLOCK": 1024, "num_warps": 4},
+    "grid": ["cdiv(N, BLOCK)"],
+}
+"""
+
+
+def test_a_triton_module_with_a_launch_description(write):
+    found = study(write(TRITON + LAUNCH), shapes=({"N": 1000},))
+    assert found.kernel.problem.format == "triton"
+    assert found.kernel.candidate.params == {"BLOCK": 1024, "num_warps": 4}
+    (case,) = found.cases
+    assert (case.work.dram_read_bytes, case.work.dram_write_bytes) == (8000, 4000)
+    assert case.work.hard_read_bytes == case.work.hard_write_bytes == 0  # nothing is sure
+    assert case.work.unmodelled == ("reference",)
+
+
+def test_a_reference_beside_it_makes_it_a_whole_problem(write):
+    reference = "def reference(x, y, n):\n    return x + y\n"
+    (case,) = study(write(TRITON + LAUNCH + reference)).cases
+    assert case.work.operations == {"fp32": 4096}
+    assert case.work.unmodelled == ()
+
+
+def test_the_description_may_stand_beside_an_unchanged_module(write, tmp_path):
+    path = write(TRITON, "plain.py")
+    (tmp_path / "plain.launch.toml").write_text(
+        'outputs = ["out_ptr"]\ngrid = ["cdiv(N, BLOCK)"]\n[sizes]\nN = 64\n'
+        '[constants]\nBLOCK = 64\n[args]\nx_ptr = "bf16[N]"\ny_ptr = "bf16[N]"\n'
+        'out_ptr = "bf16[N]"\nn = "N"\n'
+    )
+    (case,) = study(path).cases
+    assert case.work.dram_bytes == 3 * 2 * 64
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"grid"', '"gird"', r"lacks \['grid'\] and has unknown \['gird'\]; its keys are: args"),
+        ("cdiv(N, BLOCK)", "cdiv(Q, BLOCK)", r"cannot evaluate 'cdiv\(Q, BLOCK\)'.*N, BLOCK"),
+        ("cdiv(N, BLOCK)", "__import__('os')", "cannot evaluate"),
+        ('"x_ptr": "fp32[N]"', '"x_ptr": "fp99[N]"', "argument x_ptr is 'fp99"),
+        ('"n": "N"', '"m": "N"', r"names 'm'; add_kernel takes: x_ptr, y_ptr, out_ptr, n, BLOCK"),
+    ],
+)
+def test_a_bad_launch_description_is_refused(write, old, new, message):
+    with pytest.raises(KernelFileError, match=message):
+        study(write(TRITON + LAUNCH.replace(old, new)))
+
+
+def test_constants_of_the_launch_are_the_parameters(write):
+    path = write(TRITON + LAUNCH)
+    assert study(path, params={"BLOCK": 512}).cases[0].params["BLOCK"] == 512
+    with pytest.raises(ParamsError, match="no constant 'TILE'; it has: BLOCK, num_warps"):
+        study(path, params={"TILE": 1})

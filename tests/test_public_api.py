@@ -1,0 +1,61 @@
+"""The public names, what importing them costs, and how the rooms are linked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import solkit
+
+ROOT = Path(solkit.__file__).parent.parent
+
+PUBLIC = """
+Analysis Bound Device InputError KernelFile KernelFileError ParamsError Report Result Score
+ShapeError SolkitError UnknownDeviceError UnsupportedError Verdict WorkerError
+analyse bound devices load score
+""".split()
+
+
+def test_the_public_names_are_these():
+    assert sorted(solkit.__all__) == sorted(PUBLIC)
+    assert all(getattr(solkit, name) is not None for name in PUBLIC)
+    assert all(
+        callable(getattr(solkit, n)) for n in ("analyse", "bound", "devices", "load", "score")
+    )
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        solkit.nothing  # noqa: B018
+
+
+def test_importing_solkit_pulls_in_nothing_heavy():
+    code = (
+        "import sys, solkit, solkit.pipeline, solkit.cli; "
+        "print([m for m in ('torch', 'triton', 'xgboost') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("room", ["roofline", "surrogate", "tuner", "datasets"])
+def test_rooms_are_linked_into_the_package(room):
+    link = ROOT / "solkit" / room
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("installed from a wheel: there the rooms are plain folders")
+    assert link.is_symlink()
+    assert link.readlink() == Path("..") / room
+    assert (ROOT / room).is_dir()
+
+
+def test_datasets_shadows_nobody():
+    assert not (ROOT / "datasets" / "__init__.py").exists()
+
+
+def test_analyse_stays_a_function_after_its_room_was_imported():
+    import solkit.analysis
+
+    assert callable(solkit.analyse)
