@@ -1,0 +1,102 @@
+"""Record the Triton launches of a real run, with what the driver says of each loaded kernel.
+
+The figures are the loaded binary's (`cuFuncGetAttribute`), so they check the GPU-less analysis.
+Only launches made while `recording` is entered are seen; call the candidate once before, so that
+autotuning is over. Launches that an autotuner makes to time a configuration are left out, but
+those of a tuner of one's own are not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from triton.compiler import CompiledKernel
+from triton.runtime.autotuner import Autotuner
+
+from solkit.adapters.triton_compiler import (
+    Specialisation,
+    describe_launch,
+    uses_tensor_cores,
+    warn_if_untested,
+)
+from solkit.core import KernelAnalysis
+
+__all__ = ["recording"]
+
+_Seen = list[tuple[Any, tuple[int, int, int]]]
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[list[KernelAnalysis]]:
+    """Record the launches made within.
+
+    Yields:
+        A list that is filled on leaving: each distinct launch once, in the order of first
+        appearance, without occupancy.
+    """
+    warn_if_untested()
+    seen: _Seen = []
+    analyses: list[KernelAnalysis] = []
+    originals = CompiledKernel.launch_metadata, Autotuner._bench
+    CompiledKernel.launch_metadata = _noting(seen, originals[0])
+    Autotuner._bench = _unseen(seen, originals[1])
+    try:
+        yield analyses
+    finally:
+        CompiledKernel.launch_metadata, Autotuner._bench = originals
+    analyses += _distinct(seen)
+
+
+def _noting(seen: _Seen, original: Any) -> Any:
+    """`CompiledKernel.launch_metadata`, which every launch calls first, keeping notes."""
+
+    def launch_metadata(self: Any, grid: Any, stream: Any, *args: Any) -> Any:
+        x, y, z = (*grid, 1, 1)[:3]
+        if x * y * z:  # Triton launches nothing on an empty grid
+            seen.append((self, (int(x), int(y), int(z))))
+        return original(self, grid, stream, *args)
+
+    return launch_metadata
+
+
+def _unseen(seen: _Seen, original: Any) -> Any:
+    """`Autotuner._bench` without the launches that it makes."""
+
+    def bench(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = len(seen)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            del seen[before:]
+
+    return bench
+
+
+def _distinct(seen: _Seen) -> list[KernelAnalysis]:
+    found: dict[tuple[int, tuple[int, int, int]], KernelAnalysis] = {}
+    for kernel, grid in seen:
+        known = found.get((id(kernel), grid))
+        if known is None:
+            found[id(kernel), grid] = _describe(kernel, grid)
+        else:
+            again = replace(known.launch, count=known.launch.count + 1)
+            found[id(kernel), grid] = replace(known, launch=again)
+    return list(found.values())
+
+
+def _describe(kernel: Any, grid: tuple[int, int, int]) -> KernelAnalysis:
+    """One launch as the driver reports it."""
+    kernel._init_handles()  # fills n_regs and n_spills; nothing to do after a launch
+    source, metadata = kernel.src, kernel.metadata
+    options = {name: getattr(metadata, name) for name in ("num_warps", "num_stages", "num_ctas")}
+    made_from = Specialisation(source.fn, source.signature, source.constants, source.attrs, options)
+    return KernelAnalysis(
+        launch=describe_launch(made_from, grid),
+        registers=kernel.n_regs,
+        spills=kernel.n_spills,
+        shared_bytes=metadata.shared,
+        tensor_cores=uses_tensor_cores(kernel.asm["ptx"]),
+    )
