@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ __all__ = ["call", "shutdown"]
 
 _HEADER = struct.Struct("<Q")
 _STUDY = "solkit.study"  # brings torch and triton with it
+
+_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "",
+    # A process that forks should have no threads, and jobs compute next to nothing themselves.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
 
 _server: subprocess.Popen[bytes] | None = None
 _channels: tuple[int, int] | None = None
@@ -96,7 +105,7 @@ def _start() -> tuple[int, int]:
         pass_fds=(down_read, up_write),
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path},
+        env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": path},
         start_new_session=True,  # a Ctrl-C is the caller's to handle
     )
     os.close(down_read)
@@ -148,6 +157,8 @@ def _read(fd: int, size: int) -> bytes:
 
 def _serve(down: int, up: int) -> None:
     importlib.import_module(_STUDY).warm_up()
+    # Python 3.12 warns of threads. Those left are torch's idle pools, which hold no lock.
+    warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
     while True:
         try:
             request = _receive_bytes(down)

@@ -1,8 +1,8 @@
 """What a reference does, as a list of ATen ops over storages.
 
 A dispatch mode sees every op of a reference that runs on fake tensors: no data, no GPU, and a
-10 GB problem costs nothing. Attention and recurrent layers are kept whole (a function mode takes
-them before PyTorch picks a decomposition), since what they cost follows from their arguments.
+10 GB problem costs nothing. Attention (`fake_cuda` makes it one op) and recurrent layers (a
+function mode takes them) are kept whole, since what they cost follows from their arguments.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -10,9 +10,7 @@ them before PyTorch picks a decomposition), since what they cost follows from th
 
 from __future__ import annotations
 
-import functools
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,7 +109,6 @@ def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
     Args:
         run: calls the reference, returns its output tensors.
     """
-    _keep_attention_whole()
     recorder = _Recorder()
     with _WholeLayers(recorder), recorder:
         results = run()
@@ -271,59 +268,3 @@ class _WholeLayers(TorchFunctionMode):
 
 
 _RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-
-
-# ------------------------------------------------------------------------------- attention
-
-_ATTENTION = (
-    "attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal) -> Tensor"
-)
-
-
-@functools.cache
-def _keep_attention_whole() -> tuple[torch.library.Library, ...]:
-    """Make `scaled_dot_product_attention` one op, whoever calls it; for the rest of the process.
-
-    PyTorch would pick a fused kernel or a decomposition, by the device.
-    """
-    own, aten = torch.library.Library("solkit", "DEF"), torch.library.Library("aten", "IMPL")
-    own.define(_ATTENTION)
-    torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # overriding a kernel is the intention
-        for key in ("CUDA", "AutogradCUDA"):
-            aten.impl("scaled_dot_product_attention", _attention, key)
-    return own, aten  # the overrides last as long as these objects
-
-
-def _attention_shape(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None,
-    is_causal: bool,
-) -> torch.Tensor:
-    del key, attn_mask, is_causal
-    return query.new_empty(*query.shape[:-1], value.shape[-1])
-
-
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> torch.Tensor:
-    """One op, unless gradients are wanted: then what autograd can follow."""
-    tensors = [t for t in (query, key, value, attn_mask) if t is not None]
-    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        whole = torch.ops.aten._scaled_dot_product_attention_math(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
-        return whole[0]  # type: ignore[no-any-return]  # torch.ops is untyped
-    found = torch.ops.solkit.attention(query, key, value, attn_mask, is_causal)
-    return found  # type: ignore[no-any-return]

@@ -38,6 +38,7 @@ from typing import Any, cast
 
 import numpy.typing as npt
 import torch
+import torch._dynamo  # fake tensors need it for their first op: a fork should find it loaded
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
@@ -81,7 +82,8 @@ def install(device: Device) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     _state.guarded = _ensure_guard()
     _fake_torch_cuda(device)
-    _fake_libraries()
+    if not _state.installed:
+        _fake_libraries()
     for owner, name, fake in (
         (FakeTensor, "data_ptr", _data_ptr),
         (FakeTensor, "numpy", _numpy),
@@ -341,17 +343,37 @@ class _Generator(torch.Generator):
         return self.asked_for
 
 
+_ATTENTION = (
+    "attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal) -> Tensor"
+)
+
+
 def _fake_libraries() -> None:
-    """Keep a CUDA build from asking cuDNN or the attention heuristics, which want a real GPU."""
+    """Keep a CUDA build from asking cuDNN, and attention from choosing among its kernels.
+
+    `scaled_dot_product_attention` becomes the one op ``solkit::attention``, whoever calls it.
+    PyTorch would pick a fused kernel or a decomposition, by asking the GPU.
+    """
     torch.backends.cudnn.enabled = False
-    if torch.version.cuda is None:
-        return
-    library = torch.library.Library("aten", "IMPL")
+    own, aten = torch.library.Library("solkit", "DEF"), torch.library.Library("aten", "IMPL")
+    own.define(_ATTENTION)
+    torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # overriding a kernel is the intention
         for key in ("CUDA", "AutogradCUDA"):
-            library.impl("scaled_dot_product_attention", _attention, key)
-    _state.library = library  # the override lasts as long as this object
+            aten.impl("scaled_dot_product_attention", _attention, key)
+    _state.libraries = (own, aten)  # the overrides last as long as these objects
+
+
+def _attention_shape(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    is_causal: bool,
+) -> torch.Tensor:
+    del key, attn_mask, is_causal
+    return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
 def _attention(
@@ -365,11 +387,14 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """Attention as a CPU build computes it for a device without fused kernels."""
-    result = _aten._scaled_dot_product_attention_math(
-        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
-    return cast(torch.Tensor, result[0])
+    """One op, unless gradients are wanted: then a decomposition that autograd can follow."""
+    tensors = [t for t in (query, key, value, attn_mask) if t is not None]
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        whole = _aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+        return cast(torch.Tensor, whole[0])
+    return cast(torch.Tensor, torch.ops.solkit.attention(query, key, value, attn_mask, is_causal))
 
 
 # ------------------------------------------------------------------------------- addresses
