@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import os
 import sys
 import types
@@ -38,7 +39,6 @@ from typing import Any, cast
 
 import numpy.typing as npt
 import torch
-import torch._dynamo  # fake tensors need it for their first op: a fork should find it loaded
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
@@ -50,6 +50,7 @@ from solkit.errors import UnsupportedError
 
 __all__ = [
     "TESTED_TORCH",
+    "defer_dynamo",
     "fake_tensors",
     "forget",
     "guesses",
@@ -84,6 +85,7 @@ def install(device: Device) -> None:
     _fake_torch_cuda(device)
     if not _state.installed:
         _fake_libraries()
+    torch.compile = _uncompiled  # type: ignore[assignment]
     for owner, name, fake in (
         (FakeTensor, "data_ptr", _data_ptr),
         (FakeTensor, "numpy", _numpy),
@@ -99,6 +101,44 @@ def install(device: Device) -> None:
     if not _state.guarded:
         FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
     _state.installed = True
+
+
+def _uncompiled(model: Any = None, **_: Any) -> Any:
+    """`torch.compile`: what is compiled costs and launches what it does uncompiled."""
+    return model if model is not None else lambda function: function
+
+
+class _DeferredDynamo(types.ModuleType):
+    """Stands for `torch._dynamo` until something other than ``disable`` is asked of it."""
+
+    @staticmethod
+    def disable(fn: Any = None, *_: Any, **__: Any) -> Any:
+        """Nothing is compiled, so nothing needs to be kept from it."""
+        return fn if fn is not None else lambda function: function
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get("torch._dynamo") is self:
+            del sys.modules["torch._dynamo"], torch._dynamo
+            torch._dynamo = importlib.import_module("torch._dynamo")
+        return getattr(sys.modules["torch._dynamo"], name)
+
+
+def defer_dynamo() -> None:
+    """Keep torch from importing its compiler, a second's work, for the first op on fake tensors.
+
+    Many of torch's functions are marked "not to be compiled" when first called, which imports
+    `torch._dynamo` (torch/_compile.py). It is imported after all where more of it is used.
+    """
+    if "torch._dynamo" in sys.modules:
+        return
+    spec = importlib.util.find_spec("torch._dynamo")
+    assert spec is not None
+    deferred = _DeferredDynamo("torch._dynamo")
+    deferred.__spec__, deferred.__file__ = spec, spec.origin
+    deferred.__path__ = list(spec.submodule_search_locations or ())
+    sys.modules["torch._dynamo"] = torch._dynamo = deferred
 
 
 @contextlib.contextmanager
@@ -349,7 +389,7 @@ _ATTENTION = (
 
 
 def _fake_libraries() -> None:
-    """Keep a CUDA build from asking cuDNN, and attention from choosing among its kernels.
+    """Keep torch from asking for a real GPU in cuDNN, attention and cells of GRUs.
 
     `scaled_dot_product_attention` becomes the one op ``solkit::attention``, whoever calls it.
     PyTorch would pick a fused kernel or a decomposition, by asking the GPU.
@@ -362,7 +402,20 @@ def _fake_libraries() -> None:
         warnings.simplefilter("ignore")  # overriding a kernel is the intention
         for key in ("CUDA", "AutogradCUDA"):
             aten.impl("scaled_dot_product_attention", _attention, key)
+        aten.impl("_thnn_fused_gru_cell", _gru_cell, "Meta")  # torch has one for LSTMs alone
     _state.libraries = (own, aten)  # the overrides last as long as these objects
+
+
+def _gru_cell(
+    gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    state: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The new state, and a workspace of 5 values an element: aten/src/ATen/native/cuda/RNN.cu."""
+    del gates, hidden_gates, bias, hidden_bias
+    return torch.empty_like(state), state.new_empty((state.shape[0], 5 * state.shape[1]))
 
 
 def _attention_shape(
@@ -659,9 +712,15 @@ def _guess(sentence: str) -> None:
         guessed.setdefault(located)
 
 
-_NOT_USERS = tuple(
-    str(Path(path).parent) for path in (torch.__file__, __file__, contextlib.__file__)
-)
+def _folders_of_others() -> tuple[str, ...]:
+    """Where the code lies that is not the user's: torch, Triton, SolKit, Python itself."""
+    triton = importlib.util.find_spec("triton")
+    files = (torch.__file__, __file__, contextlib.__file__, triton and triton.origin)
+    torch_, adapters, python, *triton_ = (str(Path(file).parent) for file in files if file)
+    return (torch_, str(Path(adapters).parent), python, *triton_)
+
+
+_NOT_USERS = _folders_of_others()
 
 
 def user_line(frame: types.FrameType | None = None) -> str:

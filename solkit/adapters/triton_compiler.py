@@ -30,6 +30,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler import compile as triton_compile
 from triton.compiler.errors import CompilationError
+from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from solkit.core import Device, Launch, Value
@@ -42,6 +43,7 @@ __all__ = [
     "compile_kernel",
     "describe_launch",
     "gpu_target",
+    "prepare",
     "resource_usage",
     "uses_tensor_cores",
     "warn_if_untested",
@@ -107,6 +109,14 @@ def warn_if_untested() -> None:
             f"({TESTED_TRITON[0]} to {TESTED_TRITON[1]})",
             stacklevel=3,
         )
+
+
+def prepare() -> None:
+    """Compute what Triton's cache needs to know of Triton itself: a hash over its 400 MB.
+
+    A process remembers it, and those forked from it.
+    """
+    triton_key()
 
 
 def gpu_target(device: Device) -> GPUTarget:
@@ -223,10 +233,9 @@ def _does_not_load(metadata: Any, device: Device) -> str | None:
 def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
     """One or two lines of what a user would see, with their file and line where known."""
     if isinstance(error, PTXASError):
-        lines = [
-            line for line in str(error).splitlines() if re.match(r"ptxas.*(error|fatal)", line)
-        ]
-        return "ptxas: " + " / ".join(lines[:2] or [str(error).splitlines()[0]])
+        lines = str(error).splitlines()
+        told = [line for line in lines if re.match(r"ptxas.*(error|fatal)", line)] or lines
+        return " / ".join(re.sub(r"^ptxas \S+\.ptx, ", "ptxas: ", line) for line in told[:2])
     if isinstance(error, CompilationError):
         return _explain_front_end(error, kernel)
     reported = re.findall(r"error: .*", console)
@@ -261,20 +270,19 @@ def _console_to_file() -> Iterator[Callable[[], str]]:
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
-    with tempfile.TemporaryFile() as file:
+    # Python's own streams need not lead to descriptors 1 and 2 (notebooks, test runners)
+    with tempfile.TemporaryFile("w+", errors="replace") as file:
 
         def read() -> str:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            file.flush()
             return os.pread(file.fileno(), 1 << 20, 0).decode(errors="replace")
 
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
         try:
-            yield read
+            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+                yield read
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
             for target, original in enumerate(saved, start=1):
                 os.dup2(original, target)
                 os.close(original)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.core import Value
-from solkit.errors import SolkitError
+from solkit.errors import InputError, SolkitError
 from solkit.kernelfiles import Workload
 
 __all__ = ["CaptureError", "capture"]
@@ -45,7 +45,7 @@ def capture(
     ):
         try:
             workload.run_kernel()
-        except SolkitError:
+        except InputError:  # the params, which are not the candidate's fault
             raise
         except Exception as error:  # the user's code may raise anything
             raise CaptureError(_blame(error)) from error

@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import linecache
+import warnings
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from solkit.adapters import fake_cuda
+from solkit.errors import UnsupportedError
+
+
+def cuda(*shape, **options):
+    return torch.randn(*shape, device="cuda", **options)
+
+
+def gradients_of_shape(outputs, *inputs):
+    outputs.sum().backward()
+    return [tuple(tensor.grad.shape) for tensor in inputs]
+
+
+def test_torch_cuda_reports_the_device(in_child):
+    def told():
+        properties = torch.cuda.get_device_properties(0)
+        return (
+            torch.cuda.is_available(),
+            torch.cuda.device_count(),
+            torch.cuda.get_device_capability(),
+            torch.cuda.get_device_name(),
+            properties.multi_processor_count,
+            properties.L2_cache_size,
+            properties.shared_memory_per_block_optin,
+        )
+
+    available, count, capability, name, sms, l2, shared = in_child(told)
+    assert (available, count, capability, sms) == (True, 1, (9, 0), 132)
+    assert "H100" in name
+    # 227 KiB and 50 MiB: NVIDIA H100 whitepaper
+    assert (shared, l2) == (227 * 1024, 50 * 1024 * 1024)
+
+
+def test_another_device_reports_its_own_figures(in_child):
+    def told():
+        return torch.cuda.get_device_capability(), torch.cuda.is_bf16_supported()
+
+    assert in_child(told, device="a100-80gb-sxm") == ((8, 0), True)
+    assert in_child(told, device="t4") == ((7, 5), False)
+
+
+def test_the_guard_works_in_this_build(in_child):
+    assert in_child(lambda: fake_cuda._state.guarded)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: cuda(3),
+        lambda: torch.randn(3).cuda(),
+        lambda: torch.randn(3).to("cuda"),
+        lambda: torch.tensor([1.0, 2.0], device="cuda"),
+        lambda: torch.from_numpy(__import__("numpy").ones(3)).cuda(),
+        lambda: cuda(4, 4).t().contiguous(),
+        lambda: torch.zeros(3, device="cuda").copy_(torch.ones(3)),
+        lambda: F.dropout(cuda(3)),
+        lambda: torch.randn(3, device="cuda", generator=torch.Generator("cuda").manual_seed(1)),
+        lambda: nn.Linear(8, 8).cuda()(cuda(2, 8)),
+        lambda: nn.Linear(8, 8, device="cuda")(cuda(2, 8)),
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).to("cuda")(cuda(2, 3, 8, 8)),
+        lambda: F.scaled_dot_product_attention(*[cuda(1, 2, 16, 8)] * 3, is_causal=True),
+    ],
+)
+def test_tensors_are_on_the_fake_gpu(in_child, build):
+    def device_of():
+        tensor = build()
+        return isinstance(tensor, torch._subclasses.FakeTensor), tensor.device.type, tensor.is_cuda
+
+    assert in_child(device_of) == (True, "cuda", True)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: nn.LSTM(8, 16), (5, 2, 16)),
+        (lambda: nn.GRU(8, 16, bidirectional=True), (5, 2, 32)),
+        (lambda: nn.TransformerEncoderLayer(8, 2, 16), (5, 2, 8)),
+    ],
+)
+def test_modules_are_built_under_the_device(in_child, make, shape):
+    def output():
+        with torch.device("cuda"):
+            result = make()(torch.randn(5, 2, 8))
+        result = result[0] if isinstance(result, tuple) else result
+        return tuple(result.shape), result.device.type
+
+    assert in_child(output) == (shape, "cuda")
+
+
+def test_tied_weights_stay_one_when_moved(in_child):
+    def tied():
+        model = nn.ModuleList([nn.Linear(8, 8, bias=False) for _ in range(2)])
+        model[1].weight = model[0].weight
+        model.cuda()
+        return model[0].weight is model[1].weight, model[0].weight.device.type
+
+    assert in_child(tied) == (True, "cuda")
+
+
+def test_seeds_streams_and_events_do_nothing(in_child):
+    def calls():
+        torch.manual_seed(0)
+        torch.cuda.manual_seed(0)
+        torch.cuda.manual_seed_all(0)
+        torch.cuda.get_rng_state()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        with torch.cuda.stream(torch.cuda.Stream()), torch.cuda.device(0):
+            end.record()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        return start.elapsed_time(end) > 0
+
+    assert in_child(calls)
+
+
+def test_addresses_are_unique_per_storage_and_follow_offsets(in_child):
+    def addresses():
+        x, y = cuda(64), cuda(64)
+        return x.data_ptr(), y.data_ptr(), x[4:].data_ptr(), x.view(8, 8).data_ptr()
+
+    x, y, shifted, view = in_child(addresses)
+    assert x != y
+    assert x % 512 == y % 512 == 0  # the CUDA caching allocator's alignment
+    assert shifted - x == 4 * 4
+    assert view == x
+
+
+def test_backward_reaches_every_leaf(in_child):
+    def run():
+        x, w = cuda(4, 8, requires_grad=True), cuda(8, 2, requires_grad=True)
+        hidden = torch.relu(x @ w)
+        return gradients_of_shape(hidden * hidden, x, w)
+
+    assert in_child(run) == [(4, 8), (8, 2)]
+
+
+def test_backward_calls_each_custom_function_once_with_zeros_for_missing_gradients(in_child):
+    def run():
+        seen = []
+
+        class Two(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 2, x * 3
+
+            @staticmethod
+            def backward(ctx, left, right):
+                (x,) = ctx.saved_tensors
+                seen.append((left is None, right is None))
+                return left + right + 0 * x
+
+        x = cuda(4, requires_grad=True)
+        used, _ = Two.apply(x)
+        (used * used + used).sum().backward()
+        return seen, tuple(x.grad.shape)
+
+    assert in_child(run) == ([(False, False)], (4,))
+
+
+def test_attention_has_gradients(in_child):
+    def run():
+        q, k, v = (cuda(1, 2, 16, 8, requires_grad=True) for _ in range(3))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.5)
+        return tuple(out.shape), gradients_of_shape(out, q, k, v)
+
+    assert in_child(run) == ((1, 2, 16, 8), [(1, 2, 16, 8)] * 3)
+
+
+def test_autograd_grad_of_inner_tensors_and_of_gradients(in_child):
+    def run():
+        x = cuda(4, requires_grad=True)
+        y = x * x
+        (inner,) = torch.autograd.grad((y * y).sum(), y)
+        (first,) = torch.autograd.grad(y.pow(2).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        unused = torch.autograd.grad(y.sum(), [cuda(3, requires_grad=True)], allow_unused=True)
+        return tuple(inner.shape), tuple(second.shape), unused
+
+    assert in_child(run) == ((4,), (4,), (None,))
+
+
+def test_values_that_follow_from_the_program_are_known(in_child):
+    def values():
+        offsets = torch.tensor([0, 3, 4], device="cuda").cumsum(0)
+        steps = torch.linspace(0, 1, 3, device="cuda")
+        found = [offsets[-1].item(), steps.tolist(), (torch.arange(9) > 5).sum().item()]
+        return found, torch.tensor([1, 0, 2]).nonzero().tolist(), fake_cuda.guesses()
+
+    assert in_child(values) == ([7, [0.0, 0.5, 1.0], 3], [[0], [2]], ())
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "words"),
+    [
+        (lambda: cuda(4).max().item(), 1.0, "float32"),
+        (lambda: (cuda(4) > 0).all().item(), True, "bool"),
+        (lambda: (cuda(4, 8) > 0).sum().item(), 32, "int64"),
+        (lambda: torch.equal(cuda(4), cuda(4)), True, "equal"),
+        (lambda: tuple(cuda(4)[cuda(4) > 0].shape), (4,), "mask"),
+        (lambda: torch.compile(lambda: 5)(), 5, "torch.compile"),
+    ],
+)
+def test_other_values_are_guessed_and_told_with_the_line(in_child, read, value, words):
+    def guess():
+        return read(), fake_cuda.guesses()
+
+    got, guesses = in_child(guess)
+    assert got == value
+    assert any(words in sentence for sentence in guesses)
+    path, line = guesses[0].split(": ")[0].rsplit(":", 1)
+    assert path == __file__
+    assert read.__code__.co_firstlineno <= int(line) <= read.__code__.co_firstlineno + 1
+    assert linecache.getline(path, int(line))
+
+
+def test_random_integers_are_told_when_they_are_read(in_child):
+    def read():
+        value = torch.randint(3, 7, (5,), device="cuda").max().item()
+        return 3 <= value < 7, fake_cuda.guesses()
+
+    in_range, guesses = in_child(read)
+    assert in_range
+    assert "a GPU draws others" in guesses[0]
+
+
+def test_writes_make_a_value_unknown(in_child):
+    def values():
+        written, launched = (torch.zeros(2, device="cuda") for _ in range(2))
+        written[0] = 5
+        fake_cuda.forget(launched)
+        known = [fake_cuda._recall(tensor) for tensor in (written, launched)]
+        return known, fake_cuda._recall(torch.zeros(2, device="cuda")) is not None
+
+    assert in_child(values) == ([None, None], True)
+
+
+def test_unknown_contents_are_no_array(in_child):
+    def read():
+        assert torch.arange(3, device="cuda").numpy(force=True).tolist() == [0, 1, 2]
+        with pytest.raises(UnsupportedError, match="not known"):
+            cuda(3).numpy(force=True)
+        return True
+
+    assert in_child(read)
+
+
+def test_guesses_are_watched_apart(in_child):
+    def watch():
+        cuda(1).item()
+        with fake_cuda.watching_guesses() as inner:
+            (cuda(1) > 0).item()
+        return len(inner), len(fake_cuda.guesses())
+
+    assert in_child(watch) == (1, 2)
+
+
+def test_without_the_guard_tensors_stand_on_the_cpu(in_child):
+    def fallback():
+        fake_cuda._state.guarded = False
+        fake_cuda.FakeTensor.is_cuda = property(lambda _: True)
+        with fake_cuda.fake_tensors():
+            x = torch.randn(4, device="cuda").cuda().to("cuda:0")
+            y = x.new_zeros(4, device=torch.device("cuda"))
+            return x.is_cuda, (x + y).device.type
+
+    assert in_child(fallback) == (True, "cpu")
+
+
+@pytest.mark.parametrize(("version", "warned"), [("2.10.1", 1), ("2.12.0+cu130", 0), ("3.0", 1)])
+def test_untested_versions_are_named(monkeypatch, version, warned):
+    monkeypatch.setattr(torch, "__version__", version)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fake_cuda._warn_if_untested()
+    assert len(caught) == warned
+    assert all(version in str(warning.message) for warning in caught)
