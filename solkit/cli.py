@@ -141,6 +141,9 @@ def score(
         chosen = parse_settings(",".join(params), "--params") if params else None
         _check_writable(json)
         with _stdout_kept_for_the_report():
+            from solkit import worker
+
+            worker.start()  # it loads torch while the rest loads here
             from solkit import pipeline
 
             report = pipeline.score(

@@ -25,6 +25,7 @@ __all__ = [
     "Bound",
     "BoundTimes",
     "Candidate",
+    "Case",
     "Ceiling",
     "ClockKind",
     "Device",
@@ -41,6 +42,7 @@ __all__ = [
     "Result",
     "SMLimits",
     "Score",
+    "Study",
     "Tolerance",
     "Value",
     "Verdict",
@@ -423,6 +425,33 @@ class Analysis:
     status: AnalysisStatus
     kernels: tuple[KernelAnalysis, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One shape of a kernel file: what is known of it without a GPU.
+
+    Attributes:
+        shape: every size with its value.
+        params: the candidate's parameters.
+        work: what the problem costs.
+        tolerance: the file's own, or that of its outputs' dtype.
+        analysis: of the candidate.
+    """
+
+    shape: Mapping[str, Value]
+    params: Mapping[str, Value]
+    work: Work
+    tolerance: Tolerance
+    analysis: Analysis
+
+
+@dataclass(frozen=True)
+class Study:
+    """A kernel file and one `Case` per shape."""
+
+    kernel: KernelFile
+    cases: tuple[Case, ...]
 
 
 # ------------------------------------------------------------------------------ measurement

@@ -10,17 +10,18 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from solkit import measure as measuring
 from solkit import worker
 from solkit.core import (
     Analysis,
     Bound,
+    Case,
     Device,
     KernelFile,
     Report,
     Result,
+    Study,
     Value,
     Verdict,
 )
@@ -31,9 +32,6 @@ from solkit.roofline.bound import at_observed_clock
 from solkit.roofline.bound import bound as bound_of
 from solkit.roofline.score import score as score_of
 from solkit.roofline.score import time_verdict
-
-if TYPE_CHECKING:
-    from solkit.study import Case, Study  # needs torch; only its types are wanted here
 
 __all__ = ["DEFAULT_DEVICE", "analyse", "bound", "devices", "load", "score"]
 

@@ -5,57 +5,46 @@ Runs in a throw-away child process (`solkit.worker`), since it patches torch and
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda, fake_triton
-from solkit.core import Analysis, AnalysisStatus, Device, KernelFile, Tolerance, Value, Work
+from solkit.adapters import fake_cuda, fake_triton, triton_compiler
+from solkit.analyse import analyse
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Case,
+    Device,
+    KernelFile,
+    Study,
+    Tolerance,
+    Value,
+    Work,
+)
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
 from solkit.roofline.work import work_of, work_of_arguments
 
-__all__ = ["Case", "Study", "describe", "study", "warm_up"]
+__all__ = ["describe", "study", "warm_up"]
 
 Shape = Mapping[str, Value]
 
 
-@dataclass(frozen=True)
-class Case:
-    """One shape of a problem.
-
-    Attributes:
-        shape: every size with its value.
-        params: the candidate's parameters.
-        work: what the problem costs.
-        tolerance: the file's own, or that of its outputs' dtype.
-        analysis: of the candidate.
-    """
-
-    shape: Shape
-    params: Mapping[str, Value]
-    work: Work
-    tolerance: Tolerance
-    analysis: Analysis
-
-
-@dataclass(frozen=True)
-class Study:
-    """A kernel file and one `Case` per shape."""
-
-    kernel: KernelFile
-    cases: tuple[Case, ...]
-
-
 def warm_up() -> None:
-    """Make torch load what it loads on first use, so that forked children find it there."""
+    """Load and compute now what every job would need, so that forked children find it there."""
+    hashing = threading.Thread(target=triton_compiler.prepare)
+    hashing.start()
+    fake_cuda.defer_dynamo()
     with FakeTensorMode():
         torch.softmax(torch.ones(2, 2) @ torch.ones(2, 2), dim=-1)
+    hashing.join()
 
 
 def describe(path: str, reference: str | None, device: Device) -> KernelFile:
@@ -156,6 +145,4 @@ def _analysis(
         return Analysis(AnalysisStatus.NO_KERNEL)
     if not analysing:
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",))
-    from solkit.analyse import analyse
-
     return analyse(workload, device, params, jobs)

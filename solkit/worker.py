@@ -29,7 +29,7 @@ from typing import Any
 
 from solkit.errors import SolkitError, WorkerError
 
-__all__ = ["call", "shutdown"]
+__all__ = ["call", "shutdown", "start"]
 
 _HEADER = struct.Struct("<Q")
 _STUDY = "solkit.study"  # brings torch and triton with it
@@ -73,6 +73,12 @@ def call(function: str, *args: Any, timeout_s: float = 300.0) -> Any:
     if ok:
         return value
     raise value
+
+
+def start() -> None:
+    """Start the server without waiting for it: it loads torch while the caller goes on."""
+    with _lock:
+        _start()
 
 
 def shutdown() -> None:

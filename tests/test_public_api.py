@@ -32,12 +32,15 @@ def test_an_unknown_name_is_an_attribute_error():
         solkit.nothing  # noqa: B018
 
 
-def test_importing_solkit_pulls_in_nothing_heavy():
+@pytest.mark.parametrize("then", ["pass", "solkit.score('examples/softmax.py', device='h100')"])
+def test_the_callers_process_never_imports_torch(then):
     code = (
-        "import sys, solkit, solkit.pipeline, solkit.cli; "
+        f"import sys, solkit, solkit.pipeline, solkit.cli; {then}; "
         "print([m for m in ('torch', 'triton', 'xgboost') if m in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert found.stdout.strip() == "[]"
 
 

@@ -81,11 +81,11 @@ def install(device: Device) -> None:
         raise UnsupportedError("fake_cuda.install needs a process that has not used CUDA yet")
     _warn_if_untested()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    _state.guarded = _ensure_guard()
+    _ensure_guard()
     _fake_torch_cuda(device)
     if not _state.installed:
         _fake_libraries()
-    torch.compile = _uncompiled  # type: ignore[assignment]
+    torch.compile = _uncompiled
     for owner, name, fake in (
         (FakeTensor, "data_ptr", _data_ptr),
         (FakeTensor, "numpy", _numpy),
@@ -98,6 +98,7 @@ def install(device: Device) -> None:
         (torch.utils, "swap_tensors", _swap_tensors),
     ):
         setattr(owner, name, fake)
+    _state.guarded = _guard_works()
     if not _state.guarded:
         FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
     _state.installed = True
@@ -192,26 +193,31 @@ _CUDA, _LAZY, _DEVICE_TYPES = 1, 17, 22
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 
 
-def _ensure_guard() -> bool:
-    """Give the CUDA device type a guard that does nothing; whether that worked.
+def _ensure_guard() -> None:
+    """Give the CUDA device type a guard that does nothing, if torch's inside is as expected.
 
     `torch._C._ensureCUDADeviceGuardSet` replaces a guard that counts no devices by a no-op one,
     but does nothing where there is none, as in a CPU build. There, the Lazy backend's guard,
     which counts no devices, is entered first (c10/core/impl/DeviceGuardImplInterface.h).
     """
-    library = "c10.dll" if os.name == "nt" else "libc10.so"
     try:
-        c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / library))
+        c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
         registry = (ctypes.c_void_p * _DEVICE_TYPES).in_dll(c10, _REGISTRY)
-    except (OSError, ValueError):  # no such library, no such symbol
-        return False
-    if registry[_LAZY] is None:
-        return False
+    except (OSError, ValueError):  # no such library, no such symbol: `_guard_works` will tell
+        return
     if registry[_CUDA] is None:
         registry[_CUDA] = registry[_LAZY]
-    before = registry[_CUDA]
     torch._C._ensureCUDADeviceGuardSet()
-    return registry[_CUDA] != before or _state.installed
+
+
+def _guard_works() -> bool:
+    """Whether fake tensors may stand on ``cuda``: without a guard, a copy to it fails."""
+    try:
+        with FakeTensorMode():
+            torch.empty(2, device="cuda").copy_(torch.empty(2))
+    except (RuntimeError, AssertionError):
+        return False
+    return True
 
 
 class _CudaAsCpu(TorchFunctionMode):

@@ -297,8 +297,10 @@ def test_the_flush_makes_l2_cold():
         def __call__(self, name):
             pass
 
-    half_of_l2 = torch.zeros(torch.cuda.get_device_properties().L2_cache_size // 8, device="cuda")
-    subject = Subject("sum", lambda: half_of_l2.sum)
+    eighth_of_l2 = torch.zeros(
+        torch.cuda.get_device_properties().L2_cache_size // 32, device="cuda"
+    )
+    subject = Subject("sum", lambda: eighth_of_l2.sum)
     cold, warm = (
         median(t.span_ms for t in CuptiTimer(flush).time([subject] * 30))
         for flush in (L2Flush(), NoFlush())
