@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -85,7 +87,6 @@ def install(device: Device) -> None:
     _fake_torch_cuda(device)
     if not _state.installed:
         _fake_libraries()
-    torch.compile = _uncompiled
     for owner, name, fake in (
         (FakeTensor, "data_ptr", _data_ptr),
         (FakeTensor, "numpy", _numpy),
@@ -104,11 +105,6 @@ def install(device: Device) -> None:
     _state.installed = True
 
 
-def _uncompiled(model: Any = None, **_: Any) -> Any:
-    """`torch.compile`: what is compiled costs and launches what it does uncompiled."""
-    return model if model is not None else lambda function: function
-
-
 class _DeferredDynamo(types.ModuleType):
     """Stands for `torch._dynamo` until something other than ``disable`` is asked of it."""
 
@@ -120,10 +116,32 @@ class _DeferredDynamo(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if sys.modules.get("torch._dynamo") is self:
-            del sys.modules["torch._dynamo"], torch._dynamo
-            torch._dynamo = importlib.import_module("torch._dynamo")
+        _import_dynamo()
         return getattr(sys.modules["torch._dynamo"], name)
+
+
+class _PackageFirst(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports `torch._dynamo` before any module in it, which would else import it midway."""
+
+    def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
+        """A spec of the module where importing the package has imported it too."""
+        if not fullname.startswith("torch._dynamo."):
+            return None
+        _import_dynamo()
+        return importlib.util.spec_from_loader(fullname, self) if fullname in sys.modules else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """The module that is there."""
+        module = sys.modules[spec.name]
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Give back the spec that the import system has just replaced."""
+        module.__spec__ = self.spec
+
+
+_package_first = _PackageFirst()
 
 
 def defer_dynamo() -> None:
@@ -140,6 +158,15 @@ def defer_dynamo() -> None:
     deferred.__spec__, deferred.__file__ = spec, spec.origin
     deferred.__path__ = list(spec.submodule_search_locations or ())
     sys.modules["torch._dynamo"] = torch._dynamo = deferred
+    sys.meta_path.insert(0, _package_first)
+
+
+def _import_dynamo() -> None:
+    """Put the real `torch._dynamo` where its stand-in is, if it still is."""
+    if _package_first in sys.meta_path:
+        sys.meta_path.remove(_package_first)
+        del sys.modules["torch._dynamo"], torch._dynamo
+        torch._dynamo = importlib.import_module("torch._dynamo")
 
 
 @contextlib.contextmanager

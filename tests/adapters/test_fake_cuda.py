@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import linecache
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -51,6 +53,11 @@ def test_another_device_reports_its_own_figures(in_child):
 
 def test_the_guard_works_in_this_build(in_child):
     assert in_child(lambda: fake_cuda._state.guarded)
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="a CUDA build has a guard")
+def test_a_missing_guard_is_noticed():
+    assert not fake_cuda._guard_works()
 
 
 @pytest.mark.parametrize(
@@ -233,6 +240,31 @@ def test_random_integers_are_told_when_they_are_read(in_child):
     in_range, guesses = in_child(read)
     assert in_range
     assert "a GPU draws others" in guesses[0]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from torch._dynamo.source import ConstantSource",  # a part first: was imported midway
+        "import torch._dynamo.config",
+        "torch._dynamo.reset()",
+        "from torch._dynamo import optimize",
+    ],
+)
+def test_a_deferred_compiler_is_imported_whole_when_it_is_used(use):
+    code = f"""
+import sys, torch
+from solkit.adapters import fake_cuda
+fake_cuda.defer_dynamo()
+stand_in = sys.modules["torch._dynamo"]
+assert torch._dynamo.disable(len) is len
+{use}
+real = sys.modules["torch._dynamo"]
+assert real is torch._dynamo is not stand_in, real
+assert real.source is sys.modules["torch._dynamo.source"]
+assert type(real.source.__spec__.loader).__name__ == "SourceFileLoader"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_writes_make_a_value_unknown(in_child):
