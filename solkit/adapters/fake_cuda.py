@@ -41,6 +41,7 @@ from typing import Any, cast
 
 import numpy.typing as npt
 import torch
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
@@ -67,6 +68,10 @@ TESTED_TORCH = ("2.11", "2.13")
 
 _aten = torch.ops.aten
 _guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watching_guesses`
+_FALLBACK = (
+    f"torch {torch.__version__} takes no fake CUDA device: code ran as on the CPU, and what asks "
+    "for a tensor's device may have chosen otherwise than on a GPU"
+)
 _state = SimpleNamespace(installed=False, guarded=False, mode=None)
 
 
@@ -93,6 +98,7 @@ def install(device: Device) -> None:
         (torch, "compile", _compile),
         # torch would otherwise move constants to the GPU that `is_available` now claims
         (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
+        (fake_tensor, "init_gpu_context", lambda _: None),  # it would for that reason allocate
         (torch.Tensor, "backward", _tensor_backward),
         (torch.autograd, "backward", _backward),
         (torch.autograd, "grad", _grad),
@@ -102,6 +108,7 @@ def install(device: Device) -> None:
     _state.guarded = _guard_works()
     if not _state.guarded:
         FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
+        _guessed[0].setdefault(_FALLBACK)
     _state.installed = True
 
 
@@ -195,7 +202,7 @@ def guesses() -> tuple[str, ...]:
 @contextlib.contextmanager
 def watching_guesses() -> Iterator[Mapping[str, None]]:
     """Collect the guesses made within, as an ordered set that fills up."""
-    _guessed.append({})
+    _guessed.append({} if _state.guarded else {_FALLBACK: None})
     try:
         yield _guessed[-1]
     finally:

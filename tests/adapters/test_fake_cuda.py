@@ -305,9 +305,10 @@ def test_without_the_guard_tensors_stand_on_the_cpu(in_child):
         with fake_cuda.fake_tensors():
             x = torch.randn(4, device="cuda").cuda().to("cuda:0")
             y = x.new_zeros(4, device=torch.device("cuda"))
-            return x.is_cuda, (x + y).device.type
+            with fake_cuda.watching_guesses() as guesses:
+                return x.is_cuda, (x + y).device.type, len(guesses)
 
-    assert in_child(fallback) == (True, "cpu")
+    assert in_child(fallback) == (True, "cpu", 1)  # and it is told
 
 
 @pytest.mark.parametrize(("version", "warned"), [("2.10.1", 1), ("2.12.0+cu130", 0), ("3.0", 1)])
