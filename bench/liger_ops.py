@@ -213,6 +213,7 @@ def analysed(device: Device, names: list[str]) -> dict[str, Any]:
     fake_triton.install(device)
     found = {}
     for name in names:
+        print(f"analysing {name}", file=sys.stderr, flush=True)
         workload = Workload((), {}, None, lambda name=name: run(name))
         analysis = analyse(workload, device, {}, os.cpu_count() or 1)
         found[name] = {
@@ -229,6 +230,7 @@ def measured(names: list[str]) -> dict[str, Any]:
 
     found = {}
     for name in names:
+        print(f"running {name}", file=sys.stderr, flush=True)
         try:
             run(name)  # tunes and compiles
             with live_triton.recording() as launches:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 
-from solkit.adapters.triton_compiler import Compiled, Specialisation, compile_for
+from solkit.adapters.triton_compiler import Compiled, Specialisation, compile_for, prepare
 from solkit.core import Device
 
 __all__ = ["compile_all"]
@@ -47,6 +47,7 @@ def compile_all(
     Returns:
         One result per kernel, in their order.
     """
+    prepare()  # here once, or in every child
     results: dict[int, Compiled] = {}
     waiting = list(range(len(kernels)))[::-1]
     running: list[_Job] = []

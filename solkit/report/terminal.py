@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
@@ -350,9 +351,12 @@ def _disagreements(result: Result) -> Iterator[str]:
         yield f"The real run made {len(live)} launches, not the {len(seen)} analysed."
         return
     for real, analysed in zip(live, seen, strict=True):
-        if _compiled(real) != _compiled(analysed):
-            facts = " · ".join(_compiled(real))
-            yield f"{real.launch.name} compiled to something else in the real run: {facts}"
+        name = real.launch.name
+        facts, expected = (_compiled(replace(k, occupancy=None)) for k in (real, analysed))
+        if facts != expected:
+            yield f"{name} compiled to something else in the real run: {' · '.join(facts)}"
+        if real.launch.grid != analysed.launch.grid:
+            yield f"{name} ran on grid {real.launch.grid}, not {analysed.launch.grid}."
 
 
 def _error(error: str) -> Text:

@@ -306,7 +306,7 @@ def test_the_flush_makes_l2_cold():
         for flush in (L2Flush(), NoFlush())
     )
     print(cold, warm)
-    assert warm < 0.9 * cold
+    assert warm < 0.85 * cold  # 3.0 and 4.6 us on an H100
 
 
 def test_what_the_profiler_records(subjects):

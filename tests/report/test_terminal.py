@@ -163,7 +163,7 @@ def test_other_ceilings_are_shown_where_known(make):
 
 
 def test_the_real_run_is_held_against_the_analysis(make):
-    same = make.measurement(launches=(make.kernel(),))
+    same = make.measurement(launches=(make.kernel(occupancy=None),))  # a real run has none
     assert "real run" not in page(make.report(make.measured(measurement=same)))
     other = make.measurement(launches=(make.kernel(registers=170),))
     text = " ".join(page(make.report(make.measured(measurement=other))).split())
