@@ -12,6 +12,7 @@ Exits with 1 where a time lies under its hard bound or a launch differs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def print_speed(console: Console, device: str) -> None:
     for path, reference in EXAMPLES.values():
         solkit.bound(path, device, reference=reference and str(reference))
         started.append(time.perf_counter())
-    first, *rest = (after - before for before, after in zip(started, started[1:]))
+    first, *rest = (after - before for before, after in itertools.pairwise(started))
     median = sorted(rest)[len(rest) // 2]
     console.print(f"a bound: {first:.2f} s the first, then {median:.3f} s (median of {len(rest)})")
 

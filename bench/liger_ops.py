@@ -207,7 +207,7 @@ def row(kernel: KernelAnalysis) -> dict[str, Any]:
 def analysed(device: Device, names: list[str]) -> dict[str, Any]:
     """Every op with no GPU: this very process is the one that is thrown away."""
     from solkit.adapters import fake_cuda, fake_triton
-    from solkit.analyse import analyse
+    from solkit.analysis import analyse
 
     fake_cuda.install(device)
     fake_triton.install(device)

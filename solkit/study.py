@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton, triton_compiler
-from solkit.analyse import analyse
+from solkit.analysis import analyse
 from solkit.core import (
     Analysis,
     AnalysisStatus,

@@ -149,7 +149,8 @@ def _convolution(op: TracedOp) -> Cost:
 
 
 def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> int:
-    given, weight = op.arguments, op.arguments["weight"]
+    given = op.arguments
+    weight: TensorUse = given["weight"]
     spatial = len(weight.shape) - 2
     axes = [_per_axis(given[name], spatial) for name in ("stride", "padding", "dilation")]
     narrow, wide = (x, out) if given.get("transposed") else (out, x)
@@ -158,7 +159,7 @@ def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> in
         for d in range(spatial)
     )
     channel_pairs = weight.shape[0] * weight.shape[1]  # [out, in/groups] or [in, out/groups]
-    batch: int = out.shape[0] if len(out.shape) == spatial + 2 else 1
+    batch = out.shape[0] if len(out.shape) == spatial + 2 else 1
     return batch * channel_pairs * taps
 
 
@@ -182,7 +183,7 @@ def _taps(narrow: int, wide: int, kernel: int, stride: int, padding: int, dilati
 def _convolution_backward(op: TracedOp) -> Cost:
     """As many multiply-adds as the forward pass, for each gradient asked for."""
     grad, x = op.arguments["grad_output"], op.arguments["input"]
-    forward: int = _convolution_multiply_adds(op, x, grad)
+    forward = _convolution_multiply_adds(op, x, grad)
     wanted = list(op.arguments["output_mask"])
     extra = grad.numel if wanted[2] else 0
     return _contraction(x, forward * (int(wanted[0]) + int(wanted[1])), extra)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from solkit.analyse import occupancy
+from solkit.analysis import occupancy
 from solkit.roofline import devices
 
 H100 = devices.find("h100")

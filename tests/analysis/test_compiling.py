@@ -8,7 +8,7 @@ import time
 import pytest
 
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analyse import compiling
+from solkit.analysis import compiling
 from solkit.roofline import devices
 
 H100 = devices.find("h100")

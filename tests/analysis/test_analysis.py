@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from solkit.analyse import analyse
+from solkit.analysis import analyse
 from solkit.core import AnalysisStatus
 from solkit.errors import ParamsError
 from solkit.kernelfiles import Workload
@@ -133,7 +133,7 @@ def test_a_plain_launch(analysed):
 
 def test_addresses_and_sizes_specialise_as_on_a_gpu(in_child):
     def attributes():
-        from solkit.analyse import capture
+        from solkit.analysis import capture
 
         shifted = Workload((cuda(N + 1)[1:], cuda(N)), {}, None, add)
         aligned = Workload((cuda(N), cuda(N)), {}, None, add)
@@ -217,7 +217,7 @@ def test_front_end_errors_name_the_users_line(analysed):
     assert analysis.status is AnalysisStatus.PARTIAL
     (kernel,) = analysis.kernels
     line = broken_kernel.fn.__code__.co_firstlineno + 2  # decorator, def, then the store
-    assert kernel.error.startswith(f"test_analyse.py:{line}: NameError")
+    assert kernel.error.startswith(f"test_analysis.py:{line}: NameError")
     assert kernel.registers is None
 
 

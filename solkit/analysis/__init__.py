@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analyse.capture import CaptureError, capture
-from solkit.analyse.compiling import compile_all
-from solkit.analyse.occupancy import occupancy
+from solkit.analysis.capture import CaptureError, capture
+from solkit.analysis.compiling import compile_all
+from solkit.analysis.occupancy import occupancy
 from solkit.core import Analysis, AnalysisStatus, Device, KernelAnalysis, Value
 from solkit.kernelfiles import Workload
 
