@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch._dynamo  # noqa: F401 - a second's work at the first fake op; forks find it done
 
 from solkit.roofline import devices
 
