@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--device", help="target; default: this machine's GPU, else h100")
     parser.add_argument("--json", type=Path, metavar="DIR", help="write each report there")
     options = parser.parse_args()
-    console = Console(width=120)
+    console = Console(width=140)
 
     print_speed(console, options.device or "h100")
     reports = {
@@ -84,9 +84,10 @@ def command_seconds(arguments: list[str], cache: str | None = None) -> float:
 
 
 def print_scores(console: Console, reports: dict[str, Report]) -> None:
-    table = Table(box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     for heading in ("example", "shape", "limiter", "roofline ms", "hard ms", "measured ms"):
-        table.add_column(heading, justify="right" if heading.endswith("ms") else "left")
+        right = "right" if heading.endswith("ms") else "left"
+        table.add_column(heading, justify=right, no_wrap=True)
     for heading in ("gap", "SOL score", "reference ms", "verdict"):
         table.add_column(heading, justify="left" if heading == "verdict" else "right")
     for name, report in reports.items():

@@ -228,6 +228,7 @@ def measured(names: list[str]) -> dict[str, Any]:
     """Every op on the GPU: what the driver says of the kernels that ran."""
     from solkit.adapters import live_triton
 
+    _without_tuning()
     found = {}
     for name in names:
         print(f"running {name}", file=sys.stderr, flush=True)
@@ -241,6 +242,19 @@ def measured(names: list[str]) -> dict[str, Any]:
             continue
         found[name] = {"status": "ran", "launches": [row(kernel) for kernel in launches]}
     return found
+
+
+def _without_tuning() -> None:
+    """Launch autotuned kernels in their first configuration, the one that is analysed."""
+    from triton.runtime.autotuner import Autotuner
+
+    tuned = Autotuner.run
+
+    def run_first(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.configs = self.configs[:1]
+        return tuned(self, *args, **kwargs)
+
+    Autotuner.run = run_first
 
 
 def analysed_in_child(arguments: argparse.Namespace) -> dict[str, Any]:
