@@ -1,6 +1,6 @@
 """Score every example; print what the README promises of them, measured here and now.
 
-    python bench/examples.py [--device h100] [--json FILE]
+    python bench/examples.py [--device h100] [--out DIR]
 
 Prints (1) the seconds that ``solkit score examples/matmul.py`` takes with an empty and with a
 filled compile cache, and that a bound takes per problem; (2) for every example and shape the
@@ -25,7 +25,7 @@ from rich.table import Table
 
 import solkit
 from solkit.core import KernelAnalysis, Report, Result
-from solkit.report import schema
+from solkit.report import schema, terminal
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = {
@@ -40,7 +40,7 @@ EXAMPLES = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", help="target; default: this machine's GPU, else h100")
-    parser.add_argument("--json", type=Path, metavar="DIR", help="write each report there")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write each page and JSON there")
     options = parser.parse_args()
     console = Console(width=140)
 
@@ -51,13 +51,19 @@ def main() -> int:
     }
     print_scores(console, reports)
     wrong = print_launches(console, reports)
-    if options.json:
-        options.json.mkdir(parents=True, exist_ok=True)
-        for name, report in reports.items():
-            (options.json / f"{name}.json").write_text(schema.dumps(report), encoding="utf-8")
+    if options.out:
+        write_reports(reports, options.out)
     impossible = [n for n, r in reports.items() for x in r.results if under_hard_bound(x)]
     console.print(f"times under their hard bound: {impossible or 'none'}")
     return 1 if wrong or impossible else 0
+
+
+def write_reports(reports: dict[str, Report], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, report in reports.items():
+        (folder / f"{name}.json").write_text(schema.dumps(report), encoding="utf-8")
+        with (folder / f"{name}.txt").open("w", encoding="utf-8") as page:
+            terminal.render(report, Console(file=page, width=100), details=True)
 
 
 def print_speed(console: Console, device: str) -> None:

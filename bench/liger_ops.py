@@ -154,7 +154,7 @@ OPS: Mapping[str, Callable[[Any], Any]] = {
         tensor(2, 4, 256, 64), tensor(2, 4, 256, 64), tensor(2, 4, 256, 64)
     ),
     "poly_norm": lambda o: o.LigerPolyNormFunction.apply(
-        tensor(TOKENS, HIDDEN), tensor(3), tensor(1)
+        tensor(TOKENS, HIDDEN), tensor(3), tensor(1)[0]
     ),
     "qwen2vl_mrope": lambda o: o.LigerQwen2VLMRopeFunction.apply(
         tensor(2, 16, 256, 128), tensor(2, 4, 256, 128), *rotary(3, 2, 256, 128), [16, 24, 24]

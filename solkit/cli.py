@@ -214,15 +214,14 @@ def _failures_as_exit_codes(verbose: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         _complain("interrupted")
         raise typer.Exit(Exit.INTERRUPTED) from None
-    except InputError as error:
+    except (InputError, UnsupportedError) as error:
         _complain(str(error))
         raise typer.Exit(Exit.BAD_INPUT) from None
     except Exception as error:
         if verbose:
             traceback.print_exc()
         kind = "" if isinstance(error, SolkitError) else f"{type(error).__name__}: "
-        explained = verbose or isinstance(error, UnsupportedError)
-        hint = "" if explained else " (--verbose shows where)"
+        hint = "" if verbose else " (--verbose shows where)"
         _complain(f"{kind}{error}{hint}")
         raise typer.Exit(Exit.SOLKIT_FAILED) from None
 

@@ -9,7 +9,8 @@
     │   ├── ShapeError              a --shape that does not fit the problem
     │   └── ParamsError             --params that do not fit the kernel
     ├── UnsupportedError            well-formed input that SolKit cannot do on this machine
-    └── WorkerError                 a child process of SolKit died or ran out of time
+    └── WorkerError                 a child process of SolKit failed
+        └── JobDiedError            user code ended its process, crashed it, or ran out of time
 
 A message names the bad value, where it stands, and the valid choices.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 __all__ = [
     "InputError",
+    "JobDiedError",
     "KernelFileError",
     "ParamsError",
     "ShapeError",
@@ -71,4 +73,8 @@ class UnsupportedError(SolkitError):
 
 
 class WorkerError(SolkitError):
-    """A child process of SolKit died, hung, or answered nonsense."""
+    """A child process of SolKit failed or answered nonsense."""
+
+
+class JobDiedError(WorkerError):
+    """A job's process ended with no answer: the user code in it crashed, left, or hung."""

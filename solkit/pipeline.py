@@ -15,6 +15,7 @@ from solkit import measure as measuring
 from solkit import worker
 from solkit.core import (
     Analysis,
+    AnalysisStatus,
     Bound,
     Case,
     Device,
@@ -25,7 +26,7 @@ from solkit.core import (
     Value,
     Verdict,
 )
-from solkit.errors import UnknownDeviceError, UnsupportedError
+from solkit.errors import JobDiedError, KernelFileError, UnknownDeviceError, UnsupportedError
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
@@ -37,6 +38,9 @@ __all__ = ["DEFAULT_DEVICE", "analyse", "bound", "devices", "load", "score"]
 
 DEFAULT_DEVICE = "h100-sxm"
 """The target where none is named and the machine has no GPU."""
+
+_STUDY_LIMIT_S = 180.0
+"""For tracing a file's reference and capturing and compiling its candidate, at all shapes."""
 
 Shape = Mapping[str, Value]
 
@@ -56,9 +60,11 @@ def load(path: str | os.PathLike[str], *, reference: str | None = None) -> Kerne
     Raises:
         KernelFileError: the file cannot be used; names the line and what was expected.
     """
-    found: KernelFile = worker.call(
-        "solkit.study:describe", os.fspath(path), reference, catalogue.find(DEFAULT_DEVICE)
-    )
+    device = catalogue.find(DEFAULT_DEVICE)
+    try:
+        found: KernelFile = worker.call("solkit.study:describe", os.fspath(path), reference, device)
+    except JobDiedError as death:
+        raise KernelFileError(f"reading it failed: {death}", os.fspath(path)) from death
     return found
 
 
@@ -193,10 +199,21 @@ def _study(
     path, reference = _paths(source, reference)
     given = None if shapes is None else tuple(shapes)
     jobs = os.cpu_count() or 1
-    found: Study = worker.call(
-        "solkit.study:study", path, reference, device, given, dict(params), analysing, jobs
-    )
-    return found
+
+    def attempt(analysing: bool) -> Study:
+        arguments = (path, reference, device, given, dict(params), analysing, jobs)
+        found: Study = worker.call("solkit.study:study", *arguments, timeout_s=_STUDY_LIMIT_S)
+        return found
+
+    try:
+        return attempt(analysing)
+    except JobDiedError as death:
+        if not analysing:
+            raise KernelFileError(f"reading and tracing it failed: {death}", path) from death
+        without = _study(source, reference, device, shapes, params, analysing=False)
+        note = f"The candidate could not be run on fake tensors: {death}"
+        lost = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
+        return replace(without, cases=tuple(replace(c, analysis=lost) for c in without.cases))
 
 
 def _paths(

@@ -27,7 +27,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from solkit.errors import SolkitError, WorkerError
+from solkit.errors import JobDiedError, SolkitError, WorkerError
 
 __all__ = ["call", "shutdown", "start"]
 
@@ -57,7 +57,8 @@ def call(function: str, *args: Any, timeout_s: float = 300.0) -> Any:
 
     Raises:
         SolkitError: the one that the job raised.
-        WorkerError: the job died, hung, or raised anything else; carries its traceback.
+        JobDiedError: the job ended its process, crashed, or ran out of time.
+        WorkerError: the job raised anything else; carries its traceback.
     """
     with _lock:
         down, up = _start()
@@ -198,12 +199,7 @@ def _run_in_child(request: bytes) -> bytes:
         why = f"ended its process with exit code {os.WEXITSTATUS(status)}"
     else:
         why = f"was killed: it ran for over {timeout_s:g} s, or the machine ran out of memory"
-    return pickle.dumps((False, WorkerError(f"{_subject(args, function)} {why}")))
-
-
-def _subject(args: tuple[Any, ...], function: str) -> str:
-    """Who is to be named: the user's file where a job is about one."""
-    return str(args[0]) if args and isinstance(args[0], str) else function
+    return pickle.dumps((False, JobDiedError(f"{function} {why}")))
 
 
 def _answer(function: str, args: tuple[Any, ...]) -> bytes:

@@ -290,9 +290,12 @@ def test_solkits_own_failures_exit_1(pipeline):
     outcome = solkit("score", "softmax.py")
     assert outcome.exit_code == 1
     assert outcome.stderr.startswith("solkit: the worker died of signal 9")
+
+
+def test_asking_for_what_this_machine_cannot_do_exits_2(pipeline):
     pipeline.report = UnsupportedError("cannot measure here")
     outcome = solkit("score", "softmax.py", "--measure")
-    assert (outcome.exit_code, outcome.stderr) == (1, "solkit: cannot measure here\n")
+    assert (outcome.exit_code, outcome.stderr) == (2, "solkit: cannot measure here\n")
 
 
 def test_an_interrupt_exits_130(pipeline):

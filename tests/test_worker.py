@@ -8,7 +8,7 @@ import time
 import pytest
 
 from solkit import worker
-from solkit.errors import WorkerError
+from solkit.errors import JobDiedError, WorkerError
 
 
 def test_a_job_returns_its_value_and_runs_elsewhere():
@@ -32,14 +32,14 @@ def test_an_unexpected_error_carries_its_traceback():
 
 
 def test_a_crash_names_its_signal_and_the_next_job_runs():
-    with pytest.raises(WorkerError, match="SIGABRT"):
+    with pytest.raises(JobDiedError, match="SIGABRT"):
         worker.call("os:abort")
     assert worker.call("math:hypot", 3.0, 4.0) == 5.0
 
 
 def test_a_hang_is_killed_at_its_time_limit():
     start = time.monotonic()
-    with pytest.raises(WorkerError, match=r"ran for over 0\.5 s"):
+    with pytest.raises(JobDiedError, match=r"ran for over 0\.5 s"):
         worker.call("time:sleep", 60, timeout_s=0.5)
     assert time.monotonic() - start < 10
 

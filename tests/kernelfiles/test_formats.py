@@ -6,8 +6,8 @@ import pytest
 
 import solkit
 from solkit import worker
-from solkit.core import Tolerance
-from solkit.errors import KernelFileError, ParamsError, ShapeError, WorkerError
+from solkit.core import AnalysisStatus, Tolerance
+from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.roofline import devices
 
 NATIVE = """
@@ -151,9 +151,21 @@ def test_a_missing_file_is_named():
 
 def test_a_file_that_kills_its_process_is_an_error_that_names_it(write):
     path = write("import os; os._exit(7)")
-    with pytest.raises(WorkerError, match=r"problem\.py ended its process with exit code 7"):
-        study(path)
+    for read in (solkit.load, lambda path: solkit.bound(path, "h100")):
+        with pytest.raises(KernelFileError, match=r"problem\.py: .*with exit code 7"):
+            read(path)
     assert study(write(NATIVE, "good.py")).cases  # and the next one is served
+
+
+def test_a_candidate_that_kills_its_process_costs_only_the_analysis(write):
+    body = NATIVE.replace("return x + y\n", "import os; os._exit(7)\n").replace(
+        "import os; os._exit(7)", "return x + y", 1
+    )
+    report = solkit.score(write(body), device="h100", shapes=[{}])
+    (result,) = report.results
+    assert result.analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert "exit code 7" in result.analysis.notes[0]
+    assert result.bound.time_ms > 0
 
 
 def test_an_unknown_size_names_the_known_ones(write):
