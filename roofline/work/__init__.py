@@ -1,7 +1,8 @@
 """Work: what a problem costs at the least, from a trace of its reference.
 
-``program`` records the ATen ops, ``costs`` knows what each costs, ``traffic`` which bytes must
-cross DRAM, and ``shortcuts`` which contractions no algorithm avoids. All of it needs torch and
+``program`` records the ATen ops, ``demand`` finds which of them matter and how much of each,
+``costs`` knows what each costs, ``traffic`` which bytes must cross DRAM, and ``shortcuts`` which
+contractions no algorithm avoids. All of it needs torch and
 runs in a child process: see `solkit.study`.
 """
 
@@ -14,9 +15,10 @@ import torch
 
 from solkit.core import OpWork, Work
 from solkit.roofline.work.costs import cost_of
+from solkit.roofline.work.demand import live_ops
 from solkit.roofline.work.program import Program, trace
 from solkit.roofline.work.shortcuts import hard_flops
-from solkit.roofline.work.traffic import live_ops, traffic
+from solkit.roofline.work.traffic import traffic
 
 __all__ = ["work_of", "work_of_arguments", "work_of_program"]
 

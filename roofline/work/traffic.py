@@ -1,7 +1,7 @@
 """Bytes that must cross DRAM: inputs that the results depend on, and the results, once each.
 
-Walking a program backwards from its results tells which ops matter (dead code costs nothing) and
-which regions of which inputs they read. Everything in between may stay on the chip.
+The ops that matter (`demand`) tell which regions of which inputs are read. Everything in between
+may stay on the chip.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes, covers
 
-__all__ = ["Traffic", "live_ops", "traffic"]
+__all__ = ["Traffic", "traffic"]
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,6 @@ class Traffic:
     write_bytes: int
     hard_read_bytes: int
     assumptions: tuple[str, ...]
-
-
-def live_ops(program: Program) -> list[TracedOp]:
-    """The ops that the results depend on, in program order."""
-    wanted = {use.storage for use in program.results}
-    live: list[TracedOp] = []
-    for op in reversed(program.ops):
-        if not any(use.storage in wanted for use in (*op.outputs, *op.written)):
-            continue
-        live.append(op)
-        wanted |= {use.storage for use in op.inputs}
-    return live[::-1]
 
 
 def traffic(program: Program, live: list[TracedOp]) -> Traffic:

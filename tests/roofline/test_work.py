@@ -292,6 +292,112 @@ CASES = {
 }
 
 
+# name: (inputs, reference body, operations, bytes read, bytes written)
+PARTS = {
+    "a slice of a pointwise result": (
+        randn(64, 32),
+        "return (a0 * 2)[:, :8]",
+        {"fp32": 64 * 8},
+        F32 * 64 * 8,
+        F32 * 64 * 8,
+    ),
+    "through a broadcast operand and a chain": (
+        f"{randn(64, 32)};{randn(32)};{randn(64, 1)}",
+        "return (a0.exp() * a1 + a2)[::2, 4:8]",
+        {"sfu": 32 * 4, "fp32": 2 * 32 * 4},
+        F32 * (32 * 4 + 4 + 32),
+        F32 * 32 * 4,
+    ),
+    "two disjoint halves are the whole": (
+        randn(64, 32),
+        "y = a0 * 2\n    return y[:, :16] * y[:, 16:]",
+        {"fp32": 64 * 32 + 64 * 16},
+        F32 * 64 * 32,
+        F32 * 64 * 16,
+    ),
+    "rows and columns of a product": (
+        f"{randn(64, 32)};{randn(32, 16)}",
+        "return (a0 @ a1)[:8, 4:8]",
+        {"contraction.fp32": 2 * 8 * 4 * 32},
+        F32 * (8 * 32 + 32 * 4),
+        F32 * 8 * 4,
+    ),
+    "the last step of a sequence through a linear layer": (
+        f"{randn(4, 10, 32)};{randn(16, 32)};{randn(16)}",
+        "return F.linear(a0, a1, a2)[:, -1]",
+        # F.linear flattens [4, 10] to 40 rows: every tenth of them
+        {"contraction.fp32": 2 * 4 * 16 * 32, "fp32": 4 * 16},
+        F32 * (4 * 32 + 16 * 32 + 16),
+        F32 * 4 * 16,
+    ),
+    "part of a softmax needs whole rows": (
+        randn(64, 32),
+        "return a0.softmax(-1)[:8, :4]",
+        {"fp32": 5 * 8 * 32, "sfu": 8 * 32 + 8},
+        F32 * 8 * 32,
+        F32 * 8 * 4,
+    ),
+    "some sums": (randn(64, 32), "return a0.sum(1)[:8]", {"fp32": 8 * 32}, F32 * 8 * 32, F32 * 8),
+    "some sums along the first dimension, kept": (
+        randn(64, 32, 2),
+        "return a0.sum(0, keepdim=True)[:, 4:8]",
+        {"fp32": 64 * 4 * 2},
+        F32 * 64 * 4 * 2,
+        F32 * 4 * 2,
+    ),
+    "some rows of a layer norm": (
+        f"{randn(64, 32)};{randn(32)};{randn(32)}",
+        "return F.layer_norm(a0, (32,), a1, a2)[:8]",
+        {"fp32": 7 * 8 * 32, "sfu": 8},
+        F32 * (8 * 32 + 64),
+        F32 * 8 * 32,
+    ),
+    "one head of attention": (
+        ";".join([randn(2, 4, 16, 32)] * 3),
+        "return F.scaled_dot_product_attention(a0, a1, a2)[:, 1]",
+        {"contraction.fp32": 4 * 2 * 256 * 32, "fp32": 2 * (4 * 256 + 16 * 32), "sfu": 2 * 272},
+        3 * F32 * 2 * 16 * 32,
+        F32 * 2 * 16 * 32,
+    ),
+    "part of a cat": (
+        f"{randn(64, 16)};{randn(64, 16)};{randn(64, 16)}",
+        "return torch.cat([a0, a1, a2], 1)[:, 8:20] * 1.5",
+        {"fp32": 64 * 12},
+        F32 * 64 * 12,
+        F32 * 64 * 12,
+    ),
+    "some rows and columns of an embedding": (
+        f"{randn(100, 32)};torch.arange(50, device=device)",
+        "return F.embedding(a1, a0)[:10, :8]",
+        {},
+        F32 * 10 * 8 + I64 * 10,
+        F32 * 10 * 8,
+    ),
+    "a transposed view in between": (
+        randn(64, 32),
+        "return (a0 * 2).T[:8].contiguous()",
+        {"fp32": 64 * 8},
+        F32 * 64 * 8,
+        F32 * 64 * 8,
+    ),
+    "a partly rewritten result counts whole": (
+        randn(64, 32),
+        "y = a0 * 2\n    y[:, :8] += 1\n    return y[:, :16]",
+        {"fp32": 64 * 32 + 64 * 8},
+        F32 * 64 * 32,
+        F32 * 64 * 16,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_wanted_in_part_counts_in_part(work, name):
+    inputs, body, operations, read, written = PARTS[name]
+    found = work(inputs, body)
+    assert dict(found.operations) == operations
+    assert (found.dram_read_bytes, found.dram_write_bytes) == (read, written)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_contractions_and_bytes_are_those_derived_by_hand(work, name):
     inputs, body, contractions, read, written = CASES[name]
@@ -337,7 +443,7 @@ HARD = {
     "a chain may be associated otherwise": ("return a0 @ a1 @ a1", 0.0),
     "a masked operand has structure": ("return a0.tril() @ a1", 0.0),
     "so has an expanded one": ("return a0[:, :1].expand(64, 64) @ a1", 0.0),
-    "and a part of the output": ("return (a0 @ a1)[:8]", 0.0),
+    "a part of the output counts that part": ("return (a0 @ a1)[:8]", 1.0),
 }
 
 
