@@ -104,7 +104,7 @@ def _box(output: TensorUse, use: TensorUse) -> Box | None:
         d = fits[0]
         step = stride // output.stride[d]
         box[d] = range(starts[d], starts[d] + (n - 1) * step + 1, step)
-    inside = all(0 <= box[d].start and box[d][-1] < output.shape[d] for d in order)
+    inside = all(box[d].start >= 0 and box[d][-1] < output.shape[d] for d in order)
     return [box[d] for d in range(len(order))] if inside and rest == 0 else None
 
 
