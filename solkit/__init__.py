@@ -47,6 +47,8 @@ __all__ = [
     "score",
 ]
 
+__version__ = "0.1.0"
+
 _PIPELINE = ("analyse", "bound", "devices", "load", "score")
 
 

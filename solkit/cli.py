@@ -78,12 +78,9 @@ def main() -> None:
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import PackageNotFoundError, version
+        import solkit
 
-        try:
-            typer.echo(f"solkit {version('solkit')}")
-        except PackageNotFoundError:
-            typer.echo("solkit, run from a checkout that is not installed")
+        typer.echo(f"solkit {solkit.__version__}")
         raise typer.Exit
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Union
 
 __all__ = [
@@ -209,6 +210,16 @@ class KernelFile:
 
     problem: Problem
     candidate: Candidate | None
+
+    @property
+    def path(self) -> str:
+        """The file that was asked about: the candidate's where there is one."""
+        return self.candidate.path if self.candidate is not None else self.problem.path
+
+    @property
+    def name(self) -> str:
+        """That file's stem."""
+        return PurePath(self.path).stem
 
 
 # ---------------------------------------------------------------------------- work and bound

@@ -11,6 +11,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import solkit
 from solkit import measure as measuring
 from solkit import worker
 from solkit.core import (
@@ -301,8 +302,11 @@ def _index(device: Device) -> int:
 
 
 def _environment() -> dict[str, str | None]:
-    versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in ("solkit", "torch", "triton"):
+    versions: dict[str, str | None] = {
+        "solkit": solkit.__version__,
+        "python": platform.python_version(),
+    }
+    for package in ("torch", "triton"):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

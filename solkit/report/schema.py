@@ -281,8 +281,7 @@ def read(path: Path | str) -> ReportJson:
 
 
 def _kernel(file: KernelFile) -> KernelJson:
-    path = file.candidate.path if file.candidate else file.problem.path
-    return KernelJson(path=path, format=file.problem.format, name=file.problem.name)
+    return KernelJson(path=file.path, format=file.problem.format, name=file.name)
 
 
 def _device(device: Device) -> DeviceJson:

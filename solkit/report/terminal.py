@@ -109,12 +109,11 @@ def _page(report: Report, width: int, details: bool) -> Iterator[RenderableType]
 
 
 def _header(report: Report) -> Iterator[RenderableType]:
-    problem, candidate, device = report.kernel.problem, report.kernel.candidate, report.device
-    path = candidate.path if candidate else problem.path
+    kernel, device = report.kernel, report.device
     clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
     source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
     facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock) · {source}"
-    yield Text.assemble((problem.name, "bold"), f"  {path} · {problem.format}")
+    yield Text.assemble((kernel.name, "bold"), f"  {kernel.path} · {kernel.problem.format}")
     yield Text.assemble((device.name, "bold"), f"  {facts}")
     for note in device.notes:
         yield Text(note, style="yellow")
