@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
+import os
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,3 +46,52 @@ def work(write: Callable[..., str]) -> Callable[[str, str], Work]:
         return study.cases[0].work
 
     return tracer
+
+
+# What patches torch or triton runs in a forked child, so that nothing leaks into other tests.
+
+LIMIT_S = 60
+
+
+@pytest.fixture
+def in_child() -> Callable[..., Any]:
+    """Run a function in a child with a fake H100 (or another device); gives what it returns."""
+    return run_in_child
+
+
+def run_in_child(function: Callable[..., Any], *args: Any, device: str = "h100") -> Any:
+    _warm_up()
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(sender, function, args, device))
+    process.start()
+    sender.close()
+    try:
+        assert receiver.poll(LIMIT_S), f"the child did not answer within {LIMIT_S} s"
+        error, value = receiver.recv()
+    finally:
+        process.kill()
+        process.join()
+    assert error is None, error
+    return value
+
+
+@functools.cache
+def _warm_up() -> None:
+    from solkit import study
+
+    study.warm_up()  # forks find it done
+
+
+def _child(sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: str) -> None:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    from solkit.adapters import fake_cuda, fake_triton
+
+    try:
+        fake_cuda.install(devices.find(device))
+        fake_triton.install(devices.find(device))
+        with fake_cuda.fake_tensors():
+            answer = None, function(*args)
+    except BaseException:
+        answer = traceback.format_exc(), None
+    sender.send(answer)
