@@ -16,7 +16,7 @@ import torch
 from solkit.core import OpWork, Work
 from solkit.roofline.work.costs import cost_of
 from solkit.roofline.work.demand import live_ops
-from solkit.roofline.work.program import Program, trace
+from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.shortcuts import hard_flops
 from solkit.roofline.work.traffic import traffic
 
@@ -53,9 +53,16 @@ def work_of_program(program: Program) -> Work:
         hard_read_bytes=moved.hard_read_bytes,
         hard_write_bytes=moved.write_bytes,
         unmodelled=tuple(dict.fromkeys(unmodelled)),
-        assumptions=moved.assumptions,
+        assumptions=(*moved.assumptions, *_unknown_masks(live)),
         ops=tuple(ops),
     )
+
+
+def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
+    masks = [op.arguments["attn_mask"] for op in live if op.name == "solkit.attention"]
+    if all(mask is None or mask.value is not None for mask in masks):
+        return ()
+    return ("The contents of an attention mask are not known: every pair was counted.",)
 
 
 def work_of_arguments(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Work:

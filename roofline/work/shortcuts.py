@@ -1,14 +1,19 @@
-"""Which contractions no known algorithm avoids.
+"""What no correct implementation avoids: the part of the work that the hard bound counts.
 
-The roofline counts the contractions that were traced. The hard bound must hold for *any* correct
-implementation, and algebra offers ways around a contraction: the sum of a GEMM's output needs only
-a matrix-vector product, (A B) C may be A (B C), a masked or low-rank operand costs less, and
-convolutions have Winograd and FFT forms. So a contraction counts only where
+The roofline counts what was traced. The hard bound must hold for *any* correct implementation, and
+algebra offers ways around a contraction: the sum of a GEMM's output needs only a matrix-vector
+product, (A B) C may be A (B C), a masked or low-rank operand costs less, and convolutions have
+Winograd and FFT forms. So a contraction counts only where
 
 1. both operands are *unstructured*: inputs of the program, or full-size elementwise-nonlinear,
    softmax or normalisation results of such, through views and conversions alone; and
 2. what becomes of its output keeps every element: it is a result of the program or enters a
-   nonlinear op elementwise, again through views, conversions, additions and scalings alone.
+   nonlinear op elementwise, through views, conversions, and additions and scalings that cannot
+   single elements out. A tensor that is added or multiplied may (a mask of -inf or 0 does), so it
+   must be an input, and one of two or more dimensions must not stand before a saturating function.
+
+Likewise an input counts as read only where no op on the way to the results could select among its
+elements (`tril`, `where`, a product with something that the program makes).
 
 A product of a matrix with its own transpose counts half (its result is symmetric). Fast matrix
 multiplication (Strassen) is not considered: no GPU library gains from it at tensor-core rates.
@@ -22,7 +27,7 @@ from collections.abc import Sequence
 from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
-__all__ = ["hard_flops"]
+__all__ = ["hard_flops", "surely_read"]
 
 _CONTRACTIONS = {
     "aten.mm": ("self", "mat2"),
@@ -36,6 +41,14 @@ _CONTRACTIONS = {
 }
 _CONVERSIONS = {"aten._to_copy", "aten.clone", "aten.copy", "aten._unsafe_view", "aten.copy_"}
 _LINEAR = {"aten.add", "aten.sub", "aten.neg", "aten.add_", "aten.sub_", "aten.mul", "aten.div"}
+_SCALING = {"aten.mul", "aten.div"}
+_NORMALISING = {"aten.native_layer_norm", "aten.native_group_norm", "aten._fused_rms_norm"}
+_SELECTING = {
+    f"aten.{name}"
+    for name in """tril triu where masked_fill masked_scatter masked_select index_put scatter
+    index_copy index_fill diag diagonal_copy native_dropout bernoulli nll_loss_forward nonzero
+    constant_pad_nd take index gather index_select embedding""".split()
+}
 _NONLINEAR = {
     f"aten.{name}"
     for name in [
@@ -81,13 +94,33 @@ def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
     return found
 
 
+def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
+    """Storages of which every element that the trace reads is needed, whatever the algorithm."""
+    uses = _Uses(program, live)
+    sure = {use.storage for use in program.results}
+    for op in reversed(live):
+        if any(use.storage in sure for use in (*op.outputs, *op.written)):
+            sure |= {use.storage for use in op.inputs if not uses.selects(op, use)}
+    return sure
+
+
 def _flops(op: TracedOp, operands: list[TensorUse]) -> int:
     if op.name == "solkit.attention":
+        mask = op.arguments["attn_mask"]
+        if mask is not None and mask.value is None:
+            return 0  # it may leave next to nothing
         return 2 * attention_pairs(op) * (operands[0].shape[-1] + operands[2].shape[-1])
     cost = cost_of(op)
     assert cost is not None
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
     return flops // 2 if operands[0].storage == operands[1].storage else flops
+
+
+def _deciding(op: TracedOp) -> list[TensorUse]:
+    """The operands of a selecting op that say what is selected: they are read themselves."""
+    named = [op.arguments.get(n) for n in ("condition", "mask", "index", "indices", "target")]
+    flat = [use for found in named for use in (found if isinstance(found, list) else [found])]
+    return [use for use in flat if isinstance(use, TensorUse)]
 
 
 class _Uses:
@@ -97,11 +130,14 @@ class _Uses:
         self._results = {use.storage: use for use in program.results}
         self._maker: dict[int, list[TracedOp]] = defaultdict(list)
         self._readers: dict[int, list[tuple[TracedOp, TensorUse]]] = defaultdict(list)
+        self._constant: set[int] = set()  # what follows from the program alone
         for op in live:
             for use in (*op.outputs, *op.written):
                 self._maker[use.storage].append(op)
             for use in op.inputs:
                 self._readers[use.storage].append((op, use))
+            if all(use.storage in self._constant for use in op.inputs):
+                self._constant |= {use.storage for use in op.outputs}
 
     def unstructured(self, use: TensorUse) -> bool:
         """Whether the elements of an operand can take any values, each on its own."""
@@ -129,13 +165,21 @@ class _Uses:
         op = makers[0]
         if op.name in _CONVERSIONS or op.name in _NONLINEAR:
             return self._full_rank(op.inputs[0] if op.name != "aten.copy_" else op.inputs[-1])
-        if op.name in _LINEAR:
-            same = [i for i in op.inputs if i.shape == op.result.shape]
-            return bool(same) and all(self._full_rank(i) for i in same)
-        return False
+        if op.name not in _LINEAR:
+            return False
+        same = [i for i in op.inputs if i.shape == op.result.shape]
+        others = [i for i in op.inputs if i.shape != op.result.shape]
+        # a mask that is broadcast leaves zeros behind a softmax
+        masked = any(self._maker[i.storage] or sum(n > 1 for n in i.shape) > 1 for i in others)
+        return len(same) == 1 and not masked and self._full_rank(same[0])
 
-    def kept(self, op: TracedOp) -> bool:
-        """Whether every element of an op's output matters to the results one by one."""
+    def kept(self, op: TracedOp, saturating: bool = True) -> bool:
+        """Whether every element of an op's output matters to the results one by one.
+
+        Args:
+            op: the op.
+            saturating: whether functions that flatten out may follow.
+        """
         use = op.result
         if len(op.outputs) != 1 or op.written:
             return False
@@ -143,22 +187,44 @@ class _Uses:
         if result is not None and result.distinct >= use.distinct:
             return True
         readers = self._readers[use.storage]
-        return any(self._passes_on(reader, seen, use) for reader, seen in readers)
+        return any(self._passes_on(reader, seen, use, saturating) for reader, seen in readers)
 
-    def _passes_on(self, reader: TracedOp, seen: TensorUse, use: TensorUse) -> bool:
+    def _passes_on(
+        self, reader: TracedOp, seen: TensorUse, use: TensorUse, saturating: bool
+    ) -> bool:
         if seen.distinct < use.distinct:
             return False
         if reader.name in _NONLINEAR:
-            made = self._results.get(reader.result.storage)
-            return made is not None or self._reaches_result(reader)
-        linear = reader.name in _LINEAR or reader.name in _CONVERSIONS
-        return linear and reader.result.numel == use.numel and self.kept(reader)
+            if not (saturating or reader.name in _NORMALISING):
+                return False
+            return reader.result.storage in self._results or self._reaches_result(reader)
+        others = [i for i in reader.inputs if i is not seen]
+        if reader.name in _LINEAR:
+            wide = [i for i in others if sum(n > 1 for n in i.shape) > 1]
+            if any(self._maker[i.storage] for i in others) or (wide and reader.name in _SCALING):
+                return False
+            saturating = saturating and not wide
+        elif reader.name not in _CONVERSIONS:
+            return False
+        return reader.result.numel == use.numel and self.kept(reader, saturating)
 
     def _reaches_result(self, op: TracedOp) -> bool:
         """Whether a nonlinear op's output is used in full by whatever comes next.
 
         Behind a nonlinearity no algebra moves a reduction or a product in front of it, so any
-        reader that takes all of it will do.
+        reader that takes all of it, and does not select among it, will do.
         """
         readers = self._readers[op.result.storage]
-        return any(seen.distinct >= op.result.distinct for _, seen in readers)
+        return any(
+            seen.distinct >= op.result.distinct and not self.selects(reader, seen)
+            for reader, seen in readers
+        )
+
+    def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
+        """Whether an op may need only some elements of an operand, whatever their values."""
+        name = reader.name.removesuffix("_")
+        if name in _SELECTING:
+            return not any(seen is use for use in _deciding(reader))
+        if name not in _SCALING and name not in _CONTRACTIONS:
+            return False
+        return any(i.storage in self._constant for i in reader.inputs if i is not seen)

@@ -16,6 +16,7 @@ import torch
 
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes, covers
+from solkit.roofline.work.shortcuts import surely_read
 
 __all__ = ["Traffic", "traffic"]
 
@@ -54,12 +55,16 @@ def traffic(program: Program, live: list[TracedOp]) -> Traffic:
         made |= {use.storage for use in op.outputs}
         for use in op.written:
             overwritten[use.storage].append(use)
+    sure = surely_read(program, live)
     full = {storage: covered_bytes(uses) for storage, uses in reads.items()}
     partly = {s: _rows_bytes(found) for s, found in rows.items() if s not in full}
     return Traffic(
         read_bytes=sum(full.values()) + sum(most for most, _ in partly.values()),
         write_bytes=_written_bytes(program, live),
-        hard_read_bytes=sum(full.values()) + sum(least for _, least in partly.values()),
+        hard_read_bytes=sum(
+            [n for storage, n in full.items() if storage in sure]
+            + [least for _, least in partly.values()]
+        ),
         assumptions=tuple(
             dict.fromkeys(r.assumption for found in rows.values() for r in found if r.assumption)
         ),

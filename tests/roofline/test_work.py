@@ -447,6 +447,56 @@ HARD = {
 }
 
 
+HARD_MORE = {
+    "a mask that the program adds": (
+        "(a0 @ a1 + torch.full_like(a0, -9e9).triu(1)).softmax(-1)",
+        0,
+    ),
+    "a mask that it multiplies with": ("(a0 @ a1) * torch.ones_like(a0).tril()", 0),
+    "an input of two dimensions may be a mask before a softmax": ("(a0 @ a1 + a0).softmax(-1)", 0),
+    "but not as a residual": ("a0 @ a1 + a0", 1),
+    "nor as a bias": ("(a0 @ a1 + a0[0]).softmax(-1)", 1),
+}
+
+
+@pytest.mark.parametrize("name", HARD_MORE)
+def test_hard_operations_mind_masks(work, name):
+    body, share = HARD_MORE[name]
+    found = work(f"{randn(64, 64)};{randn(64, 64)}", f"return {body}")
+    counted = found.operations["contraction.fp32"]
+    assert found.hard_operations.get("contraction.fp32", 0) == share * counted
+
+
+def test_a_masked_softmax_times_values_is_not_hard(work):
+    body = "m = torch.full((16, 16), -9e9, device='cuda').triu(1)\n"
+    body += "    return (a0 @ a1.mT + m).softmax(-1) @ a2"
+    found = work(";".join([randn(2, 4, 16, 32)] * 3), body)
+    assert found.hard_operations == {}
+
+
+SELECTED = {
+    "torch.tril(a0).sum(1)": 0,
+    "torch.where(a1 > 0, a0 * 2, a0.new_zeros(())).sum(1)": 1,  # a1 decides, and is read
+    "a0.masked_fill(torch.ones_like(a0, dtype=torch.bool).triu(1), 0.0).sum(1)": 0,
+    "(a0 * torch.ones_like(a0).tril()).sum(1)": 0,
+    "(a0.exp() * a1).sum(1)": 2,
+}
+
+
+@pytest.mark.parametrize("body", SELECTED)
+def test_hard_bytes_leave_out_what_may_be_selected_away(work, body):
+    found = work(f"{randn(64, 64)};{randn(64, 64)}", f"return {body}")
+    assert found.hard_read_bytes == SELECTED[body] * F32 * 64 * 64
+
+
+def test_an_unknown_attention_mask_is_an_assumption_and_never_hard(work):
+    inputs = ";".join([randn(1, 1, 16, 32)] * 3 + [randn(16, 16)])
+    found = work(inputs, "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=a3)")
+    assert found.operations["contraction.fp32"] == 4 * 256 * 32
+    assert found.hard_operations == {}
+    assert any("attention mask" in line for line in found.assumptions)
+
+
 @pytest.mark.parametrize("name", HARD)
 def test_hard_operations_leave_out_what_algebra_avoids(work, name):
     body, share = HARD[name]
