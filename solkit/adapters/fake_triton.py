@@ -23,6 +23,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -164,8 +165,11 @@ def recording(params: Mapping[str, Value]) -> Iterator[Recording]:
 
 def _private_caches() -> None:
     """FlagGems keeps timings in ``~/.flaggems``: fake ones must not reach the user's."""
-    folder = tempfile.mkdtemp(prefix="solkit-fake-")
-    os.environ["FLAGGEMS_CACHE_DIR"] = folder
+    folder = (
+        Path(tempfile.gettempdir()) / f"solkit-fake-{os.getuid()}"
+    )  # one, since none is removed
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ["FLAGGEMS_CACHE_DIR"] = str(folder)
     os.environ.pop("FLAGGEMS_DB_URL", None)
 
 
@@ -257,7 +261,12 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
 def _run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
     """`Autotuner.run` with a choice in place of a benchmark."""
     self.nargs = dict(zip(self.arg_names, args, strict=False))
+    matching = self.configs
+    self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
     configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+    if len(matching) == 1 and matching[0] not in configs:
+        configs = [*configs, *matching]  # which a GPU would run without asking what to prune
+    self.configs = matching
     name = self.base_fn.__name__
     config = _choose(name, configs, _recordings[-1].params) if _recordings else configs[0]
     if _recordings:

@@ -17,6 +17,7 @@ from solkit.core import Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 
 __all__ = [
+    "autotuner_of",
     "blaming",
     "check_call",
     "definition_line",
@@ -125,29 +126,58 @@ def check_call(
 
 
 def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[str]:
-    """Keep, in each `triton.autotune` of a module, only the configurations that match `params`.
+    """Keep, in each `triton.autotune` of a file, only the configurations that match `params`.
 
-    An autotuner with one configuration left launches it without timing anything.
+    The file's own are meant and those of modules beside it. An autotuner with one configuration
+    left launches it without timing anything; ``every_config`` keeps what it had.
 
     Returns:
         the parameters that some autotuner knows.
 
     Raises:
-        ParamsError: an autotuner knows the parameters, but has no such configuration.
+        ParamsError: autotuners know the parameters, but none has such a configuration.
     """
     known: set[str] = set()
-    for name, tuner in vars(module).items():
-        if type(tuner).__name__ != "Autotuner" or not hasattr(tuner, "configs"):
-            continue
+    lacking: list[str] = []
+    matched = False
+    for name, tuner in _autotuners(module).items():
+        tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         configs = [(config, config.all_kwargs()) for config in tuner.configs]
         wanted = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
-        known |= set(wanted)
         kept = [c for c, kw in configs if all(kw.get(k) == v for k, v in wanted.items())]
+        known |= set(wanted)
+        matched |= bool(wanted and kept)
+        tuner.configs = kept or tuner.configs
         if not kept:
             listed = "; ".join(str(kw) for _, kw in configs[:8])
-            raise ParamsError(
+            lacking.append(
                 f"{file_of(module)}: autotuned kernel {name} has no configuration with "
                 f"{wanted}; it has: {listed}{' …' if len(configs) > 8 else ''}"
             )
-        tuner.configs = kept
+    if lacking and not matched:
+        raise ParamsError(lacking[0])
     return known
+
+
+def _autotuners(module: ModuleType) -> dict[str, Any]:
+    """The autotuners, by name, of a module and of those imported from its folder."""
+    folder = Path(file_of(module)).resolve().parent
+    beside = [other for other in list(sys.modules.values()) if _lies_in(other, folder)]
+    named = [item for each in (module, *beside) for item in list(vars(each).items())]
+    found = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
+    return dict(found.values())
+
+
+def _lies_in(module: ModuleType, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and Path(file).parent.resolve() == folder
+
+
+def autotuner_of(kernel: Any) -> Any:
+    """The `triton.autotune` among a kernel's decorators, or None."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import KernelInterface
+
+    while isinstance(kernel, KernelInterface) and not isinstance(kernel, Autotuner):
+        kernel = getattr(kernel, "fn", None)
+    return kernel if isinstance(kernel, Autotuner) else None

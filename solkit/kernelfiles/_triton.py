@@ -33,7 +33,13 @@ from solkit.core import Candidate, KernelFile, Problem, Value
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import parse_tolerance, to_dtype
-from solkit.kernelfiles._source import blaming, check_call, file_of
+from solkit.kernelfiles._source import (
+    autotuner_of,
+    blaming,
+    check_call,
+    file_of,
+    restrict_autotuners,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -164,13 +170,15 @@ class TritonKernel(LoadedKernel):
     def _constants(self, params: dict[str, Value]) -> dict[str, Value]:
         known = dict(self._launch.get("constants", {}))
         options = {"num_warps", "num_stages", "num_ctas", "maxnreg"}
+        tuned = restrict_autotuners(self._module, params)
         for name in params:
-            if name not in known and name not in options:
+            if name not in known and name not in options and name not in tuned:
                 raise ParamsError(
                     f"{self._path}: the launch description has no constant {name!r}; "
                     f"it has: {', '.join(known) or 'none'}"
                 )
-        return {**known, **params}
+        given = {k: v for k, v in params.items() if k not in tuned}  # the tuner passes the others
+        return {**known, **given}
 
     def _launcher(
         self,
@@ -179,10 +187,15 @@ class TritonKernel(LoadedKernel):
         constants: dict[str, Value],
         device: str,
     ) -> Callable[..., Any]:
-        scope = {**sizes, **constants}
         wanted = self._launch["grid"]
         listed = [wanted] if isinstance(wanted, (str, int)) else list(wanted)
-        grid = tuple(int(_evaluate(axis, scope, self._path)) for axis in listed)
+
+        def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
+            scope = {**meta, **sizes, **constants}
+            return tuple(int(_evaluate(axis, scope, self._path)) for axis in listed)
+
+        if autotuner_of(self._jit) is None:
+            grid({})  # fails here, where no constant is left to tune
 
         def kernel(*args: Any) -> list[torch.Tensor]:
             outs = {

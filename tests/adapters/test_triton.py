@@ -195,3 +195,8 @@ def test_live_and_captured_launches_are_described_alike(in_child):
 
     offline, live = in_child(both)
     assert offline == live
+
+
+def test_fake_caches_lie_in_one_folder(in_child):
+    folders = {in_child(lambda: os.environ["FLAGGEMS_CACHE_DIR"]) for _ in range(2)}
+    assert len(folders) == 1
