@@ -77,4 +77,16 @@ class WorkerError(SolkitError):
 
 
 class JobDiedError(WorkerError):
-    """A job's process ended with no answer: the user code in it crashed, left, or hung."""
+    """A job's process ended with no answer: the user code in it crashed, left, or hung.
+
+    Args:
+        message: how it ended.
+        timed_out: whether it was killed because its time was up.
+    """
+
+    def __init__(self, message: str, timed_out: bool = False) -> None:
+        self.message, self.timed_out = message, timed_out
+        super().__init__(message, timed_out)
+
+    def __str__(self) -> str:
+        return self.message

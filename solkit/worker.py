@@ -4,13 +4,19 @@ What patches torch or triton must not touch the caller's process, and user code 
 job runs in a process of its own that is thrown away after it. Forking it from a *server* that
 has imported torch already costs milliseconds instead of seconds. The caller needs no torch.
 
-Jobs see no GPU (``CUDA_VISIBLE_DEVICES`` is empty) and print to standard error.
+Jobs see no GPU (``CUDA_VISIBLE_DEVICES`` is empty) and print to standard error. Else they find
+what the caller has at the time of the call: its working directory, environment and module path.
+
+A job never outlives its caller: the server ends it when the caller closes its end of the pipe,
+which the system does for a caller that was killed. Where the server itself is killed, the
+system ends the job (Linux only).
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import importlib
 import io
 import os
@@ -28,11 +34,14 @@ from pathlib import Path
 from typing import Any
 
 from solkit.errors import JobDiedError, SolkitError, WorkerError
+from solkit.measure._process import python
 
 __all__ = ["call", "shutdown", "start"]
 
 _HEADER = struct.Struct("<Q")
 _STUDY = "solkit.study"  # brings torch and triton with it
+_GRACE_S = 2.0  # for the server to end its job
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -63,13 +72,13 @@ def call(function: str, *args: Any, timeout_s: float = 300.0) -> Any:
     with _lock:
         down, up = _start()
         try:
-            _send(down, (function, args, timeout_s, list(sys.path)))
+            _send(down, (function, args, timeout_s, _surroundings()))
             ok, value = _receive(up)
         except (OSError, EOFError) as error:
             shutdown()
             raise WorkerError(f"the worker process died while running {function}") from error
-        except KeyboardInterrupt:
-            shutdown()  # its answer would be taken for the next job's
+        except BaseException:
+            shutdown()  # ends the job; its answer would be taken for the next one's
             raise
     if ok:
         return value
@@ -83,7 +92,7 @@ def start() -> None:
 
 
 def shutdown() -> None:
-    """Stop the server; the next `call` starts another."""
+    """Stop the server and its job; the next `call` starts another."""
     global _server, _channels
     server, channels = _server, _channels
     _server = _channels = None
@@ -92,9 +101,25 @@ def shutdown() -> None:
             with contextlib.suppress(OSError):
                 os.close(fd)
     if server is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(_GRACE_S)
+        server.kill()
         server.wait()
+
+
+def _forget() -> None:
+    """In a process that the caller forked: leave the caller's server to the caller."""
+    global _server, _channels, _lock
+    _lock = threading.Lock()
+    _server = None
+    channels, _channels = _channels, None
+    for fd in channels or ():  # or the server would not see the caller go
+        os.close(fd)
+
+
+atexit.register(shutdown)
+os.register_at_fork(after_in_child=_forget)
 
 
 def _start() -> tuple[int, int]:
@@ -103,7 +128,7 @@ def _start() -> tuple[int, int]:
         return _channels
     down_read, down_write = os.pipe()
     up_read, up_write = os.pipe()
-    command = [sys.executable, "-m", "solkit.worker", str(down_read), str(up_write)]
+    command = python(f"from solkit.worker import _serve; _serve({down_read}, {up_write})")
     root = str(Path(__file__).absolute().parent.parent)
     inherited = os.environ.get("PYTHONPATH")
     path = root if not inherited else os.pathsep.join([root, inherited])
@@ -118,8 +143,16 @@ def _start() -> tuple[int, int]:
     os.close(down_read)
     os.close(up_write)
     _channels = (down_write, up_read)
-    atexit.register(shutdown)
     return _channels
+
+
+def _surroundings() -> tuple[str | None, dict[str, str], list[str]]:
+    """The caller's working directory (unless it was removed), environment and module path."""
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        folder = None
+    return folder, {**os.environ, **_ENVIRONMENT}, list(sys.path)
 
 
 def _has_fileno(stream: Any) -> bool:
@@ -161,50 +194,106 @@ def _read(fd: int, size: int) -> bytes:
 
 # ------------------------------------------------------------------------------- the server
 
+_job: int | None = None
+"""The process, and process group, of the job that runs now."""
+
 
 def _serve(down: int, up: int) -> None:
     importlib.import_module(_STUDY).warm_up()
     # Python 3.12 warns of threads. Those left are torch's idle pools, which hold no lock.
     warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
+    signal.signal(signal.SIGTERM, lambda *_: _leave())
     while True:
         try:
-            request = _receive_bytes(down)
-        except EOFError:
+            _send_bytes(up, _run_in_child(_receive_bytes(down), down))
+        except (EOFError, BrokenPipeError):  # the caller is gone
             return
-        _send_bytes(up, _run_in_child(request))
 
 
-def _run_in_child(request: bytes) -> bytes:
-    """Fork, run, and return the pickled answer; a child that gives none is an answer too."""
-    function, args, timeout_s, path = pickle.loads(request)
+def _leave() -> None:
+    if _job is not None:
+        _kill(_job)
+    os._exit(0)
+
+
+def _run_in_child(request: bytes, down: int) -> bytes:
+    """Fork, run, and return the pickled answer; a child that gives none is an answer too.
+
+    Raises:
+        EOFError: the caller hung up; the child was ended.
+    """
+    global _job
+    function, args, timeout_s, surroundings = pickle.loads(request)
     read, write = os.pipe()
+    server = os.getpid()
     pid = os.fork()
     if pid == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setpgid(0, 0)
+        _die_with(server)
         os.close(read)
-        sys.path[:] = path
-        _send_bytes(write, _answer(function, args))
+        _send_bytes(write, _answer(function, args, *surroundings))
         sys.stderr.flush()
         os._exit(0)
+    _job = pid
     os.close(write)
-    data = _collect(read, time.monotonic() + timeout_s)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+    data, timed_out = None, False
+    try:
+        data = _collect(read, down, time.monotonic() + timeout_s)
+    except TimeoutError:
+        timed_out = True
+    finally:
+        os.close(read)
+        _kill(pid)
+        _, status = os.waitpid(pid, 0)
+        _job = None
     if data is not None:
         return data
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
-        why = f"died of {signal.Signals(os.WTERMSIG(status)).name}"
-    elif os.WIFEXITED(status):
-        why = f"ended its process with exit code {os.WEXITSTATUS(status)}"
-    else:
-        why = f"was killed: it ran for over {timeout_s:g} s, or the machine ran out of memory"
-    return pickle.dumps((False, JobDiedError(f"{function} {why}")))
+    why = f"ran for over {timeout_s:g} s and was killed" if timed_out else _end(status)
+    return pickle.dumps((False, JobDiedError(f"its process {why}", timed_out)))
 
 
-def _answer(function: str, args: tuple[Any, ...]) -> bytes:
+def _kill(job: int) -> None:
+    """End a job and all that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(job, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(job, signal.SIGKILL)  # where it had no time to found its group
+
+
+def _die_with(parent: int) -> None:
+    """Have the system kill this process, and those that it forks, as soon as its parent ends."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        os._exit(1)
+    here = os.getpid()
+    os.register_at_fork(after_in_child=lambda: _die_with(here) if os.getppid() == here else None)
+
+
+def _end(status: int) -> str:
+    if not os.WIFSIGNALED(status):
+        return f"ended with exit code {os.WEXITSTATUS(status)}"
+    if os.WTERMSIG(status) == signal.SIGKILL:
+        return "was killed by SIGKILL, as happens where memory runs out"
+    return f"died of {signal.Signals(os.WTERMSIG(status)).name}"
+
+
+def _answer(
+    function: str,
+    args: tuple[Any, ...],
+    folder: str | None,
+    environment: dict[str, str],
+    path: list[str],
+) -> bytes:
     module, _, name = function.partition(":")
     try:
+        if folder is not None:
+            os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.path[:] = path
         value = getattr(importlib.import_module(module), name)(*args)
         return pickle.dumps((True, value))
     except SolkitError as error:
@@ -213,24 +302,22 @@ def _answer(function: str, args: tuple[Any, ...]) -> bytes:
         return pickle.dumps((False, WorkerError(f"{function} failed:\n{traceback.format_exc()}")))
 
 
-def _collect(fd: int, deadline: float) -> bytes | None:
-    """The child's answer; ``None`` where it ended or ran out of time without one."""
+def _collect(fd: int, down: int, deadline: float) -> bytes | None:
+    """The child's answer; ``None`` where it ended without one.
+
+    Raises:
+        TimeoutError: the deadline passed.
+        EOFError: the caller hung up. It sends nothing while it waits for an answer.
+    """
     data = bytearray()
-    while True:
-        ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
-        part = os.read(fd, 1 << 20) if ready else b""
-        data += part
-        if len(data) >= _HEADER.size:
-            size = _HEADER.unpack_from(data)[0]
-            if len(data) >= _HEADER.size + size:
-                break
+    while len(data) < _HEADER.size or len(data) < _HEADER.size + _HEADER.unpack_from(data)[0]:
+        ready, _, _ = select.select([fd, down], [], [], max(0.0, deadline - time.monotonic()))
+        if down in ready:
+            raise EOFError
+        if not ready:
+            raise TimeoutError
+        part = os.read(fd, 1 << 20)
         if not part:
-            break
-    os.close(fd)
-    if len(data) < _HEADER.size or len(data) < _HEADER.size + _HEADER.unpack_from(data)[0]:
-        return None
+            return None
+        data += part
     return bytes(data[_HEADER.size :])
-
-
-if __name__ == "__main__":
-    _serve(int(sys.argv[1]), int(sys.argv[2]))

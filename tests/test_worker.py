@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -32,15 +37,17 @@ def test_an_unexpected_error_carries_its_traceback():
 
 
 def test_a_crash_names_its_signal_and_the_next_job_runs():
-    with pytest.raises(JobDiedError, match="SIGABRT"):
+    with pytest.raises(JobDiedError, match="died of SIGABRT") as death:
         worker.call("os:abort")
+    assert not death.value.timed_out
     assert worker.call("math:hypot", 3.0, 4.0) == 5.0
 
 
 def test_a_hang_is_killed_at_its_time_limit():
     start = time.monotonic()
-    with pytest.raises(JobDiedError, match=r"ran for over 0\.5 s"):
+    with pytest.raises(JobDiedError, match=r"^its process ran for over 0\.5 s") as death:
         worker.call("time:sleep", 60, timeout_s=0.5)
+    assert death.value.timed_out
     assert time.monotonic() - start < 10
 
 
@@ -49,3 +56,101 @@ def test_a_dead_server_is_an_error_and_is_replaced():
     worker._server.kill()
     worker._server.wait()
     assert worker.call("math:hypot", 3.0, 4.0) == 5.0
+
+
+def test_a_job_that_the_system_kills_did_not_run_out_of_time():
+    with pytest.raises(JobDiedError, match="SIGKILL, as happens where memory runs out") as death:
+        worker.call("builtins:exec", "import os; os.kill(os.getpid(), 9)")
+    assert not death.value.timed_out
+
+
+ROOT = str(Path(worker.__file__).parent.parent)
+
+
+def caller(code: str, cwd: Path, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": ROOT, **variables}
+    return subprocess.Popen(
+        [sys.executable, "-c", code], cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE
+    )
+
+
+def alive(fd: int) -> bool:
+    """Whether anyone still holds the write end of a pipe."""
+    readable, _, _ = select.select([fd], [], [], 10.0)
+    return not readable or os.read(fd, 1 << 16) != b""
+
+
+ENDLESS = """
+import sys
+from solkit import worker
+job = '''
+import os
+os.open({fifo!r}, os.O_WRONLY)  # held open by the job and by its child, until both have ended
+if os.fork() == 0:
+    {leave}
+    while True: pass
+print('running', file=open({started!r}, 'w'), flush=True)
+while True: pass
+'''
+try:
+    worker.call('builtins:exec', job)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("victim", "number"),
+    [("caller", signal.SIGINT), ("caller", signal.SIGKILL), ("caller", signal.SIGTERM),
+     ("server", signal.SIGTERM), ("server", signal.SIGKILL)],
+)  # fmt: skip
+@pytest.mark.parametrize("leave", ["pass", "os.setsid()"])
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system must help")
+def test_no_job_outlives_what_wants_its_answer(tmp_path, victim, number, leave):
+    fifo, started = str(tmp_path / "fifo"), tmp_path / "started"
+    os.mkfifo(fifo)
+    held = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    process = caller(ENDLESS.format(fifo=fifo, started=str(started), leave=leave), tmp_path)
+    while not started.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(process.pid if victim == "caller" else int(children[0]), number)
+    process.communicate(timeout=20)
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+    assert not alive(held)
+    os.close(held)
+
+
+def test_modules_in_the_working_directory_do_not_stand_in_for_the_standard_librarys(tmp_path):
+    for name in ("random", "copy", "queue", "profile", "pickle"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the decoy was imported')")
+    code = (
+        "import sys; sys.path[:] = filter(None, sys.path)\n"
+        "from solkit import worker; print(worker.call('math:hypot', 3.0, 4.0))"
+    )
+    assert caller(code, tmp_path).communicate(timeout=60)[0] == "5.0\n"
+
+
+def test_jobs_find_what_the_caller_has_at_the_time_of_the_call(tmp_path, monkeypatch):
+    worker.call("os:getpid")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOLKIT_TEST", "set after the server was started")
+    assert worker.call("os:getcwd") == str(tmp_path)
+    assert worker.call("os:getenv", "SOLKIT_TEST") == "set after the server was started"
+    assert worker.call("os:getenv", "OMP_NUM_THREADS") == "1"
+
+
+def test_a_fork_of_the_caller_has_a_server_of_its_own(tmp_path):
+    code = """
+import os, sys
+from solkit import worker
+first = worker.call('os:getppid')
+if os.fork() == 0:
+    assert worker.call('os:getppid') != first
+    sys.exit()  # with its exit handlers
+status = os.wait()[1]
+print(status, worker.call('os:getppid') == first)
+"""
+    assert caller(code, tmp_path).communicate(timeout=90)[0] == "0 True\n"

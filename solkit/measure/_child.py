@@ -1,6 +1,6 @@
 """The measuring process: checks a candidate, times it, and answers.
 
-Started as ``python -m solkit.measure._child FD`` by `solkit.measure._process.supervise`.
+Started by `solkit.measure._parent.run`.
 """
 
 from __future__ import annotations

@@ -13,12 +13,11 @@ from typing import Any
 import solkit.errors
 from solkit.core import Tolerance, Value, Verdict
 from solkit.errors import SolkitError, WorkerError
-from solkit.measure._process import Ended, supervise
+from solkit.measure._process import Ended, python, supervise
 from solkit.measure.messages import Outcome, Request, decode, encode
 
 __all__ = ["is_available", "measure", "run"]
 
-_COMMAND = (sys.executable, "-m", "solkit.measure._child")
 _QUOTED_LINES = 30
 
 
@@ -77,7 +76,15 @@ def is_available() -> bool:
 def run(request: Request, gpu_index: int = 0) -> Outcome:
     """Have a request answered by a fresh process; raises as `measure` does."""
     env = _environment(gpu_index)
-    return _conclude(supervise(_COMMAND, encode(request), request.time_limit_s, env), request)
+    return _conclude(supervise(_command(), encode(request), request.time_limit_s, env), request)
+
+
+def _command() -> list[str]:
+    """The measuring process: the kernel file finds the modules that the caller would."""
+    return python(
+        "from solkit.measure._child import _main; "
+        f"sys.path[:] = {sys.path!r}; _main(int(sys.argv[1]))"
+    )
 
 
 def _environment(gpu_index: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import IO
 
 from solkit.errors import WorkerError
 
-__all__ = ["Ended", "read_request", "supervise"]
+__all__ = ["Ended", "python", "read_request", "supervise"]
 
 _KEPT_BYTES = 16 << 10
 _REAP_S = 30.0
@@ -80,6 +81,15 @@ def supervise(
         channel.seek(len(question))
         answer = channel.read().decode(errors="replace")
         return Ended(answer, tail.text(), process.returncode, timed_out)
+
+
+def python(code: str) -> list[str]:
+    """The command that runs code in this Python, with no module found in the working directory.
+
+    There a ``random.py`` or ``copy.py`` of the user's would be taken for the standard library's.
+    ``python -P`` does the same from Python 3.11 on.
+    """
+    return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
 
 
 def read_request(fd: int) -> str:
