@@ -126,8 +126,13 @@ def score(
         typer.Option(min=0.0, max=1.0, help="Exit with 5 if a shape's SOL score is lower."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="For measuring one shape.")
-    ] = 120.0,
+        float | None,
+        typer.Option(
+            min=0.1,
+            metavar="SECONDS",
+            help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
     ] = False,
@@ -299,14 +304,23 @@ def _console() -> Console:
 def _check_writable(destination: str | None) -> None:
     """Raise before the work, not after it, where a --json file cannot be written.
 
+    What the file holds stays, and a file that was not there is not left behind.
+
     Raises:
-        InputError: its folder does not exist, or it is a folder.
+        InputError: it cannot be opened.
     """
-    if destination in (None, "-"):
+    if destination is None or destination == "-":
         return
     path = Path(destination)
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"--json: cannot write {destination}: no such folder, or itself one")
+    if path.is_fifo():  # opening it is noticed at its other end
+        return
+    is_new = not path.exists()
+    try:
+        path.open("a").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise InputError(f"--json: cannot write {destination}: {error.strerror}") from error
 
 
 def _write(destination: str | None, text: Callable[[], str]) -> None:

@@ -27,7 +27,13 @@ from solkit.core import (
     Value,
     Verdict,
 )
-from solkit.errors import JobDiedError, KernelFileError, UnknownDeviceError, UnsupportedError
+from solkit.errors import (
+    InputError,
+    JobDiedError,
+    KernelFileError,
+    UnknownDeviceError,
+    UnsupportedError,
+)
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
@@ -43,6 +49,12 @@ DEFAULT_DEVICE = "h100-sxm"
 _STUDY_LIMIT_S = 180.0
 """For tracing a file's reference and capturing and compiling its candidate, at all shapes."""
 
+_RETRY_LIMIT_S = 30.0
+"""For doing it again without the candidate, after it took too long with it."""
+
+_MEASURE_LIMIT_S = 120.0
+"""For measuring one shape."""
+
 Shape = Mapping[str, Value]
 
 
@@ -51,7 +63,9 @@ def devices() -> tuple[Device, ...]:
     return catalogue.catalogue()
 
 
-def load(path: str | os.PathLike[str], *, reference: str | None = None) -> KernelFile:
+def load(
+    path: str | os.PathLike[str], *, reference: str | os.PathLike[str] | None = None
+) -> KernelFile:
     """Read a kernel file: what must be computed, and the candidate.
 
     Args:
@@ -62,10 +76,11 @@ def load(path: str | os.PathLike[str], *, reference: str | None = None) -> Kerne
         KernelFileError: the file cannot be used; names the line and what was expected.
     """
     device = catalogue.find(DEFAULT_DEVICE)
+    file, other = _paths(path, reference)
     try:
-        found: KernelFile = worker.call("solkit.study:describe", os.fspath(path), reference, device)
+        found: KernelFile = worker.call("solkit.study:describe", file, other, device)
     except JobDiedError as death:
-        raise KernelFileError(f"reading it failed: {death}", os.fspath(path)) from death
+        raise KernelFileError(f"reading it failed: {death}", file) from death
     return found
 
 
@@ -75,7 +90,7 @@ def bound(
     *,
     shape: Shape | None = None,
     precision: str = "tolerance",
-    reference: str | None = None,
+    reference: str | os.PathLike[str] | None = None,
 ) -> Bound:
     """The speed of light of a problem on a device.
 
@@ -100,7 +115,7 @@ def analyse(
     *,
     shape: Shape | None = None,
     params: Mapping[str, Value] | None = None,
-    reference: str | None = None,
+    reference: str | os.PathLike[str] | None = None,
 ) -> Analysis:
     """What the candidate launches and what that compiles to for a device, with no GPU.
 
@@ -122,12 +137,12 @@ def score(
     path: str | os.PathLike[str] | KernelFile,
     *,
     device: str | Device | None = None,
-    reference: str | None = None,
+    reference: str | os.PathLike[str] | None = None,
     shapes: Sequence[Shape] | None = None,
     params: Mapping[str, Value] | None = None,
     precision: str = "tolerance",
     measure: bool | None = None,
-    time_limit_s: float = 120.0,
+    time_limit_s: float | None = None,
 ) -> Report:
     """Bound, analyse and, on a GPU, measure a kernel at each shape.
 
@@ -139,7 +154,8 @@ def score(
         params: the candidate's parameters to override.
         precision: see `solkit.roofline.bound.PRECISIONS`.
         measure: ``None`` measures where the target is a GPU of this machine.
-        time_limit_s: seconds that one shape's measurement may take.
+        time_limit_s: seconds that one shape's measurement may take, and that reading, tracing
+            and compiling for all shapes may take together; 120 and 180 by default.
 
     Raises:
         InputError: the file, the device, a shape or a parameter is at fault.
@@ -147,13 +163,15 @@ def score(
     """
     target = _target(device)
     chosen = dict(params or {})
-    study = _study(path, reference, target, shapes, chosen, analysing=True)
+    study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    study = _study(path, reference, target, shapes, chosen, True, study_limit_s)
+    limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     wanted = _wants_measurement(measure, target, study)
     results = []
     for case in study.cases:
         result = _forecast(case, target, precision)
         if wanted:
-            result = _measured(result, case, study.kernel, target, chosen, time_limit_s)
+            result = _measured(result, case, study.kernel, target, chosen, limit_s)
         results.append(result)
     return Report(_environment(), study.kernel, target, tuple(results))
 
@@ -162,7 +180,11 @@ def score(
 
 
 def _device(device: str | Device) -> Device:
-    return device if isinstance(device, Device) else catalogue.find(device)
+    if isinstance(device, Device):
+        return device
+    if not isinstance(device, str):
+        raise InputError(f"device: expected a name such as {DEFAULT_DEVICE!r}, got {device!r}")
+    return catalogue.find(device)
 
 
 def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
@@ -191,35 +213,44 @@ def _target(device: str | Device | None) -> Device:
 
 def _study(
     source: str | os.PathLike[str] | KernelFile,
-    reference: str | None,
+    reference: str | os.PathLike[str] | None,
     device: Device,
     shapes: Sequence[Shape] | None,
     params: Mapping[str, Value],
     analysing: bool,
+    limit_s: float = _STUDY_LIMIT_S,
 ) -> Study:
+    """The study; one without an analysis where the candidate ends or hangs its process."""
     path, reference = _paths(source, reference)
     given = None if shapes is None else tuple(shapes)
+    if given == ():
+        raise InputError("shapes: expected at least one, or None for the file's own; got none")
     jobs = os.cpu_count() or 1
 
-    def attempt(analysing: bool) -> Study:
+    def attempt(analysing: bool, limit_s: float) -> Study:
         arguments = (path, reference, device, given, dict(params), analysing, jobs)
-        found: Study = worker.call("solkit.study:study", *arguments, timeout_s=_STUDY_LIMIT_S)
+        found: Study = worker.call("solkit.study:study", *arguments, timeout_s=limit_s)
         return found
 
     try:
-        return attempt(analysing)
+        return attempt(analysing, limit_s)
     except JobDiedError as death:
+        fault = KernelFileError(f"reading and tracing it failed: {death}", path)
         if not analysing:
-            raise KernelFileError(f"reading and tracing it failed: {death}", path) from death
-        without = _study(source, reference, device, shapes, params, analysing=False)
+            raise fault from death
+        try:
+            without = attempt(False, min(limit_s, _RETRY_LIMIT_S) if death.timed_out else limit_s)
+        except JobDiedError as again:  # so the candidate was not to blame
+            raise fault from again
         note = f"The candidate could not be run on fake tensors: {death}"
         lost = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
         return replace(without, cases=tuple(replace(c, analysis=lost) for c in without.cases))
 
 
 def _paths(
-    source: str | os.PathLike[str] | KernelFile, reference: str | None
+    source: str | os.PathLike[str] | KernelFile, reference: str | os.PathLike[str] | None
 ) -> tuple[str, str | None]:
+    reference = None if reference is None else os.fspath(reference)
     if not isinstance(source, KernelFile):
         return os.fspath(source), reference
     problem, candidate = source.problem, source.candidate

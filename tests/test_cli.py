@@ -136,7 +136,7 @@ def test_defaults_reach_the_pipeline(pipeline):
             ("softmax.py",),
             {
                 "device": None, "reference": None, "shapes": None, "params": None,
-                "precision": "tolerance", "measure": None, "time_limit_s": 120.0,
+                "precision": "tolerance", "measure": None, "time_limit_s": None,
             },
         )
     ]  # fmt: skip
@@ -188,11 +188,21 @@ def test_json_to_a_file_comes_with_the_page(tmp_path):
 
 
 def test_json_to_nowhere_is_refused_before_the_work(pipeline, tmp_path):
-    for destination in (tmp_path / "absent" / "report.json", tmp_path):
+    for destination in (tmp_path / "absent" / "report.json", tmp_path, "/proc/version"):
         outcome = solkit("score", "softmax.py", "--json", str(destination))
         assert outcome.exit_code == 2
         assert f"--json: cannot write {destination}" in outcome.stderr
     assert pipeline.asked == []
+
+
+def test_an_earlier_report_outlives_a_failure(pipeline, tmp_path):
+    earlier, absent = tmp_path / "earlier.json", tmp_path / "absent.json"
+    earlier.write_text("{}")
+    pipeline.report = InputError("no")
+    for path in (earlier, absent):
+        assert solkit("score", "softmax.py", "--json", str(path)).exit_code == 2
+    assert earlier.read_text() == "{}"
+    assert not absent.exists()
 
 
 @pytest.mark.parametrize("verbose", [False, True])

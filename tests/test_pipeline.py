@@ -1,0 +1,64 @@
+"""The public functions: what they take, and files that end or hang the process that reads them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import solkit
+from solkit.core import AnalysisStatus
+from solkit.errors import InputError, KernelFileError
+
+PROBLEM = """
+def inputs(N=1024, device="cuda"):
+    return torch.randn(N, device=device)
+def reference(x):
+    return x * 2
+"""
+
+
+def test_a_path_may_be_any_path_like(write):
+    problem = Path(write(PROBLEM))
+    candidate = Path(write("def kernel(x):\n    return x * 2\n", "candidate.py"))
+    assert solkit.load(candidate, reference=problem).candidate.path == str(candidate)
+    report = solkit.score(candidate, device="h100", reference=problem)
+    assert report.kernel.problem.path == str(problem)
+    assert solkit.bound(problem, "h100", reference=None).time_ms > 0
+
+
+def test_no_shapes_are_not_the_files_own_shapes(write):
+    with pytest.raises(InputError, match="shapes: expected at least one"):
+        solkit.score(write(PROBLEM), device="h100", shapes=[])
+
+
+@pytest.mark.parametrize("device", [5, b"h100", Path("h100")])
+def test_a_device_is_a_name_or_a_device(write, device):
+    with pytest.raises(InputError, match="device: expected a name"):
+        solkit.score(write(PROBLEM), device=device)
+
+
+def test_a_file_that_never_ends_being_read_costs_the_time_limit_and_a_retry(write):
+    path = write("while True: pass\n" + PROBLEM)
+    start = time.monotonic()
+    with pytest.raises(KernelFileError, match=r"its process ran for over 1 s and was") as fault:
+        solkit.score(path, device="h100", time_limit_s=1.0)
+    assert time.monotonic() - start < 20
+    assert "solkit" not in fault.value.message
+
+
+def test_a_candidate_that_hangs_costs_the_analysis_alone(write):
+    path = write(PROBLEM + "def kernel(x):\n    while True: pass\n")
+    result = solkit.score(path, device="h100", measure=False, time_limit_s=3.0).results[0]
+    assert result.bound.time_ms > 0
+    assert result.analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert "ran for over 3 s" in result.analysis.notes[0]
+
+
+def test_relative_paths_follow_the_callers_working_directory(write, monkeypatch):
+    folder, name = os.path.split(write(PROBLEM))
+    solkit.devices()
+    monkeypatch.chdir(folder)
+    assert solkit.load(name).problem.sizes == {"N": 1024}
