@@ -468,9 +468,9 @@ _POINTWISE: dict[str, tuple[int, int]] = {
     ),
     "expm1": (1, 1),
     "log1p": (1, 1),
-    "sigmoid": (1, 2),  # 1 / (1 + exp2(-x log2 e)): ex2, add, rcp
-    "silu": (2, 2),  # x * sigmoid(x)
-    "mish": (3, 3),  # x * tanh(log(1 + exp x)): ex2, lg2, tanh
+    "sigmoid": (3, 1),  # (1 + tanh(x/2)) / 2: a product, tanh, a multiply-add
+    "silu": (4, 1),  # x * sigmoid(x)
+    "mish": (5, 2),  # x n / (n + 2) with n = e (e + 2), e = exp x
     "softplus": (2, 2),  # log(1 + exp x)
     "log_sigmoid_forward": (2, 2),
     "elu": (2, 1),
@@ -505,11 +505,11 @@ _POINTWISE: dict[str, tuple[int, int]] = {
     "binary_cross_entropy_with_logits": (4, 2),
     "sigmoid_backward": (3, 0),
     "tanh_backward": (3, 0),
-    "silu_backward": (5, 2),
+    "silu_backward": (5, 1),
     "leaky_relu_backward": (1, 0),
     "hardtanh_backward": (1, 0),
     "native_dropout_backward": (2, 0),
-    "glu": (2, 2),
+    "glu": (4, 1),
 }
 
 
@@ -684,17 +684,19 @@ _NORMS = [
 
 @_register(*(f"aten.{name}" for name in _NORMS))
 def _norm(op: TracedOp) -> Cost:
-    """Mean (1), variance (2), normalise (2, a multiply-add), weight and bias (2) per element.
+    """Mean (1), variance (2) and one multiply-add (2) per element; a root per statistic.
 
-    With given statistics (batch norm in inference) all folds into one multiply-add.
+    Weight and bias per channel fold into that multiply-add, those of a layer norm (2) do not.
+    With given statistics (batch norm in inference) the multiply-add is all.
     """
     elements = op.inputs[0].distinct
     training = op.arguments.get("training", "no_training" not in op.name)
     statistics = max((use.numel for use in op.outputs[1:]), default=0)
-    affine = 2 if any(op.arguments.get(n) is not None for n in ("weight", "bias")) else 0
+    affine = any(op.arguments.get(name) is not None for name in ("weight", "bias"))
+    per_element = 7 if affine and op.name.endswith("layer_norm") else 5
     if not training:
         return _scalar(op.inputs[0], 2 * elements)
-    return _scalar(op.inputs[0], (5 + affine) * elements, sfu=statistics)
+    return _scalar(op.inputs[0], per_element * elements, sfu=statistics)
 
 
 @_register("aten._fused_rms_norm", "aten.rms_norm")

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 
 from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
+from solkit.roofline.work.regions import covered_bytes
 
 __all__ = ["hard_flops", "surely_read"]
 
@@ -47,50 +48,37 @@ _SELECTING = {
     f"aten.{name}"
     for name in """tril triu where masked_fill masked_scatter masked_select index_put scatter
     index_copy index_fill diag diagonal_copy native_dropout bernoulli nll_loss_forward nonzero
-    constant_pad_nd take index gather index_select embedding""".split()
+    constant_pad_nd take searchsorted bucketize index gather index_select embedding""".split()
 }
 _NONLINEAR = {
     f"aten.{name}"
-    for name in [
-        "relu",
-        "gelu",
-        "silu",
-        "sigmoid",
-        "tanh",
-        "exp",
-        "elu",
-        "leaky_relu",
-        "hardswish",
-        "hardsigmoid",
-        "softplus",
-        "mish",
-        "_softmax",
-        "_log_softmax",
-        "native_layer_norm",
-        "native_group_norm",
-        "_fused_rms_norm",
-        "relu_",
-        "silu_",
-        "hardtanh",
-        "clamp",
-        "erf",
-        "sin",
-        "cos",
-    ]
+    for name in """relu relu_ gelu silu silu_ sigmoid tanh exp elu leaky_relu hardswish hardsigmoid
+    softplus mish hardtanh clamp erf sin cos _softmax _log_softmax native_layer_norm
+    native_group_norm _fused_rms_norm""".split()
 }
+_SUMMING_TO_A_CONSTANT = {"aten._softmax", "aten._log_softmax", *_NORMALISING}
+_REDUCING = {
+    f"aten.{name}" for name in "sum mean amax amin max min logsumexp linalg_vector_norm".split()
+}
+_DEEP = 64  # ops that are followed before an output counts as lost
 
 
 def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
     """Contraction operations that no known algorithm avoids, by position in `live`."""
     uses = _Uses(program, live)
     found: dict[int, int] = {}
+    seen: set[tuple[str, tuple[TensorUse, ...]]] = set()
     for position, op in enumerate(live):
         names = _CONTRACTIONS.get(op.name)
         if names is None:
             continue
         operands = [op.arguments[name] for name in names]
+        again = (op.name, tuple(op.inputs))
+        if again in seen:
+            continue  # the same product twice is made once
+        seen.add(again)
         if all(uses.unstructured(use) for use in operands) and uses.kept(op):
-            found[position] = _flops(op, operands)
+            found[position] = _flops(op, [uses.origin(use) for use in operands])
     return found
 
 
@@ -104,16 +92,37 @@ def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
     return sure
 
 
-def _flops(op: TracedOp, operands: list[TensorUse]) -> int:
+def _flops(op: TracedOp, origins: list[int]) -> int:
+    """What of a contraction is left when its operands' origins are known."""
+    symmetric = origins[0] == origins[1]
     if op.name == "solkit.attention":
-        mask = op.arguments["attn_mask"]
+        mask: TensorUse | None = op.arguments["attn_mask"]
+        query: TensorUse = op.arguments["query"]
+        value: TensorUse = op.arguments["value"]
         if mask is not None and mask.value is None:
             return 0  # it may leave next to nothing
-        return 2 * attention_pairs(op) * (operands[0].shape[-1] + operands[2].shape[-1])
+        if op.arguments["key"].shape[-2] == 1:
+            return 0  # the softmax of one score is 1
+        scores = query.shape[-1] // 2 if symmetric else query.shape[-1]
+        return 2 * attention_pairs(op) * (scores + value.shape[-1])
     cost = cost_of(op)
     assert cost is not None
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
-    return flops // 2 if operands[0].storage == operands[1].storage else flops
+    if op.result.dtype.is_complex:
+        flops = flops * 6 // 8  # three real products instead of four (Gauss)
+    return flops // 2 if symmetric else flops
+
+
+def _thick(op: TracedOp) -> bool:
+    """Whether a contraction's output has a rank that elementwise functions cannot exploit.
+
+    A product of thin factors under a function of few breakpoints (relu of rank 1) has shortcuts.
+    """
+    if op.name == "solkit.attention":
+        return True
+    left, right = op.inputs[-2:]
+    thickness = left.shape[-1]
+    return 4 * thickness >= min(op.result.shape[-2:], default=0) and bool(right.shape)
 
 
 def _deciding(op: TracedOp) -> list[TensorUse]:
@@ -139,11 +148,18 @@ class _Uses:
             if all(use.storage in self._constant for use in op.inputs):
                 self._constant |= {use.storage for use in op.outputs}
 
+    def origin(self, use: TensorUse) -> int:
+        """The storage that a tensor is a copy of, through conversions."""
+        makers = self._maker[use.storage]
+        if len(makers) == 1 and makers[0].name in _CONVERSIONS:
+            return self.origin(makers[0].inputs[-1])
+        return use.storage
+
     def unstructured(self, use: TensorUse) -> bool:
         """Whether the elements of an operand can take any values, each on its own."""
         makers = self._maker[use.storage]
-        if use.distinct != use.numel:
-            return False  # an expanded dimension repeats itself
+        if covered_bytes([use]) != use.numel * use.dtype.itemsize:
+            return False  # an element that stands in several places repeats itself
         if not makers:
             return True
         if len(makers) > 1:
@@ -160,9 +176,11 @@ class _Uses:
         makers = self._maker[use.storage]
         if use.distinct != use.numel or len(makers) > 1:
             return False
-        if not makers or makers[0].name in _CONTRACTIONS:
+        if not makers:
             return True
         op = makers[0]
+        if op.name in _CONTRACTIONS:
+            return _thick(op)
         if op.name in _CONVERSIONS or op.name in _NONLINEAR:
             return self._full_rank(op.inputs[0] if op.name != "aten.copy_" else op.inputs[-1])
         if op.name not in _LINEAR:
@@ -197,7 +215,7 @@ class _Uses:
         if reader.name in _NONLINEAR:
             if not (saturating or reader.name in _NORMALISING):
                 return False
-            return reader.result.storage in self._results or self._reaches_result(reader)
+            return self._reaches_result(reader, reader.name in _SUMMING_TO_A_CONSTANT)
         others = [i for i in reader.inputs if i is not seen]
         if reader.name in _LINEAR:
             wide = [i for i in others if sum(n > 1 for n in i.shape) > 1]
@@ -208,21 +226,41 @@ class _Uses:
             return False
         return reader.result.numel == use.numel and self.kept(reader, saturating)
 
-    def _reaches_result(self, op: TracedOp) -> bool:
-        """Whether a nonlinear op's output is used in full by whatever comes next.
+    def _reaches_result(self, op: TracedOp, normalised: bool, depth: int = 0) -> bool:
+        """Whether all of a nonlinear op's output matters to the results.
 
-        Behind a nonlinearity no algebra moves a reduction or a product in front of it, so any
-        reader that takes all of it, and does not select among it, will do.
+        Behind a nonlinearity no algebra moves a product or a reduction in front of it. But what is
+        normalised has a known sum, and along a dimension of one element a known value.
         """
-        readers = self._readers[op.result.storage]
-        return any(
-            seen.distinct >= op.result.distinct and not self.selects(reader, seen)
-            for reader, seen in readers
+        use = op.result
+        result = self._results.get(use.storage)
+        if normalised and use.shape[-1:] == (1,):
+            return False
+        if result is not None and result.distinct >= use.distinct:
+            return True
+        return depth < _DEEP and any(
+            self._carries(reader, seen, use, normalised, depth)
+            for reader, seen in self._readers[use.storage]
         )
+
+    def _carries(
+        self, reader: TracedOp, seen: TensorUse, use: TensorUse, normalised: bool, depth: int
+    ) -> bool:
+        if seen.distinct < use.distinct or self.selects(reader, seen):
+            return False
+        if reader.name in _CONTRACTIONS or reader.name in _REDUCING:
+            return reader.name in _CONTRACTIONS or not normalised
+        if reader.name in _NONLINEAR:
+            normalised = reader.name in _SUMMING_TO_A_CONSTANT
+        elif reader.name not in _LINEAR | _CONVERSIONS:
+            return False
+        return self._reaches_result(reader, normalised, depth + 1)
 
     def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Whether an op may need only some elements of an operand, whatever their values."""
         name = reader.name.removesuffix("_")
+        if cost_of(reader) is None:
+            return True  # nothing is known of it
         if name in _SELECTING:
             return not any(seen is use for use in _deciding(reader))
         if name not in _SCALING and name not in _CONTRACTIONS:

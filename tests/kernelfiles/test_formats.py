@@ -104,7 +104,7 @@ REFUSED = {
         "def reference(x, y):\n    return x @ y\n"
         "def inputs(device='cuda'):\n"
         "    return torch.ones(2, 3, device=device), torch.ones(4, 5, device=device)",
-        r"problem\.py:4: calling reference on what the inputs are raised \w+: .*",
+        r"problem\.py:4: calling reference on fake inputs raised \w+: .*",
     ),
     "a size without a default": (
         "def reference(x): return x\ndef inputs(M, device='cuda'): return torch.ones(M)",

@@ -455,6 +455,13 @@ HARD_MORE = {
     "a mask that it multiplies with": ("(a0 @ a1) * torch.ones_like(a0).tril()", 0),
     "an input of two dimensions may be a mask before a softmax": ("(a0 @ a1 + a0).softmax(-1)", 0),
     "but not as a residual": ("a0 @ a1 + a0", 1),
+    "a normalised row has a known sum": ("F.layer_norm(a0 @ a1, (64,)).mean(-1)", 0),
+    "so has a softmax": ("(a0 @ a1).softmax(-1).mul(2).sum(-1)", 0),
+    "the triangle behind an activation": ("(a0 @ a1).relu().tril()", 0),
+    "a Hankel operand": ("torch.as_strided(a0, (64, 64), (1, 1)) @ a1", 0),
+    "the same product twice": ("(a0 @ a1, (a0 @ a1).relu())", 0.5),
+    "a copy of itself, transposed": ("a0.contiguous() @ a0.clone().T", 0.5),
+    "the largest of a product": ("(a0 @ a1).relu().amax(1)", 1),
     "nor as a bias": ("(a0 @ a1 + a0[0]).softmax(-1)", 1),
 }
 
