@@ -28,6 +28,7 @@ import ctypes
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import logging
 import os
 import sys
 import types
@@ -45,6 +46,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
+from torch.utils import cpp_extension
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -59,6 +61,7 @@ __all__ = [
     "guesses",
     "install",
     "known_value",
+    "memory_bus_bits",
     "user_line",
     "watching_guesses",
 ]
@@ -87,6 +90,8 @@ def install(device: Device) -> None:
     if torch.cuda.is_initialized() and not _state.installed:
         raise UnsupportedError("fake_cuda.install needs a process that has not used CUDA yet")
     _warn_if_untested()
+    # it prints the traceback of every op that fails, which the caller reports
+    logging.getLogger(fake_tensor.__name__).setLevel(logging.CRITICAL)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     _ensure_guard()
     _fake_torch_cuda(device)
@@ -103,6 +108,8 @@ def install(device: Device) -> None:
         (torch.autograd, "backward", _backward),
         (torch.autograd, "grad", _grad),
         (torch.utils, "swap_tensors", _swap_tensors),
+        (cpp_extension, "load", _Extension),
+        (cpp_extension, "load_inline", _Extension),
     ):
         setattr(owner, name, fake)
     _state.guarded = _guard_works()
@@ -328,10 +335,32 @@ def _properties(device: Device) -> SimpleNamespace:
         shared_memory_per_multiprocessor=device.limits.shared_bytes,
         L2_cache_size=device.l2_bytes,
         clock_rate=int(device.clock_mhz * 1000),  # kHz
+        memory_clock_rate=_memory_clock_khz(device),
+        memory_bus_width=memory_bus_bits(device),
+        uuid="00000000-0000-0000-0000-000000000000",
+        pci_bus_id=0,
+        pci_device_id=0,
+        pci_domain_id=0,
         is_integrated=False,
         is_multi_gpu_board=False,
         gcnArchName="",
     )
+
+
+def _memory_clock_khz(device: Device) -> int:
+    dram = device.ceilings.get("dram")
+    return int(dram.clock_mhz * 1000) if dram else 0
+
+
+def memory_bus_bits(device: Device) -> int:
+    """The width of the memory's bus, in bits: bandwidth over two transfers a clock.
+
+    Two as ``cudaDeviceProp`` has it (CUDA C++ Best Practices Guide, "Theoretical Bandwidth").
+    """
+    dram = device.ceilings.get("dram")
+    if dram is None or not dram.clock_mhz:
+        return 0
+    return 64 * round(8 * dram.value / (2 * dram.clock_mhz * 1e6) / 64)  # buses come in 64 bits
 
 
 def _cuda_values(device: Device) -> dict[str, Any]:
@@ -354,6 +383,31 @@ def _cuda_values(device: Device) -> dict[str, Any]:
         "max_memory_allocated": 0,
         "memory_reserved": 0,
         "max_memory_reserved": 0,
+        "memory_stats": Counter(),  # any counter is 0
+        "memory_stats_as_nested_dict": {},
+        "host_memory_stats": Counter(),
+        "host_memory_stats_as_nested_dict": {},
+        "memory_snapshot": [],
+        "memory_summary": "",
+        "list_gpu_processes": "",
+        "memory_usage": 0,  # percent, as utilization
+        "device_memory_used": 0,
+        "utilization": 0,
+        "temperature": 0,
+        "power_draw": 0,
+        "clock_rate": int(device.clock_mhz),  # MHz
+        "can_device_access_peer": False,
+        "get_allocator_backend": "native",
+        "get_per_process_memory_fraction": 1.0,
+        "get_sync_debug_mode": 0,
+        "get_gencode_flags": f"-gencode compute=compute_{major}{minor},code=sm_{major}{minor}",
+        "graph_pool_handle": (0, 0),
+        "current_blas_handle": 0,
+        "current_solver_handle": 0,
+        "is_tf32_supported": (major, minor) >= (8, 0),
+        "get_stream_from_external": _Nothing(),
+        "caching_allocator_alloc": 0,
+        "cudart": _Nothing(),
         "current_stream": _Nothing(),
         "default_stream": _Nothing(),
         "stream": _Nothing(),
@@ -369,17 +423,36 @@ def _cuda_values(device: Device) -> dict[str, Any]:
                 "ipc_collect",
                 "reset_peak_memory_stats",
                 "reset_max_memory_allocated",
+                "reset_max_memory_cached",
+                "reset_accumulated_memory_stats",
+                "reset_peak_host_memory_stats",
+                "reset_accumulated_host_memory_stats",
                 "set_per_process_memory_fraction",
+                "set_sync_debug_mode",
+                "caching_allocator_delete",
+                "caching_allocator_enable",
+                "change_current_allocator",
+                "check_error",
             )
         ),
     }
 
 
+_DOING_NOTHING = (
+    *("Stream", "ExternalStream", "Event", "device", "_DeviceGuard", "device_of"),
+    *("CUDAGraph", "graph", "MemPool", "use_mem_pool"),
+)
+_CUDA_VERSION = "13.0"
+"""What a CPU build names: the stable CUDA of torch 2.11, PyTorch RELEASE.md."""
+
+
 def _fake_torch_cuda(device: Device) -> None:
     for name, value in _cuda_values(device).items():
         _replace(name, _constant_function(name, value))
-    for name in ("Stream", "Event", "device", "_DeviceGuard", "device_of", "CUDAGraph", "graph"):
+    for name in _DOING_NOTHING:
         _replace(name, type(name, (_Nothing,), {}))
+    if torch.version.cuda is None:
+        torch.version.cuda = _CUDA_VERSION
     for name in ("range_push", "range_pop", "range", "mark"):
         setattr(torch.cuda.nvtx, name, type(name, (_Nothing,), {}))
     torch.cuda.default_generators = (_Generator("cuda"),)
@@ -403,6 +476,21 @@ def _constant_function(name: str, value: Any) -> Callable[..., Any]:
 
     constant.__name__ = constant.__qualname__ = name
     return constant
+
+
+class _Extension:
+    """What `torch.utils.cpp_extension.load` returns: nothing is built; functions fail if called."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def function(*_: Any, **__: Any) -> Any:
+            raise UnsupportedError(f"{name} of a compiled CUDA extension: not analysed")
+
+        return function
 
 
 class _Generator(torch.Generator):
@@ -741,6 +829,7 @@ def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 _GUESSES: dict[Any, Callable[..., Any]] = {
     _aten._local_scalar_dense.default: _item,
     _aten.equal.default: _equal,
+    _aten.allclose.default: lambda left, right, *_, **__: _equal(left, right),
     _aten.nonzero.default: _nonzero,
     _aten.masked_select.default: _masked_select,
 }

@@ -392,6 +392,7 @@ class _Utils(SimpleNamespace):
             "warpSize": 32,
             "sm_clock_rate": int(self.device.clock_mhz * 1000),  # kHz
             "mem_clock_rate": int(dram.clock_mhz * 1000) if dram else 0,
+            "mem_bus_width": fake_cuda.memory_bus_bits(self.device),
         }
 
     def __getattr__(self, name: str) -> Any:

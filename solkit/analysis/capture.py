@@ -47,12 +47,14 @@ def capture(
             workload.run_kernel()
         except InputError:  # the params, which are not the candidate's fault
             raise
-        except Exception as error:  # the user's code may raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the user's code may raise anything, and sys.exit
             raise CaptureError(_blame(error)) from error
     return tuple(seen.launches), (*seen.notes(), *guesses)
 
 
-def _blame(error: Exception) -> str:
+def _blame(error: BaseException) -> str:
     """``file:line: type: first line of the message``."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"

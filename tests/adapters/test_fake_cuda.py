@@ -319,3 +319,55 @@ def test_untested_versions_are_named(monkeypatch, version, warned):
         fake_cuda._warn_if_untested()
     assert len(caught) == warned
     assert all(version in str(warning.message) for warning in caught)
+
+
+def test_queries_of_torch_cuda_need_no_gpu(in_child):
+    def told():
+        torch.cuda.set_sync_debug_mode("warn")
+        torch.cuda.ExternalStream(0).synchronize()
+        properties = torch.cuda.get_device_properties(0)
+        return (
+            torch.cuda.memory_stats()["num_ooms"],
+            torch.cuda.utilization(),
+            torch.cuda.can_device_access_peer(0, 1),
+            torch.cuda.get_allocator_backend(),
+            torch.cuda.graph_pool_handle(),
+            torch.version.cuda is not None,
+            # 5120 bits of HBM3 at 2619 MHz: NVIDIA H100 datasheet
+            properties.memory_bus_width,
+            torch.cuda.clock_rate(),
+        )
+
+    *first, clock = in_child(told)
+    assert first == [0, 0, False, "native", (0, 0), True, 5120]
+    assert 1000 < clock < 3000  # MHz
+
+
+def test_allclose_is_guessed(in_child):
+    def compared():
+        return torch.allclose(cuda(4), cuda(4)), fake_cuda.guesses()
+
+    close, guesses = in_child(compared)
+    assert close
+    assert "guessed" in " ".join(guesses)
+
+
+def test_extensions_are_not_built_and_fail_when_called(in_child):
+    def build():
+        from torch.utils.cpp_extension import load_inline
+
+        extension = load_inline("name", cpp_sources="", cuda_sources="", functions=["f"])
+        with pytest.raises(UnsupportedError, match="compiled CUDA extension: not analysed"):
+            extension.f(cuda(2))
+        return True
+
+    assert in_child(build)
+
+
+def test_a_failing_op_prints_nothing(in_child, capfd):
+    def fail():
+        with pytest.raises(RuntimeError):
+            cuda(2, 3) @ cuda(2, 3)
+
+    in_child(fail)
+    assert "".join(capfd.readouterr()) == ""

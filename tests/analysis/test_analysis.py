@@ -391,3 +391,17 @@ def test_launchers_of_liger_kernel(analysed, name):
     assert analysis.status is AnalysisStatus.COMPLETE, analysis
     assert len(analysis.kernels) == launches
     assert all(math.prod(kernel.launch.grid) > 1 for kernel in analysis.kernels)
+
+
+class Leaving(BaseException):
+    """What no ``except Exception`` catches."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), Leaving("gone")])
+def test_a_candidate_that_leaves_is_not_captured(analysed, error):
+    def leave(*_):
+        raise error
+
+    analysis = analysed(leave)
+    assert analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert f"{type(error).__name__}: {error}" in analysis.notes[0]
