@@ -104,6 +104,7 @@ def install(device: Device) -> None:
         # torch would otherwise move constants to the GPU that `is_available` now claims
         (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
         (fake_tensor, "init_gpu_context", lambda _: None),  # it would for that reason allocate
+        (torch.Tensor, "pin_memory", lambda tensor, *_: tensor),
         (torch.Tensor, "backward", _tensor_backward),
         (torch.autograd, "backward", _backward),
         (torch.autograd, "grad", _grad),

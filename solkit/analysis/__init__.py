@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import torch
+
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.capture import CaptureError, capture
@@ -23,7 +25,13 @@ _OLDEST = (8, 0)
 """Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
 
 
-def analyse(workload: Workload, device: Device, params: Mapping[str, Value], jobs: int) -> Analysis:
+def analyse(
+    workload: Workload,
+    device: Device,
+    params: Mapping[str, Value],
+    jobs: int,
+    expected: Sequence[torch.Tensor] = (),
+) -> Analysis:
     """Capture what the candidate launches and compile it for a device.
 
     Args:
@@ -31,6 +39,7 @@ def analyse(workload: Workload, device: Device, params: Mapping[str, Value], job
         device: the target, the one that the fakes were installed for.
         params: what an autotuned kernel's configuration must match.
         jobs: processes that may compile at once.
+        expected: the reference's outputs; a note says where the candidate's are of other kinds.
 
     Returns:
         The analysis; its status says how far it came, its notes why no further.
@@ -41,7 +50,7 @@ def analyse(workload: Workload, device: Device, params: Mapping[str, Value], job
     if device.compute_capability < _OLDEST:
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_too_old(device),))
     try:
-        launches, notes = capture(workload, params)
+        launches, notes = capture(workload, params, expected)
     except CaptureError as error:
         note = f"The candidate could not be run on fake tensors: {error}"
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))

@@ -6,7 +6,9 @@ Needs `fake_cuda.install` and `fake_triton.install`, so a throw-away child proce
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import torch
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch
@@ -22,17 +24,18 @@ class CaptureError(SolkitError):
 
 
 def capture(
-    workload: Workload, params: Mapping[str, Value]
+    workload: Workload, params: Mapping[str, Value], expected: Sequence[torch.Tensor] = ()
 ) -> tuple[tuple[CapturedLaunch, ...], tuple[str, ...]]:
     """Call the candidate once and record its Triton launches.
 
     Args:
         workload: with inputs that are fake tensors.
         params: what an autotuned kernel's configuration must match.
+        expected: the reference's outputs, where there is a reference.
 
     Returns:
         Each distinct launch once, in the order of first appearance; and what a reader must know
-        of them (autotuning, guesses), each a sentence.
+        of them (autotuning, guesses, outputs unlike `expected`), each a sentence.
 
     Raises:
         CaptureError: the candidate's own code failed.
@@ -44,14 +47,29 @@ def capture(
         fake_triton.recording(params) as seen,
     ):
         try:
-            workload.run_kernel()
+            outputs = workload.run_kernel()
         except InputError:  # the params, which are not the candidate's fault
             raise
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # the user's code may raise anything, and sys.exit
             raise CaptureError(_blame(error)) from error
-    return tuple(seen.launches), (*seen.notes(), *guesses)
+    notes = (*seen.notes(), *guesses, *_mismatch(outputs, expected))
+    return tuple(seen.launches), notes
+
+
+def _mismatch(outputs: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> tuple[str, ...]:
+    """A sentence where count, shape or dtype of the outputs are not the reference's."""
+    given, wanted = _described(outputs), _described(expected)
+    if not expected or given == wanted:
+        return ()
+    return (f"The kernel gives {given} where the reference gives {wanted}.",)
+
+
+def _described(tensors: Sequence[torch.Tensor]) -> str:
+    kinds = (f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}" for t in tensors)
+    noun = "output" if len(tensors) == 1 else "outputs"
+    return f"{len(tensors)} {noun} {', '.join(kinds)}".strip()
 
 
 def _blame(error: BaseException) -> str:

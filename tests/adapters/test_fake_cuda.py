@@ -371,3 +371,7 @@ def test_a_failing_op_prints_nothing(in_child, capfd):
 
     in_child(fail)
     assert "".join(capfd.readouterr()) == ""
+
+
+def test_memory_may_be_pinned(in_child):
+    assert in_child(lambda: tuple(torch.randn(3).pin_memory().cuda().shape)) == (3,)

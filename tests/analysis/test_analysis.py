@@ -405,3 +405,18 @@ def test_a_candidate_that_leaves_is_not_captured(analysed, error):
     analysis = analysed(leave)
     assert analysis.status is AnalysisStatus.NOT_CAPTURED
     assert f"{type(error).__name__}: {error}" in analysis.notes[0]
+
+
+def test_outputs_unlike_the_references_are_told(in_child):
+    def notes():
+        workload = Workload((cuda(N), cuda(N)), {}, None, add)
+        expected = ([cuda(N)], [cuda(N), cuda(2, dtype=torch.float16)])
+        return [analyse(workload, devices.find("h100"), {}, 1, each).notes for each in expected]
+
+    assert in_child(notes) == [
+        (),
+        (
+            "The kernel gives 1 output float32[1000] where the reference gives "
+            "2 outputs float32[1000], float16[2].",
+        ),
+    ]
