@@ -443,7 +443,7 @@ class Case:
     """One shape of a kernel file: what is known of it without a GPU.
 
     Attributes:
-        shape: every size with its value.
+        shape: every size that is a number, and others (a dtype) that were asked for.
         params: the candidate's parameters.
         work: what the problem costs.
         tolerance: the file's own, or that of its outputs' dtype.

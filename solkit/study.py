@@ -105,15 +105,17 @@ def _case(
         params={**(candidate.params if candidate is not None else {}), **params},
         work=work,
         tolerance=loaded.description.problem.tolerance or _tightest(outputs),
-        analysis=_analysis(workload, device, params, analysing, jobs),
+        analysis=_analysis(workload, outputs, device, params, analysing, jobs),
     )
 
 
 def _work(workload: Workload, loaded: LoadedKernel) -> tuple[Work, list[torch.Tensor]]:
     """What the problem costs, and the outputs of its reference."""
     outputs: list[torch.Tensor] = []
+    problem = loaded.description.problem
     if workload.reference is None:
-        outputs += workload.run_kernel()
+        with blaming(problem.path, "launching the kernel on fake inputs"):
+            outputs += workload.run_kernel()
         inputs = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
         return work_of_arguments(inputs, outputs), outputs
 
@@ -121,7 +123,6 @@ def _work(workload: Workload, loaded: LoadedKernel) -> tuple[Work, list[torch.Te
         outputs.extend(workload.run_reference())
         return outputs
 
-    problem = loaded.description.problem
     with (
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
@@ -153,10 +154,15 @@ def _tightest(outputs: list[torch.Tensor]) -> Tolerance:
 
 
 def _analysis(
-    workload: Workload, device: Device, params: Shape, analysing: bool, jobs: int
+    workload: Workload,
+    outputs: list[torch.Tensor],
+    device: Device,
+    params: Shape,
+    analysing: bool,
+    jobs: int,
 ) -> Analysis:
     if workload.kernel is None:
         return Analysis(AnalysisStatus.NO_KERNEL)
     if not analysing:
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",))
-    return analyse(workload, device, params, jobs)
+    return analyse(workload, device, params, jobs, outputs)

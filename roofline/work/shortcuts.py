@@ -120,9 +120,8 @@ def _thick(op: TracedOp) -> bool:
     """
     if op.name == "solkit.attention":
         return True
-    left, right = op.inputs[-2:]
-    thickness = left.shape[-1]
-    return 4 * thickness >= min(op.result.shape[-2:], default=0) and bool(right.shape)
+    thickness: int = op.inputs[-2].shape[-1]
+    return 4 * thickness >= min(op.result.shape[-2:], default=0)
 
 
 def _deciding(op: TracedOp) -> list[TensorUse]:

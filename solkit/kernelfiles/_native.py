@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -74,6 +74,14 @@ class NativeKernel(LoadedKernel):
         if self._kernel is None:
             return None
         space = _space(self._module)
+        unknown = set(space) - _accepted(self._kernel, space)
+        if unknown:
+            raise KernelFileError(
+                f"SPACE names {', '.join(sorted(unknown))}, which kernel"
+                f"{inspect.signature(self._kernel)} does not take",
+                file_of(self._module),
+                definition_line(self._kernel),
+            )
         params = {**{k: v[0] for k, v in space.items()}, **_keyword_defaults(self._kernel)}
         return Candidate("kernel", file_of(self._module), params, space)
 
@@ -126,8 +134,17 @@ class NativeKernel(LoadedKernel):
                     f"{file_of(self._module)}: kernel() takes no parameter {name!r} "
                     f"(given as {name}={params[name]}); its parameters are: {known}"
                 )
-        chosen = {**self.description.candidate.params, **{name: params[name] for name in own}}
-        bound = {k: v for k, v in chosen.items() if k in _accepted(self._kernel, chosen)}
+        defaults = inspect.signature(self._kernel).parameters
+        bound: dict[str, Any] = {
+            name: values[0]
+            for name, values in self.description.candidate.space.items()
+            if name not in _keyword_defaults(self._kernel)
+        }
+        for name in own:
+            kind = defaults[name].default if name in defaults else None
+            value = params[name]
+            as_dtype = isinstance(kind, torch.dtype) and isinstance(value, str)
+            bound[name] = to_dtype(str(value), file_of(self._module)) if as_dtype else value
         return functools.partial(self._kernel, **bound)
 
 
@@ -154,14 +171,18 @@ def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
                 path,
                 definition_line(inputs),
             )
-        sizes[name] = _plain(parameter.default)
+        if _is_plain(parameter.default):  # what is not cannot be overridden
+            sizes[name] = _plain(parameter.default)
     return sizes
 
 
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (int, float, bool, str, torch.dtype))
+
+
 def _plain(value: Any) -> Value:
-    if isinstance(value, torch.dtype):
-        return str(value).removeprefix("torch.")
-    return value  # type: ignore[no-any-return]  # sizes are what the file says they are
+    """A value as it goes to other processes and to JSON: dtypes by name."""
+    return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
 
 
 def _as_torch(name: str, value: Value, path: str) -> Any:
@@ -201,11 +222,14 @@ def _shapes(
     module: ModuleType, name: str, sizes: Mapping[str, Value]
 ) -> tuple[Mapping[str, Value], ...]:
     listed = getattr(module, name, ())
+    if not isinstance(listed, (list, tuple)):
+        raise KernelFileError(f"{name} is {listed!r}; expected a list of dicts", file_of(module))
     for shape in listed:
-        if not isinstance(shape, dict) or not set(shape) <= set(sizes):
+        known = isinstance(shape, dict) and set(shape) <= set(sizes)
+        if not known or not all(map(_is_plain, shape.values())):
             raise KernelFileError(
                 f"{name} has {shape!r}; expected a dict over the sizes of inputs(): "
-                f"{', '.join(sizes) or 'none'}",
+                f"{', '.join(sizes) or 'none'}, with numbers, words and dtypes for values",
                 file_of(module),
             )
     return tuple({k: _plain(v) for k, v in shape.items()} for shape in listed)
@@ -225,7 +249,8 @@ def _space(module: ModuleType) -> dict[str, tuple[Value, ...]]:
 
 
 def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ...]:
-    named = tuple(getattr(module, "OUTPUTS", ()))
+    listed = getattr(module, "OUTPUTS", ())
+    named = (listed,) if isinstance(listed, str) else tuple(listed)
     known = inspect.signature(reference).parameters
     for name in named:
         if name not in known:
@@ -245,7 +270,8 @@ def parse_tolerance(value: Any, path: str) -> Tolerance | None:
     """
     if value is None:
         return None
-    if not isinstance(value, dict) or not {"rtol", "atol"} >= set(value) or not value:
+    usable = isinstance(value, dict) and value and set(value) <= {"rtol", "atol"}
+    if not usable or not all(isinstance(v, (int, float)) for v in value.values()):
         raise KernelFileError(
             f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}', path
         )
@@ -256,13 +282,13 @@ def parse_tolerance(value: Any, path: str) -> Tolerance | None:
 def _keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
     """The keyword-only parameters of a kernel that have defaults: what may be tuned."""
     return {
-        name: p.default
+        name: _plain(p.default)
         for name, p in inspect.signature(kernel).parameters.items()
-        if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
+        if p.kind is p.KEYWORD_ONLY and _is_plain(p.default)
     }
 
 
-def _accepted(kernel: Callable[..., Any], params: Mapping[str, Value]) -> set[str]:
+def _accepted(kernel: Callable[..., Any], params: Iterable[str]) -> set[str]:
     """Those of `params` that `kernel` takes as keywords of its own."""
     parameters = inspect.signature(kernel).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

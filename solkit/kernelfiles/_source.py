@@ -70,7 +70,7 @@ def blaming(path: str, doing: str) -> Iterator[None]:
         yield
     except SolkitError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # SystemExit and its like end the user's code, not SolKit
         kind, text = type(error).__name__, str(error).strip()
         message = f"{doing} raised {kind}: {text}" if text else f"{doing} raised {kind}"
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error

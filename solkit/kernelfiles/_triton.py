@@ -114,8 +114,10 @@ class TritonKernel(LoadedKernel):
             path = str(_sidecar(self._module))
             with blaming(path, "reading it as TOML"):
                 launch = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(launch, dict):
+            raise KernelFileError(f"LAUNCH is {launch!r}; expected a dict", path)
         unknown = set(launch) - _KEYS
-        missing = {"args", "grid"} - set(launch)
+        missing = {"args", "grid", "outputs"} - set(launch)
         if unknown or missing:
             raise KernelFileError(
                 f"the launch description lacks {sorted(missing)} and has unknown "

@@ -122,6 +122,30 @@ REFUSED = {
         "TOLERANCE = 0.1\ndef reference(x): return x\ndef inputs(device='cuda'): return 1",
         r"TOLERANCE is 0\.1; expected",
     ),
+    "a tolerance of words": (
+        "TOLERANCE = {'rtol': 'abc'}\ndef reference(x): return x\n"
+        "def inputs(device='cuda'): return 1",
+        r"TOLERANCE is .*'abc'.*; expected",
+    ),
+    "shapes that are no list": (
+        "SHAPES = 7\ndef reference(x): return x\ndef inputs(M=1, device='cuda'): return 1",
+        r"SHAPES is 7; expected a list of dicts",
+    ),
+    "a shape of tuples": (
+        "SHAPES = [{'M': (1, 2)}]\ndef reference(x): return x\n"
+        "def inputs(M=1, device='cuda'): return 1",
+        r"SHAPES has .*with numbers, words and dtypes for values",
+    ),
+    "a space of parameters that the kernel lacks": (
+        "SPACE = {'BLOCKX': [1]}\ndef reference(x): return x\n"
+        "def inputs(device='cuda'): return torch.ones(2, device=device)\n"
+        "def kernel(x, *, BLOCK=1): return x",
+        r"problem\.py:6: SPACE names BLOCKX, which kernel\(x, \*, BLOCK=1\) does not take",
+    ),
+    "an interrupt of its own": (
+        "raise KeyboardInterrupt",
+        r"problem\.py:3: importing it raised Key",
+    ),
     "outputs that are no arguments": (
         "OUTPUTS = ('z',)\ndef reference(x): return x\ndef inputs(device='cuda'): return 1",
         r"problem\.py:4: OUTPUTS names 'z'; expected an argument of reference\(\): x",
@@ -176,6 +200,18 @@ def test_an_unknown_size_names_the_known_ones(write):
 def test_a_bad_dtype_is_refused(write):
     with pytest.raises(ShapeError, match="'float99' is no dtype"):
         study(write(NATIVE), shapes=({"dtype": "float99"},))
+
+
+def test_dtypes_and_objects_as_defaults(write):
+    path = write("""
+def reference(x): return x
+def inputs(N=4, device="cuda"): return torch.ones(N, device=device)
+def kernel(x, *, acc=torch.float32, f=lambda x: x, BLOCK=2):
+    assert acc in (torch.float32, torch.float16), acc
+    return f(x)
+""")
+    assert solkit.load(path).candidate.params == {"acc": "float32", "BLOCK": 2}
+    assert study(path, params={"acc": "float16"}).cases[0].params["acc"] == "float16"
 
 
 def test_an_unknown_parameter_names_the_known_ones(write):
@@ -296,6 +332,13 @@ def test_the_description_may_stand_beside_an_unchanged_module(write, tmp_path):
 def test_a_bad_launch_description_is_refused(write, old, new, message):
     with pytest.raises(KernelFileError, match=message):
         study(write(TRITON + LAUNCH.replace(old, new)))
+
+
+def test_a_launch_that_is_no_dict_or_forgets_an_argument(write):
+    with pytest.raises(KernelFileError, match="LAUNCH is 3; expected a dict"):
+        study(write(TRITON + "LAUNCH = 3"))
+    with pytest.raises(KernelFileError, match="launching the kernel on fake inputs raised"):
+        study(write(TRITON + LAUNCH.replace(', "n": "N"', "")))
 
 
 def test_constants_of_the_launch_are_the_parameters(write):
