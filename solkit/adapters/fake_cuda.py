@@ -46,7 +46,6 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
-from torch.utils import cpp_extension
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -97,6 +96,7 @@ def install(device: Device) -> None:
     _fake_torch_cuda(device)
     if not _state.installed:
         _fake_libraries()
+        sys.meta_path.insert(0, _UnbuiltExtensions())
     for owner, name, fake in (
         (FakeTensor, "data_ptr", _data_ptr),
         (FakeTensor, "numpy", _numpy),
@@ -109,8 +109,6 @@ def install(device: Device) -> None:
         (torch.autograd, "backward", _backward),
         (torch.autograd, "grad", _grad),
         (torch.utils, "swap_tensors", _swap_tensors),
-        (cpp_extension, "load", _Extension),
-        (cpp_extension, "load_inline", _Extension),
     ):
         setattr(owner, name, fake)
     _state.guarded = _guard_works()
@@ -492,6 +490,27 @@ class _Extension:
             raise UnsupportedError(f"{name} of a compiled CUDA extension: not analysed")
 
         return function
+
+
+class _UnbuiltExtensions(importlib.abc.MetaPathFinder):
+    """Replaces what builds extensions when `torch.utils.cpp_extension` is imported, if ever."""
+
+    def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
+        """The module's own spec, with a loader that replaces `load` and `load_inline` after."""
+        if fullname != "torch.utils.cpp_extension":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        assert spec is not None
+        assert spec.loader is not None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            execute(module)
+            module.load = module.load_inline = _Extension
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 class _Generator(torch.Generator):
