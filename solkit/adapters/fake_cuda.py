@@ -138,8 +138,8 @@ class _PackageFirst(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
         """A spec of the module where importing the package has imported it too."""
-        if not fullname.startswith("torch._dynamo."):
-            return None
+        if not fullname.startswith("torch._dynamo.") or fullname == "torch._dynamo.config":
+            return None  # the settings, which every fake tensor mode reads, stand alone
         _import_dynamo()
         return importlib.util.spec_from_loader(fullname, self) if fullname in sys.modules else None
 

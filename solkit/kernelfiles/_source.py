@@ -170,7 +170,7 @@ def _autotuners(module: ModuleType) -> dict[str, Any]:
 
 def _lies_in(module: ModuleType, folder: Path) -> bool:
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and Path(file).parent.resolve() == folder
+    return isinstance(file, str) and file.rpartition("/")[0] == str(folder)
 
 
 def autotuner_of(kernel: Any) -> Any:

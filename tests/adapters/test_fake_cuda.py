@@ -246,7 +246,6 @@ def test_random_integers_are_told_when_they_are_read(in_child):
     "use",
     [
         "from torch._dynamo.source import ConstantSource",  # a part first: was imported midway
-        "import torch._dynamo.config",
         "torch._dynamo.reset()",
         "from torch._dynamo import optimize",
     ],
