@@ -1,0 +1,99 @@
+"""Rules by op name, and the helpers that they share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+__all__ = ["FREE", "Cost", "contraction", "contraction_dtype", "cost_of", "rule", "scalar"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Operations of one op, under the keys of `solkit.core.OpWork.operations`."""
+
+    operations: Mapping[str, int]
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(dict(Counter(self.operations) + Counter(other.operations)))
+
+
+Rule = Callable[[TracedOp], Cost]
+_RULES: dict[str, Rule] = {}
+
+FREE = Cost({})
+
+
+def cost_of(op: TracedOp) -> Cost | None:
+    """The cost of an op; ``None`` where SolKit has no model of it."""
+    found = _RULES.get(op.name) or _RULES.get(op.name.removesuffix("_"))
+    if found is not None:
+        return found(op)
+    if torch.Tag.pointwise in op.tags:  # at least one operation per element
+        return scalar(op.result, op.result.distinct)
+    return None
+
+
+def rule(names: str, namespace: str = "aten") -> Callable[[Rule], Rule]:
+    """Register a function as the cost of ops.
+
+    Args:
+        names: the ops' names, divided by spaces.
+        namespace: theirs.
+    """
+
+    def decorate(function: Rule) -> Rule:
+        _RULES.update(dict.fromkeys((f"{namespace}.{name}" for name in names.split()), function))
+        return function
+
+    return decorate
+
+
+def scalar(like: TensorUse, flops: int, sfu: int = 0) -> Cost:
+    """Elementwise operations on the scalar pipe of a dtype, plus special-function results."""
+    found = {scalar_pipe(like.dtype): flops, "sfu": sfu}
+    return Cost({pipe: count for pipe, count in found.items() if count})
+
+
+def scalar_pipe(dtype: torch.dtype) -> str:
+    """The pipe of a dtype's elementwise operations."""
+    if dtype in (torch.float64, torch.complex128):
+        return "fp64"
+    return "fp32" if dtype.is_floating_point or dtype.is_complex else "int32"
+
+
+_CONTRACTION_DTYPES = {
+    torch.float64: "fp64",
+    torch.float32: "fp32",
+    torch.float16: "fp16",
+    torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "fp8",
+    torch.float8_e5m2: "fp8",
+    torch.float8_e4m3fnuz: "fp8",
+    torch.float8_e5m2fnuz: "fp8",
+    torch.int8: "int8",
+    torch.uint8: "int8",
+}
+
+
+def contraction_dtype(dtype: torch.dtype) -> str:
+    """The dtype part of ``contraction.<dtype>``."""
+    return _CONTRACTION_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0) -> Cost:
+    """A matrix product; `extra` counts elementwise operations on its result."""
+    if operand.dtype in (torch.int16, torch.int32, torch.int64, torch.bool):
+        return Cost({"int32": 2 * multiply_adds + extra})
+    if operand.dtype.is_complex:  # (a+bi)(c+di): four real multiply-adds
+        real = "fp64" if operand.dtype == torch.complex128 else "fp32"
+        return Cost({f"contraction.{real}": 8 * multiply_adds})
+    found = {f"contraction.{contraction_dtype(operand.dtype)}": 2 * multiply_adds}
+    if extra:
+        found[scalar_pipe(operand.dtype)] = extra
+    return Cost({key: count for key, count in found.items() if count})
