@@ -11,6 +11,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from solkit.adapters import fake_cuda
+from solkit.adapters.fake_cuda.device import guard_works
+from solkit.adapters.fake_cuda.values import recall
 from solkit.errors import UnsupportedError
 
 
@@ -57,7 +59,7 @@ def test_the_guard_works_in_this_build(in_child):
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="a CUDA build has a guard")
 def test_a_missing_guard_is_noticed():
-    assert not fake_cuda._guard_works()
+    assert not guard_works()
 
 
 @pytest.mark.parametrize(
@@ -271,8 +273,8 @@ def test_writes_make_a_value_unknown(in_child):
         written, launched = (torch.zeros(2, device="cuda") for _ in range(2))
         written[0] = 5
         fake_cuda.forget(launched)
-        known = [fake_cuda._recall(tensor) for tensor in (written, launched)]
-        return known, fake_cuda._recall(torch.zeros(2, device="cuda")) is not None
+        known = [recall(tensor) for tensor in (written, launched)]
+        return known, recall(torch.zeros(2, device="cuda")) is not None
 
     assert in_child(values) == ([None, None], True)
 
@@ -299,8 +301,7 @@ def test_guesses_are_watched_apart(in_child):
 
 def test_without_the_guard_tensors_stand_on_the_cpu(in_child):
     def fallback():
-        fake_cuda._state.guarded = False
-        fake_cuda.FakeTensor.is_cuda = property(lambda _: True)
+        fake_cuda._fall_back()
         with fake_cuda.fake_tensors():
             x = torch.randn(4, device="cuda").cuda().to("cuda:0")
             y = x.new_zeros(4, device=torch.device("cuda"))

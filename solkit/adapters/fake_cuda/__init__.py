@@ -1,0 +1,153 @@
+"""Make PyTorch believe in a GPU that is not there, so that unmodified code runs on fake tensors.
+
+The only package that touches torch's internals. Everything here patches global state and nothing
+is undone: call it in a child process that is thrown away. On a CUDA build start that child with
+``CUDA_VISIBLE_DEVICES=""``, so that no real GPU is touched (`install` sets it too).
+
+What is faked, a module each:
+
+- ``device``: the device guard. A CPU build has none for CUDA, a CUDA build without a visible GPU
+  has one that complains; both get torch's own no-op guard. Where that fails, `fake_tensors` falls
+  back to fake CPU tensors and rewrites ``cuda`` in device arguments;
+- ``torch_cuda``: properties come from the `Device`, streams and events do nothing;
+- ``storage``: each storage gets an address of its own, aligned as the CUDA allocator aligns;
+- ``autograd``: the C++ engine wants a real accelerator, so `backward` and `grad` run in Python.
+  Tensor and module hooks on gradients are not run;
+- ``attention``: one op, whoever calls it;
+- ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])``
+  and what is computed from them) carry it; ``unknown``: every other value that the program asks
+  for is guessed, and `guesses` says so;
+- ``extensions``, ``dynamo``: what would be built or compiled is not.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from solkit.adapters.fake_cuda.attention import fake_libraries
+from solkit.adapters.fake_cuda.autograd import backward, grad_of, tensor_backward
+from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
+from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
+from solkit.adapters.fake_cuda.extensions import UnbuiltExtensions
+from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
+from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
+from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
+from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
+from solkit.adapters.fake_cuda.values import forget, known_value
+from solkit.core import Device
+from solkit.errors import UnsupportedError
+
+__all__ = [
+    "TESTED_TORCH",
+    "defer_dynamo",
+    "fake_tensors",
+    "forget",
+    "guesses",
+    "install",
+    "known_value",
+    "memory_bus_bits",
+    "user_line",
+    "watching_guesses",
+]
+
+TESTED_TORCH = ("2.11", "2.13")
+"""First and last minor release that this package was tested with."""
+
+_FALLBACK = (
+    f"torch {torch.__version__} takes no fake CUDA device: code ran as on the CPU, and what asks "
+    "for a tensor's device may have chosen otherwise than on a GPU"
+)
+_state = SimpleNamespace(installed=False, guarded=False, mode=None)
+
+
+def install(device: Device) -> None:
+    """Fake `device` for the rest of this process.
+
+    Args:
+        device: the GPU whose figures `torch.cuda` shall report.
+
+    Raises:
+        UnsupportedError: CUDA is already initialised here, so a real GPU would be touched.
+    """
+    if torch.cuda.is_initialized() and not _state.installed:
+        raise UnsupportedError("fake_cuda.install needs a process that has not used CUDA yet")
+    _warn_if_untested()
+    # it prints the traceback of every op that fails, which the caller reports
+    logging.getLogger(fake_tensor.__name__).setLevel(logging.CRITICAL)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    ensure_guard()
+    fake_torch_cuda(device)
+    if not _state.installed:
+        fake_libraries()
+        sys.meta_path.insert(0, UnbuiltExtensions())
+    _patch_torch()
+    _state.guarded = guard_works()
+    if not _state.guarded:
+        _fall_back()
+    _state.installed = True
+
+
+def _patch_torch() -> None:
+    for owner, name, fake in (
+        (FakeTensor, "data_ptr", data_ptr),
+        (FakeTensor, "numpy", numpy_array),
+        (torch, "compile", compile_nothing),
+        # torch would otherwise move constants to the GPU that `is_available` now claims
+        (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
+        (fake_tensor, "init_gpu_context", lambda _: None),  # it would for that reason allocate
+        (torch.Tensor, "pin_memory", lambda tensor, *_: tensor),
+        (torch.Tensor, "backward", tensor_backward),
+        (torch.autograd, "backward", backward),
+        (torch.autograd, "grad", grad_of),
+        (torch.utils, "swap_tensors", swap_tensors),
+    ):
+        setattr(owner, name, fake)
+
+
+def _fall_back() -> None:
+    """Let tensors stand on the CPU and claim to be elsewhere."""
+    _state.guarded = False
+    FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
+    guess_always(_FALLBACK)
+
+
+@contextlib.contextmanager
+def fake_tensors() -> Iterator[FakeTensorMode]:
+    """Make every tensor created within a fake one; ``device="cuda"`` is allowed.
+
+    May be nested and entered again: a process has one mode, since fake tensors of two don't mix.
+
+    Yields:
+        The mode, for `FakeTensorMode.from_tensor` and its like.
+    """
+    _state.mode = _state.mode or FakeTensorMode(allow_non_fake_inputs=True)
+    with contextlib.ExitStack() as stack:
+        if not _state.guarded:
+            stack.enter_context(CudaAsCpu())
+        stack.enter_context(_state.mode)
+        stack.enter_context(KnownValues())
+        yield _state.mode
+
+
+def _warn_if_untested() -> None:
+    minor = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    first, last = (tuple(map(int, version.split("."))) for version in TESTED_TORCH)
+    if not first <= minor <= last:
+        warnings.warn(
+            f"torch {torch.__version__} is outside the range that SolKit's fake GPU was tested "
+            f"with ({TESTED_TORCH[0]} to {TESTED_TORCH[1]})",
+            stacklevel=3,
+        )

@@ -1,0 +1,73 @@
+"""The device guard, without which no tensor may stand on ``cuda``; the fallback is the CPU."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+__all__ = ["CudaAsCpu", "ensure_guard", "guard_works"]
+
+# c10/core/DeviceType.h: the order of the enum is part of torch's serialised formats
+_CUDA, _LAZY, _DEVICE_TYPES = 1, 17, 22
+_REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
+
+
+def ensure_guard() -> None:
+    """Give the CUDA device type a guard that does nothing, if torch's inside is as expected.
+
+    `torch._C._ensureCUDADeviceGuardSet` replaces a guard that counts no devices by a no-op one,
+    but does nothing where there is none, as in a CPU build. There, the Lazy backend's guard,
+    which counts no devices, is entered first (c10/core/impl/DeviceGuardImplInterface.h).
+    """
+    try:
+        c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
+        registry = (ctypes.c_void_p * _DEVICE_TYPES).in_dll(c10, _REGISTRY)
+    except (OSError, ValueError):  # no such library, no such symbol: `guard_works` will tell
+        return
+    if registry[_CUDA] is None:
+        registry[_CUDA] = registry[_LAZY]
+    torch._C._ensureCUDADeviceGuardSet()
+
+
+def guard_works() -> bool:
+    """Whether fake tensors may stand on ``cuda``: without a guard, a copy to it fails."""
+    try:
+        with FakeTensorMode():
+            torch.empty(2, device="cuda").copy_(torch.empty(2))
+    except (RuntimeError, AssertionError):
+        return False
+    return True
+
+
+class CudaAsCpu(TorchFunctionMode):
+    """The fallback: ``cuda`` in any device argument becomes ``cpu``."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0]
+        rewritten = tree_map(_as_cpu, (args, dict(kwargs or {})))
+        return func(*rewritten[0], **rewritten[1])
+
+
+def _as_cpu(argument: Any) -> Any:
+    if isinstance(argument, torch.device) and argument.type == "cuda":
+        return torch.device("cpu")
+    if isinstance(argument, str) and argument.split(":")[0] == "cuda":
+        return "cpu"
+    return argument

@@ -1,0 +1,77 @@
+"""What had to be guessed, each as a sentence with the user's line."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+
+__all__ = ["guess", "guess_always", "guesses", "user_line", "watching_guesses"]
+
+_guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watching_guesses`
+_always: dict[str, None] = {}  # what every one of them starts with
+
+
+def guesses() -> tuple[str, ...]:
+    """What had to be guessed so far in this process, each a sentence with the user's line."""
+    return tuple(_guessed[0])
+
+
+@contextlib.contextmanager
+def watching_guesses() -> Iterator[Mapping[str, None]]:
+    """Collect the guesses made within, as an ordered set that fills up."""
+    _guessed.append(dict.fromkeys(_always))
+    try:
+        yield _guessed[-1]
+    finally:
+        _guessed.pop()
+
+
+def guess_always(sentence: str) -> None:
+    """Tell of a guess that everything in this process rests on."""
+    _always.setdefault(sentence)
+    _guessed[0].setdefault(sentence)
+
+
+def guess(sentence: str) -> None:
+    """Tell of a guess made for the user's line that runs now."""
+    located = f"{user_line()}: {sentence}"
+    for guessed in _guessed:
+        guessed.setdefault(located)
+
+
+def _folders_of_others() -> tuple[str, ...]:
+    """Where the code lies that is not the user's: torch, Triton, SolKit, Python itself."""
+    triton = importlib.util.find_spec("triton")
+    files = (torch.__file__, __file__, contextlib.__file__, triton and triton.origin)
+    torch_, package, python, *triton_ = (str(Path(file).parent) for file in files if file)
+    return (torch_, str(Path(package).parent), python, *triton_)
+
+
+_NOT_USERS = _folders_of_others()
+
+
+def user_line(frame: types.FrameType | None = None) -> str:
+    """``file:line`` of the innermost frame that is neither torch's, Triton's nor SolKit's.
+
+    Args:
+        frame: where to start; the caller's by default.
+    """
+    frame = frame or sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith("<") and not any(
+            path.startswith(folder) and "site-packages" not in path[len(folder) :]
+            for folder in _NOT_USERS
+        ):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "unknown line"

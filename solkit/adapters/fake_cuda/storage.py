@@ -1,0 +1,41 @@
+"""Addresses and identities of tensors that have no memory."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+__all__ = ["data_ptr", "swap_tensors"]
+
+_FIRST_ADDRESS, _ADDRESS_STEP = 0x7F00_0000_0000, 1 << 32
+_addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
+
+
+def data_ptr(tensor: torch.Tensor) -> int:
+    """An address per storage, 4 GiB apart, so divisible by whatever Triton asks about.
+
+    The storage is kept alive, or its handle could be reused and two tensors share an address.
+    """
+    storage = tensor.untyped_storage()
+    fresh = (_FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage)
+    base, _ = _addresses.setdefault(storage._cdata, fresh)
+    return base + int(tensor.storage_offset()) * tensor.element_size()
+
+
+_torch_swap_tensors = torch.utils.swap_tensors
+
+
+def swap_tensors(left: torch.Tensor, right: torch.Tensor) -> None:
+    """`torch.utils.swap_tensors` as ``module.cuda()`` needs it: fakes with a weak reference too.
+
+    The reference is the fake mode's memo from a meta tensor's id to its fake; none asks again.
+    """
+    for tensor in (left, right):
+        if isinstance(tensor, FakeTensor):
+            memo = tensor.fake_mode.fake_tensor_converter.meta_converter.tensor_memo
+            for key in [key for key, fake in memo.items() if fake is tensor]:
+                del memo[key]
+    _torch_swap_tensors(left, right)

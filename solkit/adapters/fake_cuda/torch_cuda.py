@@ -1,0 +1,234 @@
+"""`torch.cuda` as it answers on a machine that has the GPU."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from solkit.core import Device
+
+__all__ = ["fake_torch_cuda", "memory_bus_bits"]
+
+
+class _Nothing(contextlib.AbstractContextManager["_Nothing"]):
+    """Stands for a stream, an event, a device context or a graph: every method does nothing."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+    device = torch.device("cuda", 0)
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.idx = 0
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: None
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: Any) -> float:
+        return 1.0  # milliseconds; never 0, which callers divide by
+
+    def record_event(self, *_: Any) -> _Nothing:
+        return _Nothing()
+
+
+def _properties(device: Device) -> SimpleNamespace:
+    """What `torch.cuda.get_device_properties` returns, from the catalogue's figures."""
+    major, minor = device.compute_capability
+    return SimpleNamespace(
+        name=device.name,
+        major=major,
+        minor=minor,
+        total_memory=device.memory_bytes,
+        multi_processor_count=device.sm_count,
+        warp_size=32,
+        max_threads_per_block=1024,
+        max_threads_per_multi_processor=device.limits.threads,
+        regs_per_multiprocessor=device.limits.registers,
+        shared_memory_per_block=48 * 1024,  # without opting in: CUDA C++ Programming Guide
+        shared_memory_per_block_optin=device.limits.shared_per_block_bytes,
+        shared_memory_per_multiprocessor=device.limits.shared_bytes,
+        L2_cache_size=device.l2_bytes,
+        clock_rate=int(device.clock_mhz * 1000),  # kHz
+        memory_clock_rate=_memory_clock_khz(device),
+        memory_bus_width=memory_bus_bits(device),
+        uuid="00000000-0000-0000-0000-000000000000",
+        pci_bus_id=0,
+        pci_device_id=0,
+        pci_domain_id=0,
+        is_integrated=False,
+        is_multi_gpu_board=False,
+        gcnArchName="",
+    )
+
+
+def _memory_clock_khz(device: Device) -> int:
+    dram = device.ceilings.get("dram")
+    return int(dram.clock_mhz * 1000) if dram else 0
+
+
+def memory_bus_bits(device: Device) -> int:
+    """The width of the memory's bus, in bits: bandwidth over two transfers a clock.
+
+    Two as ``cudaDeviceProp`` has it (CUDA C++ Best Practices Guide, "Theoretical Bandwidth").
+    """
+    dram = device.ceilings.get("dram")
+    if dram is None or not dram.clock_mhz:
+        return 0
+    return 64 * round(8 * dram.value / (2 * dram.clock_mhz * 1e6) / 64)  # buses come in 64 bits
+
+
+_RETURNING_NOTHING = (
+    "_lazy_init",
+    "init",
+    "set_device",
+    "set_stream",
+    "synchronize",
+    "empty_cache",
+    "ipc_collect",
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_accumulated_memory_stats",
+    "reset_peak_host_memory_stats",
+    "reset_accumulated_host_memory_stats",
+    "set_per_process_memory_fraction",
+    "set_sync_debug_mode",
+    "caching_allocator_delete",
+    "caching_allocator_enable",
+    "change_current_allocator",
+    "check_error",
+)
+
+
+_UNUSED_MEMORY: dict[str, Any] = {
+    "memory_allocated": 0,
+    "max_memory_allocated": 0,
+    "memory_reserved": 0,
+    "max_memory_reserved": 0,
+    "memory_stats": Counter(),  # any counter is 0
+    "memory_stats_as_nested_dict": {},
+    "host_memory_stats": Counter(),
+    "host_memory_stats_as_nested_dict": {},
+    "memory_snapshot": [],
+    "memory_summary": "",
+    "list_gpu_processes": "",
+    "memory_usage": 0,  # percent, as utilization
+    "device_memory_used": 0,
+    "utilization": 0,
+    "temperature": 0,
+    "power_draw": 0,
+}
+
+
+def _cuda_values(device: Device) -> dict[str, Any]:
+    """What the query functions of `torch.cuda` return, by name."""
+    major, minor = device.compute_capability
+    return {
+        "is_available": True,
+        "is_initialized": True,
+        "_is_compiled": False,  # keeps torch off code that needs the real library
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_properties": _properties(device),
+        "get_device_capability": (major, minor),
+        "get_device_name": device.name,
+        "get_arch_list": [f"sm_{major}{minor}"],
+        "is_bf16_supported": (major, minor) >= (8, 0),
+        "is_current_stream_capturing": False,
+        "mem_get_info": (device.memory_bytes, device.memory_bytes),
+        **_UNUSED_MEMORY,
+        "clock_rate": int(device.clock_mhz),  # MHz
+        "can_device_access_peer": False,
+        "get_allocator_backend": "native",
+        "get_per_process_memory_fraction": 1.0,
+        "get_sync_debug_mode": 0,
+        "get_gencode_flags": f"-gencode compute=compute_{major}{minor},code=sm_{major}{minor}",
+        "graph_pool_handle": (0, 0),
+        "current_blas_handle": 0,
+        "current_solver_handle": 0,
+        "is_tf32_supported": (major, minor) >= (8, 0),
+        "get_stream_from_external": _Nothing(),
+        "caching_allocator_alloc": 0,
+        "cudart": _Nothing(),
+        "current_stream": _Nothing(),
+        "default_stream": _Nothing(),
+        "stream": _Nothing(),
+        "get_device_index": 0,
+        **dict.fromkeys(_RETURNING_NOTHING),
+    }
+
+
+_DOING_NOTHING = (
+    *("Stream", "ExternalStream", "Event", "device", "_DeviceGuard", "device_of"),
+    *("CUDAGraph", "graph", "MemPool", "use_mem_pool"),
+)
+_CUDA_VERSION = "13.0"
+"""What a CPU build names: the stable CUDA of torch 2.11, PyTorch RELEASE.md."""
+
+
+def fake_torch_cuda(device: Device) -> None:
+    """Have `torch.cuda` answer as on `device`."""
+    for name, value in _cuda_values(device).items():
+        _replace(name, _constant_function(name, value))
+    for name in _DOING_NOTHING:
+        _replace(name, type(name, (_Nothing,), {}))
+    if torch.version.cuda is None:
+        torch.version.cuda = _CUDA_VERSION
+    for name in ("range_push", "range_pop", "range", "mark"):
+        setattr(torch.cuda.nvtx, name, type(name, (_Nothing,), {}))
+    torch.cuda.default_generators = (_Generator("cuda"),)
+    torch.Generator = _Generator  # type: ignore[misc]
+
+
+def _replace(name: str, fake: Any) -> None:
+    """Set `torch.cuda.<name>`, also where its submodules imported it by name."""
+    original = getattr(torch.cuda, name, None)
+    for path, module in list(sys.modules.items()):
+        if path.startswith("torch.cuda.") and getattr(module, name, fake) is original:
+            setattr(module, name, fake)
+    setattr(torch.cuda, name, fake)
+
+
+def _constant_function(name: str, value: Any) -> Callable[..., Any]:
+    """A function of its own for each name: torch._dynamo refuses to list one object twice."""
+
+    def constant(*_: Any, **__: Any) -> Any:
+        return value
+
+    constant.__name__ = constant.__qualname__ = name
+    return constant
+
+
+class _Generator(torch.Generator):
+    """A CPU generator, whatever device it was asked for: fake tensors draw no numbers."""
+
+    asked_for: torch.device
+
+    def __new__(cls, device: Any = "cpu") -> _Generator:
+        made = super().__new__(cls, "cpu")  # type: ignore[call-arg]
+        made.asked_for = torch.device(device)
+        return made
+
+    def __init__(self, device: Any = "cpu") -> None: ...
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """The device that was asked for."""
+        return self.asked_for
