@@ -39,7 +39,7 @@ from solkit.errors import (
     WorkerError,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DRAM = {"dram": Ceiling(3.352e12, "B/s", 2619, "NVML")}
 H100 = Device(
     "h100-sxm", "NVIDIA H100 80GB HBM3", "catalogue", (9, 0), 132, 1980.0, ClockKind.MAXIMUM,

@@ -1,0 +1,54 @@
+"""The command line: one module a command, in the order of ``solkit --help``.
+
+Whatever is heavy (torch, pydantic, rich) is imported inside a command, so that ``solkit --help``
+answers at once. The report goes to stdout, all else to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from solkit.cli._base import Exit
+from solkit.cli._options import parse_settings
+from solkit.cli.devices import devices
+from solkit.cli.score import EPILOG, exit_code, score
+
+__all__ = ["Exit", "app", "exit_code", "main", "parse_settings"]
+
+app = typer.Typer(
+    name="solkit",
+    help="How fast a GPU kernel could run, how far it is from that, and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command(epilog=EPILOG)(score)
+app.command()(devices)
+
+
+def main() -> None:
+    """The console script: run a command and leave with its exit code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import solkit
+
+        typer.echo(f"solkit {solkit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    del version  # its callback has answered

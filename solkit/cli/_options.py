@@ -1,0 +1,108 @@
+"""What several commands take: arguments and options, and how the words behind them are read."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from solkit.core import Value
+from solkit.errors import ParamsError, ShapeError
+
+__all__ = [
+    "Device",
+    "Json",
+    "Kernel",
+    "Precision",
+    "PrecisionOption",
+    "Reference",
+    "Shapes",
+    "TimeLimit",
+    "Verbose",
+    "parse_settings",
+    "parse_shapes",
+]
+
+
+class Precision(str, enum.Enum):
+    """What `solkit.pipeline` takes as precision."""
+
+    TOLERANCE = "tolerance"
+    DECLARED = "declared"
+    TF32 = "tf32"
+    BF16 = "bf16"
+    FP8 = "fp8"
+
+
+Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="The target GPU: see `solkit devices`. Default: the one present."),
+]
+Reference = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The file that holds the reference.")
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="M=4096,N=1000", help="Sizes of one workload; may be repeated."),
+]
+PrecisionOption = Annotated[
+    Precision, typer.Option(help="What fp32 contractions may be computed in.")
+]
+Json = Annotated[
+    str | None, typer.Option(metavar="FILE|-", help="Write JSON; `-`: to stdout, alone.")
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        min=0.1,
+        metavar="SECONDS",
+        help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
+]
+
+
+def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:
+    """Every ``--shape``; ``None`` where there is none, so that the file's own are taken."""
+    return [parse_settings(text, "--shape") for text in texts or ()] or None
+
+
+def parse_settings(text: str, option: str) -> dict[str, Value]:
+    """Read ``"M=4096,dtype=bfloat16"``.
+
+    Values are integers, floats, ``true``, ``false`` and ``None`` where they look so, else words;
+    ``torch.bfloat16`` is the word ``bfloat16``.
+
+    Args:
+        text: what stands behind the option.
+        option: ``"--shape"`` or ``"--params"``.
+
+    Raises:
+        ShapeError, ParamsError: a part is not NAME=VALUE, or a name comes twice.
+    """
+    fault = ShapeError if option == "--shape" else ParamsError
+    settings: dict[str, Value] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (name.isidentifier() and equals and value) or "=" in value:
+            raise fault(f"{option}: {part!r} in {text!r} is not NAME=VALUE, as in M=4096,N=1000")
+        if name in settings:
+            raise fault(f"{option}: {name} is given twice in {text!r}")
+        settings[name] = _value(value)
+    return settings
+
+
+def _value(word: str) -> Value:
+    named: dict[str, Value] = {"true": True, "false": False, "none": None}
+    if word.lower() in named:
+        return named[word.lower()]
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(word)
+    return word.removeprefix("torch.")

@@ -1,0 +1,34 @@
+"""``solkit devices``: the GPUs of this machine, and those that SolKit knows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from solkit.cli import _base, _options
+from solkit.errors import SolkitError
+
+__all__ = ["devices"]
+
+
+def devices(
+    json: _options.Json = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show tracebacks.")] = False,
+) -> None:
+    """List the GPUs of this machine and those that SolKit knows."""
+    with _base.failures_as_exit_codes(verbose):
+        _base.check_writable(json)
+        from solkit.report import devices as listing
+        from solkit.roofline.devices import catalogue
+        from solkit.roofline.nvml import live_devices
+
+        known = catalogue()
+        try:
+            live = live_devices()
+        except SolkitError as error:  # an unknown GPU: all the more reason to list the known ones
+            live = ()
+            _base.complain(str(error))
+        if json != "-":
+            listing.render(known, live, _base.console())
+        _base.write(json, lambda: listing.dumps(known, live))

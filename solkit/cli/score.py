@@ -1,0 +1,99 @@
+"""``solkit score``: how fast a kernel could run, how fast it does, and what stands between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options
+from solkit.cli._base import Exit
+from solkit.cli._options import Precision
+from solkit.core import Verdict
+
+if TYPE_CHECKING:
+    from solkit.core import Report
+
+__all__ = ["EPILOG", "exit_code", "score"]
+
+EPILOG = (
+    "Exit codes: 0 reported; 1 SolKit failed; 2 the input is at fault, or --fail-under has no "
+    "score to judge; 3 a candidate is wrong, does not compile, crashed or ran out of time or "
+    "memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. Where "
+    "several hold, 4 goes before 3, 3 before --fail-under's."
+)
+
+_Params = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BLOCK=1024", help="Parameters of the candidate."),
+]
+_Measure = Annotated[
+    bool | None,
+    typer.Option("--measure/--no-measure", help="Default: measure where the GPU is present."),
+]
+_FailUnder = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=1.0, help="Exit with 5 if a shape's SOL score is lower."),
+]
+
+
+def score(
+    kernel: _options.Kernel,
+    device: _options.Device = None,
+    reference: _options.Reference = None,
+    shape: _options.Shapes = None,
+    params: _Params = None,
+    precision: _options.PrecisionOption = Precision.TOLERANCE,
+    measure: _Measure = None,
+    json: _options.Json = None,
+    fail_under: _FailUnder = None,
+    time_limit: _options.TimeLimit = None,
+    verbose: _options.Verbose = False,
+) -> None:
+    """Say how fast a kernel could run, how fast it does, and what stands between."""
+    with _base.failures_as_exit_codes(verbose):
+        shapes = _options.parse_shapes(shape)
+        chosen = _options.parse_settings(",".join(params), "--params") if params else None
+        _base.check_writable(json)
+        with _base.stdout_kept_for_the_report():
+            from solkit import worker
+
+            worker.start()  # it loads torch while the rest loads here
+            from solkit import pipeline
+
+            report = pipeline.score(
+                kernel,
+                device=device,
+                reference=reference,
+                shapes=shapes,
+                params=chosen,
+                precision=precision.value,
+                measure=measure,
+                time_limit_s=time_limit,
+            )
+        _show(report, json, verbose)
+    raise typer.Exit(exit_code(report, fail_under))
+
+
+def exit_code(report: Report, fail_under: float | None = None) -> Exit:
+    """What the command line says of a report."""
+    verdicts = [result.verdict for result in report.results]
+    if Verdict.IMPOSSIBLE in verdicts:
+        return Exit.IMPOSSIBLE
+    if any(verdict.is_failure for verdict in verdicts):
+        return Exit.CANDIDATE_FAILED
+    if fail_under is None:
+        return Exit.REPORTED
+    scores = [result.score.sol_score for result in report.results if result.score]
+    if len(scores) < len(verdicts) or not scores:
+        _base.complain("--fail-under: not every shape was measured, so there is no score to judge")
+        return Exit.BAD_INPUT
+    return Exit.UNDER_THRESHOLD if min(scores) < fail_under else Exit.REPORTED
+
+
+def _show(report: Report, json: str | None, verbose: bool) -> None:
+    from solkit.report import schema, terminal
+
+    if json != "-":
+        terminal.render(report, _base.console(), details=verbose)
+    _base.write(json, lambda: schema.dumps(report))
