@@ -6,6 +6,8 @@ has imported torch already costs milliseconds instead of seconds. The caller nee
 
 Jobs see no GPU (``CUDA_VISIBLE_DEVICES`` is empty) and print to standard error. Else they find
 what the caller has at the time of the call: its working directory, environment and module path.
+Their temporary files go to a folder of their own, which the server removes after them: a job that
+is killed cannot.
 
 A job never outlives its caller: the server ends it when the caller closes its end of the pipe,
 which the system does for a caller that was killed. Where the server itself is killed, the
@@ -22,10 +24,12 @@ import io
 import os
 import pickle
 import select
+import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -196,6 +200,8 @@ def _read(fd: int, size: int) -> bytes:
 
 _job: int | None = None
 """The process, and process group, of the job that runs now."""
+_scratch: str | None = None
+"""The folder of its temporary files."""
 
 
 def _serve(down: int, up: int) -> None:
@@ -213,6 +219,8 @@ def _serve(down: int, up: int) -> None:
 def _leave() -> None:
     if _job is not None:
         _kill(_job)
+    if _scratch is not None:
+        shutil.rmtree(_scratch, ignore_errors=True)
     os._exit(0)
 
 
@@ -222,8 +230,9 @@ def _run_in_child(request: bytes, down: int) -> bytes:
     Raises:
         EOFError: the caller hung up; the child was ended.
     """
-    global _job
+    global _job, _scratch
     function, args, timeout_s, surroundings = pickle.loads(request)
+    _scratch = tempfile.mkdtemp(prefix="solkit-job-")
     read, write = os.pipe()
     server = os.getpid()
     pid = os.fork()
@@ -232,7 +241,7 @@ def _run_in_child(request: bytes, down: int) -> bytes:
         os.setpgid(0, 0)
         _die_with(server)
         os.close(read)
-        _send_bytes(write, _answer(function, args, *surroundings))
+        _send_bytes(write, _answer(function, args, _scratch, *surroundings))
         sys.stderr.flush()
         os._exit(0)
     _job = pid
@@ -247,6 +256,7 @@ def _run_in_child(request: bytes, down: int) -> bytes:
         _kill(pid)
         _, status = os.waitpid(pid, 0)
         _job = None
+        shutil.rmtree(_scratch, ignore_errors=True)
     if data is not None:
         return data
     why = f"ran for over {timeout_s:g} s and was killed" if timed_out else _end(status)
@@ -283,6 +293,7 @@ def _end(status: int) -> str:
 def _answer(
     function: str,
     args: tuple[Any, ...],
+    scratch: str,
     folder: str | None,
     environment: dict[str, str],
     path: list[str],
@@ -292,7 +303,8 @@ def _answer(
         if folder is not None:
             os.chdir(folder)
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update(environment, TMPDIR=scratch)
+        tempfile.tempdir = scratch
         sys.path[:] = path
         value = getattr(importlib.import_module(module), name)(*args)
         return pickle.dumps((True, value))

@@ -64,6 +64,24 @@ def test_a_job_that_the_system_kills_did_not_run_out_of_time():
     assert not death.value.timed_out
 
 
+LEAVING_FILES = """
+import os, tempfile
+handle, path = tempfile.mkstemp(dir={folder})
+open({told!r}, "w").write(path)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("folder", ["None", "os.environ['TMPDIR']"])
+def test_a_killed_job_leaves_no_temporary_files(tmp_path, folder):
+    told = tmp_path / "told"
+    with pytest.raises(JobDiedError):
+        worker.call("builtins:exec", LEAVING_FILES.format(folder=folder, told=str(told)))
+    left = Path(told.read_text())
+    assert not left.exists()
+    assert not left.parent.exists()  # nor the folder that it had for them
+
+
 ROOT = str(Path(worker.__file__).parent.parent)
 
 

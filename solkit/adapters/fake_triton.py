@@ -165,11 +165,8 @@ def recording(params: Mapping[str, Value]) -> Iterator[Recording]:
 
 def _private_caches() -> None:
     """FlagGems keeps timings in ``~/.flaggems``: fake ones must not reach the user's."""
-    folder = (
-        Path(tempfile.gettempdir()) / f"solkit-fake-{os.getuid()}"
-    )  # one, since none is removed
-    folder.mkdir(mode=0o700, exist_ok=True)
-    os.environ["FLAGGEMS_CACHE_DIR"] = str(folder)
+    # which it makes where it uses it
+    os.environ["FLAGGEMS_CACHE_DIR"] = str(Path(tempfile.gettempdir(), "solkit-fake-flaggems"))
     os.environ.pop("FLAGGEMS_DB_URL", None)
 
 

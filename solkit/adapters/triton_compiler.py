@@ -132,7 +132,7 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         kernel: what to compile.
         device: the target; its limits decide what would fail to load.
     """
-    with _console_to_file() as console:
+    with _console_to_file() as console, _own_temporary_files():
         try:
             binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
         except Exception as error:  # whatever a compiler raises is the kernel's failure
@@ -286,3 +286,15 @@ def _console_to_file() -> Iterator[Callable[[], str]]:
             for target, original in enumerate(saved, start=1):
                 os.dup2(original, target)
                 os.close(original)
+
+
+@contextlib.contextmanager
+def _own_temporary_files() -> Iterator[None]:
+    """Leave none behind: Triton keeps the PTX that ptxas refused, for a human to try again."""
+    before = tempfile.gettempdir()
+    with tempfile.TemporaryDirectory(prefix="solkit-compile-") as folder:
+        tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
