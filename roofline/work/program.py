@@ -13,17 +13,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
-from solkit.adapters.fake_cuda import known_value
+from solkit.adapters.fake_cuda import known_value, user_line
 
-__all__ = ["Program", "TensorUse", "TracedOp", "trace"]
+__all__ = ["Mask", "Program", "TensorUse", "TracedOp", "trace"]
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""Which elements of a tensor matter: as many dimensions, each of full size or of size 1."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,9 @@ class TensorUse:
         shape, stride: in elements.
         offset: of the first element, in elements.
         dtype: of the elements.
-        value: the data, for integer and boolean tensors whose contents are known.
+        value: the data, where the contents are known.
+        mask: which elements matter: broadcasts to `shape`, ``None`` where all do.
+        sure: whether it is known which elements matter; else `shape` only tells how many.
     """
 
     storage: int
@@ -44,6 +50,8 @@ class TensorUse:
     offset: int
     dtype: torch.dtype
     value: npt.NDArray[Any] | None = field(default=None, compare=False, repr=False)
+    mask: Mask | None = field(default=None, compare=False, repr=False)
+    sure: bool = True
 
     @property
     def numel(self) -> int:
@@ -52,13 +60,18 @@ class TensorUse:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the distinct elements."""
+        """Bytes of the distinct elements that matter."""
         return self.distinct * self.dtype.itemsize
 
     @property
     def distinct(self) -> int:
-        """Elements without the repeats of expanded dimensions."""
-        return math.prod(n for n, step in zip(self.shape, self.stride) if step != 0)
+        """Elements that matter, without the repeats of expanded dimensions."""
+        dims = [(n, step != 0) for n, step in zip(self.shape, self.stride)]
+        if self.mask is None:
+            return math.prod(n for n, moves in dims if moves)
+        mask = self.mask.any(axis=tuple(d for d, (_, moves) in enumerate(dims) if not moves))
+        repeats = (n for (n, moves), size in zip(dims, self.mask.shape) if moves and size == 1)
+        return int(mask.sum()) * math.prod(repeats)
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,7 @@ class TracedOp:
         written: tensors that it writes in place.
         tags: torch's tags of the op.
         arguments: its arguments by schema name.
+        line: ``file:line`` of the user's code that called it.
     """
 
     name: str
@@ -83,6 +97,7 @@ class TracedOp:
     written: tuple[TensorUse, ...] = ()
     tags: tuple[torch.Tag, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""
 
     @property
     def result(self) -> TensorUse:
@@ -115,10 +130,6 @@ def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
     return Program(tuple(recorder.ops), tuple(recorder.use(t) for t in results))
 
 
-def _is_index(tensor: torch.Tensor) -> bool:
-    return not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
-
-
 class _Recorder(TorchDispatchMode):
     """Records each op with the storages it reads and writes."""
 
@@ -148,7 +159,7 @@ class _Recorder(TorchDispatchMode):
             stride=tuple(int(n) for n in tensor.stride()),
             offset=int(tensor.storage_offset()),
             dtype=tensor.dtype,
-            value=known_value(tensor) if _is_index(tensor) else None,
+            value=known_value(tensor),
         )
 
     def add(self, name: str, arguments: Mapping[str, Any], outputs: list[torch.Tensor]) -> None:
@@ -162,6 +173,7 @@ class _Recorder(TorchDispatchMode):
                 inputs=tuple(_uses(frozen)),
                 outputs=tuple(self.use(t) for t in outputs),
                 arguments=frozen,
+                line=user_line(),
             )
         )
 
@@ -188,6 +200,7 @@ class _Recorder(TorchDispatchMode):
                 written=tuple(written),
                 tags=tuple(func.tags),
                 arguments={**dict(zip(names, before[0])), **before[1]},
+                line=user_line(),
             )
         )
 

@@ -7,7 +7,7 @@ may stay on the chip.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,15 +26,25 @@ class Traffic:
     """Compulsory DRAM traffic of a program, in bytes.
 
     Attributes:
-        read_bytes, write_bytes: of the roofline.
-        hard_read_bytes: of `read_bytes`, what rests on no assumption.
+        reads, writes: bytes of the roofline by storage.
+        hard_read_bytes: of `reads`, what rests on no assumption.
         assumptions: what the rest assumes, each a sentence.
     """
 
-    read_bytes: int
-    write_bytes: int
+    reads: Mapping[int, int]
+    writes: Mapping[int, int]
     hard_read_bytes: int
     assumptions: tuple[str, ...]
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes read, over all storages."""
+        return sum(self.reads.values())
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes written, over all storages."""
+        return sum(self.writes.values())
 
 
 def traffic(program: Program, live: list[TracedOp]) -> Traffic:
@@ -59,8 +69,8 @@ def traffic(program: Program, live: list[TracedOp]) -> Traffic:
     full = {storage: covered_bytes(uses) for storage, uses in reads.items()}
     partly = {s: _rows_bytes(found) for s, found in rows.items() if s not in full}
     return Traffic(
-        read_bytes=sum(full.values()) + sum(most for most, _ in partly.values()),
-        write_bytes=_written_bytes(program, live),
+        reads={**full, **{storage: most for storage, (most, _) in partly.items()}},
+        writes=_written_bytes(program, live),
         hard_read_bytes=sum(
             [n for storage, n in full.items() if storage in sure]
             + [least for _, least in partly.values()]
@@ -71,8 +81,8 @@ def traffic(program: Program, live: list[TracedOp]) -> Traffic:
     )
 
 
-def _written_bytes(program: Program, live: list[TracedOp]) -> int:
-    """Bytes of results that some op wrote; an input handed back as it is costs nothing."""
+def _written_bytes(program: Program, live: list[TracedOp]) -> dict[int, int]:
+    """Bytes, by storage, of results that some op wrote; an input handed back as it is costs nothing."""
     made = {use.storage for op in live for use in op.outputs}
     results = {use.storage for use in program.results}
     written: dict[int, list[TensorUse]] = defaultdict(list)
@@ -82,7 +92,7 @@ def _written_bytes(program: Program, live: list[TracedOp]) -> int:
     for use in (use for op in live for use in op.written):
         if use.storage in results - made:  # an input changed in place: what was changed
             written[use.storage].append(use)
-    return sum(covered_bytes(uses) for uses in written.values())
+    return {storage: covered_bytes(uses) for storage, uses in written.items()}
 
 
 # ------------------------------------------------------------------------- picked-out rows

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -52,11 +54,21 @@ def _folders_of_others() -> tuple[str, ...]:
     """Where the code lies that is not the user's: torch, Triton, SolKit, Python itself."""
     triton = importlib.util.find_spec("triton")
     files = (torch.__file__, __file__, contextlib.__file__, triton and triton.origin)
-    torch_, package, python, *triton_ = (str(Path(file).parent) for file in files if file)
-    return (torch_, str(Path(package).parent), python, *triton_)
+    torch_, package, python, *triton_ = (Path(file).parent for file in files if file)
+    solkit = package.parent.parent
+    return tuple(f"{folder}{os.sep}" for folder in (torch_, solkit, python, *triton_))
 
 
 _NOT_USERS = _folders_of_others()
+
+
+@functools.cache
+def _is_users(path: str) -> bool:
+    """Whether code of that file is the user's."""
+    return not path.startswith("<") and not any(
+        path.startswith(folder) and "site-packages" not in path[len(folder) :]
+        for folder in _NOT_USERS
+    )
 
 
 def user_line(frame: types.FrameType | None = None) -> str:
@@ -67,11 +79,7 @@ def user_line(frame: types.FrameType | None = None) -> str:
     """
     frame = frame or sys._getframe(1)
     while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith("<") and not any(
-            path.startswith(folder) and "site-packages" not in path[len(folder) :]
-            for folder in _NOT_USERS
-        ):
-            return f"{path}:{frame.f_lineno}"
+        if _is_users(frame.f_code.co_filename):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "unknown line"
