@@ -29,13 +29,18 @@ __all__ = [
     "Case",
     "Ceiling",
     "ClockKind",
+    "Contributor",
     "Device",
+    "FailedShape",
+    "Fusion",
     "KernelAnalysis",
     "KernelFile",
     "Launch",
     "Measurement",
     "Occupancy",
     "OpWork",
+    "Part",
+    "PartBound",
     "Problem",
     "Protocol",
     "Report",
@@ -124,11 +129,13 @@ class Device:
         limits: per-SM limits.
         ceilings: rates at `clock_mhz`. Keys: ``dram``, ``l2`` (SM to L2), ``fp32``, ``fp64``,
             ``int32``, ``sfu`` and ``tensor.<dtype>`` (dense; fp32 or int32 accumulation), and
-            ``tensor.<dtype>_acc16`` for fp16 accumulation. A pipe that the GPU lacks is absent.
+            ``tensor.<dtype>_acc16`` for fp16 accumulation, and ``issue``, the instructions that the
+            schedulers issue to the scalar pipes. A pipe that the GPU lacks is absent.
         datasheet: the vendor's figures under the same keys.
         calibrated: figures measured on this very GPU, under the same keys; empty where none are.
         uuid: NVML's identifier of a live GPU, else ``None``.
         notes: what a reader must know (a MIG slice, ECC off, a substituted clock).
+        launch_us: what one launch of an empty kernel takes in a CUDA graph, where measured.
     """
 
     key: str
@@ -147,6 +154,7 @@ class Device:
     calibrated: Mapping[str, Ceiling] = field(default_factory=dict)
     uuid: str | None = None
     notes: tuple[str, ...] = ()
+    launch_us: float | None = None
 
 
 # ----------------------------------------------------------------------------- kernel files
@@ -235,11 +243,19 @@ class OpWork:
             of a matrix product (a multiply-add is two); ``fp32``, ``fp64`` and ``int32`` those of
             the scalar pipes; ``sfu`` results of the special-function unit.
         hard_flops: the part of its contraction that no known algorithm avoids.
+        position: its number among the ops that the results depend on, in program order.
+        read_bytes: DRAM bytes of the inputs that it is the first to need.
+        write_bytes: DRAM bytes of the results that it is the last to write.
+        line: ``file:line`` of the user's code that called it; empty where not known.
     """
 
     op: str
     operations: Mapping[str, int]
     hard_flops: int = 0
+    position: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -256,6 +272,7 @@ class Work:
         unmodelled: ops counted as nothing, by name.
         assumptions: what was taken for granted, each a sentence.
         ops: one entry per traced op that costs anything, in program order.
+        guesses: those of `assumptions` on which nothing hard can rest: values that were guessed.
     """
 
     operations: Mapping[str, int]
@@ -267,6 +284,7 @@ class Work:
     unmodelled: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     ops: tuple[OpWork, ...] = ()
+    guesses: tuple[str, ...] = ()
 
     @property
     def dram_bytes(self) -> int:
@@ -275,16 +293,37 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Contributor:
+    """What the ops of one name on one line take of a resource.
+
+    Attributes:
+        name: the op, e.g. ``"aten.mm"``.
+        amount: in the resource's unit, over all of them.
+        share: of the resource's whole amount, 0 to 1.
+        line: ``file:line`` of the user's code that called them; empty where not known.
+        count: how many ops.
+    """
+
+    name: str
+    amount: int
+    share: float
+    line: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Resource:
     """The least time that one resource needs.
 
     Attributes:
-        name: the ceiling's key in `Device.ceilings`.
+        name: the ceiling's key in `Device.ceilings`; ``"tensor"`` where several dtypes share the
+            tensor cores.
         amount: what must pass through it, in `unit`.
         unit: ``"FLOP"``, ``"op"`` or ``"B"``.
         ceiling: amount per second, after what precision asks (three tf32 passes: a third).
         source: where the ceiling comes from.
         time_ms: amount / ceiling.
+        contributors: the ops that the amount comes from, largest first.
     """
 
     name: str
@@ -293,6 +332,7 @@ class Resource:
     ceiling: float
     source: str
     time_ms: float
+    contributors: tuple[Contributor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -305,6 +345,8 @@ class BoundTimes:
         datasheet_ms: at the vendor's rates.
         calibrated_ms: at rates measured on this GPU.
         observed_clock_ms: at the SM clock seen while timing.
+        launch_floor_ms: what launching one kernel that does nothing takes; no part of the others,
+            and ``None`` where it was not measured.
     """
 
     roofline_ms: float
@@ -312,6 +354,7 @@ class BoundTimes:
     datasheet_ms: float
     calibrated_ms: float | None = None
     observed_clock_ms: float | None = None
+    launch_floor_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -326,6 +369,7 @@ class Bound:
         precision: the precision rule and what it chose, e.g. ``"tolerance: fp32 as tf32"``.
         assumptions: what the bound takes for granted, each a sentence.
         at: the bound under other ceilings.
+        protocol: where inputs lie at the start: ``"cold"`` in DRAM, ``"warm"`` in L2 if they fit.
     """
 
     time_ms: float
@@ -335,6 +379,55 @@ class Bound:
     precision: str
     assumptions: tuple[str, ...]
     at: BoundTimes
+    protocol: str = "cold"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some ops of a problem that one kernel computes: its inputs and results cross DRAM.
+
+    Attributes:
+        positions: the ops, as in `OpWork.position`.
+        name: their names in program order, e.g. ``"addmm + relu"``.
+        line: ``file:line`` of the first one.
+        work: what they cost on their own.
+    """
+
+    positions: tuple[int, ...]
+    name: str
+    line: str
+    work: Work
+
+
+@dataclass(frozen=True)
+class PartBound:
+    """A `Part` and the least time that it needs."""
+
+    part: Part
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A problem cut into kernels, beside the same problem as one kernel.
+
+    Attributes:
+        fused: the bound of the whole: one kernel.
+        parts: the kernels, in program order.
+    """
+
+    fused: Bound
+    parts: tuple[PartBound, ...]
+
+    @property
+    def time_ms(self) -> float:
+        """The least time of all kernels, one after the other; launches not counted."""
+        return sum(part.bound.time_ms for part in self.parts)
+
+    @property
+    def worth(self) -> float:
+        """How many times faster one kernel could be; 1 where there is nothing to gain."""
+        return max(1.0, self.time_ms / self.fused.time_ms) if self.fused.time_ms else 1.0
 
 
 # --------------------------------------------------------------------------------- analysis
@@ -448,6 +541,7 @@ class Case:
         work: what the problem costs.
         tolerance: the file's own, or that of its outputs' dtype.
         analysis: of the candidate.
+        parts: the problem cut into kernels, where that was asked for.
     """
 
     shape: Mapping[str, Value]
@@ -455,14 +549,29 @@ class Case:
     work: Work
     tolerance: Tolerance
     analysis: Analysis
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class FailedShape:
+    """A shape of which nothing is known, because the kernel file failed at it.
+
+    Attributes:
+        shape: as asked for.
+        error: what was wrong.
+    """
+
+    shape: Mapping[str, Value]
+    error: str
 
 
 @dataclass(frozen=True)
 class Study:
-    """A kernel file and one `Case` per shape."""
+    """A kernel file and one `Case` per shape; at least one, and the shapes that failed."""
 
     kernel: KernelFile
     cases: tuple[Case, ...]
+    failed: tuple[FailedShape, ...] = ()
 
 
 # ------------------------------------------------------------------------------ measurement
@@ -586,6 +695,7 @@ class Result:
     measurement: Measurement | None = None
     score: Score | None = None
     errors: tuple[str, ...] = ()
+    fusion: Fusion | None = None
 
 
 @dataclass(frozen=True)
@@ -597,9 +707,11 @@ class Report:
         kernel: the file.
         device: the target.
         results: in the order of the shapes.
+        failed: shapes that have no result.
     """
 
     environment: Mapping[str, str | None]
     kernel: KernelFile
     device: Device
     results: tuple[Result, ...]
+    failed: tuple[FailedShape, ...] = ()

@@ -142,6 +142,7 @@ def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
     return replace(
         work,
         assumptions=(*work.assumptions, *guesses),
+        guesses=guesses,
         hard_operations={},
         hard_read_bytes=0,
         hard_write_bytes=0,

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import torch
 
 from solkit.core import OpWork, Work
-from solkit.roofline.work.costs import cost_of
+from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.demand import live_ops
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.shortcuts import hard_flops
-from solkit.roofline.work.traffic import traffic
+from solkit.roofline.work.traffic import Traffic, traffic
 
 __all__ = ["work_of", "work_of_arguments", "work_of_program"]
 
@@ -35,16 +35,9 @@ def work_of(run: Callable[[], list[torch.Tensor]]) -> Work:
 def work_of_program(program: Program) -> Work:
     """The cost of a traced program: only of the ops that its results depend on."""
     live = live_ops(program)
-    hard = hard_flops(program, live)
-    ops: list[OpWork] = []
-    unmodelled: list[str] = []
-    for position, op in enumerate(live):
-        cost = cost_of(op)
-        if cost is None:
-            unmodelled.append(op.name)
-        elif cost.operations:
-            ops.append(OpWork(op.name, dict(cost.operations), hard.get(position, 0)))
+    costs = [cost_of(op) for op in live]
     moved = traffic(program, live)
+    ops = _op_works(live, costs, hard_flops(program, live), moved)
     return Work(
         operations=_sum(op.operations for op in ops),
         hard_operations=_sum(_hard_part(op) for op in ops),
@@ -52,10 +45,44 @@ def work_of_program(program: Program) -> Work:
         dram_write_bytes=moved.write_bytes,
         hard_read_bytes=moved.hard_read_bytes,
         hard_write_bytes=moved.write_bytes,
-        unmodelled=tuple(dict.fromkeys(unmodelled)),
+        unmodelled=tuple(dict.fromkeys(op.name for op, cost in zip(live, costs) if cost is None)),
         assumptions=(*moved.assumptions, *_unknown_masks(live)),
-        ops=tuple(ops),
+        ops=ops,
     )
+
+
+def _op_works(
+    live: Sequence[TracedOp],
+    costs: Sequence[Cost | None],
+    hard: Mapping[int, int],
+    moved: Traffic,
+) -> tuple[OpWork, ...]:
+    """What each op costs, but for those that cost nothing."""
+    read = _first(moved.reads, [{use.storage for use in op.inputs} for op in live])
+    makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
+    written = _first(moved.writes, makes[::-1])
+    ops = [
+        OpWork(
+            op=op.name,
+            operations=dict(cost.operations) if cost is not None else {},
+            hard_flops=hard.get(position, 0),
+            position=position,
+            read_bytes=read[position],
+            write_bytes=written[len(live) - 1 - position],
+            line=op.line,
+        )
+        for position, (op, cost) in enumerate(zip(live, costs))
+    ]
+    return tuple(op for op in ops if op.operations or op.read_bytes or op.write_bytes)
+
+
+def _first(amounts: Mapping[int, int], touching: Sequence[set[int]]) -> Counter[int]:
+    """Each storage's bytes, given to the first of a sequence of ops that touches it."""
+    given: Counter[int] = Counter()
+    left = dict(amounts)
+    for position, storages in enumerate(touching):
+        given[position] = sum(left.pop(storage) for storage in storages & left.keys())
+    return given
 
 
 def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:

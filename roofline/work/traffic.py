@@ -82,7 +82,7 @@ def traffic(program: Program, live: list[TracedOp]) -> Traffic:
 
 
 def _written_bytes(program: Program, live: list[TracedOp]) -> dict[int, int]:
-    """Bytes, by storage, of results that some op wrote; an input handed back as it is costs nothing."""
+    """Bytes, by storage, of results that some op wrote; an input handed back costs nothing."""
     made = {use.storage for op in live for use in op.outputs}
     results = {use.storage for use in program.results}
     written: dict[int, list[TensorUse]] = defaultdict(list)
