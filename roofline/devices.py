@@ -45,6 +45,7 @@ Pipe = Literal[
     "fp64",
     "int32",
     "sfu",
+    "issue",
     "tensor.fp16",
     "tensor.bf16",
     "tensor.tf32",
@@ -60,7 +61,7 @@ Pipe = Literal[
 
 _STRICT = {"extra": "forbid"}  # a misspelt key in the TOML is an error
 
-_OP_PIPES = ("int32", "sfu", "tensor.int8", "tensor.int4")
+_OP_PIPES = ("int32", "sfu", "issue", "tensor.int8", "tensor.int4")
 _BYTE_PIPES = ("dram", "l2")
 
 
@@ -76,14 +77,14 @@ class Architecture:
         fp32_lanes: fp32 ("CUDA") cores per SM, which is what NVML counts.
         limits: per-SM limits.
         rates: FLOP, op or B per clock per SM.
-        source: where the rates come from.
+        sources: where the rates come from, by pipe; ``tensor`` stands for all tensor pipes.
     """
 
     compute_capability: tuple[int, int]
     fp32_lanes: int
     limits: SMLimits
     rates: dict[Pipe, float]
-    source: str
+    sources: dict[Pipe | Literal["tensor"], str]
 
     __pydantic_config__ = _STRICT
 
@@ -126,6 +127,7 @@ class Sku:
         aliases: further names.
         rates: where they differ from the architecture's.
         lacks: pipes of the architecture that this SKU does not have, or at no known rate.
+        launch_us: what launching an empty kernel takes, where measured on this SKU.
     """
 
     name: str
@@ -144,6 +146,7 @@ class Sku:
     aliases: tuple[str, ...] = ()
     rates: dict[Pipe, float] = field(default_factory=dict)
     lacks: tuple[Pipe, ...] = ()
+    launch_us: float | None = None
 
     __pydantic_config__ = _STRICT
 
@@ -163,9 +166,10 @@ class Sku:
 
 @dataclass(frozen=True)
 class _Catalogue:
-    """The whole file. `architecture` and `device` are TOML's table names."""
+    """The whole file. Its fields are the names of TOML's tables."""
 
     transfers_per_memory_clock: int
+    sources: dict[Pipe, str]
     architecture: dict[str, Architecture]
     device: dict[str, Sku]
 
@@ -217,7 +221,8 @@ def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
     if "like" not in own:
         return own
     base = _inherit(tables, own.pop("like"))
-    base.pop("aliases", None)
+    for figure in ("aliases", "launch_us"):  # of that very SKU
+        base.pop(figure, None)
     own["datasheet"] = {**base["datasheet"], **own.get("datasheet", {})}
     return {**base, **own}
 
@@ -315,6 +320,7 @@ def assemble(
         datasheet=_datasheet(sku, hardware),
         uuid=uuid,
         notes=notes,
+        launch_us=sku.launch_us,
     )
 
 
@@ -326,12 +332,13 @@ def _dram(sku: Sku, hardware: Hardware) -> Ceiling:
         value=clock * 1e6 * transfers * bits / 8 * hardware.memory_share,
         unit="B/s",
         clock_mhz=clock,
-        source=f"{clock:g} MHz × {transfers} × {bits} bit{share}; {sku.source}",
+        source=f"{clock:g} MHz × {transfers} × {bits} bit{share} ({sku.source})",
     )
 
 
 def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
     """Ceilings of everything that runs on the SM clock."""
+    known = {**_load().sources, **architecture.sources, **dict.fromkeys(sku.rates, sku.source)}
     rates = {**architecture.rates, **sku.rates}
     sms, clock = hardware.sm_count, hardware.sm_clock_mhz
     return {
@@ -339,11 +346,16 @@ def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str
             value=rate * sms * clock * 1e6,
             unit=_unit(pipe),
             clock_mhz=clock,
-            source=f"{rate:g}/clk/SM × {sms} SMs × {clock:g} MHz; {architecture.source}",
+            source=f"{rate:g} {_amount(pipe)}/clk/SM × {sms} SMs × {clock:g} MHz "
+            f"({_citation(pipe, known)})",
         )
         for pipe, rate in rates.items()
         if pipe not in sku.lacks
     }
+
+
+def _citation(pipe: Pipe, known: Mapping[Any, str]) -> str:
+    return known[pipe] if pipe in known else known[pipe.split(".")[0]]
 
 
 def _datasheet(sku: Sku, hardware: Hardware) -> dict[str, Ceiling]:
@@ -368,9 +380,13 @@ def _datasheet(sku: Sku, hardware: Hardware) -> dict[str, Ceiling]:
 
 
 def _unit(pipe: str) -> str:
+    return f"{_amount(pipe)}/s"
+
+
+def _amount(pipe: str) -> str:
     if pipe in _BYTE_PIPES:
-        return "B/s"
-    return "op/s" if pipe in _OP_PIPES else "FLOP/s"
+        return "B"
+    return "op" if pipe in _OP_PIPES else "FLOP"
 
 
 # ------------------------------------------------------------------------------ forgiving names
