@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib.util
 import inspect
+import linecache
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ __all__ = [
     "definition_line",
     "file_of",
     "import_file",
+    "import_text",
     "restrict_autotuners",
 ]
 
@@ -35,8 +37,13 @@ def file_of(module: ModuleType) -> str:
     return _paths[module.__name__]
 
 
-def import_file(path: str) -> ModuleType:
-    """Import a Python file under a name of its own, its folder importable as for a script.
+def import_file(path: str, name: str | None = None) -> ModuleType:
+    """Import a Python file, its folder importable as for a script.
+
+    Args:
+        path: the file.
+        name: ``package.module``, where modules beside it import each other so; by default a name
+            of its own.
 
     Raises:
         KernelFileError: no such file, or its top level fails; names the line.
@@ -44,8 +51,7 @@ def import_file(path: str) -> ModuleType:
     file = Path(path)
     if not file.is_file():
         raise KernelFileError("no such file", path)
-    resolved = str(file.resolve())
-    name = f"solkit_kernel_{hashlib.sha256(resolved.encode()).hexdigest()[:12]}"
+    name = name or _name_for(str(file.resolve()))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise KernelFileError("not a Python file: expected a name that ends in .py", path)
@@ -56,6 +62,30 @@ def import_file(path: str) -> ModuleType:
     with blaming(path, "importing it"):
         spec.loader.exec_module(module)
     return module
+
+
+def import_text(text: str, path: str) -> ModuleType:
+    """Run Python source that stands in no file of its own, such as a string in a JSON file.
+
+    Args:
+        text: the source. `inspect` finds it, so it may hold ``@triton.jit`` functions.
+        path: what tracebacks and messages call it.
+
+    Raises:
+        KernelFileError: its top level fails; names the line.
+    """
+    module = ModuleType(_name_for(path))
+    module.__file__ = path
+    _paths[module.__name__] = path
+    sys.modules[module.__name__] = module
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    with blaming(path, "importing it"):
+        exec(compile(text, path, "exec"), vars(module))
+    return module
+
+
+def _name_for(path: str) -> str:
+    return f"solkit_kernel_{hashlib.sha256(path.encode()).hexdigest()[:12]}"
 
 
 @contextlib.contextmanager

@@ -17,9 +17,7 @@ outputs. Without one the bound counts the arguments' bytes and no operations.
 
 from __future__ import annotations
 
-import ast
 import inspect
-import operator
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -31,6 +29,7 @@ import torch
 
 from solkit.core import Candidate, KernelFile, Problem, Value
 from solkit.errors import KernelFileError, ParamsError, ShapeError
+from solkit.kernelfiles._arithmetic import FUNCTIONS, evaluate
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import parse_tolerance, to_dtype
 from solkit.kernelfiles._source import (
@@ -50,20 +49,6 @@ __all__ = ["TritonKernel", "recognises"]
 
 _KEYS = {"kernel", "args", "sizes", "constants", "grid", "outputs", "shapes"}
 _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))?$")
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Div: operator.truediv,
-}
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cdiv": lambda a, b: -(-a // b),
-    "next_power_of_2": lambda n: 1 << (n - 1).bit_length(),
-    "min": min,
-    "max": max,
-}
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
@@ -241,24 +226,10 @@ def _evaluate(expression: Any, scope: Mapping[str, Value], path: str) -> Any:
     if not isinstance(expression, str):
         return expression
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body, scope)
-    except (KeyError, SyntaxError, TypeError, ZeroDivisionError) as error:
+        return evaluate(expression, scope)
+    except ValueError as error:
         raise KernelFileError(
             f"cannot evaluate {expression!r} in the launch description ({error}); it may use "
-            f"{', '.join([*scope, *_FUNCTIONS])} and + - * / // %",
+            f"{', '.join([*scope, *FUNCTIONS])} and + - * / // %",
             path,
         ) from error
-
-
-def _value(node: ast.expr, scope: Mapping[str, Value]) -> Any:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Name):
-        return scope[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand, scope)
-    if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_value(node.left, scope), _value(node.right, scope))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _FUNCTIONS[node.func.id](*(_value(a, scope) for a in node.args))
-    raise SyntaxError(f"{ast.unparse(node)} is no arithmetic")
