@@ -9,23 +9,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from solkit.core import Bound, BoundTimes, Ceiling, Device, Resource, Tolerance, Work
+from solkit.core import (
+    Bound,
+    BoundTimes,
+    Ceiling,
+    Contributor,
+    Device,
+    OpWork,
+    Resource,
+    Tolerance,
+    Work,
+)
 from solkit.errors import InputError
 from solkit.roofline.devices import with_clock
+from solkit.roofline.hard import hard_ms
+from solkit.roofline.precision import PRECISIONS, Route, Rule, contraction_dtype
 
-__all__ = ["PRECISIONS", "at_observed_clock", "bound"]
+__all__ = ["PRECISIONS", "PROTOCOLS", "at_observed_clock", "bound"]
 
-PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
-"""How contractions may be computed: as the tolerance allows, as declared, or in that dtype."""
+PROTOCOLS = ("cold", "warm")
+"""Where the inputs lie at the start: in DRAM, or in L2 as far as they fit."""
 
-_TF32_TOLERANCE = 1e-3  # tf32 keeps 10 mantissa bits: a product is off by at most 2^-10, about 1e-3
-_FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
-
-# What holds the values of a dtype exactly (fp8 in fp16, int4 in int8), where its own pipe lacks.
-_WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
-_FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")}
+_MEMORIES = ("dram", "l2")
+_SCALAR = {"fp32": 2, "fp64": 2, "int32": 2, "sfu": 1}
+"""Operations per instruction and thread: a multiply-add is two."""
 
 
 def bound(
@@ -34,52 +43,60 @@ def bound(
     *,
     precision: str = "tolerance",
     tolerance: Tolerance | None = None,
+    protocol: str = "cold",
 ) -> Bound:
     """The least time of `work` on `device`.
 
     Args:
         work: from `solkit.roofline.work`.
         device: from the catalogue or NVML.
-        precision: one of `PRECISIONS`. ``tolerance`` lets an fp32 contraction count as tf32 where
-            the tolerance is 1e-3 or looser, else as three tf32 passes or fp32, whichever is
-            faster (Ootomo and Yokota, IJHPCA 36(4), 2022, recover fp32 accuracy so).
+        precision: one of `PRECISIONS`; see `solkit.roofline.precision.Rule`.
         tolerance: how exact the result must be; ``None`` counts as tight.
+        protocol: one of `PROTOCOLS`. ``warm`` charges all bytes to L2, and none to DRAM, where
+            inputs and results fit into it together.
 
     Raises:
-        InputError: an unknown precision.
+        InputError: an unknown precision or protocol.
     """
-    if precision not in PRECISIONS:
-        raise InputError(f"unknown precision {precision!r}; choose one of: {', '.join(PRECISIONS)}")
-    rule = _Rule(precision, tolerance)
-    routes = _routes(work, device, rule)
-    amounts = _amounts(work, routes)
-    resources = _resources(amounts, routes, device.ceilings)
+    if protocol not in PROTOCOLS:
+        raise InputError(f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
+    rule = Rule(precision, tolerance)
+    routes = rule.routes(work.operations, device)
+    in_l2 = protocol == "warm" and work.dram_bytes <= device.l2_bytes
+    memory = "l2" if in_l2 else "dram"
+    amounts = _amounts({**work.operations, memory: work.dram_bytes}, routes)
+    resources = _explained(_resources(amounts, routes, device.ceilings), work, routes, memory)
     roofline = _longest(resources)
-    passes = _passes(routes)
     return Bound(
         time_ms=roofline,
         limiter=resources[0].name if resources else "none",
         resources=resources,
-        flops_by_pipe={name: n for name, n in amounts.items() if name != "dram"},
+        flops_by_pipe={name: n for name, n in amounts.items() if name not in _MEMORIES},
         precision=rule.describe(routes),
-        assumptions=(*_ASSUMPTIONS, *work.assumptions),
+        assumptions=(_start(protocol, in_l2), _AT_ONCE, *work.assumptions),
         at=BoundTimes(
             roofline_ms=roofline,
-            hard_ms=min(roofline, _hard_ms(work, device, tolerance)),
-            datasheet_ms=_time_ms(amounts, passes, {**device.ceilings, **device.datasheet}),
+            hard_ms=min(roofline, hard_ms(work, device, tolerance, protocol)),
+            datasheet_ms=_time_ms(amounts, routes, {**device.ceilings, **device.datasheet}),
             calibrated_ms=(
-                _time_ms(amounts, passes, {**device.ceilings, **device.calibrated})
+                _time_ms(amounts, routes, {**device.ceilings, **device.calibrated})
                 if device.calibrated
                 else None
             ),
+            launch_floor_ms=None if device.launch_us is None else device.launch_us / 1e3,
         ),
+        protocol=protocol,
     )
 
 
-_ASSUMPTIONS = (
-    "All intermediate results stay on the chip (perfect fusion); inputs start in DRAM.",
-    "All resources work at once and at their ceilings.",
-)
+_AT_ONCE = "All resources work at once and at their ceilings."
+
+
+def _start(protocol: str, in_l2: bool) -> str:
+    where = "DRAM"
+    if protocol == "warm":
+        where = "L2, where results stay" if in_l2 else "DRAM (L2 does not hold inputs and results)"
+    return f"All intermediate results stay on the chip (perfect fusion); inputs start in {where}."
 
 
 def at_observed_clock(found: Bound, device: Device, sm_clock_mhz: float) -> Bound:
@@ -99,89 +116,22 @@ def _at_clock(
     return resource.time_ms * before[resource.name].value / after[resource.name].value
 
 
-# -------------------------------------------------------------------------------- precision
-
-
-@dataclass(frozen=True)
-class _Route:
-    """Where the contractions of one dtype run: a pipe, and how many passes they take."""
-
-    pipe: str
-    passes: int
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """A precision rule."""
-
-    precision: str
-    tolerance: Tolerance | None
-
-    def route(self, dtype: str, device: Device) -> _Route:
-        """The fastest way that the rule allows for contractions of `dtype`."""
-        if dtype in _FORCED.get(self.precision, ()):
-            return _fallback(self.precision, device)
-        if dtype != "fp32" or self.precision != "tolerance":
-            return _native(dtype, device)
-        loose = self.tolerance is not None and self.tolerance.rtol >= _TF32_TOLERANCE
-        passes = 1 if loose else 3
-        tf32, fp32 = device.ceilings.get("tensor.tf32"), device.ceilings["fp32"]
-        if tf32 is None or tf32.value / passes < fp32.value:
-            return _Route("fp32", 1)
-        return _Route("tensor.tf32", passes)
-
-    def describe(self, routes: Mapping[str, _Route]) -> str:
-        """The rule and what it chose, in words."""
-        chosen = [
-            f"{dtype} as {route.pipe.removeprefix('tensor.')}"
-            + (f" in {route.passes} passes" if route.passes > 1 else "")
-            for dtype, route in routes.items()
-            if route.pipe.removeprefix("tensor.") != dtype or route.passes > 1
-        ]
-        return f"{self.precision}: {', '.join(chosen)}" if chosen else self.precision
-
-
-def _native(dtype: str, device: Device) -> _Route:
-    """A dtype's own tensor pipe, else a wider one, else the scalar pipe."""
-    if dtype == "fp32":
-        return _Route("fp32", 1)
-    return _fallback(dtype, device)
-
-
-def _fallback(dtype: str, device: Device) -> _Route:
-    wanted: str | None = dtype
-    while wanted is not None:
-        if f"tensor.{wanted}" in device.ceilings:
-            return _Route(f"tensor.{wanted}", 1)
-        wanted = _WIDER.get(wanted)
-    return _Route("fp64" if dtype == "fp64" else "fp32", 1)
-
-
-def _routes(work: Work, device: Device, rule: _Rule) -> dict[str, _Route]:
-    dtypes = [k.removeprefix("contraction.") for k in work.operations if k.startswith("contr")]
-    return {dtype: rule.route(dtype, device) for dtype in dtypes}
-
-
 # -------------------------------------------------------------------------------- resources
 
 
-def _amounts(work: Work, routes: Mapping[str, _Route]) -> dict[str, int]:
+def _amounts(work: Mapping[str, int], routes: Mapping[str, Route]) -> dict[str, int]:
     """What each resource must take, by ceiling."""
-    amounts: Counter[str] = Counter({"dram": work.dram_bytes})
-    for key, count in work.operations.items():
-        dtype = key.removeprefix("contraction.")
-        amounts[key if dtype == key else routes[dtype].pipe] += count
+    amounts: Counter[str] = Counter()
+    for key, count in work.items():
+        dtype = contraction_dtype(key)
+        amounts[routes[dtype].pipe if dtype else key] += count
     return {name: amount for name, amount in amounts.items() if amount}
 
 
-def _passes(routes: Mapping[str, _Route]) -> dict[str, int]:
-    return {route.pipe: route.passes for route in routes.values()}
-
-
 def _resources(
-    amounts: Mapping[str, int], routes: Mapping[str, _Route], ceilings: Mapping[str, Ceiling]
+    amounts: Mapping[str, int], routes: Mapping[str, Route], ceilings: Mapping[str, Ceiling]
 ) -> tuple[Resource, ...]:
-    passes = _passes(routes)
+    passes = {route.pipe: route.passes for route in routes.values()}
     found = [
         _resource(name, amount, passes.get(name, 1), ceilings[name])
         for name, amount in amounts.items()
@@ -189,14 +139,24 @@ def _resources(
     tensor = [r for r in found if r.name.startswith("tensor.")]
     if len(tensor) > 1:
         found.append(_shared_tensor_cores(tensor))
+    scalar_ms = max((r.time_ms for r in found if r.name in _SCALAR), default=0.0)
+    if "issue" in ceilings:
+        issue = _resource("issue", _instructions(amounts), 1, ceilings["issue"])
+        if issue.time_ms > scalar_ms:  # else the pipe itself says as much
+            found.append(issue)
     return tuple(sorted(found, key=lambda r: -r.time_ms))
 
 
 def _resource(name: str, amount: int, passes: int, ceiling: Ceiling) -> Resource:
     rate = ceiling.value / passes
-    source = ceiling.source + (f"; {passes} passes" if passes > 1 else "")
+    source = ceiling.source + (f", in {passes} passes" if passes > 1 else "")
     unit = ceiling.unit.removesuffix("/s")
     return Resource(name, amount, unit, rate, source, 1e3 * amount / rate)
+
+
+def _instructions(amounts: Mapping[str, int]) -> int:
+    """Instructions of the scalar pipes, which share the schedulers' issue slots."""
+    return sum(amounts.get(pipe, 0) // each for pipe, each in _SCALAR.items())
 
 
 def _shared_tensor_cores(parts: list[Resource]) -> Resource:
@@ -211,45 +171,40 @@ def _longest(resources: tuple[Resource, ...]) -> float:
 
 
 def _time_ms(
-    amounts: Mapping[str, int], passes: Mapping[str, int], ceilings: Mapping[str, Ceiling]
+    amounts: Mapping[str, int], routes: Mapping[str, Route], ceilings: Mapping[str, Ceiling]
 ) -> float:
-    routes = {name: _Route(name, count) for name, count in passes.items()}
     return _longest(_resources(amounts, routes, ceilings))
 
 
-# ------------------------------------------------------------------------------- hard bound
+# ----------------------------------------------------------------------------- contributors
 
 
-def _hard_ms(work: Work, device: Device, tolerance: Tolerance | None) -> float:
-    """What no correct implementation can beat on this device.
-
-    Compulsory bytes, with output up to the size of L2 granted (a kernel is over when its last
-    store is in L2, not in DRAM), the path from the SMs to L2, and contractions that no known
-    algorithm avoids, in one pass at the fastest rate that could hold the precision.
-    """
-    dram, l2 = device.ceilings["dram"].value, device.ceilings["l2"].value
-    spilled = max(0, work.hard_write_bytes - device.l2_bytes)
-    times = [
-        (work.hard_read_bytes + spilled) / dram,
-        (work.hard_read_bytes + work.hard_write_bytes) / l2,
-        sum(n / _fastest(key, device, tolerance) for key, n in work.hard_operations.items()),
-    ]
-    return 1e3 * max(times)
+def _explained(
+    resources: tuple[Resource, ...], work: Work, routes: Mapping[str, Route], memory: str
+) -> tuple[Resource, ...]:
+    """The resources with the ops that each amount comes from."""
+    taken = [(op, _taken(op, routes, memory)) for op in work.ops]
+    return tuple(replace(r, contributors=_contributors(r, taken)) for r in resources)
 
 
-def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
-    """The highest rate of any pipe that could compute a contraction well enough.
+def _taken(op: OpWork, routes: Mapping[str, Route], memory: str) -> dict[str, int]:
+    """What one op takes of each resource."""
+    amounts = _amounts({**op.operations, memory: op.read_bytes + op.write_bytes}, routes)
+    tensor = sum(n for name, n in amounts.items() if name.startswith("tensor."))
+    return {**amounts, "tensor": tensor, "issue": _instructions(amounts)}
 
-    Wide floats can be split into 16-bit parts, so one 16-bit pass is the least for them; 8-bit
-    floats alone can hold a result only where the tolerance admits their rounding error.
-    """
-    dtype = key.removeprefix("contraction.")
-    eight = ("fp8", "int8", "fp4", "int4")
-    coarse = tolerance is not None and max(tolerance.rtol, tolerance.atol) >= _FP8_TOLERANCE
-    narrow = dtype in eight or coarse
-    return max(
-        ceiling.value
-        for name, ceiling in device.ceilings.items()
-        if name in ("fp32", "fp64")
-        or (name.startswith("tensor.") and (narrow or not name[7:].startswith(eight)))
+
+def _contributors(
+    resource: Resource, taken: list[tuple[OpWork, dict[str, int]]]
+) -> tuple[Contributor, ...]:
+    """Ops of one name on one line count together."""
+    totals: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    for op, amounts in taken:
+        if amounts.get(resource.name):
+            totals[op.op, op.line] += amounts[resource.name]
+            counts[op.op, op.line] += 1
+    return tuple(
+        Contributor(name, amount, amount / resource.amount, line, counts[name, line])
+        for (name, line), amount in totals.most_common()
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from solkit.core import Tolerance, Work
+from solkit.core import OpWork, Tolerance, Work
 from solkit.errors import InputError
 from solkit.roofline import devices
 from solkit.roofline.bound import at_observed_clock, bound
@@ -83,6 +85,94 @@ def test_scalar_work_outside_a_contraction_adds_to_the_scalar_pipe():
 def test_unknown_precision_names_the_choices():
     with pytest.raises(InputError, match=r"'fp7'.*tolerance, declared, tf32, bf16, fp8"):
         bound(make(read=1), H100, precision="fp7")
+
+
+# --------------------------------------------------------------------- resources and where from
+
+
+def test_a_hundred_chained_sines_are_bound_by_special_functions():
+    elements = 1 << 24
+    found = bound(make(read=4 * elements, write=4 * elements, sfu=100 * elements), H100)
+    assert found.limiter == "sfu"
+    assert found.time_ms == pytest.approx(1e3 * 100 * elements / (132 * 16 * 1980e6))
+
+
+def test_pipes_that_share_issue_slots_take_turns():
+    # 2 operations an instruction, 128 threads' instructions a clock and SM
+    work = make(fp32=4 * 10**12, int32=10**12)
+    for key in ("h100", "rtx-4090", "rtx-5090"):
+        device = devices.find(key)
+        found = bound(work, device)
+        slots = 128 * device.sm_count * device.clock_mhz * 1e6
+        assert found.limiter == "issue"
+        assert found.time_ms == pytest.approx(1e3 * 2.5e12 / slots)
+    assert bound(make(fp32=10), H100).limiter == "fp32"  # alone, the pipe itself says as much
+    assert bound(work, devices.find("b200")).limiter == "fp32"  # packed fp32 instructions
+
+
+def test_resources_name_the_ops_they_come_from():
+    ops = (
+        OpWork("aten.mm", {"contraction.bf16": 300}, 0, 0, read_bytes=60, line="m.py:3"),
+        OpWork("aten.exp", {"sfu": 7, "fp32": 2}, position=1, line="m.py:4"),
+        OpWork("aten.mm", {"contraction.bf16": 100}, 0, 2, write_bytes=20, line="m.py:3"),
+        OpWork("aten.mm", {"contraction.bf16": 600}, 0, 3, write_bytes=40, line="m.py:5"),
+    )
+    work = make(read=60, write=60, contraction_bf16=1000, sfu=7, fp32=2)
+    work = replace(work, ops=ops)
+    found = {r.name: r for r in bound(work, H100).resources}
+    told = {
+        name: [(c.name, c.line, c.amount, c.share, c.count) for c in r.contributors]
+        for name, r in found.items()
+    }
+    assert told["tensor.bf16"] == [
+        ("aten.mm", "m.py:5", 600, 0.6, 1),
+        ("aten.mm", "m.py:3", 400, 0.4, 2),
+    ]
+    assert told["dram"] == [
+        ("aten.mm", "m.py:3", 80, pytest.approx(2 / 3), 2),
+        ("aten.mm", "m.py:5", 40, pytest.approx(1 / 3), 1),
+    ]
+    assert told["sfu"] == [("aten.exp", "m.py:4", 7, 1.0, 1)]
+
+
+def test_the_shared_tensor_cores_name_ops_of_every_dtype():
+    ops = (OpWork("aten.mm", {"contraction.bf16": 3}), OpWork("aten.mm", {"contraction.fp8": 1}))
+    work = replace(make(contraction_bf16=3, contraction_fp8=1), ops=ops)
+    shared = next(r for r in bound(work, H100).resources if r.name == "tensor")
+    assert [(c.amount, c.share) for c in shared.contributors] == [(4, 1.0)]
+
+
+# ------------------------------------------------------------------------------ warm protocol
+
+
+def test_a_warm_working_set_within_l2_is_charged_to_l2():
+    found = bound(make(read=20 * MIB, write=10 * MIB), H100, protocol="warm")
+    assert [r.name for r in found.resources] == ["l2"]
+    assert found.time_ms == pytest.approx(1e3 * 30 * MIB / (64 * 132 * 1980e6))
+    assert found.at.hard_ms == pytest.approx(found.time_ms)
+    assert "start in L2" in found.assumptions[0]
+    assert found.flops_by_pipe == {}
+
+
+def test_a_warm_working_set_beyond_l2_crosses_dram():
+    work = make(read=80 * MIB, write=60 * MIB)
+    found = bound(work, H100, protocol="warm")
+    assert found.limiter == "dram"
+    assert found.time_ms == bound(work, H100).time_ms
+    # what is left in L2 from the call before need not be fetched: 80 - 50 and 60 - 50 MiB
+    assert found.at.hard_ms == pytest.approx(1e3 * (30 + 10) * MIB / DRAM)
+
+
+def test_an_unknown_protocol_names_the_choices():
+    with pytest.raises(InputError, match=r"'hot'.*cold, warm"):
+        bound(make(read=1), H100, protocol="hot")
+
+
+def test_the_launch_floor_stands_apart():
+    found = bound(make(read=1024), H100)
+    assert found.at.launch_floor_ms == pytest.approx(1.2e-3)
+    assert found.at.roofline_ms < found.at.launch_floor_ms
+    assert bound(make(read=1024), devices.find("a100")).at.launch_floor_ms is None
 
 
 # ------------------------------------------------------------------------------ hard bound

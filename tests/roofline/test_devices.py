@@ -74,10 +74,28 @@ def test_every_number_has_a_sign_a_unit_and_a_source():
             assert ceiling.value > 0
             assert ceiling.clock_mhz > 0
             assert ceiling.unit == {
-                "dram": "B/s", "l2": "B/s", "int32": "op/s", "sfu": "op/s",
+                "dram": "B/s", "l2": "B/s", "int32": "op/s", "sfu": "op/s", "issue": "op/s",
                 "tensor.int8": "op/s", "tensor.int4": "op/s",
             }.get(pipe, "FLOP/s")  # fmt: skip
             assert len(ceiling.source) > 10
+
+
+@pytest.mark.parametrize("device", devices.catalogue(), ids=lambda d: d.key)
+def test_every_gpu_has_its_scalar_pipes_and_says_whose_figures_they_are(device):
+    # CUDA C++ Programming Guide, arithmetic throughput: 16 special functions a clock and SM
+    assert device.ceilings["sfu"].value == 16 * device.sm_count * device.clock_mhz * 1e6
+    lanes = {(8, 6): 64, (8, 9): 64, (12, 0): 128}.get(device.compute_capability, 64)
+    assert device.ceilings["int32"].value == 2 * lanes * device.sm_count * device.clock_mhz * 1e6
+    for pipe in ("fp32", "fp64", "int32", "sfu", "l2"):
+        source = device.ceilings[pipe].source
+        assert "/clk/SM × " in source
+        assert source.endswith(")")
+        assert "tensor" not in source.replace("tensor.fp64", "")
+
+
+def test_a_launch_floor_belongs_to_the_very_gpu_it_was_measured_on():
+    assert devices.find("h100-sxm").launch_us == 1.2
+    assert [d.key for d in devices.catalogue() if d.launch_us] == ["h100-sxm"]  # not its `like`s
 
 
 # From NVIDIA's sheets by hand: (SMs, FLOP per clock and SM, MHz), (MHz, transfers, bits).

@@ -1,0 +1,162 @@
+"""The hard bound: what no correct implementation can beat, and why the roofline lies above it.
+
+Notation::
+
+    t_hard = max(t_dram, t_l2, t_contractions)
+    t_dram = (inputs that are surely read + outputs beyond the size of L2) / DRAM rate
+    t_l2   = (inputs that are surely read + outputs) / SM-to-L2 rate
+
+A kernel is over when its last store is in L2, not in DRAM, so output up to the size of L2 is
+granted. Under a warm protocol inputs may lie in L2 at the start, so as much of them is granted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from solkit.core import Bound, Device, OpWork, Resource, Tolerance, Work
+from solkit.roofline.precision import contraction_dtype
+
+__all__ = ["hard_ms", "slack"]
+
+_FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
+_MATTERS = 0.01  # of the contractions: a smaller part explains nothing
+_MIB = 2**20
+
+
+def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: str) -> float:
+    """What no correct implementation can beat on this device, in milliseconds.
+
+    Compulsory bytes, and contractions that no known algorithm avoids, in one pass at the fastest
+    rate that could hold the precision.
+
+    Args:
+        work: from `solkit.roofline.work`.
+        device: its L2 and its ceilings.
+        tolerance: how exact the result must be; ``None`` counts as tight.
+        protocol: ``"cold"`` or ``"warm"``.
+    """
+    dram, l2 = device.ceilings["dram"].value, device.ceilings["l2"].value
+    resident = device.l2_bytes if protocol == "warm" else 0
+    fetched = max(0, work.hard_read_bytes - resident)
+    spilled = max(0, work.hard_write_bytes - device.l2_bytes)
+    times = [
+        (fetched + spilled) / dram,
+        (work.hard_read_bytes + work.hard_write_bytes) / l2,
+        sum(n / _fastest(key, device, tolerance) for key, n in work.hard_operations.items()),
+    ]
+    return 1e3 * max(times)
+
+
+def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
+    """The highest rate of any pipe that could compute a contraction well enough.
+
+    Wide floats can be split into 16-bit parts, so one 16-bit pass is the least for them; 8-bit
+    floats alone can hold a result only where the tolerance admits their rounding error.
+    """
+    eight = ("fp8", "int8", "fp4", "int4")
+    coarse = tolerance is not None and max(tolerance.rtol, tolerance.atol) >= _FP8_TOLERANCE
+    narrow = contraction_dtype(key) in eight or coarse
+    return max(
+        ceiling.value
+        for name, ceiling in device.ceilings.items()
+        if name in ("fp32", "fp64")
+        or (name.startswith("tensor.") and (narrow or not name[7:].startswith(eight)))
+    )
+
+
+# ---------------------------------------------------------------------------------- reasons
+
+
+def slack(
+    work: Work, bound: Bound, device: Device, time_ms: float | None = None
+) -> tuple[str, ...]:
+    """Why a correct implementation may take less than the roofline, each reason a sentence.
+
+    Args:
+        work: what `bound` was made of.
+        bound: of `solkit.roofline.bound.bound`.
+        device: the same.
+        time_ms: a measured time; only resources whose roof lies above it are explained. By
+            default the hard bound.
+    """
+    over_ms = bound.at.hard_ms if time_ms is None else time_ms
+    over = [resource for resource in bound.resources if resource.time_ms > over_ms]
+    if over and work.guesses:
+        return (f"Values were guessed, so nothing is certain: {work.guesses[0]}",)
+    return tuple(dict.fromkeys(reason for r in over for reason in _reasons(r, work, bound, device)))
+
+
+def _reasons(resource: Resource, work: Work, bound: Bound, device: Device) -> Iterator[str]:
+    if resource.name == "dram":
+        yield from _about_bytes(work, bound, device)
+    elif resource.name == "sfu":
+        yield (
+            "Special functions can be computed on the FMA pipes as well (an exponential as a "
+            "polynomial), so the hard bound counts none of them."
+        )
+    elif resource.name in ("int32", "issue"):
+        yield _ELEMENTWISE
+    elif resource.name.startswith("tensor"):
+        yield from _about_contractions(resource, work)
+    elif resource.name in ("fp32", "fp64"):
+        if any(_contracted(op) for op in work.ops):
+            yield from _about_contractions(resource, work)
+        yield _ELEMENTWISE
+
+
+_ELEMENTWISE = (
+    "Elementwise arithmetic can be rearranged (folded into a product, packed in 16 bits), so the "
+    "hard bound counts none of it."
+)
+
+
+def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
+    kept = min(work.hard_write_bytes, device.l2_bytes)
+    if kept:
+        yield (
+            f"{_mib(kept)} of the output may still lie in L2 ({_mib(device.l2_bytes)}) when the "
+            "kernel ends: the roofline charges them to DRAM, the hard bound does not."
+        )
+    if bound.protocol == "warm":
+        yield "Under a warm protocol a part of the inputs may lie in L2 from the start."
+    unsure = work.dram_bytes - work.hard_read_bytes - work.hard_write_bytes
+    if unsure:
+        yield (
+            f"{_mib(unsure)} of the traffic depends on values that are not known here (which "
+            "elements are selected, masked or multiplied by zero)."
+        )
+
+
+def _about_contractions(resource: Resource, work: Work) -> Iterator[str]:
+    total = sum(_contracted(op) for op in work.ops)
+    soft = [op for op in work.ops if _contracted(op) - op.hard_flops > _MATTERS * total]
+    for name in dict.fromkeys((op.op, op.hard_flops > 0) for op in soft):
+        yield f"{name[0]}: {_shortcut(*name)}"
+    if work.hard_operations:
+        yield (
+            f"The precision may allow a faster pipe than the {resource.ceiling / 1e12:.4g} "
+            f"T{resource.unit}/s of {resource.name}: the hard bound takes one pass on the fastest."
+        )
+
+
+def _contracted(op: OpWork) -> int:
+    return sum(n for key, n in op.operations.items() if contraction_dtype(key))
+
+
+def _shortcut(name: str, partly: bool) -> str:
+    """Which known algebra may do less than a contraction of that name."""
+    if "conv" in name:
+        return "Winograd and FFT forms of a convolution multiply less."
+    if name == "solkit.attention":
+        return "its mask, equal operands, or what becomes of its result may leave less to compute."
+    if partly:
+        return "a product of a matrix with its own transpose is symmetric, so half of it will do."
+    return (
+        "its operands or what becomes of its result admit an algorithm that does less (a sum over "
+        "a product needs a matrix-vector product alone, and (A B) C may be A (B C))."
+    )
+
+
+def _mib(count: int) -> str:
+    return f"{count / _MIB:.3g} MiB"

@@ -1,0 +1,102 @@
+"""Precision: on which pipe, and in how many passes, the contractions of a dtype run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from solkit.core import Device, Tolerance
+from solkit.errors import InputError
+
+__all__ = ["PRECISIONS", "Route", "Rule", "contraction_dtype"]
+
+PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
+"""How contractions may be computed: as the tolerance allows, as declared, or in that dtype."""
+
+_TF32_TOLERANCE = 1e-3  # tf32 keeps 10 mantissa bits: a product is off by at most 2^-10, about 1e-3
+
+# What holds the values of a dtype exactly (fp8 in fp16, int4 in int8), where its own pipe lacks.
+_WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
+_FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")}
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the contractions of one dtype run: a pipe, and how many passes they take."""
+
+    pipe: str
+    passes: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A precision rule.
+
+    Attributes:
+        precision: one of `PRECISIONS`. ``tolerance`` lets an fp32 contraction count as tf32 where
+            the tolerance is 1e-3 or looser, else as three tf32 passes or fp32, whichever is
+            faster (Ootomo and Yokota, IJHPCA 36(4), 2022, recover fp32 accuracy so).
+        tolerance: how exact the result must be; ``None`` counts as tight.
+
+    Raises:
+        InputError: an unknown precision.
+    """
+
+    precision: str
+    tolerance: Tolerance | None
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"unknown precision {self.precision!r}; choose one of: {', '.join(PRECISIONS)}"
+            )
+
+    def routes(self, operations: Iterable[str], device: Device) -> dict[str, Route]:
+        """The route of every dtype that has contractions among `operations`."""
+        dtypes = [dtype for key in operations if (dtype := contraction_dtype(key))]
+        return {dtype: self._route(dtype, device) for dtype in dtypes}
+
+    def describe(self, routes: Mapping[str, Route]) -> str:
+        """The rule and what it chose, in words."""
+        chosen = [
+            f"{dtype} as {route.pipe.removeprefix('tensor.')}"
+            + (f" in {route.passes} passes" if route.passes > 1 else "")
+            for dtype, route in routes.items()
+            if route.pipe.removeprefix("tensor.") != dtype or route.passes > 1
+        ]
+        return f"{self.precision}: {', '.join(chosen)}" if chosen else self.precision
+
+    def _route(self, dtype: str, device: Device) -> Route:
+        """The fastest way that the rule allows for contractions of `dtype`."""
+        if dtype in _FORCED.get(self.precision, ()):
+            return _fallback(self.precision, device)
+        if dtype != "fp32" or self.precision != "tolerance":
+            return _native(dtype, device)
+        loose = self.tolerance is not None and self.tolerance.rtol >= _TF32_TOLERANCE
+        passes = 1 if loose else 3
+        tf32, fp32 = device.ceilings.get("tensor.tf32"), device.ceilings["fp32"]
+        if tf32 is None or tf32.value / passes < fp32.value:
+            return Route("fp32", 1)
+        return Route("tensor.tf32", passes)
+
+
+def contraction_dtype(key: str) -> str:
+    """The dtype of a ``contraction.<dtype>``; empty for other kinds of operations."""
+    kind, _, dtype = key.partition(".")
+    return dtype if kind == "contraction" else ""
+
+
+def _native(dtype: str, device: Device) -> Route:
+    """A dtype's own tensor pipe, else a wider one, else the scalar pipe."""
+    if dtype == "fp32":
+        return Route("fp32", 1)
+    return _fallback(dtype, device)
+
+
+def _fallback(dtype: str, device: Device) -> Route:
+    wanted: str | None = dtype
+    while wanted is not None:
+        if f"tensor.{wanted}" in device.ceilings:
+            return Route(f"tensor.{wanted}", 1)
+        wanted = _WIDER.get(wanted)
+    return Route("fp64" if dtype == "fp64" else "fp32", 1)
