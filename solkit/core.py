@@ -173,9 +173,10 @@ class Problem:
     """What must be computed.
 
     Attributes:
-        name: the file's stem.
+        name: the file's stem, or the name that a problem folder gives.
         path: the file that holds the reference.
-        format: ``"native"``, ``"kernelbench"`` or ``"triton"``.
+        format: ``"native"``, ``"kernelbench"``, ``"triton"``, ``"sol-execbench"`` or
+            ``"flashinfer-bench"``.
         reference: the reference's name in that file; ``None`` where the file has none.
         sizes: the sizes that `inputs` takes, with their defaults; dtypes as ``"bfloat16"``.
         shapes: the workloads, each a subset of `sizes` with values; at least one, maybe ``{}``.
@@ -226,8 +227,8 @@ class KernelFile:
 
     @property
     def name(self) -> str:
-        """That file's stem."""
-        return PurePath(self.path).stem
+        """That file's stem, or the problem's name where there is no candidate."""
+        return self.problem.name if self.candidate is None else PurePath(self.path).stem
 
 
 # ---------------------------------------------------------------------------- work and bound

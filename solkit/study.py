@@ -98,13 +98,17 @@ def _case(
     loaded: LoadedKernel, device: Device, shape: Shape, params: Shape, analysing: bool, jobs: int
 ) -> Case:
     candidate = loaded.description.candidate
-    workload = loaded.workload(shape, params)
+    with fake_cuda.watching_guesses() as guesses:
+        workload = loaded.workload(shape, params)
     work, outputs = _work(workload, loaded)
+    assumed = (*workload.assumptions, *guesses)
     return Case(
         shape=loaded.full_shape(shape),
         params={**(candidate.params if candidate is not None else {}), **params},
-        work=work,
-        tolerance=loaded.description.problem.tolerance or _tightest(outputs),
+        work=_without_hard_part(work, assumed) if assumed else work,
+        tolerance=(
+            workload.tolerance or loaded.description.problem.tolerance or _tightest(outputs)
+        ),
         analysis=_analysis(workload, outputs, device, params, analysing, jobs),
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
-from solkit.core import KernelFile, Value
+from solkit.core import KernelFile, Tolerance, Value
 from solkit.errors import ShapeError
 
 __all__ = ["LoadedKernel", "Workload"]
@@ -33,6 +33,9 @@ class Workload:
         kernel: the candidate with its parameters bound; ``None`` where the file has none.
         outputs: names of arguments that are written (destination passing).
         check: the file's own comparison ``check(got, want)``, if any.
+        tolerance: of this shape, where it is not the problem's.
+        assumptions: what the inputs rest on that is not known here, each a sentence.
+        destinations: makes what the candidate writes, which is then given behind the inputs.
     """
 
     args: tuple[Any, ...]
@@ -41,6 +44,9 @@ class Workload:
     kernel: Function | None
     outputs: tuple[str, ...] = ()
     check: Function | None = None
+    tolerance: Tolerance | None = None
+    assumptions: tuple[str, ...] = ()
+    destinations: Callable[[], tuple[torch.Tensor, ...]] | None = None
 
     def run_reference(self) -> list[torch.Tensor]:
         """Call the reference; its output tensors, returned ones first, then written arguments."""
@@ -50,7 +56,18 @@ class Workload:
     def run_kernel(self) -> list[torch.Tensor]:
         """Call the candidate; its output tensors in the order of `run_reference`."""
         assert self.kernel is not None
-        return self._run(self.kernel)
+        if self.destinations is None:
+            return self._run(self.kernel)
+        written = self.destinations()
+        self.kernel(*self.args, *written, **self.kwargs)
+        return list(written)
+
+    def with_destinations(self) -> Workload:
+        """The same workload with its destinations made, which is no part of a candidate's time."""
+        if self.destinations is None:
+            return self
+        made = self.destinations()
+        return replace(self, destinations=lambda: made)
 
     def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
         """The same workload on other inputs."""

@@ -172,7 +172,7 @@ class _Examination:
         except Exception as error:
             path = self._request.reference or self._request.path
             summary = "; ".join(explain(error, "running the reference", path))
-            if verdict_of(error) is Verdict.OUT_OF_MEMORY:
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
                 raise UnsupportedError(summary) from error
             raise KernelFileError(summary, path) from error
         return want, copy
@@ -206,7 +206,7 @@ class _Examination:
             return fresh(checked.workload) if checked.writes else checked.workload
 
         def candidate() -> Callable[[], Any]:
-            workload = prepare()
+            workload = prepare().with_destinations()
 
             def call() -> None:
                 self._timed_outputs = workload.run_kernel()
