@@ -16,8 +16,10 @@ import torch
 from solkit.core import OpWork, Work
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.demand import live_ops
+from solkit.roofline.work.merging import merged
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.shortcuts import hard_flops
+from solkit.roofline.work.structure import annotated
 from solkit.roofline.work.traffic import Traffic, traffic
 
 __all__ = ["work_of", "work_of_arguments", "work_of_program"]
@@ -34,6 +36,7 @@ def work_of(run: Callable[[], list[torch.Tensor]]) -> Work:
 
 def work_of_program(program: Program) -> Work:
     """The cost of a traced program: only of the ops that its results depend on."""
+    program = annotated(merged(program))
     live = live_ops(program)
     costs = [cost_of(op) for op in live]
     moved = traffic(program, live)

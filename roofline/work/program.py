@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
@@ -104,6 +105,18 @@ class TracedOp:
         """The first tensor that it makes or writes."""
         return (self.outputs or self.written)[0]
 
+    def mapped(self, function: Callable[[Any], Any]) -> TracedOp:
+        """The op with `function` applied to each of its uses."""
+        return replace(
+            self,
+            args=tree_map(function, self.args, is_leaf=_is_use),
+            kwargs=tree_map(function, self.kwargs, is_leaf=_is_use),
+            arguments=tree_map(function, self.arguments, is_leaf=_is_use),
+            inputs=tuple(map(function, self.inputs)),
+            outputs=tuple(map(function, self.outputs)),
+            written=tuple(map(function, self.written)),
+        )
+
 
 @dataclass(frozen=True)
 class Program:
@@ -112,10 +125,16 @@ class Program:
     Attributes:
         ops: in program order; views are folded into the uses.
         results: the output tensors.
+        constants: storages that the program holds itself, such as of ``torch.tensor([1, 2])``.
     """
 
     ops: tuple[TracedOp, ...]
     results: tuple[TensorUse, ...]
+    constants: frozenset[int] = frozenset()
+
+
+def _is_use(leaf: Any) -> bool:
+    return isinstance(leaf, TensorUse)
 
 
 def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
@@ -127,7 +146,8 @@ def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
     recorder = _Recorder()
     with _WholeLayers(recorder), recorder:
         results = run()
-    return Program(tuple(recorder.ops), tuple(recorder.use(t) for t in results))
+    outputs = tuple(recorder.use(t) for t in results)
+    return Program(tuple(recorder.ops), outputs, frozenset(recorder.constants))
 
 
 class _Recorder(TorchDispatchMode):
@@ -136,6 +156,7 @@ class _Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.ops: list[TracedOp] = []
+        self.constants: set[int] = set()
         self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
     def __torch_dispatch__(
@@ -153,6 +174,8 @@ class _Recorder(TorchDispatchMode):
         storage = tensor.untyped_storage()
         # Holding on to the storage keeps its address from being used for another one.
         number, _ = self._storages.setdefault(storage._cdata, (len(self._storages), storage))
+        if not isinstance(tensor, FakeTensor):  # every input is fake
+            self.constants.add(number)
         return TensorUse(
             storage=number,
             shape=tuple(int(n) for n in tensor.shape),

@@ -10,35 +10,55 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import TensorUse
 
-__all__ = ["covered_bytes", "covers"]
+__all__ = ["covered_bytes"]
 
-_MAX_RUNS = (
-    1 << 22
-)  # beyond this many runs the largest single region stands in: still a lower bound
+_MAX_RUNS = 1 << 22  # beyond so many runs the largest single region stands in: a lower bound
+_MAX_BITS = 1 << 28
 
+_Region = tuple[tuple[int, ...], tuple[int, ...], int, int]
 _Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def covered_bytes(uses: Sequence[TensorUse]) -> int:
     """Bytes of one storage that at least one of `uses` touches.
 
-    Exact where the regions fall into at most 4 Mi runs, else the largest one of them.
+    Exact where the regions fall into at most 4 Mi runs, or masks span at most 256 Mi elements;
+    else the largest one of them.
     """
-    unique = list(dict.fromkeys(_canonical(use) for use in uses if use.numel))
-    if not unique:
+    uses = [use for use in uses if use.numel]
+    unique = list(dict.fromkeys(_canonical(use) for use in uses if use.mask is None))
+    masked = [use for use in uses if use.mask is not None]
+    if not unique and not masked:
         return 0
-    if len(unique) == 1 and (single := _disjoint_size(*unique[0])) is not None:
+    if len(unique) == 1 and not masked and (single := _disjoint_size(*unique[0])) is not None:
         return single * unique[0][3]
     dense = [r for r in unique if len(r[0]) <= 1 and r[1] in ((1,), ())]
+    everyone = [*unique, *map(_canonical, masked)]
     for region in dense:  # the common case: one use spans all the others
-        if all(_within(other, region) for other in unique):
+        if all(_within(other, region) for other in everyone):
             return math.prod(region[0]) * region[3]
+    if masked:
+        return _masked_bytes(uses, everyone)
     if sum(math.prod(shape[:-1]) for shape, *_ in unique) > _MAX_RUNS:
         return max((_disjoint_size(*r) or max(r[0], default=1)) * r[3] for r in unique)
     return _union([_runs(*region) for region in unique])
 
 
-_Region = tuple[tuple[int, ...], tuple[int, ...], int, int]
+def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
+    """Bytes of regions of which some are masked."""
+    item = uses[0].dtype.itemsize
+    alone = len(uses) == 1 and _disjoint_size(*regions[0]) is not None
+    extent = max(region[2] + _reach(region) + 1 for region in regions)
+    if alone or extent > _MAX_BITS or any(use.dtype.itemsize != item for use in uses):
+        return max(use.bytes for use in uses)
+    bits = np.zeros(extent, dtype=bool)
+    for use in uses:
+        view = np.lib.stride_tricks.as_strided(bits[use.offset :], use.shape, use.stride)
+        if use.mask is None:
+            view[...] = True
+        else:
+            np.logical_or(view, use.mask, out=view)
+    return int(bits.sum()) * item
 
 
 def _canonical(use: TensorUse) -> _Region:
@@ -86,13 +106,6 @@ def _runs(shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: in
     for n, step in outer:
         starts = (starts[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
     return starts * item, (starts + inner) * item
-
-
-def covers(outer: TensorUse, inner: TensorUse) -> bool:
-    """Whether a dense region surely contains another one of the same storage."""
-    region = _canonical(outer)
-    dense = len(region[0]) <= 1 and region[1] in ((1,), ())
-    return outer == inner or (dense and _within(_canonical(inner), region))
 
 
 def _union(runs: Sequence[_Runs]) -> int:

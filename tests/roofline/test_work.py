@@ -326,7 +326,7 @@ PARTS = {
         f"{randn(4, 10, 32)};{randn(16, 32)};{randn(16)}",
         "return F.linear(a0, a1, a2)[:, -1]",
         # F.linear flattens [4, 10] to 40 rows: every tenth of them
-        {"contraction.fp32": 2 * 4 * 16 * 32, "fp32": 4 * 16},
+        {"contraction.fp32": 2 * 4 * 16 * 32},
         F32 * (4 * 32 + 16 * 32 + 16),
         F32 * 4 * 16,
     ),
@@ -337,11 +337,11 @@ PARTS = {
         F32 * 8 * 32,
         F32 * 8 * 4,
     ),
-    "some sums": (randn(64, 32), "return a0.sum(1)[:8]", {"fp32": 8 * 32}, F32 * 8 * 32, F32 * 8),
+    "some sums": (randn(64, 32), "return a0.sum(1)[:8]", {"fp32": 8 * 31}, F32 * 8 * 32, F32 * 8),
     "some sums along the first dimension, kept": (
         randn(64, 32, 2),
         "return a0.sum(0, keepdim=True)[:, 4:8]",
-        {"fp32": 64 * 4 * 2},
+        {"fp32": 63 * 4 * 2},
         F32 * 64 * 4 * 2,
         F32 * 4 * 2,
     ),
@@ -425,11 +425,11 @@ def test_integer_and_double_math_have_pipes_of_their_own(work):
     assert doubles.operations == {"fp64": 64}
 
 
-def test_unknown_indices_are_an_assumption_and_the_hard_bytes_count_one_row(work):
+def test_unknown_indices_are_an_assumption_and_the_hard_bytes_count_no_row(work):
     table, index = randn(1000, 32), randn(50)
     found = work(f"{table};{index}", "return a0[(a1 * 10).long()]")
     assert found.dram_read_bytes == F32 * 50 * 32 + F32 * 50
-    assert found.hard_read_bytes == F32 * 32 + F32 * 50
+    assert found.hard_read_bytes == F32 * 50
     assert any("taken to be distinct" in line for line in found.assumptions)
 
 
@@ -459,7 +459,7 @@ HARD_MORE = {
     "so has a softmax": ("(a0 @ a1).softmax(-1).mul(2).sum(-1)", 0),
     "the triangle behind an activation": ("(a0 @ a1).relu().tril()", 0),
     "a Hankel operand": ("torch.as_strided(a0, (64, 64), (1, 1)) @ a1", 0),
-    "the same product twice": ("(a0 @ a1, (a0 @ a1).relu())", 0.5),
+    "the same product twice is one product": ("(a0 @ a1, (a0 @ a1).relu())", 1),
     "a copy of itself, transposed": ("a0.contiguous() @ a0.clone().T", 0.5),
     "the largest of a product": ("(a0 @ a1).relu().amax(1)", 1),
     "nor as a bias": ("(a0 @ a1 + a0[0]).softmax(-1)", 1),

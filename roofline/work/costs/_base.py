@@ -10,7 +10,17 @@ import torch
 
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["FREE", "Cost", "contraction", "contraction_dtype", "cost_of", "rule", "scalar"]
+__all__ = [
+    "FREE",
+    "Cost",
+    "compute_like",
+    "contraction",
+    "contraction_dtype",
+    "cost_of",
+    "elements",
+    "rule",
+    "scalar",
+]
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ def cost_of(op: TracedOp) -> Cost | None:
     if found is not None:
         return found(op)
     if torch.Tag.pointwise in op.tags:  # at least one operation per element
-        return scalar(op.result, op.result.distinct)
+        return scalar(compute_like(op), elements(op))
     return None
 
 
@@ -65,6 +75,31 @@ def scalar_pipe(dtype: torch.dtype) -> str:
     if dtype in (torch.float64, torch.complex128):
         return "fp64"
     return "fp32" if dtype.is_floating_point or dtype.is_complex else "int32"
+
+
+def compute_like(op: TracedOp) -> TensorUse:
+    """The use whose dtype the math is done in: a sum of integers may be asked for in fp64."""
+    result = op.result
+    inexact = result.dtype.is_floating_point or result.dtype.is_complex
+    return result if inexact or not op.inputs else op.inputs[0]
+
+
+def elements(op: TracedOp) -> int:
+    """Elements of an elementwise result that have to be computed.
+
+    Along a dimension in which no operand varies the result repeats itself.
+    """
+    result = op.result
+    varying = 1
+    for axis, n in enumerate(reversed(result.shape)):
+        if any(_varies(use, axis) for use in op.inputs):
+            varying *= n
+    return -(-result.distinct * varying // max(result.numel, 1)) if op.inputs else result.distinct
+
+
+def _varies(use: TensorUse, axis: int) -> bool:
+    """Whether a tensor's elements differ along an axis, counted from the last."""
+    return axis < len(use.shape) and use.shape[~axis] > 1 and use.stride[~axis] != 0
 
 
 _CONTRACTION_DTYPES = {

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
+from solkit.roofline.work.products import multiply_adds
 from solkit.roofline.work.program import TracedOp
+from solkit.roofline.work.structure import CONTRACTIONS
 
 
-@rule("mm bmm _int_mm _scaled_mm matmul")
-def _mm(op: TracedOp) -> Cost:
-    """[.., M, K] x [.., K, N]: M*N*K multiply-adds."""
+@rule("mm bmm _int_mm _scaled_mm addmm baddbmm mv addmv dot vdot")
+def _product(op: TracedOp) -> Cost:
+    """[.., M, K] x [.., K, N]: a multiply-add for each m, k and n that matters.
+
+    An added term costs nothing: the accumulators can start from it.
+    """
+    left, right = (op.arguments[name] for name in CONTRACTIONS[op.name])
+    return contraction(left, multiply_adds(left, right, op.result))
+
+
+@rule("addbmm")
+def _addbmm(op: TracedOp) -> Cost:
+    """A batch that is summed lengthens K."""
+    left = op.arguments["batch1"]
+    return contraction(left, op.result.numel * left.shape[-1] * left.shape[0])
+
+
+@rule("linear matmul inner")
+def _whole_product(op: TracedOp) -> Cost:
+    """Kept whole by some backends: [.., K] x [N, K] or [.., M, K] x [K, N]."""
     left = op.inputs[0]
     return contraction(left, op.result.numel * left.shape[-1])
-
-
-@rule("addmm baddbmm addbmm")
-def _addmm(op: TracedOp) -> Cost:
-    """beta*C + alpha*(A @ B). A batch that is summed (addbmm) lengthens K."""
-    left = op.inputs[-2]
-    length = left.shape[-1] * (left.shape[0] if op.name == "aten.addbmm" else 1)
-    return contraction(left, op.result.numel * length, extra=op.result.numel)
-
-
-@rule("linear")
-def _linear(op: TracedOp) -> Cost:
-    x, bias = op.inputs[0], op.arguments.get("bias")
-    return contraction(x, op.result.numel * x.shape[-1], extra=op.result.numel if bias else 0)
-
-
-@rule("mv dot vdot addmv inner")
-def _mv(op: TracedOp) -> Cost:
-    """A matrix-vector or dot product: one multiply-add per matrix element."""
-    operands = op.inputs[-2:]
-    extra = op.result.numel if op.name == "aten.addmv" else 0
-    return contraction(operands[0], max(use.numel for use in operands), extra)
 
 
 @rule("ger outer")

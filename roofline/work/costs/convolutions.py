@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from solkit.roofline.work.costs._base import Cost, contraction, rule
 from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.windows import axis_line, meet, windows_of
 
 
 @rule("convolution _convolution cudnn_convolution conv2d")
@@ -22,34 +22,14 @@ def _convolution(op: TracedOp) -> Cost:
 
 
 def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> int:
-    given = op.arguments
-    weight: TensorUse = given["weight"]
-    spatial = len(weight.shape) - 2
-    axes = [_per_axis(given[name], spatial) for name in ("stride", "padding", "dilation")]
-    narrow, wide = (x, out) if given.get("transposed") else (out, x)
+    weight: TensorUse = op.arguments["weight"]
+    narrow, wide = (x, out) if op.arguments.get("transposed") else (out, x)
     taps = math.prod(
-        _taps(narrow.shape[2 + d], wide.shape[2 + d], weight.shape[2 + d], *(a[d] for a in axes))
-        for d in range(spatial)
+        meet(axis_line(narrow, 2 + d), axis_line(wide, 2 + d), window).pairs
+        for d, window in enumerate(windows_of(op))
     )
     channel_pairs = weight.shape[0] * weight.shape[1]  # [out, in/groups] or [in, out/groups]
-    batch = out.shape[0] if len(out.shape) == spatial + 2 else 1
-    return batch * channel_pairs * taps
-
-
-def _per_axis(value: Any, axes: int) -> list[int]:
-    values = [value] if isinstance(value, int) else list(value)
-    return values * axes if len(values) == 1 else values
-
-
-def _taps(narrow: int, wide: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
-    """Pairs (p, t) of one axis that land inside: 0 <= p*stride - padding + t*dilation < wide."""
-    pairs = 0
-    for tap in range(kernel):
-        shift = tap * dilation - padding
-        first = max(0, -(shift // stride))  # ceil(-shift / stride)
-        last = min(narrow - 1, (wide - 1 - shift) // stride)
-        pairs += max(0, last - first + 1)
-    return pairs
+    return out.shape[0] * channel_pairs * taps
 
 
 @rule("convolution_backward")

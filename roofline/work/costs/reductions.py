@@ -1,52 +1,118 @@
-"""Reductions, scans, sorts and scatters."""
+"""Reductions, scans and searches.
+
+A reduction of n elements to m takes n - m operations, since each takes one element away. So does
+finding a sorted order or the largest k at the least: every element but one of a line must have
+been compared.
+"""
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from solkit.roofline.work.costs._base import Cost, rule, scalar
-from solkit.roofline.work.program import TracedOp
-
-# Per element that is read: (scalar operations, special-function results).
-_REDUCTIONS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(
-        """
-        sum nansum amax amin max min any all argmax argmin prod cumsum cumprod cummax cummin
-        mean median mode kthvalue sort topk count_nonzero aminmax bincount unique _unique2
-        unique_consecutive unique_dim searchsorted bucketize histc
-        """.split(),
-        (1, 0),
-    ),
-    "logsumexp": (3, 1),  # maximum, shift, exponential, sum
-    "logcumsumexp": (3, 1),
-    "norm": (2, 0),
-    "linalg_vector_norm": (2, 0),
-    "var": (3, 0),  # mean, difference, square-and-add: Welford's is no cheaper
-    "std": (3, 0),
-    "var_mean": (3, 0),
-    "std_mean": (3, 0),
-}
+from solkit.roofline.work.costs._base import Cost, compute_like, rule, scalar
+from solkit.roofline.work.program import TensorUse, TracedOp
 
 
-@rule(" ".join(_REDUCTIONS))
+def _like(op: TracedOp) -> TensorUse:
+    """Booleans are summed in what the result is."""
+    like = compute_like(op)
+    return like if like.dtype != torch.bool else op.result
+
+
+@rule("sum nansum amax amin max min prod any all argmax argmin median nanmedian mode kthvalue")
+@rule("count_nonzero aminmax _aminmax _is_all_true _is_any_true _sparse_sum")
 def _reduction(op: TracedOp) -> Cost:
-    """So many operations for each distinct element read, and a root per result for norms."""
-    name = op.name.removeprefix("aten.")
-    per_element, sfu = _REDUCTIONS[name]
+    """One operation less than elements, for each result; an elementwise max or min is one each."""
     source = op.inputs[0]
-    rooted = name in ("norm", "linalg_vector_norm", "std", "std_mean")
-    logs = name in ("logsumexp",)
-    per_result = op.result.numel if rooted or logs else 0
-    like = source if source.dtype != torch.bool else op.result
-    return scalar(like, per_element * source.distinct, sfu=sfu * source.distinct + per_result)
+    if len(op.inputs) > 1:  # max(x, y)
+        return scalar(_like(op), op.result.distinct)
+    complex_parts = 2 if source.dtype.is_complex else 1
+    return scalar(_like(op), complex_parts * max(source.distinct - op.result.distinct, 0))
 
 
-@rule(
-    """
-    nll_loss_backward nll_loss2d_backward embedding_dense_backward scatter_add scatter_reduce
-    index_add index_reduce _unsafe_index_put segment_reduce
-    """
-)
-def _scatter(op: TracedOp) -> Cost:
-    """One addition per element scattered."""
-    return scalar(op.result, min(use.numel for use in op.inputs) if op.inputs else 0)
+@rule("cumsum cumprod cummax cummin _cummax_helper _cummin_helper sort topk msort")
+def _along_lines(op: TracedOp) -> Cost:
+    """One operation less than elements, for each line along a dimension."""
+    source = op.inputs[0]
+    return scalar(_like(op), source.distinct - _lines(op, source))
+
+
+def _lines(op: TracedOp, source: TensorUse) -> int:
+    """Distinct lines along the dimension that an op works along."""
+    dim = op.arguments.get("dim", -1)
+    length = source.shape[dim] if source.shape and isinstance(dim, int) else 1
+    return min(source.distinct, -(-source.distinct // max(length, 1)))
+
+
+@rule("mean nanmean")
+def _mean(op: TracedOp) -> Cost:
+    """A sum and a product per result."""
+    return scalar(op.result, op.inputs[0].distinct)
+
+
+@rule("logsumexp logcumsumexp _logcumsumexp")
+def _logsumexp(op: TracedOp) -> Cost:
+    """Maximum, shift, exponential, sum; one logarithm per result."""
+    source = op.inputs[0]
+    return scalar(_like(op), 3 * source.distinct, sfu=source.distinct + op.result.distinct)
+
+
+@rule("var std var_mean std_mean")
+def _variance(op: TracedOp) -> Cost:
+    """Sum (1) and sum of squares (2): Welford's is no cheaper. A root per deviation."""
+    source = op.inputs[0]
+    roots = op.result.distinct if "std" in op.name else 0
+    return scalar(_like(op), 3 * source.distinct, sfu=roots)
+
+
+@rule("norm linalg_vector_norm native_norm _foreach_norm linalg__powsum _foreach_powsum dist")
+def _norm(op: TracedOp) -> Cost:
+    """Sum of |x|^p: |x| is free, squares are multiply-adds; a root per result."""
+    order = next((op.arguments[n] for n in ("ord", "p") if op.arguments.get(n) is not None), 2)
+    sources = op.inputs[:1] if op.name == "aten.dist" else op.inputs
+    made = op.outputs or op.written
+    read, results = (sum(use.distinct for use in uses) for uses in (sources, made))
+    differences = read if op.name == "aten.dist" else 0
+    operations, sfu = _powers(float(order), read, results)
+    return scalar(made[0], operations + differences, sfu)
+
+
+def _powers(order: float, read: int, results: int) -> tuple[int, int]:
+    """Operations of the sum of p-th powers of `read` numbers, and special functions with roots."""
+    sums = max(read - results, 0)
+    if order in (0, 1) or math.isinf(order):
+        return sums, 0
+    if order == 2:
+        return read + sums, results
+    if order.is_integer() and order > 0:
+        return (int(order).bit_length() - 1) * read + sums, 2 * results
+    return read + sums, 2 * (read + results)
+
+
+@rule("renorm embedding_renorm")
+def _renorm(op: TracedOp) -> Cost:
+    """A norm of each slice; slices within the limit need no more."""
+    read = op.inputs[0].distinct
+    operations, _ = _powers(float(op.arguments.get("p", op.arguments.get("norm_type", 2))), read, 0)
+    return scalar(op.inputs[0], operations)
+
+
+@rule("unique _unique _unique2 unique_consecutive unique_dim unique_dim_consecutive bincount histc")
+@rule("histogram _histogramdd_from_bin_cts _histogramdd_from_bin_tensors hash_tensor")
+def _each_once(op: TracedOp) -> Cost:
+    """One operation per element read."""
+    return scalar(op.inputs[0], op.inputs[0].distinct)
+
+
+@rule("searchsorted bucketize")
+def _search(op: TracedOp) -> Cost:
+    """One comparison per element looked up, at the least: of n bins it takes up to log2 n."""
+    return scalar(op.inputs[0], op.result.distinct)
+
+
+@rule("trace")
+def _trace(op: TracedOp) -> Cost:
+    """The sum of the diagonal."""
+    return scalar(_like(op), max(min(op.inputs[0].shape) - 1, 0))

@@ -1,0 +1,164 @@
+"""Factorisations and solvers: operation counts of the leading terms, per matrix.
+
+Sources: E. Anderson and others, "LAPACK Working Note 41: Installation Guide for LAPACK" (1992),
+appendix C, for LU, Cholesky, inverses, QR and the reductions to condensed form; I. S. Dhillon,
+"A New O(n²) Algorithm for the Symmetric Tridiagonal Eigenvalue/Eigenvector Problem" (1997), for
+what remains behind a reduction. Where the Gram matrix AᵀA gives the same for fewer operations (R
+of a QR, singular values), that is what counts. Blocked forms spend nearly all of it in matrix
+products, so all of it is a contraction.
+
+Notation: a matrix is m x n; k right-hand sides. LAPACK overwrites A = LU by n³ 2/3 operations,
+A = LLᵀ by n³/3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+_Count = Callable[[int, int], float]
+"""Operations of an m x n matrix."""
+
+
+def _per_matrix(a: TensorUse, operations: float) -> Cost:
+    """So many operations for each matrix of a batch; a multiply-add is two of them."""
+    batch = math.prod(a.shape[:-2])
+    return contraction(a, math.floor(batch * operations / 2))
+
+
+def _lu_of(m: int, n: int) -> float:
+    """Sum over the pivots p of 2 (m - p)(n - p): mn·s - (m + n) s²/2 + s³/3, s = min(m, n), twice."""
+    s = min(m, n)
+    return 2 * (m * n * s - (m + n) * s * s / 2 + s**3 / 3)
+
+
+def _inverse_of(_: int, n: int) -> float:
+    return 2 * n**3
+
+
+def _cholesky_of(_: int, n: int) -> float:
+    return n**3 / 3
+
+
+def _cholesky_inverse_of(_: int, n: int) -> float:
+    return 2 * n**3 / 3
+
+
+def _hessenberg_of(_: int, n: int) -> float:
+    """Eigenvalues of any matrix: its reduction to Hessenberg form; the iteration is left out."""
+    return 10 * n**3 / 3
+
+
+def _exponential_of(_: int, n: int) -> float:
+    """One product, A²: how many more depends on the norm."""
+    return 2 * n**3
+
+
+_FACTORISATIONS: dict[str, _Count] = {
+    **dict.fromkeys("linalg_lu_factor_ex linalg_lu _linalg_det _linalg_slogdet".split(), _lu_of),
+    **dict.fromkeys("linalg_inv_ex inverse".split(), _inverse_of),
+    **dict.fromkeys("linalg_cholesky_ex cholesky linalg_ldl_factor_ex".split(), _cholesky_of),
+    "cholesky_inverse": _cholesky_inverse_of,
+    **dict.fromkeys("linalg_eig linalg_eigvals _linalg_eigvals".split(), _hessenberg_of),
+    "linalg_matrix_exp": _exponential_of,
+}
+
+
+@rule(" ".join(_FACTORISATIONS))
+def _factorisation(op: TracedOp) -> Cost:
+    """What the matrix alone takes."""
+    a = op.inputs[0]
+    m, n = a.shape[-2:]
+    return _per_matrix(a, _FACTORISATIONS[op.name.removeprefix("aten.")](m, n))
+
+
+@rule("_linalg_solve_ex")
+def _solve(op: TracedOp) -> Cost:
+    """An LU factorisation, then two triangular solves of n² k each."""
+    a, n = op.arguments["A"], op.arguments["A"].shape[-1]
+    return _per_matrix(a, _lu_of(n, n)) + contraction(a, op.result.numel * n)
+
+
+@rule("cholesky_solve _cholesky_solve_helper linalg_lu_solve linalg_ldl_solve")
+def _solve_factorised(op: TracedOp) -> Cost:
+    """Two triangular solves of n² k each."""
+    return contraction(op.inputs[0], op.result.numel * op.result.shape[-2])
+
+
+@rule("linalg_solve_triangular triangular_solve")
+def _solve_triangular(op: TracedOp) -> Cost:
+    """One triangular solve: n² k."""
+    right = op.arguments.get("right") or op.arguments.get("left") is not False
+    n = op.result.shape[-2] if right else op.result.shape[-1]
+    return contraction(op.inputs[0], op.result.numel * n // 2)
+
+
+@rule("linalg_qr")
+def _qr(op: TracedOp) -> Cost:
+    """R from the Gram matrix: m n² + n³/3; Q = A R⁻¹: m n². Wide matrices: of the square part."""
+    a = op.inputs[0]
+    m, n = a.shape[-2], min(a.shape[-2:])
+    wanted_q = op.arguments.get("mode", "reduced") != "r"
+    rest = 2 * m * m * (a.shape[-1] - n)  # Qᵀ times the columns beyond
+    return _per_matrix(a, (2 if wanted_q else 1) * m * n * n + n**3 / 3 + rest)
+
+
+@rule("geqrf")
+def _householder(op: TracedOp) -> Cost:
+    """Householder's QR: 2 m n² - 2/3 n³ for m >= n."""
+    a = op.inputs[0]
+    tall, short = max(a.shape[-2:]), min(a.shape[-2:])
+    return _per_matrix(a, 2 * tall * short**2 - 2 * short**3 / 3)
+
+
+@rule("linalg_householder_product")
+def _householder_product(op: TracedOp) -> Cost:
+    """Q from k reflectors: 4 m n k - 2 (m + n) k² + 4/3 k³."""
+    a, k = op.inputs[0], op.inputs[1].shape[-1]
+    m, n = a.shape[-2:]
+    return _per_matrix(a, 4 * m * n * k - 2 * (m + n) * k * k + 4 * k**3 / 3)
+
+
+@rule("ormqr")
+def _apply_householder(op: TracedOp) -> Cost:
+    """Q of k reflectors of length m, applied to n vectors: 4 m n k - 2 n k²."""
+    k, other = op.inputs[1].shape[-1], op.result
+    m = op.inputs[0].shape[-2]
+    n = other.shape[-1] if op.arguments.get("left", True) else other.shape[-2]
+    return _per_matrix(other, max(4 * m * n * k - 2 * n * k * k, 0))
+
+
+@rule("_linalg_eigh")
+def _eigh(op: TracedOp) -> Cost:
+    """Reduction to tridiagonal form: 4/3 n³; the eigenvectors' way back: 2 n³."""
+    a = op.inputs[0]
+    n = a.shape[-1]
+    return _per_matrix(a, (4 / 3 + (2 if op.arguments.get("compute_v", True) else 0)) * n**3)
+
+
+@rule("_linalg_svd")
+def _svd(op: TracedOp) -> Cost:
+    """Gram matrix m n², its eigenvalues 4/3 n³; with vectors 2 n³ and U = A V Σ⁻¹: 2 m n²."""
+    a = op.inputs[0]
+    m, n = max(a.shape[-2:]), min(a.shape[-2:])
+    vectors = 2 * n**3 + 2 * m * n * n if op.arguments.get("compute_uv", True) else 0
+    return _per_matrix(a, m * n * n + 4 * n**3 / 3 + vectors)
+
+
+@rule("linalg_lstsq linalg_pinv")
+def _least_squares(op: TracedOp) -> Cost:
+    """Normal equations: m n² + n³/3, and for each right-hand side Aᵀb and two solves."""
+    a = op.inputs[0]
+    m, n = max(a.shape[-2:]), min(a.shape[-2:])
+    sides = m if "pinv" in op.name else op.result.shape[-1]  # a pseudoinverse has m of them
+    multiplied = 0 if "pinv" in op.name else 2 * m * n * sides
+    return _per_matrix(a, m * n * n + n**3 / 3 + multiplied + 2 * n * n * sides)
+
+
+@rule("_compute_linear_combination")
+def _linear_combination(op: TracedOp) -> Cost:
+    """A multiply-add per term."""
+    return scalar(op.result, 2 * op.result.distinct * op.inputs[1].shape[-1])

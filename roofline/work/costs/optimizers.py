@@ -1,0 +1,79 @@
+"""Optimizer steps, and the ops over lists of tensors that they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from solkit.roofline.work.costs._base import FREE, Cost, cost_of, rule, scalar
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+_FOREACH = """
+abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone copy cos cosh div erf erfc exp
+expm1 floor frac lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg pow reciprocal
+round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc zero
+"""
+
+
+@rule(" ".join(f"_foreach_{name}" for name in _FOREACH.split()))
+def _foreach(op: TracedOp) -> Cost:
+    """The sum over the list of what the op of the same name costs on one tensor."""
+    total = FREE
+    for index, made in enumerate(op.outputs or op.written):
+        total += cost_of(_one_of(op, index, made)) or FREE
+    return total
+
+
+def _one_of(op: TracedOp, index: int, made: TensorUse) -> TracedOp:
+    """The op on the tensors that stand at one place of its lists."""
+    names = {"tensor1": "tensor1", "tensors1": "end", "scalar": "value", "scalars": "value"}
+    lists = op.name.removeprefix("aten._foreach_").startswith(("addc", "lerp"))
+    arguments = {
+        (names.get(name, name) if lists else _OPERAND.get(name, name)): _element(value, index)
+        for name, value in op.arguments.items()
+    }
+    inputs = tuple(use for use in arguments.values() if isinstance(use, TensorUse))
+    name = op.name.replace("._foreach_", ".").removesuffix("_")
+    return replace(op, name=name, inputs=inputs, outputs=(made,), written=(), arguments=arguments)
+
+
+_OPERAND = {"scalar": "other", "scalars": "other", "tensor": "other"}
+
+
+def _element(value: Any, index: int) -> Any:
+    return value[index] if isinstance(value, (list, tuple)) else value
+
+
+# Per parameter: (scalar operations, special-function results, operations of a weight decay).
+_STEPS = {
+    # m += c1 (g - m): 3; v += c2 (g g - v): 4; s √v + eps: 2; p -= m / that: 2
+    "_fused_adam": (11, 2, 2),
+    "_fused_adamw": (11, 2, 1),
+    "_fused_adagrad": (6, 2, 2),  # s += g g: 2; √s + eps: 1; p -= lr g / that: 3
+    "_fused_sgd": (2, 0, 2),  # p -= lr g
+}
+
+
+@rule(" ".join(_STEPS))
+def _step(op: TracedOp) -> Cost:
+    """One step of every parameter."""
+    operations, sfu, decay = _STEPS[op.name.removeprefix("aten.").removesuffix("_")]
+    given = op.arguments
+    operations += decay if given.get("weight_decay") else 0
+    operations += 2 if given.get("momentum") else 0  # a buffer: mu b + g
+    operations += 1 if given.get("amsgrad") else 0
+    count = sum(use.distinct for use in given["self"])
+    return scalar(given["self"][0], operations * count, sfu * count)
+
+
+@rule("_amp_foreach_non_finite_check_and_unscale")
+def _unscale(op: TracedOp) -> Cost:
+    """A test and a product per gradient."""
+    grads = op.arguments["self"]
+    return scalar(grads[0], 2 * sum(use.distinct for use in grads))
+
+
+@rule("_amp_update_scale")
+def _update_scale(op: TracedOp) -> Cost:
+    """One product."""
+    return scalar(op.result, 1)

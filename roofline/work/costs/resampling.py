@@ -1,0 +1,114 @@
+"""Interpolation: upsampling and sampling on a grid.
+
+A result that falls on an input element is a copy of it, as torch's own weights have it; each other
+one takes at the least the multiply-add (linear) or the four taps (cubic) of one axis. What a first
+pass along another axis takes is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from solkit.roofline.work.costs._base import Cost, rule, scalar
+from solkit.roofline.work.costs.scatters import accumulated
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+_LINEAR_TAPS, _CUBIC_TAPS = 2, 7  # a multiply-add; a product and three multiply-adds
+
+
+@rule("upsample_linear1d upsample_bilinear2d upsample_trilinear3d")
+def _upsample_linear(op: TracedOp) -> Cost:
+    """A multiply-add for each result between two elements."""
+    return scalar(op.result, _LINEAR_TAPS * _between(op, op.inputs[0].shape, op.result))
+
+
+@rule("upsample_bicubic2d")
+def _upsample_cubic(op: TracedOp) -> Cost:
+    """Four taps for each result between two elements."""
+    return scalar(op.result, _CUBIC_TAPS * _between(op, op.inputs[0].shape, op.result, cubic=True))
+
+
+@rule("_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa")
+def _upsample_antialiased(op: TracedOp) -> Cost:
+    """A multiply-add per result where a size changes: wider filters are no cheaper."""
+    changed = op.inputs[0].shape[2:] != op.result.shape[2:]
+    return scalar(op.result, _LINEAR_TAPS * op.result.distinct if changed else 0)
+
+
+@rule("upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward")
+@rule("upsample_bicubic2d_backward _upsample_bilinear2d_aa_backward")
+@rule("_upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward")
+def _upsample_backward(op: TracedOp) -> Cost:
+    """Each element of the incoming gradient is added to one place or more."""
+    return accumulated(op, op.inputs[0].distinct)
+
+
+def _between(op: TracedOp, shape: tuple[int, ...], made: TensorUse, cubic: bool = False) -> int:
+    """Results that fall on no input element."""
+    axes = len(shape) - 2
+    scales = _scales(op, axes)
+    on = math.prod(
+        _on_elements(shape[2 + d], made.shape[2 + d], _aligned(op), scales[d], cubic)
+        for d in range(axes)
+    )
+    copies = on * math.prod(made.shape[:2])
+    return max(made.distinct - copies, 0)
+
+
+def _aligned(op: TracedOp) -> bool:
+    return bool(op.arguments.get("align_corners"))
+
+
+def _scales(op: TracedOp, axes: int) -> list[float | None]:
+    """The scale factors that were given, an axis each."""
+    given = op.arguments
+    if "scale_factors" in given:
+        return list(given["scale_factors"] or [None] * axes)
+    names = [["scales"], ["scales_h", "scales_w"], ["scales_d", "scales_h", "scales_w"]][axes - 1]
+    return [given.get(name) for name in names]
+
+
+def _on_elements(size: int, made: int, aligned: bool, scale: float | None, cubic: bool) -> int:
+    """Results along one axis that are copies: torch's source positions, whole or past an edge."""
+    position = np.arange(made, dtype=np.float64)
+    if aligned:
+        source = position * ((size - 1) / max(made - 1, 1))
+    else:
+        step = 1 / scale if scale else size / made
+        source = (position + 0.5) * step - 0.5
+    whole = np.abs(source - np.round(source)) < 1e-6  # too many copies leave a lower bound
+    outside = (source <= 0) | (source >= size - 1)
+    return int((whole if cubic else whole | outside).sum())
+
+
+_TAPS = {("2", 0): 7, ("2", 1): 0, ("2", 2): 31, ("3", 0): 15, ("3", 1): 0}
+"""Operations of 4, 1, 16, 8 and 1 weighted taps, by axes and interpolation mode."""
+
+
+@rule("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler")
+def _grid_sample(op: TracedOp) -> Cost:
+    """Weighted taps per element; per place, a multiply-add a coordinate to scale it."""
+    grid: TensorUse = op.arguments["grid"]
+    taps = _TAPS[_kind(op)]
+    return scalar(op.result, taps * op.result.distinct + 2 * grid.distinct)
+
+
+def _kind(op: TracedOp) -> tuple[str, Any]:
+    axes = op.name.split("grid_sampler")[1][1:2] or "2"
+    return axes, op.arguments.get("interpolation_mode", 0)
+
+
+@rule("grid_sampler_2d_backward grid_sampler_3d_backward")
+def _grid_sample_backward(op: TracedOp) -> Cost:
+    """The taps again for each of the gradients asked for."""
+    wanted = sum(map(bool, op.arguments["output_mask"]))
+    return scalar(op.result, wanted * _TAPS[_kind(op)] * op.inputs[0].distinct)
+
+
+@rule("affine_grid_generator cudnn_affine_grid_generator")
+def _affine_grid(op: TracedOp) -> Cost:
+    """A multiply-add per coordinate: the rest is shared along rows and columns."""
+    return scalar(op.result, 2 * op.result.distinct)

@@ -1,0 +1,95 @@
+"""Scatters and gathers that accumulate: what is thrown in, less what only fills a slot.
+
+What is not known is whether the target starts at zero, so the first number that falls into a slot
+counts as nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from solkit.roofline.work.costs._base import FREE, Cost, rule, scalar
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+
+def accumulated(op: TracedOp, thrown: int) -> Cost:
+    """`thrown` numbers added up in the result."""
+    return scalar(op.result, max(thrown - op.result.distinct, 0))
+
+
+@rule("scatter_add scatter_reduce")
+def _scatter(op: TracedOp) -> Cost:
+    """One number per index."""
+    return accumulated(op, op.arguments["index"].distinct)
+
+
+@rule("scatter")
+def _scatter_with_reduce(op: TracedOp) -> Cost:
+    """A plain scatter only moves."""
+    return _scatter(op) if op.arguments.get("reduce") else FREE
+
+
+@rule("index_add index_reduce")
+def _index_add(op: TracedOp) -> Cost:
+    """A slice per index."""
+    return accumulated(op, op.arguments["source"].distinct)
+
+
+@rule("index_put _unsafe_index_put _index_put_impl _unsafe_masked_index_put_accumulate")
+def _index_put(op: TracedOp) -> Cost:
+    """One number per element of the region that the indices name."""
+    always = op.name.endswith("put_accumulate")
+    return accumulated(op, _region(op)) if always or op.arguments.get("accumulate") else FREE
+
+
+def _region(op: TracedOp) -> int:
+    """Elements that ``x[indices]`` names."""
+    given = [(d, use) for d, use in enumerate(op.arguments["indices"]) if use is not None]
+    rank = max((len(use.shape) for _, use in given), default=0)
+    shapes = [(1,) * (rank - len(use.shape)) + use.shape for _, use in given]
+    named = {d for d, _ in given}
+    rest = [n for d, n in enumerate(op.result.shape) if d not in named]
+    return math.prod(max(axis) for axis in zip(*shapes)) * math.prod(rest)
+
+
+@rule("put")
+def _put(op: TracedOp) -> Cost:
+    """As a scatter into the flattened tensor."""
+    return accumulated(op, op.arguments["index"].distinct) if op.arguments["accumulate"] else FREE
+
+
+@rule("embedding_dense_backward")
+@rule("reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward")
+@rule("replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward")
+@rule("upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward")
+@rule("_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward")
+@rule("_upsample_nearest_exact3d_backward col2im _embedding_bag_dense_backward unfold_backward")
+@rule("max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_pool2d_backward")
+@rule("adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward")
+@rule("fractional_max_pool3d_backward _segment_reduce_backward")
+def _gradient(op: TracedOp) -> Cost:
+    """Each element of the incoming gradient is added to one of the result."""
+    return accumulated(op, op.inputs[0].distinct)
+
+
+@rule("_embedding_bag _embedding_bag_forward_only")
+def _embedding_bag(op: TracedOp) -> Cost:
+    """Sum, mean or maximum of the rows of each bag; weights make it multiply-adds."""
+    indices, width = op.arguments["indices"], op.arguments["weight"].shape[-1]
+    weighted = op.arguments.get("per_sample_weights") is not None
+    rows = indices.numel * width
+    return scalar(op.result, max(rows - op.result.distinct, 0) + (rows if weighted else 0))
+
+
+@rule("_embedding_bag_per_sample_weights_backward")
+def _bag_weights_backward(op: TracedOp) -> Cost:
+    """A dot product per index."""
+    width = op.inputs[0].shape[-1]
+    return scalar(op.result, (2 * width - 1) * op.result.distinct)
+
+
+@rule("segment_reduce")
+def _segment_reduce(op: TracedOp) -> Cost:
+    """One operation less than elements for each segment."""
+    data: TensorUse = op.arguments["data"]
+    return scalar(op.result, max(data.distinct - op.result.distinct, 0))

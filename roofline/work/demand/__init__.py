@@ -1,0 +1,87 @@
+"""Which ops a program's results depend on, and how much of each.
+
+Walking backwards from the results, an op whose output is wanted only in part is *narrowed*: its
+inputs and outputs are replaced by the slices, and masks over them, that the wanted part needs, so
+that all that is counted later (bytes, operations) counts no more. ``(x @ w)[:8]`` costs eight
+rows. Ops that by themselves look at only part of an operand (lookups, windows with strides,
+triangles) are narrowed as well, and so are the regions that in-place ops write. One file per
+family of ops; where a rule is missing the whole op counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+from solkit.roofline.work.demand import (  # noqa: F401 (importing a family registers its rules)
+    _elementwise,
+    _lookups,
+    _products,
+    _reductions,
+    _shapes,
+    _windows,
+    _writes,
+)
+from solkit.roofline.work.demand._base import Wanted, rule_of
+from solkit.roofline.work.demand._geometry import sliced, wanted_part
+from solkit.roofline.work.demand._writes import writing_rule_of
+from solkit.roofline.work.masks import both
+from solkit.roofline.work.program import Program, TensorUse, TracedOp
+
+__all__ = ["live_ops"]
+
+
+def live_ops(program: Program) -> list[TracedOp]:
+    """The ops that the results depend on, in program order, narrowed to what is wanted."""
+    wanted: dict[int, list[TensorUse]] = defaultdict(list)
+    for use in program.results:
+        wanted[use.storage].append(use)
+    rewritten = {use.storage for op in program.ops for use in op.written}
+    live: list[TracedOp] = []
+    for op in reversed(program.ops):
+        if not any(use.storage in wanted for use in (*op.outputs, *op.written)):
+            continue
+        op = _narrowed_write(op) if op.written else _narrowed(op, wanted, rewritten)
+        live.append(op)
+        for use in op.inputs:
+            wanted[use.storage].append(use)
+    return live[::-1]
+
+
+def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]], rewritten: set[int]) -> TracedOp:
+    """The op with what is wanted of its output, and what that needs of its operands."""
+    rule = rule_of(op)
+    if rule is None:
+        return op
+    output = op.outputs[0]
+    alone = not any(use.storage in wanted for use in op.outputs[1:])
+    if alone and output.storage not in rewritten:
+        part = wanted_part(output, wanted[output.storage])
+    else:
+        part = Wanted.all_of(output)
+    part = Wanted(part.box, both(part.mask, sliced(output, part.box).mask))
+    swaps = rule(op, part)
+    swaps.setdefault(id(output), sliced(output, part.box, part.mask))
+    if all(id(new) == old for old, new in swaps.items()):
+        return op
+
+    def swap(leaf: Any) -> Any:
+        return swaps.get(id(leaf), leaf)
+
+    return op.mapped(swap)
+
+
+def _narrowed_write(op: TracedOp) -> TracedOp:
+    """An in-place op with the elements that it reads and writes of its target."""
+    rule = writing_rule_of(op)
+    if rule is None:
+        return op
+    target = op.written[0]
+    found = rule(op)
+    inputs = [found.reads if use is target else use for use in op.inputs]
+    return replace(
+        op,
+        inputs=tuple(found.operands.get(id(use), use) for use in inputs if use is not None),
+        written=(found.writes, *op.written[1:]),
+    )

@@ -1,0 +1,71 @@
+"""What is wanted of a tensor, and the registry of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+__all__ = ["Box", "Needs", "Rule", "Wanted", "rule", "rule_of"]
+
+Box = list[range]
+"""Indices of a tensor, dimension by dimension."""
+
+Needs = dict[int, TensorUse]
+"""What an op needs of its operands: the uses that replace others, by the `id` of those."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The part of an output that matters.
+
+    Attributes:
+        box: the indices that hold it.
+        mask: which of the box's elements matter; ``None`` where all do.
+    """
+
+    box: Box
+    mask: Mask | None
+
+    @staticmethod
+    def all_of(use: TensorUse) -> Wanted:
+        """All of a tensor."""
+        return Wanted([range(n) for n in use.shape], None)
+
+    def is_all_of(self, use: TensorUse) -> bool:
+        """Whether nothing of a tensor is left out."""
+        whole = all(len(r) == n for r, n in zip(self.box, use.shape))
+        return whole and self.mask is None
+
+
+Rule = Callable[[TracedOp, Wanted], Needs]
+_RULES: dict[str, Rule] = {}
+_FALLBACKS: list[Callable[[TracedOp], Rule | None]] = []
+
+
+def rule(names: str, namespace: str = "aten") -> Callable[[Rule], Rule]:
+    """Register a function as what ops need of their operands.
+
+    Args:
+        names: the ops' names, divided by spaces.
+        namespace: theirs.
+    """
+
+    def decorate(function: Rule) -> Rule:
+        _RULES.update(dict.fromkeys((f"{namespace}.{name}" for name in names.split()), function))
+        return function
+
+    return decorate
+
+
+def fallback(find: Callable[[TracedOp], Rule | None]) -> Callable[[TracedOp], Rule | None]:
+    """Register a function that finds a rule for ops that have none by name."""
+    _FALLBACKS.append(find)
+    return find
+
+
+def rule_of(op: TracedOp) -> Rule | None:
+    """The rule of an op that makes its output; ``None`` where it needs its operands whole."""
+    found = _RULES.get(op.name)
+    return found or next((r for find in _FALLBACKS if (r := find(op)) is not None), None)

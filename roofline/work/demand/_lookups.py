@@ -1,0 +1,172 @@
+"""Ops that read what an index names: rows, single elements, masked elements.
+
+Where the index is known, a mask over the table says exactly what is read. Where it is not, as many
+rows count as it could name, taken to be distinct; *which* ones does not matter to the cost, so the
+first ones stand for them, marked as not sure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
+from solkit.roofline.work.demand._geometry import sliced, whole
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+__all__ = ["at_indices", "at_positions", "along"]
+
+_MAX_TABLE = 1 << 28  # elements of a table beyond which no mask is made over it
+
+
+@rule("embedding")
+def _embedding(op: TracedOp, wanted: Wanted) -> Needs:
+    weight, indices = op.arguments["weight"], op.arguments["indices"]
+    index = sliced(indices, wanted.box[:-1])
+    table = sliced(weight, [None, wanted.box[-1]])
+    return {id(weight): along(table, 0, index), id(indices): index}
+
+
+@rule("index_select")
+def _index_select(op: TracedOp, wanted: Wanted) -> Needs:
+    table, index = op.arguments["self"], op.arguments["index"]
+    if not table.shape or not index.shape:
+        return {}
+    dim = op.arguments["dim"] % len(table.shape)
+    chosen = sliced(index, [wanted.box[dim]])
+    box: list[range | None] = [*wanted.box[:dim], None, *wanted.box[dim + 1 :]]
+    return {id(table): along(sliced(table, box), dim, chosen), id(index): chosen}
+
+
+@rule("_embedding_bag _embedding_bag_forward_only")
+def _embedding_bag(op: TracedOp, wanted: Wanted) -> Needs:
+    del wanted
+    weight = op.arguments["weight"]
+    return {id(weight): along(weight, 0, op.arguments["indices"])}
+
+
+@rule("gather")
+def _gather(op: TracedOp, wanted: Wanted) -> Needs:
+    table, index = op.arguments["self"], op.arguments["index"]
+    if not table.shape:
+        return {}
+    dim = op.arguments["dim"] % len(table.shape)
+    chosen = sliced(index, wanted.box)
+    return {id(table): at_positions(table, dim, chosen), id(index): chosen}
+
+
+@rule("index _unsafe_index")
+def _index(op: TracedOp, wanted: Wanted) -> Needs:
+    """``table[i]``, ``table[i, :, j]``, ``table[mask]``."""
+    table, indices = op.arguments["self"], op.arguments["indices"]
+    given = [(dim, use) for dim, use in enumerate(indices) if use is not None]
+    single = len(given) == 1 and given[0][1].dtype not in (torch.bool, torch.uint8)
+    if not single:
+        return {id(table): at_indices(table, indices), id(op.outputs[0]): op.outputs[0]}
+    ((dim, index),) = given
+    stop = dim + len(index.shape)
+    chosen = sliced(index, wanted.box[dim:stop])
+    box = [*wanted.box[:dim], None, *wanted.box[stop:]]
+    return {id(table): along(sliced(table, box), dim, chosen), id(index): chosen}
+
+
+@rule("take")
+def _take(op: TracedOp, wanted: Wanted) -> Needs:
+    """Elements of the flattened tensor."""
+    table, index = op.arguments["self"], op.arguments["index"]
+    chosen = sliced(index, wanted.box)
+    if chosen.value is None or table.numel > _MAX_TABLE:
+        return {id(table): _some(table, range(len(table.shape)), chosen.numel), id(index): chosen}
+    mask = np.zeros(table.numel, dtype=bool)
+    mask[chosen.value.ravel()] = True
+    return {id(table): sliced(table, whole(table), mask.reshape(table.shape)), id(index): chosen}
+
+
+@rule("masked_select")
+def _masked_select(op: TracedOp, wanted: Wanted) -> Needs:
+    del wanted
+    table, mask = op.arguments["self"], op.arguments["mask"]
+    if mask.value is None or mask.shape != table.shape:
+        return {id(table): replace(table, sure=False)}
+    return {id(table): sliced(table, whole(table), mask.value.astype(bool))}
+
+
+def along(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
+    """The rows of a table that a one-dimensional or flattened index names along `dim`."""
+    count = table.shape[dim]
+    if index.value is None:
+        rows: Box = whole(table)
+        rows[dim] = range(min(count, index.distinct))
+        return replace(sliced(table, rows), sure=False)
+    line = np.zeros(count, dtype=bool)
+    line[index.value.ravel().astype(np.int64)] = True
+    return sliced(table, whole(table), _as_axis(line, dim, len(table.shape)))
+
+
+def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
+    """The elements that a `gather` reads: along `dim` by value, along the rest by position."""
+    places: Box = [range(n) for n in index.shape]
+    places[dim] = range(table.shape[dim])
+    if index.value is None or table.numel > _MAX_TABLE:
+        places[dim] = range(min(table.shape[dim], index.shape[dim]))
+        return replace(sliced(table, places), sure=False)
+    mask = np.zeros(table.shape, dtype=bool)
+    reached = mask[tuple(slice(len(r)) for r in places)]
+    np.put_along_axis(reached, index.value.astype(np.int64), True, axis=dim)
+    return sliced(table, whole(table), mask)
+
+
+def at_indices(table: TensorUse, indices: Sequence[TensorUse | None]) -> TensorUse:
+    """The elements that several index tensors, or boolean masks, name together."""
+    given = [use for use in indices if use is not None]
+    if any(use.value is None for use in given):
+        dims = [d for d, use in enumerate(indices) if use is not None]
+        if any(use.dtype in (torch.bool, torch.uint8) for use in given):
+            return replace(table, sure=False)  # a mask may choose everything
+        number = math.prod(np.broadcast_shapes(*(use.shape for use in given)))
+        return _some(table, dims, number)
+    lines = _integers([None if use is None else use.value for use in indices])
+    dims = [d for d, values in enumerate(lines) if values is not None]
+    shape = [n if d in dims else 1 for d, n in enumerate(table.shape)]
+    if math.prod(shape) > _MAX_TABLE:
+        return replace(table, sure=False)
+    mask = np.zeros(shape, dtype=bool)
+    mask[tuple(0 if values is None else values for values in _padded(lines, mask.ndim))] = True
+    return sliced(table, whole(table), mask)
+
+
+def _integers(
+    values: Sequence[npt.NDArray[np.generic] | None],
+) -> list[npt.NDArray[np.int64] | None]:
+    """Boolean masks as the integer indices of their dimensions."""
+    found: list[npt.NDArray[np.int64] | None] = []
+    for value in values:
+        if value is not None and value.dtype.kind == "b":
+            found.extend(value.nonzero())
+        else:
+            found.append(None if value is None else value.astype(np.int64))
+    return found
+
+
+def _padded(
+    lines: Sequence[npt.NDArray[np.int64] | None], ndim: int
+) -> list[npt.NDArray[np.int64] | None]:
+    return [*lines, *[None] * (ndim - len(lines))]
+
+
+def _some(table: TensorUse, dims: Sequence[int], number: int) -> TensorUse:
+    """So many elements of the dimensions `dims` taken together, rounded down to whole lines."""
+    box = whole(table)
+    for position, dim in enumerate(dims):
+        inner = math.prod(table.shape[d] for d in dims[position + 1 :])
+        box[dim] = range(max(1, min(table.shape[dim], number // max(inner, 1))))
+    return replace(sliced(table, box), sure=False)
+
+
+def _as_axis(line: Mask, dim: int, ndim: int) -> Mask:
+    return line.reshape([-1 if d == dim else 1 for d in range(ndim)])

@@ -1,0 +1,85 @@
+"""Matrix products and attention: rows of one operand, columns of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solkit.roofline.work.demand._base import Needs, Wanted, rule
+from solkit.roofline.work.demand._geometry import broadcast, sliced, whole
+from solkit.roofline.work.masks import both, everything
+from solkit.roofline.work.products import product_mask
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+
+@rule("mm bmm addmm baddbmm")
+def _matmul(op: TracedOp, wanted: Wanted) -> Needs:
+    """Rows of the left operand, columns of the right one; an added term is broadcast."""
+    *added, left, right = op.inputs[-3:]
+    *batch, rows, columns = wanted.box
+    x, y = sliced(left, [*batch, rows, None]), sliced(right, [*batch, None, columns])
+    return {
+        id(left): _factor(x, wanted.mask, _transposed(y.mask)),
+        id(right): _factor(y, _transposed(x.mask), wanted.mask),
+        **{id(use): broadcast(use, wanted) for use in added},
+    }
+
+
+def _factor(use: TensorUse, rows: Mask | None, columns: Mask | None) -> TensorUse:
+    """A factor without the elements that meet nothing.
+
+    An element [i, j] is multiplied where some n has rows[i, n] and columns[n, j]: for the left
+    factor that is the wanted output and the right factor's transpose, for the right one the left
+    factor's transpose and the wanted output.
+
+    Args:
+        use: the factor.
+        rows, columns: masks; ``None`` where nothing is left out.
+    """
+    if rows is None and columns is None:
+        return use
+    ndim = len(use.shape)
+    first = everything(ndim) if rows is None else rows
+    other = everything(ndim) if columns is None else columns
+    inner = max(first.shape[-1], other.shape[-2])
+    shapes = (*use.shape[:-1], inner), (*use.shape[:-2], inner, use.shape[-1])
+    met = product_mask(first, other, *shapes)
+    if met is None:  # too large to multiply out: what either mask leaves
+        met = first.any(axis=-1, keepdims=True) & other.any(axis=-2, keepdims=True)
+    return sliced(use, whole(use), both(met))
+
+
+def _transposed(mask: Mask | None) -> Mask | None:
+    return None if mask is None else np.swapaxes(mask, -1, -2)
+
+
+@rule("mv addmv")
+def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
+    """Rows of the matrix; columns where the vector is not zero."""
+    *added, matrix, vector = op.inputs
+    part = sliced(matrix, [wanted.box[0], None])
+    if vector.mask is not None:
+        part = sliced(part, whole(part), vector.mask[None])
+    used = vector if part.mask is None else sliced(vector, whole(vector), part.mask.any(axis=0))
+    return {
+        id(matrix): part,
+        id(vector): used,
+        **{id(use): broadcast(use, wanted) for use in added},
+    }
+
+
+@rule("attention", namespace="solkit")
+def _attention(op: TracedOp, wanted: Wanted) -> Needs:
+    """Heads and, where no mask ties them to keys, queries; columns of the values."""
+    query, key, value = (op.arguments[name] for name in ("query", "key", "value"))
+    mask, causal = op.arguments["attn_mask"], op.arguments["is_causal"]
+    *heads, rows, columns = wanted.box
+    if not (query.shape[:-2] == key.shape[:-2] == value.shape[:-2]) or mask is not None:
+        return {id(op.outputs[0]): op.outputs[0]}
+    queries = range(query.shape[-2]) if causal else rows
+    seen = range(min(key.shape[-2], query.shape[-2])) if causal else None
+    return {
+        id(query): sliced(query, [*heads, queries, None]),
+        id(key): sliced(key, [*heads, seen, None]),
+        id(value): sliced(value, [*heads, seen, columns]),
+        id(op.outputs[0]): sliced(op.outputs[0], [*heads, queries, columns]),
+    }

@@ -1,0 +1,142 @@
+"""Sets of elements: as a mask over a tensor, and as a pattern over a storage.
+
+A *mask* is a boolean array that broadcasts to a tensor's shape; dimensions along which nothing
+changes have size 1, so that a triangle over [B, H, L, L] scores takes L x L booleans. Tensors are
+views of storages, often reshaped on the way from the op that makes them to the one that reads
+them. A *pattern* is what such a mask says of the storage: booleans that repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.roofline.work.program import Mask, TensorUse
+
+__all__ = ["Pattern", "both", "compact", "everything", "pattern_of", "reduce_to", "union"]
+
+Bits: TypeAlias = npt.NDArray[np.bool_]
+
+_MAX_BITS = 1 << 26  # beyond it a mask is not made, and everything counts
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A set of elements of a storage.
+
+    Attributes:
+        bits: element ``e`` of the storage is in the set where ``bits[e % len(bits)]``.
+    """
+
+    bits: Bits
+
+    def under(self, use: TensorUse) -> Mask | None:
+        """The set as a mask over a view; ``None`` where that would be too large."""
+        period = self.bits.size
+        shape = _varying(use, period)
+        start = use.offset % period
+        if start + sum((n - 1) * step for n, step in zip(shape, use.stride)) < period:
+            return _view(self.bits, start, shape, use.stride)
+        if math.prod(shape) > _MAX_BITS:
+            return None
+        places = np.full((1,) * len(shape), start, dtype=np.int64)
+        for axis, (n, step) in enumerate(zip(shape, use.stride)):
+            places = places + _along(axis, len(shape), np.arange(n, dtype=np.int64) * step)
+        return self.bits[places % period]
+
+
+def pattern_of(use: TensorUse, mask: Mask, extent: int) -> Pattern | None:
+    """What a mask over a view says of the storage; ``None`` where that would be too large.
+
+    Args:
+        use: the view.
+        mask: broadcasts to its shape.
+        extent: elements of the storage.
+    """
+    period = _period(use, mask, extent)
+    if period > _MAX_BITS or period == 0:
+        return None
+    shape = _varying(use, period)
+    start = use.offset % period
+    if start + sum((n - 1) * step for n, step in zip(shape, use.stride)) >= period:
+        return None  # it wraps around: no view of one period
+    bits = np.zeros(period, dtype=bool)
+    target = _view(bits, start, shape, use.stride)
+    np.logical_or(target, reduce_to(mask, shape), out=target)
+    return Pattern(bits)
+
+
+def _period(use: TensorUse, mask: Mask, extent: int) -> int:
+    """How soon the mask repeats along the storage: dimensions that it spans whole drop out."""
+    dims = [
+        (step, n, size)
+        for n, step, size in zip(use.shape, use.stride, mask.shape)
+        if n > 1 and step
+    ]
+    span = extent
+    for step, n, size in sorted(dims, reverse=True):
+        if size != 1 or n * step != span or use.offset % span >= step:
+            break
+        span = step
+    return span
+
+
+def _varying(use: TensorUse, period: int) -> tuple[int, ...]:
+    """The shape of a mask over a view that repeats after so many elements of the storage."""
+    return tuple(1 if step % period == 0 else n for n, step in zip(use.shape, use.stride))
+
+
+def _view(bits: Bits, start: int, shape: Sequence[int], stride: Sequence[int]) -> Bits:
+    return np.lib.stride_tricks.as_strided(bits[start:], shape, stride)
+
+
+def _along(axis: int, ndim: int, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return values.reshape([-1 if d == axis else 1 for d in range(ndim)])
+
+
+def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
+    """All that is in any of the sets; ``None`` where one is missing or periods do not fit."""
+    found = [p.bits for p in patterns if p is not None]
+    longest = max(bits.size for bits in found) if found else 0
+    if len(found) < len(patterns) or any(longest % bits.size for bits in found):
+        return None
+    bits = np.zeros(longest, dtype=bool)
+    for part in found:
+        bits.reshape(-1, part.size)[...] |= part
+    return Pattern(bits)
+
+
+def everything(ndim: int) -> Mask:
+    """The mask that leaves nothing out."""
+    return np.ones((1,) * ndim, dtype=bool)
+
+
+def compact(mask: Mask) -> Mask:
+    """A mask with its repeated dimensions (stride 0) cut to size 1."""
+    return mask[tuple(slice(0, 1) if not step else slice(None) for step in mask.strides)]
+
+
+def both(*masks: Mask | None) -> Mask | None:
+    """What is in all of the masks that are given; ``None`` stands for everything."""
+    found: Mask | None = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else found & mask
+    return found if found is None or not found.all() else None
+
+
+def reduce_to(mask: Mask, shape: Sequence[int]) -> Mask:
+    """A mask over a broadcast tensor as one over a tensor of `shape` that was broadcast.
+
+    An element matters where any of its copies does.
+    """
+    mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
+    extra = mask.ndim - len(shape)
+    mask = mask.any(axis=tuple(range(extra))) if extra else mask
+    axes = tuple(d for d, n in enumerate(shape) if n == 1 and mask.shape[d] != 1)
+    return mask.any(axis=axes, keepdims=True) if axes else mask

@@ -1,0 +1,61 @@
+"""Common subexpressions: an op that was called before with the same operands is not done again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from solkit.roofline.work.program import Program, TensorUse, TracedOp
+
+__all__ = ["merged"]
+
+
+def merged(program: Program) -> Program:
+    """The program with repeated ops taken out; what read their results reads the first one's."""
+    rewritten = {use.storage for op in program.ops for use in op.written}
+    renamed: dict[int, int] = {}
+    first: dict[Any, TracedOp] = {}
+    writes: Counter[int] = Counter()
+    kept: list[TracedOp] = []
+
+    def rename(leaf: Any) -> Any:
+        if isinstance(leaf, TensorUse) and leaf.storage in renamed:
+            return replace(leaf, storage=renamed[leaf.storage])
+        return leaf
+
+    for op in program.ops:
+        if any(use.storage in renamed for use in op.inputs):
+            op = op.mapped(rename)
+        key = _key(op, rewritten, writes)
+        before = first.setdefault(key, op) if key is not None else op
+        if before is op:
+            kept.append(op)
+        else:
+            renamed |= {new.storage: old.storage for new, old in zip(op.outputs, before.outputs)}
+        writes.update(use.storage for use in op.written)
+    return replace(program, ops=tuple(kept), results=tuple(map(rename, program.results)))
+
+
+def _key(op: TracedOp, rewritten: set[int], writes: Counter[int]) -> Any:
+    """What two ops have in common that compute the same; ``None`` for an op that stands alone."""
+    if op.written or not op.inputs or torch.Tag.nondeterministic_seeded in op.tags:
+        return None
+    if any(use.storage in rewritten for use in op.outputs):
+        return None  # the copies part ways
+    leaves, structure = tree_flatten((op.args, dict(op.kwargs)), is_leaf=_is_use)
+    state = tuple(writes[use.storage] for use in op.inputs)
+    shapes = tuple((use.shape, use.stride, use.dtype) for use in op.outputs)
+    return op.name, tuple(map(_plain, leaves)), str(structure), state, shapes
+
+
+def _is_use(leaf: Any) -> bool:
+    return isinstance(leaf, TensorUse)
+
+
+def _plain(leaf: Any) -> Any:
+    """An argument that can be hashed, and told from others: 1 from 1.0 and True."""
+    return leaf if isinstance(leaf, TensorUse) else (type(leaf).__name__, str(leaf))

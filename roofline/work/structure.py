@@ -1,0 +1,396 @@
+"""Elements whose value the program itself fixes: zeros, and what stands for minus infinity.
+
+``tril`` and ``masked_fill`` write zeros; scores that are masked with minus infinity become zeros
+behind a softmax; a product keeps the zeros of each factor. Walking forwards, these facts are
+carried from op to op through views, and each op is annotated: elements that are known need not be
+read from its operands, computed for its result, or multiplied.
+
+Data is not structure: a mask that is an *input* tells which elements of other tensors matter, but
+has to be read itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_map
+
+from solkit.roofline.work.masks import Pattern, both, compact, everything, pattern_of
+from solkit.roofline.work.products import product_mask
+from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp
+
+__all__ = ["CONTRACTIONS", "annotated"]
+
+CONTRACTIONS = {
+    "aten.mm": ("self", "mat2"),
+    "aten.bmm": ("self", "mat2"),
+    "aten.addmm": ("mat1", "mat2"),
+    "aten.baddbmm": ("batch1", "batch2"),
+    "aten.mv": ("self", "vec"),
+    "aten.addmv": ("mat", "vec"),
+    "aten.dot": ("self", "tensor"),
+    "aten.vdot": ("self", "other"),
+    "aten._scaled_mm": ("self", "mat2"),
+    "aten._int_mm": ("self", "mat2"),
+}
+"""Matrix products by the names of their factors; an added term comes before them."""
+
+_FLOOR = -1e4
+"""From here down a score stands for minus infinity: behind a softmax it is 0 in every dtype."""
+
+_MAX_ELEMENTS = 1 << 26
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is known of a tensor's elements; masks over its shape, ``None`` where nothing is.
+
+    Attributes:
+        zeros: elements that are 0.
+        floor: elements that are minus infinity, or stand for it.
+    """
+
+    zeros: Mask | None = None
+    floor: Mask | None = None
+
+    @property
+    def known(self) -> Mask | None:
+        if self.zeros is None or self.floor is None:
+            return self.zeros if self.floor is None else self.floor
+        return self.zeros | self.floor
+
+    def over(self, ndim: int) -> _Facts:
+        """The same facts, as masks of so many dimensions."""
+        return _Facts(*(None if m is None else _lift(m, ndim) for m in (self.zeros, self.floor)))
+
+    def __bool__(self) -> bool:
+        return self.zeros is not None or self.floor is not None
+
+
+_NOTHING = _Facts()
+
+
+def annotated(program: Program) -> Program:
+    """The same program, with masks where elements of operands and results are known."""
+    known = _Known()
+    return replace(program, ops=tuple(known.annotate(op) for op in program.ops))
+
+
+class _Known:
+    """The facts about each storage at one point of the program."""
+
+    def __init__(self) -> None:
+        self._patterns: dict[int, tuple[Pattern | None, Pattern | None]] = {}
+        self._extent: dict[int, int] = {}
+
+    def annotate(self, op: TracedOp) -> TracedOp:
+        """The op with masks; the facts move on to behind it."""
+        for use in op.outputs:
+            self._extent[use.storage] = use.distinct
+        rule = _rule_of(op)
+        if not op.inputs or (rule is None and not self._concerns(op)):
+            self._forget(op)
+            return op
+        masks = {id(use): self._needless(op, use) for use in op.inputs}
+        facts = rule(op, self.facts) if rule is not None else _NOTHING
+        facts = facts.over(len(op.result.shape)) if facts else _NOTHING
+        self._forget(op)
+        if facts:
+            self._store(op.result, facts)
+            masks[id(op.result)] = facts.known if op.outputs else None
+        return _with_masks(op, masks)
+
+    def facts(self, use: Any) -> _Facts:
+        """What is known of a use's elements (of a scalar argument: its value)."""
+        if not isinstance(use, TensorUse):
+            return _of_number(use)
+        if use.value is not None:
+            return _of_values(use)
+        zeros, floor = self._patterns.get(use.storage, (None, None))
+        return _Facts(zeros and zeros.under(use), floor and floor.under(use))
+
+    def _concerns(self, op: TracedOp) -> bool:
+        return any(use.storage in self._patterns for use in (*op.inputs, *op.written))
+
+    def _needless(self, op: TracedOp, use: TensorUse) -> Mask | None:
+        """Elements of an operand that need not be looked at."""
+        if use.value is not None and op.name not in CONTRACTIONS:
+            return None  # a mask that is data has to be read to know what it says
+        return self.facts(use).known
+
+    def _forget(self, op: TracedOp) -> None:
+        for use in op.written:
+            self._patterns.pop(use.storage, None)
+
+    def _store(self, use: TensorUse, facts: _Facts) -> None:
+        extent = self._extent.get(use.storage)
+        if extent is None or use.distinct != extent:
+            return  # part of a storage: what is known of the rest would be lost
+        self._patterns[use.storage] = (
+            None if facts.zeros is None else pattern_of(use, facts.zeros, extent),
+            None if facts.floor is None else pattern_of(use, facts.floor, extent),
+        )
+
+
+def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
+    """The op with `needless` elements masked out of its operands and results."""
+    if all(mask is None for mask in needless.values()):
+        return op
+
+    def swap(leaf: Any) -> Any:
+        mask = needless.get(id(leaf))
+        return leaf if mask is None else replace(leaf, mask=both(leaf.mask, ~mask))
+
+    swapped: dict[int, Any] = {}
+
+    def once(leaf: Any) -> Any:  # equal uses stay one object: they are told apart by identity
+        return swapped.setdefault(id(leaf), swap(leaf)) if isinstance(leaf, TensorUse) else leaf
+
+    return op.mapped(once)
+
+
+def _of_number(number: Any) -> _Facts:
+    if not isinstance(number, (int, float)):
+        return _NOTHING
+    one = everything(0)
+    return _Facts(one if number == 0 else None, one if number <= _FLOOR else None)
+
+
+def _of_values(use: TensorUse) -> _Facts:
+    assert use.value is not None
+    value = compact(use.value)
+    if value.dtype.kind not in "biuf" or value.size > _MAX_ELEMENTS:
+        return _NOTHING
+    zeros, floor = value == 0, value <= _FLOOR
+    return _Facts(zeros if zeros.any() else None, floor if floor.any() else None)
+
+
+# ----------------------------------------------------------------------------------- rules
+
+_Lookup = Callable[[Any], _Facts]
+_Rule = Callable[[TracedOp, _Lookup], _Facts]
+
+_RULES: dict[str, _Rule] = {}
+
+
+def _rule_of(op: TracedOp) -> _Rule | None:
+    name = op.name.removeprefix("aten.").split(".")[0]
+    return _RULES.get(name) or (_RULES.get(name.removesuffix("_")) if op.written else None)
+
+
+def _rule(names: str) -> Callable[[_Rule], _Rule]:
+    def decorate(function: _Rule) -> _Rule:
+        _RULES.update(dict.fromkeys(names.split(), function))
+        return function
+
+    return decorate
+
+
+def _first(op: TracedOp) -> Any:
+    return op.args[0] if op.args else op.inputs[0]
+
+
+@_rule(
+    """neg abs relu sin tan tanh asin atan sinh erf gelu silu sqrt square trunc floor ceil round
+    sign leaky_relu elu celu selu expm1 log1p native_dropout mish hardswish nan_to_num relu6
+    prelu hardshrink softshrink deg2rad rad2deg positive"""
+)
+def _zero_to_zero(op: TracedOp, facts: _Lookup) -> _Facts:
+    """f(0) = 0."""
+    return _Facts(zeros=facts(_first(op)).zeros)
+
+
+@_rule("_to_copy clone contiguous _unsafe_view copy dropout alias")
+def _same(op: TracedOp, facts: _Lookup) -> _Facts:
+    source = op.args[1] if op.name == "aten.copy_" else _first(op)
+    return facts(source) if isinstance(source, TensorUse) else _NOTHING
+
+
+@_rule("exp exp2 sigmoid")
+def _vanishing(op: TracedOp, facts: _Lookup) -> _Facts:
+    """f(-inf) = 0."""
+    return _Facts(zeros=facts(_first(op)).floor)
+
+
+@_rule("_softmax _safe_softmax")
+def _softmax(op: TracedOp, facts: _Lookup) -> _Facts:
+    return _Facts(zeros=facts(_first(op)).floor)
+
+
+@_rule("_log_softmax")
+def _log_softmax(op: TracedOp, facts: _Lookup) -> _Facts:
+    return _Facts(floor=facts(_first(op)).floor)
+
+
+@_rule("tril triu")
+def _triangle(op: TracedOp, facts: _Lookup) -> _Facts:
+    shape, diagonal = op.result.shape, op.arguments.get("diagonal", 0)
+    cut = np.tril if op.name.startswith("aten.tril") else np.triu
+    outside = ~cut(np.ones(shape[-2:], dtype=bool), diagonal)
+    return _Facts(zeros=_either(_lift(outside, len(shape)), facts(_first(op)).zeros))
+
+
+@_rule("masked_fill")
+def _masked_fill(op: TracedOp, facts: _Lookup) -> _Facts:
+    x, mask, value = (op.arguments[name] for name in ("self", "mask", "value"))
+    if mask.value is None:
+        return _NOTHING
+    filled = _lift(compact(mask.value).astype(bool), len(op.result.shape))
+    return _choose(filled, facts(value), facts(x), len(op.result.shape))
+
+
+@_rule("where")
+def _where(op: TracedOp, facts: _Lookup) -> _Facts:
+    condition, x, y = (op.arguments[name] for name in ("condition", "self", "other"))
+    if condition.value is None:
+        return _NOTHING
+    chosen = _lift(compact(condition.value).astype(bool), len(op.result.shape))
+    return _choose(chosen, facts(x), facts(y), len(op.result.shape))
+
+
+@_rule("mul")
+def _mul(op: TracedOp, facts: _Lookup) -> _Facts:
+    """0 where any factor is; a positive number keeps minus infinity."""
+    x, y = (facts(argument) for argument in op.args[:2])
+    number = op.args[1]
+    positive = isinstance(number, (int, float)) and number > 0
+    return _Facts(_either(x.zeros, y.zeros), x.floor if positive else None)
+
+
+@_rule("div true_divide")
+def _div(op: TracedOp, facts: _Lookup) -> _Facts:
+    x = facts(_first(op))
+    number = op.args[1]
+    positive = isinstance(number, (int, float)) and number > 0
+    return _Facts(x.zeros, x.floor if positive else None)
+
+
+@_rule("add sub")
+def _add(op: TracedOp, facts: _Lookup) -> _Facts:
+    """0 where both terms are; minus infinity where any term is."""
+    x, y = (facts(argument) for argument in op.args[:2])
+    added = op.name.startswith("aten.add") and op.arguments.get("alpha", 1) > 0
+    zeros = None if x.zeros is None or y.zeros is None else x.zeros & y.zeros
+    floor = _either(x.floor, y.floor) if added else x.floor
+    return _Facts(zeros if zeros is not None and zeros.any() else None, floor)
+
+
+@_rule("constant_pad_nd")
+def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
+    """What is padded with 0 or minus infinity."""
+    pad, value = op.arguments["pad"], op.arguments.get("value", 0)
+    margin = _of_number(value)
+    outside = everything(len(op.result.shape)) & False
+    for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2])):
+        n = op.result.shape[-1 - axis]
+        line = np.ones(n, dtype=bool)
+        line[max(before, 0) : n - max(after, 0)] = False
+        outside = outside | line.reshape([-1] + [1] * axis)
+    return _choose(outside, margin, _NOTHING, len(op.result.shape))
+
+
+@_rule("diag_embed")
+def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
+    del facts
+    shape, given = op.result.shape, op.arguments
+    dims = [given.get("dim1", -2) % len(shape), given.get("dim2", -1) % len(shape)]
+    if dims != [len(shape) - 2, len(shape) - 1]:
+        return _NOTHING
+    line = np.eye(*shape[-2:], k=given.get("offset", 0), dtype=bool)
+    return _Facts(zeros=_lift(~line, len(shape)))
+
+
+@_rule("block_diag")
+def _block_diag(op: TracedOp, facts: _Lookup) -> _Facts:
+    outside, row, column = np.ones(op.result.shape, dtype=bool), 0, 0
+    for block in op.arguments["tensors"]:
+        shape = (1, 1, *block.shape)[-2:]
+        zeros = facts(block).zeros
+        outside[row : row + shape[0], column : column + shape[1]] = (
+            False if zeros is None else zeros
+        )
+        row, column = row + shape[0], column + shape[1]
+    return _Facts(zeros=outside)
+
+
+@_rule("cat")
+def _cat(op: TracedOp, facts: _Lookup) -> _Facts:
+    parts = [use for use in op.inputs if len(use.shape) == len(op.result.shape)]
+    found = [facts(use) for use in parts]
+    if not any(found):
+        return _NOTHING
+    axis = op.arguments.get("dim", 0) % len(op.result.shape)
+    return _Facts(*(_joined(parts, [getattr(f, kind) for f in found], axis) for kind in _KINDS))
+
+
+_KINDS = ("zeros", "floor")
+
+
+def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int) -> Mask | None:
+    if all(mask is None for mask in masks):
+        return None
+    shapes = [
+        [n if d == axis or any(m is not None and m.shape[d] > 1 for m in masks) else 1
+         for d, n in enumerate(part.shape)]
+        for part in parts
+    ]  # fmt: skip
+    whole = [
+        np.broadcast_to(np.zeros((), dtype=bool) if mask is None else mask, shape)
+        for mask, shape in zip(masks, shapes)
+    ]
+    return np.concatenate(whole, axis=axis)
+
+
+@_rule("sum mean")
+def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
+    """A line of zeros sums to zero."""
+    zeros, dims = facts(_first(op)).zeros, op.arguments.get("dim")
+    if zeros is None or not dims:
+        return _NOTHING
+    axes = tuple(d % zeros.ndim for d in (dims if isinstance(dims, (list, tuple)) else [dims]))
+    left = zeros.all(axis=axes, keepdims=bool(op.arguments.get("keepdim")))
+    return _Facts(zeros=left if left.any() else None)
+
+
+@_rule("mm bmm")
+def _product(op: TracedOp, facts: _Lookup) -> _Facts:
+    """0 where no pair of factors is left."""
+    left, right = (facts(op.arguments[name]).zeros for name in CONTRACTIONS[op.name])
+    if left is None and right is None:
+        return _NOTHING
+    shapes = [op.arguments[name].shape for name in CONTRACTIONS[op.name]]
+    kept = product_mask(_kept(left, shapes[0]), _kept(right, shapes[1]), shapes[0], shapes[1])
+    return _Facts(zeros=None if kept is None or kept.all() else ~kept)
+
+
+def _kept(zeros: Mask | None, shape: Sequence[int]) -> Mask:
+    return everything(len(shape)) if zeros is None else ~zeros
+
+
+def _lift(mask: Mask, ndim: int) -> Mask:
+    return mask.reshape((1,) * (ndim - mask.ndim) + mask.shape)
+
+
+def _either(x: Mask | None, y: Mask | None) -> Mask | None:
+    if x is None or y is None:
+        return y if x is None else x
+    return x | y
+
+
+def _choose(first: Mask, x: _Facts, y: _Facts, ndim: int) -> _Facts:
+    """Facts of x where `first` holds, else of y."""
+
+    def pick(one: Mask | None, other: Mask | None) -> Mask | None:
+        if one is None and other is None:
+            return None
+        none = np.zeros((), dtype=bool)
+        found = _lift(
+            np.where(first, none if one is None else one, none if other is None else other), ndim
+        )
+        return found if found.any() else None
+
+    return _Facts(pick(x.zeros, y.zeros), pick(x.floor, y.floor))

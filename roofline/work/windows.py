@@ -1,0 +1,99 @@
+"""Windows that slide over an axis: which positions meet, for convolutions and pools.
+
+A convolution's output position o meets input position o * stride - padding + tap * dilation; a
+transposed convolution is the same relation read backwards. So one side is *narrow* (the output of
+a convolution or pool, the input of a transposed one) and the other one *wide*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+__all__ = ["Line", "Met", "Window", "axis_line", "meet", "windows_of"]
+
+Line = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window's geometry along one axis, in elements."""
+
+    size: int
+    stride: int
+    padding: int
+    dilation: int = 1
+
+
+@dataclass(frozen=True)
+class Met:
+    """What of an axis meets.
+
+    Attributes:
+        pairs: combinations of a position and a tap.
+        narrow, wide: positions that take part, of those that were given.
+        taps: taps that take part.
+    """
+
+    pairs: int
+    narrow: Line
+    wide: Line
+    taps: Line
+
+
+def meet(narrow: Line, wide: Line, window: Window) -> Met:
+    """Let two sides of an axis meet.
+
+    Args:
+        narrow, wide: the positions that matter.
+        window: the taps between them.
+    """
+    pairs = 0
+    met = np.zeros_like(narrow), np.zeros_like(wide), np.zeros(window.size, dtype=bool)
+    positions = np.flatnonzero(narrow)
+    for tap in range(window.size):
+        reached = positions * window.stride - window.padding + tap * window.dilation
+        inside = (reached >= 0) & (reached < wide.size)
+        inside[inside] = wide[reached[inside]]
+        found = int(inside.sum())
+        if found:
+            pairs += found
+            met[0][positions[inside]] = True
+            met[1][reached[inside]] = True
+            met[2][tap] = True
+    return Met(pairs, *met)
+
+
+def windows_of(op: TracedOp) -> list[Window]:
+    """The windows of a convolution or a pool, axis by axis."""
+    given = op.arguments
+    weight = given.get("weight")
+    sizes = list(weight.shape[2:]) if weight is not None else None
+    if sizes is None:
+        axes = int(op.name.rsplit("d", 1)[0][-1])
+        sizes = _per_axis(given["kernel_size"], axes)
+    axes = len(sizes)
+    stride = _per_axis(given.get("stride") or sizes, axes)
+    padding, dilation = (
+        _per_axis(given.get(name, default), axes)
+        for name, default in (("padding", 0), ("dilation", 1))
+    )
+    return [Window(*one) for one in zip(sizes, stride, padding, dilation)]
+
+
+def _per_axis(value: Any, axes: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * axes if len(values) == 1 else values
+
+
+def axis_line(use: TensorUse, axis: int) -> Line:
+    """The positions along an axis where any element of a tensor matters."""
+    if use.mask is None or use.mask.shape[axis] == 1:
+        return np.ones(use.shape[axis], dtype=bool)
+    line: Line = use.mask.any(axis=tuple(d for d in range(use.mask.ndim) if d != axis))
+    return line
