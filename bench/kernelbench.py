@@ -1,0 +1,217 @@
+"""The bound of every KernelBench problem: how many, how long it takes, and in how much memory.
+
+    python bench/kernelbench.py KERNELBENCH [--levels 1 2 3] [--limit N] [--device h100]
+                                [--solar CHECKOUT [--solar-python PYTHON] [--solar-limit 120]]
+
+Prints a table of the problems and one of the levels, in Markdown, and exits with 1 where a target
+(`Targets`) is missed. With a checkout of NVIDIA SOLAR (https://github.com/NVlabs/SOLAR, and
+torchview installed with its patches) that is run on the same problems, one process a problem, its
+imports not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelbench_suite import Problem, find_problems
+
+import solkit
+from solkit import worker
+from solkit.errors import SolkitError
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What SolKit must reach on 2 cores, over all problems that were asked for."""
+
+    median_s: float = 0.15
+    slowest_s: float = 3.0
+    memory_mb: float = 600.0
+
+    def missed(self, bounds: Sequence[Outcome], memory_mb: float) -> list[str]:
+        """Each missed target, in words."""
+        seconds = [bound.seconds for bound in bounds]
+        whole = sum(bound.failure is None and not bound.unmodelled for bound in bounds)
+        checks = {
+            f"{whole} of {len(bounds)} bounded with nothing unmodelled": whole == len(bounds),
+            f"median {statistics.median(seconds):.3f} s": statistics.median(seconds)
+            < self.median_s,
+            f"slowest {max(seconds):.2f} s": max(seconds) < self.slowest_s,
+            f"memory {memory_mb:.0f} MB": memory_mb < self.memory_mb,
+        }
+        return [what for what, reached in checks.items() if not reached]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one tool made of one problem.
+
+    Attributes:
+        seconds: it took.
+        bound_ms: the fused bound; ``None`` where it failed.
+        limiter: of SolKit's bound.
+        unmodelled: ops that SolKit counted as nothing.
+        memory_mb: peak resident memory of the process, where the problem had one to itself.
+        failure: why there is no bound.
+    """
+
+    seconds: float
+    bound_ms: float | None = None
+    limiter: str = ""
+    unmodelled: tuple[str, ...] = ()
+    memory_mb: float | None = None
+    failure: str | None = None
+
+
+def solkit_bound(problem: Problem, device: str) -> Outcome:
+    """SolKit's bound, as ``solkit score --no-measure`` finds it."""
+    start = time.perf_counter()
+    try:
+        result = solkit.score(problem.path, device=device, measure=False).results[0]
+    except SolkitError as error:
+        return Outcome(time.perf_counter() - start, failure=str(error).splitlines()[0])
+    seconds = time.perf_counter() - start
+    return Outcome(seconds, result.bound.time_ms, result.bound.limiter, result.work.unmodelled)
+
+
+def solar_bound(problem: Problem, python: str, checkout: Path, limit_s: float) -> Outcome:
+    """SOLAR's bound (`kernelbench_solar`), from a process that is killed at its time limit."""
+    script = Path(__file__).with_name("kernelbench_solar.py")
+    path = os.pathsep.join(filter(None, [str(checkout), os.environ.get("PYTHONPATH")]))
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = subprocess.Popen(
+            [python, str(script), problem.path],
+            stdout=out,
+            stderr=err,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        alarm = threading.Timer(limit_s, child.kill)
+        alarm.start()
+        _, status, usage = os.wait4(child.pid, 0)  # tells this child's memory alone
+        alarm.cancel()
+        child.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        out.seek(0)
+        err.seek(0)
+        answer, complaint = out.read().decode(), err.read().decode().strip()
+    memory_mb = usage.ru_maxrss / 1024
+    if child.returncode == 0:
+        found = json.loads(answer.splitlines()[-1])
+        return Outcome(found["seconds"], found["fused_ms"], memory_mb=memory_mb)
+    last = complaint.splitlines()[-1] if complaint else f"exit code {child.returncode}"
+    failure = f"over {limit_s:.0f} s" if seconds >= limit_s else last
+    return Outcome(seconds, memory_mb=memory_mb, failure=failure)
+
+
+def peak_memory_mb() -> float:
+    """The largest resident memory of this process, or of any it has waited for (Linux: KiB)."""
+    worker.shutdown()
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(w).ru_maxrss for w in who) / 1024
+
+
+def print_problems(
+    problems: Sequence[Problem], bounds: Sequence[Outcome], solar: Sequence[Outcome]
+) -> None:
+    heads = ["problem", "SolKit s", "bound ms", "limiter", "unmodelled"]
+    rows = [
+        [p.label, f"{b.seconds:.3f}", _bound(b), b.limiter, ", ".join(b.unmodelled)]
+        for p, b in zip(problems, bounds)
+    ]
+    if solar:
+        heads += ["SOLAR s", "SOLAR MB", "SOLAR failed"]
+        for row, other in zip(rows, solar):
+            row += [f"{other.seconds:.1f}", f"{other.memory_mb:.0f}", other.failure or ""]
+    print_table(heads, rows)
+
+
+def print_levels(tool: str, problems: Sequence[Problem], outcomes: Sequence[Outcome]) -> None:
+    """Figures of the problems that the tool could do, by level."""
+    heads = [tool, "bounded", "median s", "p90 s", "slowest s", "peak MB of a process"]
+    levels = sorted({problem.level for problem in problems})
+    rows = []
+    for name, wanted in [*((f"level {n}", [n]) for n in levels), ("all", levels)]:
+        of_level = [o for p, o in zip(problems, outcomes) if p.level in wanted]
+        rows.append([name, *level_figures(of_level)])
+    print_table(heads, rows)
+
+
+def level_figures(outcomes: Sequence[Outcome]) -> list[str]:
+    """Bounded of all; median, 90th percentile and slowest of those; memory."""
+    seconds = [o.seconds for o in outcomes if o.failure is None]
+    counted = f"{len(seconds)} of {len(outcomes)}"
+    memory = [o.memory_mb for o in outcomes if o.memory_mb is not None]
+    if not seconds:
+        return [counted, "", "", "", ""]
+    times = (statistics.median(seconds), percentile(seconds, 0.9), max(seconds))
+    return [counted, *(f"{t:.3f}" for t in times), f"{max(memory):.0f}" if memory else ""]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least value that at least that share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A Markdown table."""
+    print("|", " | ".join(heads), "|")
+    print("|" + "---|" * len(heads))
+    for row in rows:
+        print("|", " | ".join(row), "|")
+    print()
+
+
+def _bound(outcome: Outcome) -> str:
+    return outcome.failure or f"{outcome.bound_ms:.4g}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("path", type=Path, help="a checkout of KernelBench")
+    parser.add_argument("--levels", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--limit", type=int, help="no more problems of a level than that")
+    parser.add_argument("--device", default="h100", help="the target, as in `solkit devices`")
+    parser.add_argument("--solar", type=Path, metavar="CHECKOUT", help="run NVIDIA SOLAR as well")
+    parser.add_argument("--solar-python", default=sys.executable, metavar="PYTHON")
+    parser.add_argument("--solar-limit", type=float, default=120.0, metavar="SECONDS")
+    options = parser.parse_args()
+    by_level = [find_problems(options.path, [n])[: options.limit] for n in options.levels]
+    problems = [problem for level in by_level for problem in level]
+
+    start = time.perf_counter()
+    solkit_bound(problems[0], options.device)
+    print(f"the first bound, which starts the worker: {time.perf_counter() - start:.2f} s\n")
+    bounds = [solkit_bound(problem, options.device) for problem in problems]
+    memory_mb = peak_memory_mb()
+    solar = []
+    if options.solar:
+        run = (options.solar_python, options.solar, options.solar_limit)
+        for problem in problems:
+            solar.append(solar_bound(problem, *run))
+            print(f"SOLAR: {problem.label} {solar[-1].seconds:.1f} s", file=sys.stderr)
+    print_problems(problems, bounds, solar)
+    print_levels("SolKit", problems, bounds)
+    print(f"SolKit's largest process: {memory_mb:.0f} MB\n")
+    if solar:
+        print_levels("SOLAR", problems, solar)
+    missed = Targets().missed(bounds, memory_mb)
+    print("targets missed:", "; ".join(missed) or "none")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
