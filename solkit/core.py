@@ -389,13 +389,13 @@ class Part:
 
     Attributes:
         positions: the ops, as in `OpWork.position`.
-        name: their names in program order, e.g. ``"addmm + relu"``.
+        names: theirs, e.g. ``("aten.addmm", "aten.relu")``.
         line: ``file:line`` of the first one.
-        work: what they cost on their own.
+        work: what they cost on their own, not told by op.
     """
 
     positions: tuple[int, ...]
-    name: str
+    names: tuple[str, ...]
     line: str
     work: Work
 
@@ -410,25 +410,32 @@ class PartBound:
 
 @dataclass(frozen=True)
 class Fusion:
-    """A problem cut into kernels, beside the same problem as one kernel.
+    """A problem as one kernel, as one kernel an op, and as what lies between.
 
     Attributes:
-        fused: the bound of the whole: one kernel.
-        parts: the kernels, in program order.
+        fused_ms: the bound of the whole problem: one kernel.
+        unfused: one kernel an op, in program order.
+        grouped: the kernels that were asked for; empty where none were.
     """
 
-    fused: Bound
-    parts: tuple[PartBound, ...]
+    fused_ms: float
+    unfused: tuple[PartBound, ...]
+    grouped: tuple[PartBound, ...] = ()
 
     @property
-    def time_ms(self) -> float:
-        """The least time of all kernels, one after the other; launches not counted."""
-        return sum(part.bound.time_ms for part in self.parts)
+    def unfused_ms(self) -> float:
+        """The least time of one kernel an op, one after the other; launches not counted."""
+        return sum(part.bound.time_ms for part in self.unfused)
+
+    @property
+    def grouped_ms(self) -> float:
+        """The least time of the kernels asked for, one after the other."""
+        return sum(part.bound.time_ms for part in self.grouped)
 
     @property
     def worth(self) -> float:
-        """How many times faster one kernel could be; 1 where there is nothing to gain."""
-        return max(1.0, self.time_ms / self.fused.time_ms) if self.fused.time_ms else 1.0
+        """How many times less one kernel needs than one kernel an op; at least 1."""
+        return max(1.0, self.unfused_ms / self.fused_ms) if self.fused_ms else 1.0
 
 
 # --------------------------------------------------------------------------------- analysis
@@ -542,7 +549,8 @@ class Case:
         work: what the problem costs.
         tolerance: the file's own, or that of its outputs' dtype.
         analysis: of the candidate.
-        parts: the problem cut into kernels, where that was asked for.
+        unfused: the problem cut into one kernel an op, where that was asked for.
+        grouped: the problem cut as was asked for.
     """
 
     shape: Mapping[str, Value]
@@ -550,7 +558,8 @@ class Case:
     work: Work
     tolerance: Tolerance
     analysis: Analysis
-    parts: tuple[Part, ...] = ()
+    unfused: tuple[Part, ...] = ()
+    grouped: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)

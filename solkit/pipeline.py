@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import solkit
 from solkit import measure as measuring
@@ -20,12 +20,17 @@ from solkit.core import (
     Bound,
     Case,
     Device,
+    FailedShape,
+    Fusion,
     KernelFile,
+    Part,
+    PartBound,
     Report,
     Result,
     Study,
     Value,
     Verdict,
+    Work,
 )
 from solkit.errors import (
     InputError,
@@ -41,7 +46,7 @@ from solkit.roofline.bound import bound as bound_of
 from solkit.roofline.score import score as score_of
 from solkit.roofline.score import time_verdict
 
-__all__ = ["DEFAULT_DEVICE", "analyse", "bound", "devices", "load", "score"]
+__all__ = ["DEFAULT_DEVICE", "analyse", "bound", "bounds", "devices", "fusion", "load", "score"]
 
 DEFAULT_DEVICE = "h100-sxm"
 """The target where none is named and the machine has no GPU."""
@@ -90,6 +95,7 @@ def bound(
     *,
     shape: Shape | None = None,
     precision: str = "tolerance",
+    protocol: str = "cold",
     reference: str | os.PathLike[str] | None = None,
 ) -> Bound:
     """The speed of light of a problem on a device.
@@ -98,15 +104,47 @@ def bound(
         source: a kernel file, or its path.
         device: a name from the catalogue, or a device.
         shape: sizes to override; the file's first shape otherwise.
-        precision: see `solkit.roofline.bound.PRECISIONS`.
+        precision: see `solkit.roofline.precision.Rule`.
+        protocol: ``"cold"``, or ``"warm"``: inputs and results lie in L2 where they fit.
         reference: as for `load`.
 
     Raises:
-        InputError: the file, the device or the shape is at fault.
+        InputError: the file, the device, the shape, the precision or the protocol is at fault.
     """
     target = _device(device)
-    case = _study(source, reference, target, _one(shape), {}, analysing=False).cases[0]
-    return bound_of(case.work, target, precision=precision, tolerance=case.tolerance)
+    case = _first(_study(source, reference, target, _one(shape), {}, analysing=False))
+    return _bound(case, case.work, target, precision, protocol)
+
+
+def fusion(
+    source: str | os.PathLike[str] | KernelFile,
+    device: str | Device,
+    *,
+    groups: str | None = None,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    protocol: str = "cold",
+    reference: str | os.PathLike[str] | None = None,
+) -> Fusion:
+    """What fusion is worth: a problem as one kernel, as one kernel an op, and as `groups`.
+
+    Args:
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        groups: kernels in between, as `solkit.roofline.fusion` reads them: ``"0-3,4-7"`` by the
+            ops' positions, ``"mm+relu,softmax"`` by their names, ``"L12-18"`` by lines.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: as for `bound`.
+        protocol: as for `bound`.
+        reference: as for `load`.
+
+    Raises:
+        InputError: as for `bound`, or `groups` is at fault.
+    """
+    target = _device(device)
+    study = _study(source, reference, target, _one(shape), {}, False, groups=groups or "")
+    case = _first(study)
+    return _fusion(case, _bound(case, case.work, target, precision, protocol), target, precision)
 
 
 def analyse(
@@ -130,7 +168,40 @@ def analyse(
         InputError: the file, the device, the shape or a parameter is at fault.
     """
     study = _study(source, reference, _device(device), _one(shape), params or {}, analysing=True)
-    return study.cases[0].analysis
+    return _first(study).analysis
+
+
+def bounds(
+    path: str | os.PathLike[str] | KernelFile,
+    *,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shapes: Sequence[Shape] | None = None,
+    precision: str = "tolerance",
+    protocol: str = "cold",
+    groups: str | None = None,
+    time_limit_s: float | None = None,
+) -> Report:
+    """Bound a kernel file's problem at each shape; its candidate, if any, is not looked at.
+
+    Args:
+        path: a kernel file, or its path.
+        device: the target; by default the first GPU of this machine, else `DEFAULT_DEVICE`.
+        reference: as for `load`.
+        shapes: sizes to override, one result each; the file's own shapes otherwise.
+        precision: as for `bound`.
+        protocol: as for `bound`.
+        groups: as for `fusion`.
+        time_limit_s: seconds that tracing all shapes may take; 180 by default.
+
+    Raises:
+        InputError: as for `fusion`.
+    """
+    target = _target(device)
+    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    study = _study(path, reference, target, shapes, {}, False, limit_s, groups or "")
+    results = [_forecast(case, target, precision, protocol) for case in study.cases]
+    return Report(_environment(), study.kernel, target, tuple(results), study.failed)
 
 
 def score(
@@ -152,7 +223,7 @@ def score(
         reference: as for `load`.
         shapes: sizes to override, one result each; the file's own shapes otherwise.
         params: the candidate's parameters to override.
-        precision: see `solkit.roofline.bound.PRECISIONS`.
+        precision: as for `bound`.
         measure: ``None`` measures where the target is a GPU of this machine.
         time_limit_s: seconds that one shape's measurement may take, and that reading, tracing
             and compiling for all shapes may take together; 120 and 180 by default.
@@ -164,16 +235,16 @@ def score(
     target = _target(device)
     chosen = dict(params or {})
     study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
-    study = _study(path, reference, target, shapes, chosen, True, study_limit_s)
+    study = _study(path, reference, target, shapes, chosen, True, study_limit_s, groups="")
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     wanted = _wants_measurement(measure, target, study)
     results = []
     for case in study.cases:
-        result = _forecast(case, target, precision)
+        result = _forecast(case, target, precision, "cold")
         if wanted:
             result = _measured(result, case, study.kernel, target, chosen, limit_s)
         results.append(result)
-    return Report(_environment(), study.kernel, target, tuple(results))
+    return Report(_environment(), study.kernel, target, tuple(results), study.failed)
 
 
 # ----------------------------------------------------------------------------------- steps
@@ -189,6 +260,32 @@ def _device(device: str | Device) -> Device:
 
 def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
     return None if shape is None else (shape,)
+
+
+def _first(study: Study) -> Case:
+    """The case of the first shape that was asked for.
+
+    Raises:
+        InputError: it is the one that failed.
+    """
+    for each in study.failed:
+        if each.shape == study.kernel.problem.shapes[0]:
+            raise InputError(each.error)
+    return study.cases[0]
+
+
+def _bound(case: Case, work: Work, device: Device, precision: str, protocol: str) -> Bound:
+    return bound_of(work, device, precision=precision, tolerance=case.tolerance, protocol=protocol)
+
+
+def _fusion(case: Case, whole: Bound, device: Device, precision: str) -> Fusion:
+    def bounded(parts: Sequence[Part]) -> tuple[PartBound, ...]:
+        return tuple(
+            PartBound(part, _bound(case, part.work, device, precision, whole.protocol))
+            for part in parts
+        )
+
+    return Fusion(whole.time_ms, bounded(case.unfused), bounded(case.grouped))
 
 
 def _target(device: str | Device | None) -> Device:
@@ -219,32 +316,80 @@ def _study(
     params: Mapping[str, Value],
     analysing: bool,
     limit_s: float = _STUDY_LIMIT_S,
+    groups: str | None = None,
 ) -> Study:
-    """The study; one without an analysis where the candidate ends or hangs its process."""
+    """The study of all shapes; where one ends or hangs its process, of each on its own."""
     path, reference = _paths(source, reference)
     given = None if shapes is None else tuple(shapes)
     if given == ():
         raise InputError("shapes: expected at least one, or None for the file's own; got none")
-    jobs = os.cpu_count() or 1
-
-    def attempt(analysing: bool, limit_s: float) -> Study:
-        arguments = (path, reference, device, given, dict(params), analysing, jobs)
-        found: Study = worker.call("solkit.study:study", *arguments, timeout_s=limit_s)
-        return found
-
+    job = _Job(path, reference, device, dict(params), groups)
     try:
-        return attempt(analysing, limit_s)
-    except JobDiedError as death:
-        fault = KernelFileError(f"reading and tracing it failed: {death}", path)
-        if not analysing:
-            raise fault from death
+        return job.study(given, analysing, limit_s)
+    except _DiedError as death:
+        given = given or load(path, reference=reference).problem.shapes
+        if len(given) == 1:
+            raise
+        limit_s = min(limit_s, _RETRY_LIMIT_S) if death.timed_out else limit_s
+        return _one_by_one(job, given, analysing, limit_s, death)
+
+
+def _one_by_one(
+    job: _Job, shapes: Sequence[Shape], analysing: bool, limit_s: float, death: _DiedError
+) -> Study:
+    studies: list[Study] = []
+    failed: list[FailedShape] = []
+    for shape in shapes:
         try:
-            without = attempt(False, min(limit_s, _RETRY_LIMIT_S) if death.timed_out else limit_s)
-        except JobDiedError as again:  # so the candidate was not to blame
-            raise fault from again
-        note = f"The candidate could not be run on fake tensors: {death}"
-        lost = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
-        return replace(without, cases=tuple(replace(c, analysis=lost) for c in without.cases))
+            studies.append(job.study((shape,), analysing, limit_s))
+        except InputError as error:
+            failed.append(FailedShape(shape, str(error)))
+    if not studies:
+        raise death
+    cases = tuple(case for study in studies for case in study.cases)
+    return Study(studies[0].kernel, cases, tuple(failed))
+
+
+class _DiedError(KernelFileError):
+    """A file that ended or hung the process that read or traced it."""
+
+    def __init__(self, death: JobDiedError, path: str) -> None:
+        super().__init__(f"reading and tracing it failed: {death}", path)
+        self.timed_out = death.timed_out
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What to study, but for the shapes."""
+
+    path: str
+    reference: str | None
+    device: Device
+    params: dict[str, Value]
+    groups: str | None
+
+    def study(self, shapes: tuple[Shape, ...] | None, analysing: bool, limit_s: float) -> Study:
+        """The study; one without an analysis where the candidate ends or hangs its process."""
+        try:
+            return self._attempt(shapes, analysing, limit_s)
+        except JobDiedError as death:
+            if not analysing:
+                raise _DiedError(death, self.path) from death
+            retry_s = min(limit_s, _RETRY_LIMIT_S) if death.timed_out else limit_s
+            try:
+                without = self._attempt(shapes, False, retry_s)
+            except JobDiedError:  # so the candidate was not to blame
+                raise _DiedError(death, self.path) from death
+            note = f"The candidate could not be run on fake tensors: {death}"
+            lost = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
+            return replace(without, cases=tuple(replace(c, analysis=lost) for c in without.cases))
+
+    def _attempt(self, shapes: tuple[Shape, ...] | None, analysing: bool, limit_s: float) -> Study:
+        jobs = os.cpu_count() or 1
+        where = (self.path, self.reference, self.device)
+        how = (self.params, analysing, jobs, self.groups)
+        found: Study = worker.call("solkit.study:study", *where, shapes, *how, timeout_s=limit_s)
+        return found
 
 
 def _paths(
@@ -259,17 +404,19 @@ def _paths(
     return candidate.path, problem.path
 
 
-def _forecast(case: Case, device: Device, precision: str) -> Result:
+def _forecast(case: Case, device: Device, precision: str, protocol: str) -> Result:
     """What is known before anything is timed."""
+    found = _bound(case, case.work, device, precision, protocol)
     errors = [kernel.error for kernel in case.analysis.kernels if kernel.error is not None]
     return Result(
         shape=case.shape,
         params=case.params,
         verdict=Verdict.DOES_NOT_COMPILE if errors else Verdict.NOT_MEASURED,
         work=case.work,
-        bound=bound_of(case.work, device, precision=precision, tolerance=case.tolerance),
+        bound=found,
         analysis=case.analysis,
         errors=tuple(errors),
+        fusion=_fusion(case, found, device, precision) if case.unfused else None,
     )
 
 

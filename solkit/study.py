@@ -20,17 +20,20 @@ from solkit.core import (
     AnalysisStatus,
     Case,
     Device,
+    FailedShape,
     KernelFile,
     Study,
     Tolerance,
     Value,
     Work,
 )
-from solkit.errors import KernelFileError
+from solkit.errors import InputError, KernelFileError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
-from solkit.roofline.work import work_of, work_of_arguments
+from solkit.roofline.fusion import Kernels
+from solkit.roofline.work import work_of_arguments, work_of_program
+from solkit.roofline.work.program import Program, trace
 
 __all__ = ["describe", "study", "warm_up"]
 
@@ -66,6 +69,7 @@ def study(
     params: Shape,
     analysing: bool,
     jobs: int,
+    groups: str | None = None,
 ) -> Study:
     """Trace the reference and analyse the candidate at each shape.
 
@@ -77,16 +81,32 @@ def study(
         params: of the candidate.
         analysing: whether to capture and compile the candidate's launches.
         jobs: processes that may compile at once.
+        groups: cuts the problem into kernels as `solkit.roofline.fusion` reads them; one kernel an
+            op where empty, and none where ``None``.
 
     Raises:
-        InputError: the file, a shape or a parameter is at fault.
+        InputError: the file or a parameter is at fault, or every shape.
     """
     _fake(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
         wanted = loaded.description.problem.shapes if shapes is None else shapes
-        cases = [_case(loaded, device, shape, params, analysing, jobs) for shape in wanted]
-    return Study(loaded.description, tuple(cases))
+        cases: list[Case] = []
+        failed: list[FailedShape] = []
+        for shape in wanted:
+            try:
+                cases.append(_case(loaded, device, shape, params, analysing, jobs, groups))
+            except InputError as error:
+                if len(wanted) == 1:
+                    raise
+                failed.append(FailedShape(shape, str(error)))
+    if not cases:
+        raise InputError("; ".join(f"shape {_named(each.shape)}: {each.error}" for each in failed))
+    return Study(loaded.description, tuple(cases), tuple(failed))
+
+
+def _named(shape: Shape) -> str:
+    return ",".join(f"{name}={value}" for name, value in shape.items()) or "of the file"
 
 
 def _fake(device: Device) -> None:
@@ -95,12 +115,19 @@ def _fake(device: Device) -> None:
 
 
 def _case(
-    loaded: LoadedKernel, device: Device, shape: Shape, params: Shape, analysing: bool, jobs: int
+    loaded: LoadedKernel,
+    device: Device,
+    shape: Shape,
+    params: Shape,
+    analysing: bool,
+    jobs: int,
+    groups: str | None,
 ) -> Case:
     candidate = loaded.description.candidate
     with fake_cuda.watching_guesses() as guesses:
         workload = loaded.workload(shape, params)
-    work, outputs = _work(workload, loaded)
+    program, work, outputs = _work(workload, loaded)
+    kernels = Kernels(program) if program is not None and groups is not None else None
     assumed = (*workload.assumptions, *guesses)
     return Case(
         shape=loaded.full_shape(shape),
@@ -110,18 +137,22 @@ def _case(
             workload.tolerance or loaded.description.problem.tolerance or _tightest(outputs)
         ),
         analysis=_analysis(workload, outputs, device, params, analysing, jobs),
+        unfused=kernels.unfused if kernels else (),
+        grouped=kernels.grouped(groups) if kernels and groups else (),
     )
 
 
-def _work(workload: Workload, loaded: LoadedKernel) -> tuple[Work, list[torch.Tensor]]:
-    """What the problem costs, and the outputs of its reference."""
+def _work(
+    workload: Workload, loaded: LoadedKernel
+) -> tuple[Program | None, Work, list[torch.Tensor]]:
+    """What the problem does, where it has a reference, what it costs, and its outputs."""
     outputs: list[torch.Tensor] = []
     problem = loaded.description.problem
     if workload.reference is None:
         with blaming(problem.path, "launching the kernel on fake inputs"):
             outputs += workload.run_kernel()
         inputs = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
-        return work_of_arguments(inputs, outputs), outputs
+        return None, work_of_arguments(inputs, outputs), outputs
 
     def run() -> list[torch.Tensor]:
         outputs.extend(workload.run_reference())
@@ -131,14 +162,15 @@ def _work(workload: Workload, loaded: LoadedKernel) -> tuple[Work, list[torch.Te
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        work = work_of(run)
+        program = trace(run)
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "
             "arguments that it writes",
             problem.path,
         )
-    return _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
+    work = work_of_program(program)
+    return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
 
 
 def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
@@ -146,7 +178,7 @@ def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
     return replace(
         work,
         assumptions=(*work.assumptions, *guesses),
-        guesses=guesses,
+        guesses=(*work.guesses, *guesses),
         hard_operations={},
         hard_read_bytes=0,
         hard_write_bytes=0,

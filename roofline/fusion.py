@@ -1,0 +1,229 @@
+"""Fusion levels: a traced problem cut into kernels, each costed on its own.
+
+Between two kernels everything crosses DRAM: what one makes and a later one reads is a result of
+the first and an input of the second. One kernel for all is the roofline's own case, one kernel an
+op is what eager PyTorch does, and groups say what lies between:
+
+::
+
+    groups = group {"," group}          ops that no group names are kernels of their own
+    group  = 3 | 0-3 | 0-2+5            the ops of these numbers
+           | mm+relu | softmax          each place where ops of these names follow each other
+           | L12 | L12-18               each run of ops that these lines of the file call
+"""
+
+from __future__ import annotations
+
+import graphlib
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from solkit.core import Part
+from solkit.errors import InputError
+from solkit.roofline.work import work_of_program
+from solkit.roofline.work.demand import live_ops
+from solkit.roofline.work.merging import merged
+from solkit.roofline.work.program import Program, TensorUse, TracedOp
+from solkit.roofline.work.structure import annotated
+
+__all__ = ["Kernels", "short_name"]
+
+_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
+_LINES = re.compile(r"L(\d+)(?:-L?(\d+))?")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)?")
+_ALSO = {
+    "linear": {"linear", "addmm", "mm", "bmm", "baddbmm"},
+    "matmul": {"matmul", "mm", "bmm", "mv", "dot"},
+    "conv": {"convolution"},
+    "conv1d": {"convolution"},
+    "conv2d": {"convolution"},
+    "conv3d": {"convolution"},
+}
+"""Names of `torch.nn.functional` and the ATen ops that they become."""
+
+
+class Kernels:
+    """A traced program, ready to be cut.
+
+    Views belong to no kernel, and neither does what costs nothing (an ``empty``).
+    """
+
+    def __init__(self, program: Program) -> None:
+        program = annotated(merged(program))
+        self._live = live_ops(program)
+        self._uses = _Uses(self._live, program.results)
+        alone = [self._part((position,)) for position in range(len(self._live))]
+        self.unfused = tuple(part for part in alone if part.work.dram_bytes or part.work.operations)
+
+    def grouped(self, groups: str) -> tuple[Part, ...]:
+        """The kernels that `groups` asks for, in the order of their first ops.
+
+        Raises:
+            InputError: `groups` is malformed, names what is not there or the same op twice, or
+                asks for kernels that would have to wait for each other.
+        """
+        left = {part.positions[0]: part for part in self.unfused}
+        kernels: list[tuple[int, ...]] = []
+        for group in groups.split(","):
+            found = _Group(group, groups).select(list(left.values()), self._live)
+            kernels += found
+            for position in (position for kernel in found for position in kernel):
+                del left[position]
+        self._check_order(kernels)
+        parts = [*left.values(), *map(self._part, kernels)]
+        return tuple(sorted(parts, key=lambda part: part.positions))
+
+    def _part(self, positions: tuple[int, ...]) -> Part:
+        ops = [self._live[position] for position in positions]
+        work = work_of_program(Program(tuple(ops), self._uses.results_of(positions)))
+        names = tuple(op.name for op in ops)
+        return Part(positions, names, ops[0].line, replace(work, ops=()))
+
+    def _check_order(self, kernels: Sequence[tuple[int, ...]]) -> None:
+        """Raise where a kernel needs what is made, between its ops, from its own results."""
+        home = {position: kernel[0] for kernel in kernels for position in kernel}
+        graph: dict[int, set[int]] = defaultdict(set)
+        for position, needed in self._uses.needs():
+            here, there = home.get(position, position), home.get(needed, needed)
+            if here != there:
+                graph[here].add(there)
+        try:
+            graphlib.TopologicalSorter(graph).prepare()
+        except graphlib.CycleError as error:
+            circle = " and ".join(str(position) for position in sorted(set(error.args[1])))
+            raise InputError(
+                f"groups: these kernels would have to wait for each other: those of ops {circle}"
+            ) from None
+
+
+class _Uses:
+    """Who makes, changes and reads each storage."""
+
+    def __init__(self, live: Sequence[TracedOp], results: Sequence[TensorUse]) -> None:
+        self._makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
+        self._readers: dict[int, list[tuple[int, TensorUse]]] = defaultdict(list)
+        for position, op in enumerate(live):
+            for use in op.inputs:
+                self._readers[use.storage].append((position, use))
+        for use in results:
+            self._readers[use.storage].append((len(live), use))
+
+    def results_of(self, positions: Sequence[int]) -> tuple[TensorUse, ...]:
+        """What later ops, or the program's results, use of what these ops make or change."""
+        made: dict[int, int] = {}
+        for position in reversed(positions):
+            made.update(dict.fromkeys(self._makes[position], position))
+        inside = set(positions)
+        return tuple(
+            use
+            for storage, first in made.items()
+            for reader, use in self._readers[storage]
+            if reader > first and reader not in inside
+        )
+
+    def needs(self) -> Iterator[tuple[int, int]]:
+        """Pairs of an op and an earlier one that makes or changes what it reads or changes."""
+        reads: dict[int, set[int]] = defaultdict(set)
+        for storage, readers in self._readers.items():
+            for position, _ in readers:
+                reads[position].add(storage)
+        last: dict[int, int] = {}
+        for position, makes in enumerate(self._makes):
+            for storage in (reads[position] | makes) & last.keys():
+                yield position, last[storage]
+            last.update(dict.fromkeys(makes, position))
+
+
+# ----------------------------------------------------------------------------------- groups
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One group as it was written.
+
+    Attributes:
+        text: the group.
+        groups: all that was written, for messages.
+    """
+
+    text: str
+    groups: str
+
+    def select(self, left: Sequence[Part], live: Sequence[TracedOp]) -> list[tuple[int, ...]]:
+        """The kernels, as positions, that it makes of the parts that are left."""
+        terms = [term.strip() for term in self.text.split("+")]
+        if all(_NUMBERS.fullmatch(term) for term in terms):
+            return [self._numbered(terms, left, live)]
+        if all(_LINES.fullmatch(term) for term in terms):
+            wanted = {n for term in terms for n in _range(_LINES, term)}
+            found = _runs(left, lambda part: _line_number(part.line) in wanted)
+        elif all(_NAME.fullmatch(term) for term in terms):
+            found = _places(left, terms)
+        else:
+            raise InputError(
+                f"groups: {self.text!r} in {self.groups!r} is no group: expected numbers (0-3), "
+                "names (mm+relu) or lines (L12-18)"
+            )
+        if not found:
+            names = ", ".join(dict.fromkeys(short_name(op.name) for op in live))
+            raise InputError(f"groups: nothing is left that {self.text!r} names; ops: {names}")
+        return found
+
+    def _numbered(
+        self, terms: Sequence[str], left: Sequence[Part], live: Sequence[TracedOp]
+    ) -> tuple[int, ...]:
+        wanted = {n for term in terms for n in _range(_NUMBERS, term)}
+        beyond = [n for n in sorted(wanted) if n >= len(live)]
+        if beyond:
+            raise InputError(f"groups: no op {beyond[0]}: the last one is {len(live) - 1}")
+        found = tuple(p.positions[0] for p in left if p.positions[0] in wanted)
+        if not found:
+            raise InputError(f"groups: {self.text!r} names no op that is left")
+        return found
+
+
+def _range(form: re.Pattern[str], term: str) -> range:
+    match = form.fullmatch(term)
+    assert match is not None
+    first = int(match[1])
+    return range(first, int(match[2] or first) + 1)
+
+
+def _line_number(line: str) -> int | None:
+    number = line.rpartition(":")[2]
+    return int(number) if number.isdecimal() else None
+
+
+def _runs(parts: Sequence[Part], wanted: Callable[[Part], bool]) -> list[tuple[int, ...]]:
+    """Each run of neighbours that are wanted."""
+    runs: list[list[int]] = [[]]
+    for part in parts:
+        if wanted(part):
+            runs[-1].append(part.positions[0])
+        elif runs[-1]:
+            runs.append([])
+    return [tuple(run) for run in runs if run]
+
+
+def _places(parts: Sequence[Part], names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Each place where neighbours have these names."""
+    found, start = [], 0
+    while start + len(names) <= len(parts):
+        here = parts[start : start + len(names)]
+        if all(_is_called(part.names[0], name) for part, name in zip(here, names)):
+            found.append(tuple(part.positions[0] for part in here))
+            start += len(names)
+        else:
+            start += 1
+    return found
+
+
+def _is_called(op: str, name: str) -> bool:
+    return name == op or short_name(op) in {short_name(name), *_ALSO.get(name, ())}
+
+
+def short_name(op: str) -> str:
+    """``"softmax"`` for ``"aten._softmax"``, ``"layer_norm"`` for ``"aten.native_layer_norm"``."""
+    return op.rpartition(".")[2].strip("_").removeprefix("native_")
