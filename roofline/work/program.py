@@ -287,7 +287,7 @@ class _WholeLayers(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
-        if getattr(func, "__name__", "") in _RECURRENT and len(args) == 9:
+        if getattr(func, "__name__", "") in _RECURRENT and len(args) == 9 and not args[0].is_cuda:
             return self._recurrent(func.__name__, *args)
         return func(*args, **(kwargs or {}))
 
@@ -299,6 +299,7 @@ class _WholeLayers(TorchFunctionMode):
         out = x.new_empty(*x.shape[:-1], width)
         last = [torch.empty_like(h) for h in state]
         arguments = {"input": x, "state": state, "weights": list(weights)}
+        arguments |= {"bidirectional": bidirectional, "batch_first": bool(rest[5])}
         self._recorder.add(f"solkit.{kind}", arguments, [out, *last])
         return (out, *last)
 

@@ -15,13 +15,21 @@ from solkit.roofline.work.costs import (  # noqa: F401 (importing a family regis
     attention,
     contractions,
     convolutions,
+    distances,
+    grouped,
+    linalg,
     losses,
     moves,
     norms,
+    optimizers,
     pointwise,
     pooling,
+    quantized,
     recurrent,
     reductions,
+    resampling,
+    scatters,
+    spectral,
 )
 from solkit.roofline.work.costs._base import Cost, contraction_dtype, cost_of
 from solkit.roofline.work.costs.attention import attention_pairs

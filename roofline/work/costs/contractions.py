@@ -35,11 +35,3 @@ def _whole_product(op: TracedOp) -> Cost:
 @rule("ger outer")
 def _outer(op: TracedOp) -> Cost:
     return scalar(op.result, op.result.numel)
-
-
-@rule("_cdist_forward _pdist_forward")
-def _cdist(op: TracedOp) -> Cost:
-    """Euclidean distances through |x|^2 + |y|^2 - 2xy: a matrix product and a root each."""
-    x = op.inputs[0]
-    found = contraction(x, op.result.numel * x.shape[-1])
-    return Cost({**found.operations, "sfu": op.result.numel})

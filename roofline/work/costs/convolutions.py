@@ -15,10 +15,10 @@ def _convolution(op: TracedOp) -> Cost:
 
     A convolution's output position o meets input position o*stride - padding + tap*dilation; a
     transposed one is the same relation read backwards, so its taps are counted from the input.
+    A bias costs nothing: the accumulators can start from it.
     """
-    extra = op.result.numel if op.arguments.get("bias") is not None else 0
     x = op.arguments["input"]
-    return contraction(x, _convolution_multiply_adds(op, x, op.result), extra)
+    return contraction(x, _convolution_multiply_adds(op, x, op.result))
 
 
 def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> int:

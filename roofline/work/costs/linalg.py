@@ -30,7 +30,7 @@ def _per_matrix(a: TensorUse, operations: float) -> Cost:
 
 
 def _lu_of(m: int, n: int) -> float:
-    """Sum over the pivots p of 2 (m - p)(n - p): mn·s - (m + n) s²/2 + s³/3, s = min(m, n), twice."""
+    """Twice the sum over s = min(m, n) pivots p of (m - p)(n - p): m n s - (m + n) s²/2 + s³/3."""
     s = min(m, n)
     return 2 * (m * n * s - (m + n) * s * s / 2 + s**3 / 3)
 

@@ -1,45 +1,47 @@
-"""Softmax and normalisations."""
+"""Softmax and normalisations, forwards and backwards. n elements, in rows that share statistics."""
 
 from __future__ import annotations
 
 import math
 
 from solkit.roofline.work.costs._base import Cost, rule, scalar
-from solkit.roofline.work.program import TracedOp
+from solkit.roofline.work.program import TensorUse, TracedOp
 
 
-@rule("_softmax softmax _safe_softmax")
+@rule("_softmax softmax _safe_softmax _masked_softmax")
+@rule("_log_softmax log_softmax _sparse_softmax _sparse_log_softmax")
 def _softmax(op: TracedOp) -> Cost:
-    """Per element: maximum, shift-and-scale (a multiply-add), exponential, sum, product."""
-    rows = _rows(op)
-    return scalar(op.result, 5 * op.result.numel, sfu=op.result.numel + rows)
+    """Per element: maximum, shift-and-scale (a multiply-add), exponential, sum, product.
 
-
-@rule("_log_softmax log_softmax")
-def _log_softmax(op: TracedOp) -> Cost:
-    """As softmax, but one logarithm per row and a difference per element."""
-    rows = _rows(op)
-    return scalar(op.result, 5 * op.result.numel, sfu=op.result.numel + rows)
+    Per row a reciprocal. The log form has a logarithm instead, and a difference for the product.
+    The first of a row needs neither maximum nor sum, but its maximum is scaled once.
+    """
+    n, rows = op.result.distinct, _rows(op)
+    return scalar(op.result, max(5 * n - rows, 0), sfu=n + rows)
 
 
 def _rows(op: TracedOp) -> int:
-    dim = op.arguments.get("dim", -1)
-    shape = op.result.shape
-    return op.result.numel // max(shape[dim], 1) if shape else 1
+    """Rows that have an element that matters."""
+    dim: int = op.arguments.get("dim", -1)
+    use = op.result
+    if not use.shape:
+        return use.distinct
+    return min(use.distinct, use.numel // max(use.shape[dim], 1))
 
 
-@rule("_softmax_backward_data _log_softmax_backward_data")
+@rule("_softmax_backward_data _log_softmax_backward_data _masked_softmax_backward")
+@rule("_sparse_softmax_backward_data _sparse_log_softmax_backward_data")
 def _softmax_backward(op: TracedOp) -> Cost:
-    """Dx = y (dy - sum(y dy)); the log form adds an exponential."""
-    sfu = op.result.numel if "log" in op.name else 0
-    return scalar(op.result, 4 * op.result.numel, sfu=sfu)
+    """Of y: y (dy - sum(y dy)), or of its logarithm: dy - exp(y) sum(dy)."""
+    n = op.result.distinct
+    return scalar(op.result, 3 * n, sfu=n) if "log" in op.name else scalar(op.result, 4 * n)
 
 
 _NORMS = """
-    native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm
-    _native_batch_norm_legit _native_batch_norm_legit_no_training _batch_norm_with_update
-    _batch_norm_no_update _native_batch_norm_legit_functional batch_norm layer_norm group_norm
-    instance_norm
+native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm miopen_batch_norm
+_native_batch_norm_legit _native_batch_norm_legit_no_training _native_batch_norm_legit_functional
+_batch_norm_with_update _batch_norm_with_update_functional _batch_norm_no_update batch_norm
+layer_norm group_norm instance_norm
 """
 
 
@@ -47,34 +49,107 @@ _NORMS = """
 def _norm(op: TracedOp) -> Cost:
     """Mean (1), variance (2) and one multiply-add (2) per element; a root per statistic.
 
-    Weight and bias per channel fold into that multiply-add, those of a layer norm (2) do not.
-    With given statistics (batch norm in inference) the multiply-add is all.
+    Weight and bias per channel fold into that multiply-add, those of a layer norm do not: a
+    weight takes a product, a bias makes it a multiply-add. With given statistics (batch norm in
+    inference) the multiply-add is all.
     """
-    elements = op.inputs[0].distinct
-    training = op.arguments.get("training", "no_training" not in op.name)
-    statistics = max((use.numel for use in op.outputs[1:]), default=0)
-    affine = any(op.arguments.get(name) is not None for name in ("weight", "bias"))
-    per_element = 7 if affine and op.name.endswith("layer_norm") else 5
-    if not training:
-        return scalar(op.inputs[0], 2 * elements)
-    return scalar(op.inputs[0], per_element * elements, sfu=statistics)
+    n = op.inputs[0].distinct
+    given = op.name.endswith(("no_training", "no_update"))
+    if given or op.arguments.get("training") is False or op.arguments.get("train") is False:
+        return scalar(op.inputs[0], 2 * n)
+    statistics = max((use.distinct for use in op.outputs[1:]), default=0)
+    own = sum(op.arguments.get(name) is not None for name in ("weight", "bias"))
+    affine = own if op.name.endswith("layer_norm") else 0
+    return scalar(op.inputs[0], (5 + affine) * n, sfu=statistics)
 
 
 @rule("_fused_rms_norm rms_norm")
 def _rms_norm(op: TracedOp) -> Cost:
     """Square-and-add (2), scale (1) and weight (1) per element; a root per row."""
     x = op.inputs[0]
-    rows = x.numel // max(math.prod(op.arguments["normalized_shape"]), 1)
+    rows = x.distinct // max(math.prod(op.arguments["normalized_shape"]), 1)
     weighted = 1 if op.arguments.get("weight") is not None else 0
-    return scalar(x, (3 + weighted) * x.numel, sfu=rows)
+    return scalar(x, (3 + weighted) * x.distinct, sfu=rows)
 
 
-@rule(
+def _asked(op: TracedOp, count: int) -> list[bool]:
+    """Which of the gradients (of x, weight, bias) are asked for."""
+    return list(map(bool, op.arguments.get("output_mask", [True] * count)))
+
+
+@rule("native_layer_norm_backward")
+def _layer_norm_backward(op: TracedOp) -> Cost:
+    """Per element, with g = w dy.
+
+    ::
+
+        g                                   1 where there is a weight
+        sum g, sum g x                      3
+        rstd g + k1 x + k0                  4
+        of the weight: sum dy (x - mean)    3
+        of the bias: sum dy                 1
     """
-    native_layer_norm_backward native_group_norm_backward native_batch_norm_backward
-    _fused_rms_norm_backward
+    x, (of_x, of_weight, of_bias) = op.arguments["input"], _asked(op, 3)
+    weighted = 1 if op.arguments.get("weight") is not None else 0
+    each = (7 + weighted) * of_x + 3 * of_weight + of_bias
+    return scalar(x, each * x.distinct)
+
+
+@rule("native_group_norm_backward native_batch_norm_backward cudnn_batch_norm_backward")
+@rule("miopen_batch_norm_backward batch_norm_backward")
+def _channel_norm_backward(op: TracedOp) -> Cost:
+    """Sum dy and sum x dy (3), which give weight and bias; k2 dy + k1 x + k0 (4).
+
+    With given statistics the gradient of x is one product.
     """
-)
-def _norm_backward(op: TracedOp) -> Cost:
-    """Two row sums (4), the input's gradient (5), the weight's and the bias's (3) per element."""
-    return scalar(op.inputs[0], 12 * op.inputs[0].numel)
+    x, (of_x, of_weight, of_bias) = op.inputs[1], _asked(op, 3)
+    if op.arguments.get("train") is False:
+        return scalar(x, (of_x + 2 * of_weight + of_bias) * x.distinct)
+    return scalar(x, (7 if of_x else 2 * of_weight + of_bias) * x.distinct)
+
+
+@rule("_fused_rms_norm_backward")
+def _rms_norm_backward(op: TracedOp) -> Cost:
+    """Per element w dy (1), times x summed (2), k1 w dy + k2 x (3); weight: dy x summed (2)."""
+    x, (of_x, of_weight) = op.arguments["input"], _asked(op, 2)
+    weighted = 1 if op.arguments.get("weight") is not None else 0
+    return scalar(x, ((5 + weighted) * of_x + 2 * of_weight) * x.distinct)
+
+
+@rule("batch_norm_stats")
+def _statistics(op: TracedOp) -> Cost:
+    """Sum (1) and sum of squares (2) per element."""
+    return scalar(op.inputs[0], 3 * op.inputs[0].distinct)
+
+
+@rule("batch_norm_elemt")
+def _normalise(op: TracedOp) -> Cost:
+    """One multiply-add per element."""
+    return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
+
+
+@rule("batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_update_stats")
+@rule("batch_norm_backward_elemt batch_norm_backward_reduce")
+def _per_statistic(op: TracedOp) -> Cost:
+    """One operation per element read."""
+    return scalar(op.inputs[0], op.inputs[0].distinct)
+
+
+@rule("_weight_norm_interface")
+def _weight_norm(op: TracedOp) -> Cost:
+    """Square-and-add (2) and a product (1) per element; a root per row."""
+    v, g = op.inputs[:2]
+    return scalar(v, 3 * v.distinct, sfu=g.distinct)
+
+
+@rule("_weight_norm_interface_backward")
+def _weight_norm_backward(op: TracedOp) -> Cost:
+    """Per element: dw v summed (2), then k1 dw + k2 v (3)."""
+    return scalar(op.inputs[0], 5 * op.inputs[0].distinct)
+
+
+@rule("_transform_bias_rescale_qkv")
+def _rescale(op: TracedOp) -> Cost:
+    """A bias for each, a scale for the queries."""
+    qkv: TensorUse = op.inputs[0]
+    return scalar(qkv, qkv.distinct)

@@ -6,8 +6,6 @@ A negation, an absolute value and a clamp to [0, 1] are modifiers of the instruc
 
 from __future__ import annotations
 
-import torch
-
 from solkit.roofline.work.costs._base import Cost, compute_like, elements, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
 
@@ -171,7 +169,7 @@ def _div(op: TracedOp) -> Cost:
 @rule("pow float_power")
 def _pow(op: TracedOp) -> Cost:
     """Whole powers by multiplication, halves by a root as well, others through log and exp."""
-    base, exponent = op.arguments.get("self"), op.arguments.get("exponent")
+    base, exponent = op.arguments["self"], op.arguments["exponent"]
     if not isinstance(base, TensorUse):
         return _per_element(op, 1, 1)  # the base's logarithm is known
     if isinstance(exponent, TensorUse) or not float(2 * exponent).is_integer():
@@ -185,7 +183,7 @@ def _pow(op: TracedOp) -> Cost:
 
 @rule("gelu")
 def _gelu(op: TracedOp) -> Cost:
-    """h f(x) + h with h = x/2; f is erf(x/√2), or tanh of x (c + d x x)."""
+    """With h = x/2: h f(x) + h; f is erf(x/√2), or tanh of x (c + d x x)."""
     if op.arguments.get("approximate", "none") == "tanh":
         return _per_element(op, 7, 1)
     return _per_element(op, 3 + _POINTWISE["erf"][0], 0)
@@ -213,5 +211,5 @@ def _cross(op: TracedOp) -> Cost:
 
 @rule("addr")
 def _addr(op: TracedOp) -> Cost:
-    """beta M + alpha a bᵀ: a multiply-add per element."""
+    """A multiply-add per element: beta M + alpha a bᵀ."""
     return _per_element(op, 2, 0)

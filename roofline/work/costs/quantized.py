@@ -8,7 +8,7 @@ from solkit.roofline.work.program import TracedOp
 
 @rule("quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic")
 def _quantize(op: TracedOp) -> Cost:
-    """x / scale + zero point, a multiply-add; rounding and clamping come with the conversion."""
+    """A multiply-add, x / scale + zero point; rounding and clamping come with the conversion."""
     return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
 
 

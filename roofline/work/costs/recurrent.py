@@ -1,18 +1,144 @@
-"""Recurrent layers, kept as one op."""
+"""Recurrent layers, kept as one op, and fused cells.
+
+Notation: T time steps of B sequences; a cell has H hidden units and G gates (LSTM 4, GRU 3, plain
+1). The two biases of a gate start an accumulator, so they cost nothing. From a state of zeros the
+first step has no recurrent product, and an LSTM's first step no forget gate.
+"""
 
 from __future__ import annotations
 
-from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
-from solkit.roofline.work.program import TracedOp
+import math
+from dataclasses import dataclass
+
+from solkit.roofline.work.costs._base import FREE, Cost, contraction, rule, scalar
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Pointwise work per hidden unit and step.
+
+    Attributes:
+        gates: rows of weights per hidden unit.
+        operations, sfu: scalar operations and special functions.
+        first_operations, first_sfu: of a first step from a state of zeros.
+        first_gates: gates that such a step needs.
+    """
+
+    gates: int
+    operations: int
+    sfu: int
+    first_operations: int
+    first_sfu: int
+    first_gates: int
+
+
+_CELLS = {
+    # c = f c + i g: a product and a multiply-add; h = o tanh c. A step from zeros: i g, o tanh c.
+    "lstm": _Cell(4, 4, 5, 2, 4, 3),
+    # n = tanh(x + r h'): a multiply-add; h = n + z (h - n): 3. A step from zeros: n - z n.
+    "gru": _Cell(3, 5, 3, 2, 2, 2),
+    "rnn_tanh": _Cell(1, 0, 1, 0, 1, 1),
+    "rnn_relu": _Cell(1, 1, 0, 1, 0, 1),
+}
 
 
 @rule("lstm gru rnn_tanh rnn_relu", namespace="solkit")
 def _recurrent(op: TracedOp) -> Cost:
-    """Every weight matrix once per time step and batch element, and the gates' pointwise math."""
-    x, weights = op.arguments["input"], op.arguments["weights"]
+    """Each layer and direction for as many steps as the wanted outputs need."""
+    state: TensorUse = op.arguments["state"][0]
+    matrices = [use for use in op.arguments["weights"] if len(use.shape) == 2]
+    runs = state.shape[0]  # layers times directions
+    each = len(matrices) // runs  # input, recurrent and, in an LSTM, projecting weights
+    total = FREE
+    for run in range(runs):
+        steps = _steps(op, run, runs)
+        total += _run(op, matrices[each * run : each * (run + 1)], steps, state.shape[-2])
+    return total
+
+
+def _run(op: TracedOp, matrices: list[TensorUse], steps: int, batch: int) -> Cost:
+    """One layer in one direction."""
+    cell = _CELLS[op.name.removeprefix("solkit.")]
+    from_input, from_state, *projection = matrices
+    first = min(steps, 1) if _starts_at_zero(op) else 0
+    units = batch * from_input.shape[0] // cell.gates
+    rows = steps * cell.gates - first * (cell.gates - _first_gates(op, cell))
+    multiply_adds = batch * (
+        rows * (from_input.numel // cell.gates)
+        + (steps - first) * from_state.numel
+        + steps * sum(use.numel for use in projection)
+    )
+    later = steps - first
+    return contraction(op.arguments["input"], multiply_adds) + scalar(
+        op.arguments["input"],
+        units * (later * cell.operations + first * cell.first_operations),
+        units * (later * cell.sfu + first * cell.first_sfu),
+    )
+
+
+def _first_gates(op: TracedOp, cell: _Cell) -> int:
+    """With a bias a GRU's reset gate matters even at a state of zeros; not counting it is safe."""
+    biased = any(len(use.shape) == 1 for use in op.arguments["weights"])
+    return cell.gates if biased and op.name.endswith("gru") else cell.first_gates
+
+
+def _starts_at_zero(op: TracedOp) -> bool:
+    """Whether the program itself makes the initial state of zeros."""
+    return all(
+        use.distinct == 0 or (use.value is not None and not use.value.any())
+        for use in op.arguments["state"]
+    )
+
+
+def _steps(op: TracedOp, run: int, runs: int) -> int:
+    """Steps that one layer and direction takes: the last layer stops at the last wanted step."""
+    given = op.arguments
+    directions = 2 if given["bidirectional"] else 1
+    steps = given["input"].shape[1 if given["batch_first"] else 0]
+    if run < runs - directions:  # what reads it reads all of it
+        return int(steps)
+    first, last = _wanted_steps(op, directions, steps)
+    backwards = directions == 2 and run == runs - 1
+    return steps - first if backwards else last + 1
+
+
+def _wanted_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
+    """The first and the last step of the output that is wanted, which may be a slice of it."""
+    out, given = op.result, op.arguments
+    axis = 1 if given["batch_first"] else 0
+    width = given["state"][0].shape[-1] * directions
+    stride = width if given["batch_first"] else width * given["input"].shape[1]
+    if out.shape[axis] == steps:
+        return 0, steps - 1
+    first = out.offset // stride % steps
+    return first, first + (out.shape[axis] - 1) * (out.stride[axis] // stride)
+
+
+@rule("_thnn_fused_lstm_cell")
+def _lstm_cell(op: TracedOp) -> Cost:
+    """The pointwise part of one step; adding the two products starts an accumulator."""
+    units = op.result.distinct
+    return scalar(op.result, _CELLS["lstm"].operations * units, _CELLS["lstm"].sfu * units)
+
+
+@rule("_thnn_fused_gru_cell")
+def _gru_cell(op: TracedOp) -> Cost:
+    """The pointwise part of one step."""
+    units = op.result.distinct
+    return scalar(op.result, _CELLS["gru"].operations * units, _CELLS["gru"].sfu * units)
+
+
+@rule("_thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell_backward")
+def _cell_backward(op: TracedOp) -> Cost:
+    """A product per gate's gradient and one for its nonlinearity."""
+    return scalar(op.result, 2 * op.result.distinct)
+
+
+@rule("_cudnn_rnn miopen_rnn")
+def _library_layer(op: TracedOp) -> Cost:
+    """Weights once per step and sequence; the gates are left out."""
+    x: TensorUse = op.arguments["input"]
     steps = x.numel // max(x.shape[-1], 1)
-    multiply_adds = steps * sum(w.numel for w in weights if len(w.shape) == 2)
-    gates = steps * sum(w.shape[0] for w in weights if len(w.shape) == 2) // 2
-    found = contraction(x, multiply_adds)
-    pointwise = scalar(x, 2 * gates, sfu=0 if op.name.endswith("relu") else gates)
-    return found + pointwise
+    weights = [use for use in op.arguments["weight"] if len(use.shape) == 2]
+    return contraction(x, steps * sum(math.prod(use.shape) for use in weights))

@@ -49,7 +49,8 @@ def _region(op: TracedOp) -> int:
     shapes = [(1,) * (rank - len(use.shape)) + use.shape for _, use in given]
     named = {d for d, _ in given}
     rest = [n for d, n in enumerate(op.result.shape) if d not in named]
-    return math.prod(max(axis) for axis in zip(*shapes)) * math.prod(rest)
+    places: int = math.prod(max(axis) for axis in zip(*shapes))
+    return places * math.prod(rest)
 
 
 @rule("put")
