@@ -22,13 +22,14 @@ from dataclasses import dataclass, replace
 
 from solkit.core import Part
 from solkit.errors import InputError
+from solkit.roofline.names import short_name
 from solkit.roofline.work import work_of_program
 from solkit.roofline.work.demand import live_ops
 from solkit.roofline.work.merging import merged
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.structure import annotated
 
-__all__ = ["Kernels", "short_name"]
+__all__ = ["Kernels"]
 
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 _LINES = re.compile(r"L(\d+)(?:-L?(\d+))?")
@@ -92,9 +93,10 @@ class Kernels:
         try:
             graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:
-            circle = " and ".join(str(position) for position in sorted(set(error.args[1])))
+            circle = ", ".join(str(position) for position in sorted(set(error.args[1])))
             raise InputError(
-                f"groups: these kernels would have to wait for each other: those of ops {circle}"
+                f"groups: the kernels that start with ops {circle} each need what the others make: "
+                "put them into one"
             ) from None
 
 
@@ -222,8 +224,3 @@ def _places(parts: Sequence[Part], names: Sequence[str]) -> list[tuple[int, ...]
 
 def _is_called(op: str, name: str) -> bool:
     return name == op or short_name(op) in {short_name(name), *_ALSO.get(name, ())}
-
-
-def short_name(op: str) -> str:
-    """``"softmax"`` for ``"aten._softmax"``, ``"layer_norm"`` for ``"aten.native_layer_norm"``."""
-    return op.rpartition(".")[2].strip("_").removeprefix("native_")

@@ -6,7 +6,7 @@ Runs in a throw-away child process (`solkit.worker`), since it patches torch and
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -92,21 +92,24 @@ def study(
         loaded = kernelfiles.load(path, reference)
         wanted = loaded.description.problem.shapes if shapes is None else shapes
         cases: list[Case] = []
-        failed: list[FailedShape] = []
+        errors: list[tuple[Shape, InputError]] = []
         for shape in wanted:
             try:
                 cases.append(_case(loaded, device, shape, params, analysing, jobs, groups))
             except InputError as error:
-                if len(wanted) == 1:
-                    raise
-                failed.append(FailedShape(shape, str(error)))
+                errors.append((shape, error))
     if not cases:
-        raise InputError("; ".join(f"shape {_named(each.shape)}: {each.error}" for each in failed))
-    return Study(loaded.description, tuple(cases), tuple(failed))
+        raise _common(errors)
+    failed = tuple(FailedShape(shape, str(error)) for shape, error in errors)
+    return Study(loaded.description, tuple(cases), failed)
 
 
-def _named(shape: Shape) -> str:
-    return ",".join(f"{name}={value}" for name, value in shape.items()) or "of the file"
+def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
+    """One error where every shape failed: theirs, if it is the same for all."""
+    if len({str(error) for _, error in errors}) == 1:
+        return errors[0][1]
+    named = [(",".join(f"{k}={v}" for k, v in shape.items()), error) for shape, error in errors]
+    return InputError("; ".join(f"shape {shape}: {error}" for shape, error in named))
 
 
 def _fake(device: Device) -> None:

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from solkit.core import AnalysisStatus, Device, KernelAnalysis, Result, Verdict
+from solkit.core import AnalysisStatus, Bound, Device, KernelAnalysis, Result, Verdict
 from solkit.report.units import binary_bytes, duration, ratio
 
-__all__ = ["advise", "kernels_seen"]
+__all__ = ["advise", "kernels_seen", "launch_limited", "out_of_resources"]
 
 _MOST = 3
 _NEAR = 1.1  # a gap that is not worth an engineer's day
@@ -21,6 +21,7 @@ _LOW_OCCUPANCY = 0.5
 _LOW_FILL = 0.8  # of the device's slots, over all waves
 _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
 _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
+_LAUNCH_MS = 1.2e-3  # an empty kernel on an H100; where the device's own is not known
 _NO_CAUSE = (
     "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
     "next step."
@@ -42,6 +43,17 @@ def kernels_seen(result: Result) -> tuple[KernelAnalysis, ...]:
     return result.analysis.kernels or live
 
 
+def launch_limited(bound: Bound) -> bool:
+    """Whether launching a kernel is known to take longer than the problem itself need."""
+    floor_ms = bound.at.launch_floor_ms
+    return floor_ms is not None and bound.time_ms < floor_ms
+
+
+def out_of_resources(kernel: KernelAnalysis) -> bool:
+    """Whether a launch compiles, but needs more than a block may have (as Triton words it)."""
+    return kernel.error is not None and "out of resource" in kernel.error
+
+
 @dataclass(frozen=True)
 class _Case:
     """What the rules look at."""
@@ -53,6 +65,12 @@ class _Case:
     def near(self) -> bool:
         """Whether the gap is too small to work on."""
         return self.result.score is not None and self.result.score.gap < _NEAR
+
+    @property
+    def tiny(self) -> bool:
+        """Whether the problem is too small to fill a GPU."""
+        bound = self.result.bound
+        return bound.time_ms < (bound.at.launch_floor_ms or _LAUNCH_MS)
 
     @property
     def compiled(self) -> list[KernelAnalysis]:
@@ -79,7 +97,7 @@ def _verdict(case: _Case) -> Iterator[str]:
     elif result.verdict is Verdict.BEATS_ALGORITHM:
         yield (
             "It is faster than the roofline of the reference as written: it does less work than "
-            "the reference, or moves less through DRAM."
+            "the reference, or moves less through DRAM (see `beaten by`)."
         )
     elif result.verdict in _NO_TIME:
         yield f"The candidate {_NO_TIME[result.verdict]}: see the errors."
@@ -95,7 +113,11 @@ _NO_TIME = {
 def _does_not_compile(case: _Case) -> Iterator[str]:
     broken = [kernel for kernel in kernels_seen(case.result) if kernel.error]
     for kernel in broken:
-        yield f"{kernel.launch.name} does not compile for {case.device.key}: see its error."
+        name, key = kernel.launch.name, case.device.key
+        if out_of_resources(kernel):
+            yield f"{name} needs more than {key} has for one block: smaller tiles, or fewer stages."
+        else:
+            yield f"{name} does not compile for {key}: see its error."
     if case.result.verdict is Verdict.DOES_NOT_COMPILE and not broken:
         yield "The candidate does not compile: see the errors."
 
@@ -105,6 +127,15 @@ def _unmodelled(case: _Case) -> Iterator[str]:
         yield (
             f"{', '.join(case.result.work.unmodelled)}: counted as nothing, so the true speed of "
             "light may be slower than shown."
+        )
+
+
+def _launch_limited(case: _Case) -> Iterator[str]:
+    floor_ms = case.result.bound.at.launch_floor_ms
+    if floor_ms is not None and launch_limited(case.result.bound):
+        yield (
+            f"Launch-limited: one launch takes {duration(floor_ms)} at the least, more than the "
+            "bound: what helps is doing this within another kernel."
         )
 
 
@@ -163,6 +194,8 @@ def _idle(case: _Case) -> Iterator[str]:
 
 
 def _tail(case: _Case) -> Iterator[str]:
+    if case.tiny:
+        return
     for kernel in case.compiled:
         occupancy = kernel.occupancy
         if not occupancy or occupancy.tail_efficiency >= _LOW_FILL:
@@ -178,7 +211,7 @@ def _tail(case: _Case) -> Iterator[str]:
 
 
 def _occupancy(case: _Case) -> Iterator[str]:
-    if case.wants_tensor_cores:
+    if case.wants_tensor_cores or case.tiny:
         return  # a kernel on tensor cores runs well at low occupancy
     for kernel in case.compiled:
         occupancy = kernel.occupancy
@@ -217,7 +250,13 @@ def _not_measured(case: _Case) -> Iterator[str]:
 
 
 Rule = Callable[[_Case], Iterator[str]]
-_ON_THE_NUMBERS: tuple[Rule, ...] = (_verdict, _does_not_compile, _unmodelled, _near)
+_ON_THE_NUMBERS: tuple[Rule, ...] = (
+    _verdict,
+    _does_not_compile,
+    _unmodelled,
+    _launch_limited,
+    _near,
+)
 _ON_THE_KERNEL: tuple[Rule, ...] = (
     _no_tensor_cores,
     _spills,
@@ -231,4 +270,4 @@ _ON_THE_KERNEL: tuple[Rule, ...] = (
 
 
 def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.0f} %"
+    return "under 1 %" if 0 < fraction < 0.01 else f"{100 * fraction:.0f} %"

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Ceiling, ClockKind, Device
-from solkit.report.terminal import print_plainly
+from solkit.report.parts import print_plainly
 from solkit.roofline.devices import aliases
 
 __all__ = ["dumps", "render"]

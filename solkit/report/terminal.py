@@ -1,12 +1,8 @@
-"""A report as a terminal page that can be read in ten seconds a shape.
-
-The page needs no colour: what colour says, words say too. It fits any width from 40 columns on.
-"""
+"""A report as a terminal page that can be read in ten seconds a shape."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
@@ -16,34 +12,33 @@ from rich.text import Text
 
 from solkit.core import (
     AnalysisStatus,
-    BoundTimes,
-    ClockKind,
     Device,
     KernelAnalysis,
     Measurement,
     Protocol,
     Report,
-    Resource,
     Result,
-    Value,
     Verdict,
 )
-from solkit.report import units
-from solkit.report.advice import advise, kernels_seen
+from solkit.report import explain, units
+from solkit.report.advice import advise, kernels_seen, out_of_resources
+from solkit.report.parts import (
+    Row,
+    bars,
+    bound_remarks,
+    differing_sizes,
+    header,
+    label_cells,
+    labelled,
+    print_plainly,
+    sizes,
+)
 
-__all__ = ["print_plainly", "render", "worst"]
+__all__ = ["render", "worst"]
 
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 _LAUNCHES = 6  # more of them are counted, not shown
 _ERROR_LINES = 12
-_LABEL_CELLS = 10
-_BAR_CELLS = 40  # at most; fewer than _FEWEST say nothing
-_FEWEST_CELLS = 8
-_WORD_CELLS = 45  # beside a label and a bar: time, amount at ceiling, mark, gaps
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-_PLAIN = str.maketrans(
-    "µ·×█─◄•…" + _EIGHTHS[1:], "u-x#-<*." + "   ####"
-)  # for terminals and pipes that cannot show them
 
 _STATUS = {
     AnalysisStatus.COMPLETE: "",
@@ -53,28 +48,19 @@ _STATUS = {
     AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for sm_80 and newer",
 }
 
-Row = tuple[str, Text]
 
-
-def render(report: Report, console: Console, *, details: bool = False) -> None:
+def render(
+    report: Report, console: Console, *, details: bool = False, explained: bool = False
+) -> None:
     """Print the page.
 
     Args:
         report: what was found.
         console: where to print; its width and colours are kept to.
         details: show every shape in full, also where there are more than three.
+        explained: show the ops that each resource's amount comes from.
     """
-    print_plainly(Group(*_page(report, console.width, details)), console)
-
-
-def print_plainly(page: RenderableType, console: Console) -> None:
-    """Print without trailing blanks, and in ASCII where the encoding is no Unicode."""
-    with console.capture() as captured:
-        console.print(page)
-    text = re.sub(" +$", "", captured.get(), flags=re.MULTILINE)
-    if not console.encoding.lower().startswith("utf"):
-        text = text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")
-    console.file.write(text)
+    print_plainly(Group(*_page(report, console.width, details, explained)), console)
 
 
 def worst(results: Sequence[Result]) -> Result:
@@ -91,8 +77,8 @@ def _standing(result: Result) -> tuple[int, float]:
     return 2, 0.0 if broken else 1.0
 
 
-def _page(report: Report, width: int, details: bool) -> Iterator[RenderableType]:
-    yield from _header(report)
+def _page(report: Report, width: int, details: bool, explained: bool) -> Iterator[RenderableType]:
+    yield from header(report)
     shown: Sequence[Result] = report.results
     if len(shown) > 1:
         yield Text()
@@ -103,20 +89,11 @@ def _page(report: Report, width: int, details: bool) -> Iterator[RenderableType]
     for result in shown:
         yield Text()
         yield from _section(result, report.device, width, assumed)
+        if explained:
+            yield from (Text(), explain.contributors(result.bound))
         assumed = result.bound.assumptions
     if len(shown) < len(report.results):
         yield Text("\nOnly the worst shape is shown in full; --verbose shows all.", style="dim")
-
-
-def _header(report: Report) -> Iterator[RenderableType]:
-    kernel, device = report.kernel, report.device
-    clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
-    source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
-    facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock) · {source}"
-    yield Text.assemble((kernel.name, "bold"), f"  {kernel.path} · {kernel.problem.format}")
-    yield Text.assemble((device.name, "bold"), f"  {facts}")
-    for note in device.notes:
-        yield Text(note, style="yellow")
 
 
 # ---------------------------------------------------------------------------- many shapes
@@ -124,8 +101,7 @@ def _header(report: Report) -> Iterator[RenderableType]:
 
 def _overview(results: Sequence[Result]) -> Table:
     """A row per shape, told apart by the sizes that differ."""
-    names = dict.fromkeys(name for result in results for name in result.shape)
-    differing = [n for n in names if len({str(r.shape.get(n)) for r in results}) > 1]
+    names = differing_sizes(results)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("shape", overflow="fold")
     for name in ("SOL", "measured", "gap", "score"):
@@ -133,15 +109,15 @@ def _overview(results: Sequence[Result]) -> Table:
     table.add_column("limiter", overflow="fold")
     table.add_column("verdict", overflow="fold")
     for result in results:
-        table.add_row(*_overview_row(result, differing or list(names)))
+        table.add_row(*_overview_row(result, names))
     return table
 
 
 def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
-    sizes = {name: result.shape[name] for name in names if name in result.shape}
+    told = {name: result.shape[name] for name in names if name in result.shape}
     measurement, score = result.measurement, result.score
     return (
-        Text(_sizes(sizes)),
+        Text(sizes(told)),
         Text(units.duration(result.bound.time_ms)),
         Text(units.duration(measurement.median_ms) if measurement else "-"),
         Text(units.ratio(score.gap) if score else "-"),
@@ -158,31 +134,15 @@ def _section(
     result: Result, device: Device, width: int, assumed: tuple[str, ...]
 ) -> Iterator[RenderableType]:
     """One shape; what it assumes is left out where the shape before `assumed` the same."""
-    title = f"{_sizes(result.shape)}  {units.settings(result.params)}".rstrip()
-    label = max(_LABEL_CELLS, *(len(resource.name) for resource in result.bound.resources), 0)
+    title = f"{sizes(result.shape)}  {units.settings(result.params)}".rstrip()
+    label = label_cells(result.bound)
     yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
-    yield _facts(_summary(result), label)
+    yield labelled(_summary(result), label)
     yield Text()
-    yield _bars(result, label, width)
+    yield bars(result, label, width)
     yield Text()
-    yield _facts(_remarks(result, assumed), label)
-    yield _facts((("next", Text(advice)) for advice in advise(result, device)), label)
-
-
-def _sizes(shape: Mapping[str, Value]) -> str:
-    return units.settings(shape).replace(",", " ") or "the file's own inputs"
-
-
-def _facts(rows: Iterable[Row], label: int) -> Table:
-    """Labels, and what each says wrapped beside it; a label repeated is shown once."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=label)
-    table.add_column(overflow="fold")
-    previous = ""
-    for name, content in rows:
-        table.add_row(Text("" if name == previous else name), content)
-        previous = name
-    return table
+    yield labelled(_remarks(result, device, assumed), label)
+    yield labelled((("next", Text(advice)) for advice in advise(result, device)), label)
 
 
 def _summary(result: Result) -> Iterator[Row]:
@@ -215,70 +175,21 @@ def _verdict(verdict: Verdict) -> Text:
     return Text(verdict.value.replace("_", " "), style=style)
 
 
-def _bars(result: Result, label: int, width: int) -> Table:
-    """A bar per resource and one for the measured time, to one scale; no bars where narrow."""
-    bound, measurement = result.bound, result.measurement
-    rows = [(r.name, r.time_ms, _use(r, bound.limiter)) for r in bound.resources]
-    if measurement:
-        rows.append(("measured", measurement.median_ms, ""))
-    longest_ms = max((time_ms for _, time_ms, _ in rows), default=0.0) or 1.0
-    cells = min(_BAR_CELLS, width - label - _WORD_CELLS)
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(min_width=label)
-    for justify in ("left", "right") if cells >= _FEWEST_CELLS else ("right",):
-        table.add_column(justify=justify, no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, time_ms, use in rows:
-        style = {"measured": "magenta", bound.limiter: "bold cyan"}.get(name, "cyan")
-        bar = [Text(_bar(time_ms / longest_ms, cells), style)] if cells >= _FEWEST_CELLS else []
-        table.add_row(Text(name, style), *bar, Text(units.duration(time_ms)), Text(use))
-    return table
-
-
-def _use(resource: Resource, limiter: str) -> str:
-    amount = units.amount(resource.amount, resource.unit)
-    mark = " ◄" if resource.name == limiter else ""
-    return f"{amount} at {units.rate(resource.ceiling, resource.unit)}{mark}"
-
-
-def _bar(fraction: float, cells: int) -> str:
-    """A bar in eighths of a cell; never empty."""
-    eighths = max(1, round(8 * cells * fraction))
-    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(cells)
-
-
 # -------------------------------------------------------------------------------- remarks
 
 
-def _remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
-    analysis, bound = result.analysis, result.bound
-    yield "bounds", Text(_bounds(bound.at, result.measurement))
+def _remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterator[Row]:
+    yield from bound_remarks(result, device, assumed)
+    analysis = result.analysis
     yield from (("launch", launch) for launch in _launches(kernels_seen(result)))
     if result.protocol and result.measurement:
         yield "timing", Text(_timing(result.protocol, result.measurement))
-    yield "precision", Text(bound.precision)
-    if bound.assumptions != assumed:
-        yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
-    if result.work.unmodelled:
-        yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
     if _STATUS[analysis.status]:
         yield "analysis", Text(_STATUS[analysis.status], style="yellow")
     yield from (("analysis", Text(note)) for note in analysis.notes)
     yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
     told = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
     yield from (("error", _error(error)) for error in result.errors if error not in told)
-
-
-def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:
-    clock = measurement.sm_clock_mhz if measurement else None
-    times = {
-        "roofline": at.roofline_ms,
-        "hard": at.hard_ms,
-        "datasheet": at.datasheet_ms,
-        "calibrated": at.calibrated_ms,
-        f"at {clock:.0f} MHz" if clock else "at the clock seen": at.observed_clock_ms,
-    }
-    return " · ".join(f"{k} {units.duration(v)}" for k, v in times.items() if v is not None)
 
 
 def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:
@@ -303,7 +214,8 @@ def _launch(kernel: KernelAnalysis) -> Text:
     if compiled:
         text.append("\n" + " · ".join(compiled))
     if kernel.error:
-        text.append("\ndoes not compile: ", style="bold red").append_text(_error(kernel.error))
+        how = "needs more than the GPU has" if out_of_resources(kernel) else "does not compile"
+        text.append(f"\n{how}: ", style="bold red").append_text(_error(kernel.error))
     return text
 
 

@@ -88,13 +88,34 @@ def test_contraction_without_tensor_cores(make, says):
 
 
 def test_a_launch_that_does_not_compile(make, says):
-    broken = make.kernel(error="out of resource", registers=None, occupancy=None)
+    broken = make.kernel(error="no such function", registers=None, occupancy=None)
     said = says(make.result(analysis=seen(broken)))
     assert said.startswith("matmul_kernel does not compile for h100-sxm")
     said = says(make.result(analysis=seen(broken), verdict=Verdict.DOES_NOT_COMPILE))
     assert said == "matmul_kernel does not compile for h100-sxm: see its error."
     said = says(make.result(verdict=Verdict.DOES_NOT_COMPILE))
     assert said == "The candidate does not compile: see the errors."
+
+
+def test_a_launch_that_needs_more_than_the_gpu_has(make, says):
+    error = "out of resource: shared memory, Required: 262144, Hardware limit: 232448"
+    said = says(make.result(analysis=seen(make.kernel(error=error))))
+    assert said.startswith("matmul_kernel needs more than h100-sxm has for one block")
+    assert "compile" not in said.split(".")[0]
+
+
+def test_a_problem_smaller_than_a_launch(make, says):
+    small = make.kernel(waves=0.01, tail_efficiency=0.004)
+    floor = make.bound(time_ms=1e-4, at=replace(make.bound().at, launch_floor_ms=1.2e-3))
+    said = says(make.measured(bound=floor, analysis=seen(small)))
+    assert said.startswith("Launch-limited: one launch takes 1.20 µs at the least")
+    assert "grid" not in said  # nothing could fill the device
+    unknown = make.bound(time_ms=1e-4)
+    said = says(make.measured(bound=unknown, analysis=seen(small)))
+    assert "grid" not in said
+    assert "Launch-limited" not in said
+    said = says(make.measured(analysis=seen(small)))
+    assert "grid fills under 1 % of the device" in said
 
 
 def test_clock_under_the_maximum(make, says):

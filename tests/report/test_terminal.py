@@ -119,7 +119,7 @@ def test_a_launch_that_does_not_compile(make):
     text = page(make.report(make.result(analysis=analysis, errors=errors)))
     assert text.count("out of resource") == 1  # said with its launch, not again among the errors
     assert "error        another error" in text
-    assert "does not compile: out of resource: shared memory" in text
+    assert "needs more than the GPU has: out of resource: shared memory" in text
     assert "\x1b" not in text
     assert "not every launch could be analysed" in text
     assert "`.item()` was taken to be 1." in text

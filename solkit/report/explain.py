@@ -1,0 +1,61 @@
+"""Where a bound comes from: the ops behind each resource, and each ceiling's source."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import Bound, Contributor, Resource
+from solkit.report import units
+
+__all__ = ["contributors", "place"]
+
+_MOST = 5  # ops of a resource that are shown; the rest is summed up
+
+
+def contributors(bound: Bound) -> Table:
+    """The largest contributors of every resource, longest resource first."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for name in ("resource", "time", "share", "amount"):
+        table.add_column(name, justify="left" if name == "resource" else "right", no_wrap=True)
+    table.add_column("op", overflow="fold")
+    table.add_column("line", overflow="fold")
+    for resource in bound.resources:
+        _add(table, resource, bound.limiter)
+    return table
+
+
+def place(line: str) -> str:
+    """``"model.py:12"`` for ``"/path/to/model.py:12"``."""
+    return PurePath(line).name
+
+
+def _add(table: Table, resource: Resource, limiter: str) -> None:
+    style = "bold cyan" if resource.name == limiter else "cyan"
+    head = (Text(resource.name, style), Text(units.duration(resource.time_ms)))
+    for contributor in resource.contributors[:_MOST] or (_unknown(resource),):
+        many = f" ({contributor.count} times)" if contributor.count > 1 else ""
+        table.add_row(
+            *head,
+            _share(contributor.share),
+            units.amount(contributor.amount, resource.unit),
+            Text(contributor.name + many),
+            Text(place(contributor.line)),
+        )
+        head = (Text(), Text())
+    rest = resource.contributors[_MOST:]
+    if rest:
+        amount, share = sum(c.amount for c in rest), sum(c.share for c in rest)
+        named = Text(f"{len(rest)} more", style="dim")
+        table.add_row(*head, _share(share), units.amount(amount, resource.unit), named)
+    table.add_row("", "", "", "", Text(f"ceiling: {resource.source}", style="dim"))
+
+
+def _unknown(resource: Resource) -> Contributor:
+    return Contributor("not told by op", resource.amount, 1.0)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,84 @@
+"""Fusion levels in words and as a table of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import Fusion, PartBound
+from solkit.report import units
+from solkit.report.explain import place
+from solkit.roofline.names import short_name
+
+__all__ = ["numbers", "summary", "table"]
+
+_NAMES = 4  # ops of a kernel that are named
+
+
+def summary(fusion: Fusion) -> str:
+    """One line: what fusing everything saves over one kernel an op."""
+    if len(fusion.unfused) < 2:
+        return "a single op: nothing to fuse"
+    return (
+        f"one kernel {units.duration(fusion.fused_ms)} · {len(fusion.unfused)} kernels, one an op, "
+        f"{units.duration(fusion.unfused_ms)}: fusion is worth up to {units.ratio(fusion.worth)}"
+    )
+
+
+def table(fusion: Fusion, launch_us: float | None) -> Table:
+    """The kernels asked for, else one an op; then the levels' totals."""
+    found = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    found.add_column("op", no_wrap=True)
+    found.add_column("kernel", overflow="fold")
+    found.add_column("line", overflow="fold")
+    for name in ("time", "DRAM", "limiter"):
+        found.add_column(name, justify="left" if name == "limiter" else "right", no_wrap=True)
+    for each in fusion.grouped or fusion.unfused:
+        found.add_row(*_row(each))
+    found.add_section()
+    found.add_row("", Text("one kernel", "bold"), "", units.duration(fusion.fused_ms))
+    if fusion.grouped:
+        found.add_row(*_total("groups", fusion.grouped, fusion.grouped_ms, launch_us))
+    found.add_row(*_total("one an op", fusion.unfused, fusion.unfused_ms, launch_us))
+    return found
+
+
+def _row(each: PartBound) -> tuple[Text | str, ...]:
+    part, bound = each.part, each.bound
+    return (
+        numbers(part.positions),
+        Text(_named(part.names)),
+        Text(place(part.line)),
+        units.duration(bound.time_ms),
+        units.amount(part.work.dram_bytes, "B"),
+        bound.limiter,
+    )
+
+
+def _total(
+    name: str, parts: Sequence[PartBound], time_ms: float, launch_us: float | None
+) -> tuple[Text | str, ...]:
+    launches = f" and {len(parts)} launches of {launch_us:g} µs" if launch_us else ""
+    moved = sum(each.part.work.dram_bytes for each in parts)
+    label = Text.assemble((name, "bold"), f": {len(parts)} kernels{launches}")
+    return "", label, "", units.duration(time_ms), units.amount(moved, "B")
+
+
+def _named(names: Sequence[str]) -> str:
+    short = [short_name(name) for name in names]
+    if len(short) > _NAMES:
+        short = [*short[: _NAMES - 1], f"{len(short) - _NAMES} more", short[-1]]
+    return " + ".join(short)
+
+
+def numbers(positions: Sequence[int]) -> str:
+    """``"0-2+5"`` for ``(0, 1, 2, 5)``: as `solkit.roofline.fusion` reads them."""
+    runs: list[list[int]] = []
+    for position in positions:
+        if runs and runs[-1][-1] == position - 1:
+            runs[-1].append(position)
+        else:
+            runs.append([position])
+    return "+".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -1,0 +1,170 @@
+"""What the pages of several commands are made of: header, labelled lines, bars.
+
+A page needs no colour: what colour says, words say too. It fits any width from 40 columns on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import (
+    Bound,
+    BoundTimes,
+    ClockKind,
+    Device,
+    Measurement,
+    Report,
+    Resource,
+    Result,
+    Value,
+    Verdict,
+)
+from solkit.report import fusion, units
+from solkit.report.advice import launch_limited
+from solkit.roofline.hard import slack
+
+__all__ = [
+    "Row",
+    "bars",
+    "bound_remarks",
+    "differing_sizes",
+    "header",
+    "label_cells",
+    "labelled",
+    "print_plainly",
+    "sizes",
+]
+
+_LABEL_CELLS = 10
+_BAR_CELLS = 40  # at most; fewer than _FEWEST say nothing
+_FEWEST_CELLS = 8
+_WORD_CELLS = 45  # beside a label and a bar: time, amount at ceiling, mark, gaps
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_PLAIN = str.maketrans(
+    "µ·×█─◄•…" + _EIGHTHS[1:], "u-x#-<*." + "   ####"
+)  # for terminals and pipes that cannot show them
+_LAUNCH_LIMITED = "launch-limited: the bound lies below the {} that one launch takes"
+
+Row = tuple[str, Text]
+"""A label and what stands beside it."""
+
+
+def print_plainly(page: RenderableType, console: Console) -> None:
+    """Print without trailing blanks, and in ASCII where the encoding is no Unicode."""
+    with console.capture() as captured:
+        console.print(page)
+    text = re.sub(" +$", "", captured.get(), flags=re.MULTILINE)
+    if not console.encoding.lower().startswith("utf"):
+        text = text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")
+    console.file.write(text)
+
+
+def header(report: Report) -> Iterator[RenderableType]:
+    """The kernel, the device, and the shapes of which nothing could be said."""
+    kernel, device = report.kernel, report.device
+    clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
+    source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
+    facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock) · {source}"
+    yield Text.assemble((kernel.name, "bold"), f"  {kernel.path} · {kernel.problem.format}")
+    yield Text.assemble((device.name, "bold"), f"  {facts}")
+    for note in device.notes:
+        yield Text(note, style="yellow")
+    for failed in report.failed:
+        yield Text(f"\n{sizes(failed.shape)}: {failed.error}", style="red")
+
+
+def differing_sizes(results: Sequence[Result]) -> list[str]:
+    """The sizes that tell the shapes apart; all of them where none does."""
+    names = dict.fromkeys(name for result in results for name in result.shape)
+    differing = [n for n in names if len({str(r.shape.get(n)) for r in results}) > 1]
+    return differing or list(names)
+
+
+def label_cells(bound: Bound) -> int:
+    """The width of the labels to the left of everything."""
+    return max(_LABEL_CELLS, *(len(resource.name) for resource in bound.resources), 0)
+
+
+def sizes(shape: Mapping[str, Value]) -> str:
+    """A shape as a reader takes it in, e.g. ``"M=4096 N=1000"``."""
+    return units.settings(shape).replace(",", " ") or "the file's own inputs"
+
+
+def labelled(rows: Iterable[Row], label: int) -> Table:
+    """Labels, and what each says wrapped beside it; a label repeated is shown once."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True, min_width=label)
+    table.add_column(overflow="fold")
+    previous = ""
+    for name, content in rows:
+        table.add_row(Text("" if name == previous else name), content)
+        previous = name
+    return table
+
+
+def bars(result: Result, label: int, width: int) -> Table:
+    """A bar per resource and one for the measured time, to one scale; no bars where narrow."""
+    bound, measurement = result.bound, result.measurement
+    rows = [(r.name, r.time_ms, _use(r, bound.limiter)) for r in bound.resources]
+    if measurement:
+        rows.append(("measured", measurement.median_ms, ""))
+    longest_ms = max((time_ms for _, time_ms, _ in rows), default=0.0) or 1.0
+    cells = min(_BAR_CELLS, width - label - _WORD_CELLS)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(min_width=label)
+    for justify in ("left", "right") if cells >= _FEWEST_CELLS else ("right",):
+        table.add_column(justify=justify, no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, time_ms, use in rows:
+        style = {"measured": "magenta", bound.limiter: "bold cyan"}.get(name, "cyan")
+        bar = [Text(_bar(time_ms / longest_ms, cells), style)] if cells >= _FEWEST_CELLS else []
+        table.add_row(Text(name, style), *bar, Text(units.duration(time_ms)), Text(use))
+    return table
+
+
+def _use(resource: Resource, limiter: str) -> str:
+    amount = units.amount(resource.amount, resource.unit)
+    mark = " ◄" if resource.name == limiter else ""
+    return f"{amount} at {units.rate(resource.ceiling, resource.unit)}{mark}"
+
+
+def _bar(fraction: float, cells: int) -> str:
+    """A bar in eighths of a cell; never empty."""
+    eighths = max(1, round(8 * cells * fraction))
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(cells)
+
+
+def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterator[Row]:
+    """What is to be known of a bound; what it assumes only where the shape before did not."""
+    bound = result.bound
+    yield "bounds", Text(_bounds(bound.at, result.measurement))
+    if launch_limited(bound):
+        yield "floor", Text(_LAUNCH_LIMITED.format(units.duration(bound.at.launch_floor_ms or 0)))
+    if result.fusion and len(result.fusion.unfused) > 1:
+        yield "fusion", Text(fusion.summary(result.fusion))
+    beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement
+    if beaten:
+        reasons = slack(result.work, bound, device, beaten.median_ms)
+        yield from (("beaten by", Text(reason)) for reason in reasons)
+    yield "precision", Text(bound.precision)
+    if bound.assumptions != assumed:
+        yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
+    if result.work.unmodelled:
+        yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
+
+
+def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:
+    clock = measurement.sm_clock_mhz if measurement else None
+    times = {
+        "roofline": at.roofline_ms,
+        "hard": at.hard_ms,
+        "datasheet": at.datasheet_ms,
+        "calibrated": at.calibrated_ms,
+        f"at {clock:.0f} MHz" if clock else "at the clock seen": at.observed_clock_ms,
+    }
+    return " · ".join(f"{k} {units.duration(v)}" for k, v in times.items() if v is not None)
