@@ -23,15 +23,18 @@ _FORMATS = (
 
 
 def load(path: str, reference: str | None = None) -> LoadedKernel:
-    """Import a kernel file.
+    """Import a kernel file, or read a problem folder.
 
     Args:
-        path: the file with the candidate, or with a reference alone.
-        reference: the file with the reference, where `path` lacks one.
+        path: the file with the candidate, or with a reference alone; or a problem folder.
+        reference: the file with the reference, where `path` lacks one; or the problem folder that
+            `path` is a solution for.
 
     Raises:
         KernelFileError: a file is missing, fails to import, or is of no known format.
     """
+    if _is_problem(reference or path):
+        return _load_problem(reference or path, path if reference is not None else None)
     candidate = import_file(path)
     other = import_file(reference) if reference is not None else None
     for recognises, form in _FORMATS:
@@ -40,6 +43,26 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
     raise KernelFileError(
         "holds no kernel that SolKit can read; expected one of: reference() and inputs() "
         "[and kernel()]; Model and get_inputs() [and ModelNew]; ModelNew with --reference FILE; "
-        f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it",
+        f"a @triton.jit function with LAUNCH or a {Path(path).stem}.launch.toml beside it; "
+        "a problem folder of SOL-ExecBench or FlashInfer-Bench",
+        path,
+    )
+
+
+def _is_problem(path: str) -> bool:
+    return Path(path).is_dir() or path.endswith(".json")
+
+
+def _load_problem(path: str, solution: str | None) -> LoadedKernel:
+    from solkit.kernelfiles import _flashinfer_bench, _sol_execbench  # with pydantic: 0.1 s
+
+    if _sol_execbench.recognises(Path(path)):
+        return _sol_execbench.load(path, solution)
+    if _flashinfer_bench.recognises(Path(path)):
+        return _flashinfer_bench.load(path, solution)
+    raise KernelFileError(
+        "is no problem: expected a folder with definition.json and workload.jsonl "
+        "(SOL-ExecBench), or with definitions/ and workloads/, or a definition in it "
+        "(FlashInfer-Bench); a solution is given with --solution, behind its problem",
         path,
     )

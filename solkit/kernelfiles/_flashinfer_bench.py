@@ -1,0 +1,254 @@
+"""FlashInfer-Bench: a data set of problems, unchanged.
+
+https://github.com/flashinfer-ai/flashinfer-bench::
+
+    definitions/<op type>/<name>.json     axes, inputs, outputs, the reference as a string
+    workloads/<op type>/<name>.jsonl      a line a workload, wrapped in an unfinished trace
+    solutions/.../*.json                  candidates; any place will do
+    blob/...                              safetensors files, named relative to the data set
+
+A problem is named by its definition, or by the data set where that has one definition, or where a
+solution says which it is for. What differs from SOL-ExecBench: constraints between axes, one
+tolerance for all, no gradients, outputs that are not zeroed, and C++ bound by tvm-ffi unless it
+says PyTorch. Names and defaults are those of ``flashinfer_bench/data``; how inputs are drawn and
+compared is in ``bench/utils.py`` and ``bench/evaluators``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+import torch
+from pydantic import Field
+
+from solkit.core import Tolerance
+from solkit.errors import KernelFileError
+from solkit.kernelfiles._problem_folder import (
+    ConstAxis,
+    Definition,
+    Name,
+    ProblemFiles,
+    ProblemFolderKernel,
+    Record,
+    SolutionRecord,
+    VarAxis,
+    WorkloadRecord,
+    draw,
+    parse_lines,
+    read_json,
+    shape_and_dtype_agree,
+    split_entry,
+)
+from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
+
+__all__ = ["FlashInferBenchKernel", "load", "recognises"]
+
+_TOLERANCE = Tolerance(rtol=1e-2, atol=1e-2)
+"""bench/config.py, ResolvedEvalConfig."""
+
+_MATCHED = {"moe": 0.95}
+"""The share of elements that must be close, by op type, where not all: bench/eval_config.yaml."""
+
+_NUCLEUS_SLACK = 5e-2
+"""How far beyond top-p a sample may lie: bench/evaluators/sampling.py."""
+
+_LISTED = 8
+
+# ------------------------------------------------------------------------------------ records
+
+
+class _Definition(Definition):
+    op_type: Name
+    axes: Mapping[Name, Annotated[Union[ConstAxis, VarAxis], Field(discriminator="type")]]
+
+
+class _Trace(Record):
+    """A workload trace: a trace that lacks its solution and evaluation."""
+
+    definition: Name
+    workload: WorkloadRecord
+
+
+class _Spec(Record):
+    language: Literal["python", "triton", "cpp", "cuda", "tilelang"]
+    entry_point: Name
+    destination_passing_style: bool = True
+    binding: Literal["tvm-ffi", "torch"] | None = None
+
+
+class _Solution(SolutionRecord):
+    spec: _Spec
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def recognises(path: Path) -> bool:
+    """Whether that is a data set of this form, or a definition in one."""
+    return (path / "definitions").is_dir() or (
+        path.suffix == ".json" and "definitions" in path.absolute().parent.parts
+    )
+
+
+def load(path: str, solution: str | None) -> FlashInferBenchKernel:
+    """Read a problem.
+
+    Args:
+        path: a definition, or the data set's folder.
+        solution: the candidate: a solution's JSON, or a Python file with ``run``.
+
+    Raises:
+        KernelFileError: a file is missing or at fault, or `path` holds several definitions and
+            nothing says which one is meant.
+    """
+    record = None
+    if solution is not None and not solution.endswith(".py"):
+        record = read_json(_Solution, solution)
+    file = _definition_file(Path(path), record.definition if record else None)
+    definition = read_json(_Definition, str(file))
+    if record is not None and record.definition != definition.name:
+        raise KernelFileError(
+            f"is a solution for {record.definition!r}, not for {definition.name!r}", str(solution)
+        )
+    root = _root(file)
+    candidate = None
+    if solution is not None:
+        arguments = len(definition.inputs)
+        candidate = (
+            of_python_file(solution, arguments) if record is None else _solution(record, solution)
+        )
+    return FlashInferBenchKernel(
+        ProblemFiles(str(file), definition, _workloads(root, definition.name), (root,), candidate)
+    )
+
+
+def _definition_file(path: Path, wanted: str | None) -> Path:
+    if path.suffix == ".json":
+        return path
+    files = sorted((path / "definitions").rglob("*.json"))
+    if wanted is not None:
+        named = [file for file in files if file.stem == wanted or _name_in(file) == wanted]
+        if not named:
+            raise KernelFileError(f"has no definition {wanted!r}", str(path))
+        return named[0]
+    if len(files) == 1:
+        return files[0]
+    shown = ", ".join(str(file.relative_to(path)) for file in files[:_LISTED])
+    more = f" and {len(files) - _LISTED} more" if len(files) > _LISTED else ""
+    raise KernelFileError(
+        f"holds {len(files)} definitions: name one of them instead, or a solution: "
+        f"{shown or 'none'}{more}",
+        str(path),
+    )
+
+
+def _name_in(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8")).get("name")
+    except ValueError:
+        return None
+
+
+def _root(definition: Path) -> Path:
+    """The data set that a definition belongs to."""
+    folders = definition.absolute().parents
+    return next(folder.parent for folder in folders if folder.name == "definitions")
+
+
+def _workloads(root: Path, name: str) -> list[WorkloadRecord]:
+    files = sorted((root / "workloads").rglob(f"{name}.jsonl"))
+    traces = [trace for file in files for trace in parse_lines(_Trace, str(file))]
+    return [trace.workload for trace in traces if trace.definition == name]
+
+
+def _solution(record: _Solution, path: str) -> Solution:
+    sources, spec = record.texts(path), record.spec
+    file, symbol = split_entry(spec.entry_point, sources, path)
+    is_compiled = spec.language in ("cpp", "cuda")
+    libraries = ("-lcuda", "-lcublas") if any(name.endswith(".cu") for name in sources) else ()
+    return Solution(
+        path=path,
+        entry_file=file,
+        symbol=symbol,
+        sources=sources,
+        builder=(spec.binding or "tvm-ffi") if is_compiled else "python",
+        destination_passing=spec.destination_passing_style,
+        flags=BuildFlags(ldflags=libraries if spec.binding != "torch" else ()),
+    )
+
+
+# --------------------------------------------------------------------------------- the kernel
+
+
+class FlashInferBenchKernel(ProblemFolderKernel):
+    """A problem of FlashInfer-Bench, and its solution where one was given."""
+
+    format = "flashinfer-bench"
+
+    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        drawn = draw(shape, self._definition.inputs[name].dtype, device)
+        is_sampled = self._definition.op_type == "sampling" and name == "probs"
+        return torch.softmax(drawn, dim=-1) if is_sampled else drawn
+
+    def _reference(self, device: str) -> Callable[..., list[torch.Tensor]]:
+        return torch.no_grad()(super()._reference(device))
+
+    def _tolerance(self, record: WorkloadRecord) -> Tolerance:
+        del record
+        return _TOLERANCE
+
+    def _check(
+        self, record: WorkloadRecord, inputs: Mapping[str, Any]
+    ) -> Callable[[Any, Any], None]:
+        del record
+        share = _MATCHED.get(self._definition.op_type or "", 1.0)
+        is_sampled = self._definition.op_type == "sampling" and "probs" in inputs
+
+        def check(got: Any, want: Any) -> None:
+            got, want = _as_list(got), _as_list(want)
+            shape_and_dtype_agree(got, want)
+            if is_sampled:
+                _check_samples(got[0], inputs)
+                return
+            for name, mine, theirs in zip(self._definition.outputs, got, want, strict=True):
+                _check_output(name, mine.to(torch.float32), theirs.to(torch.float32), share)
+
+        return check
+
+
+def _as_list(outputs: Any) -> Sequence[torch.Tensor]:
+    return [outputs] if isinstance(outputs, torch.Tensor) else outputs
+
+
+def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, share: float) -> None:
+    """``compute_error_stats``: an element is wrong that is off absolutely and relatively."""
+    assert bool(got.isfinite().all()), f"{name} has infinities or NaN"
+    if not want.numel():
+        return
+    error = (got - want).abs()
+    close = (error <= _TOLERANCE.atol) | (error <= _TOLERANCE.rtol * (want.abs() + 1e-8))
+    found = float(close.float().mean())
+    assert found >= share, (
+        f"{100 * found:.4g} % of {name} is within {_TOLERANCE.atol:g} or {_TOLERANCE.rtol:g} "
+        f"relative, of which {100 * share:g} % must be; the largest error is "
+        f"{float(error.max()):.4g}"
+    )
+
+
+def _check_samples(samples: torch.Tensor, inputs: Mapping[str, Any]) -> None:
+    """Samples are random: each must lie in what top-k and top-p leave. Frequencies go unchecked."""
+    probs = inputs["probs"].reshape(-1, inputs["probs"].shape[-1])
+    chosen = samples.reshape(-1, 1).to(torch.int64)
+    vocabulary = probs.shape[-1]
+    inside = (chosen >= 0) & (chosen < vocabulary)
+    assert bool(inside.all()), f"samples lie outside of 0 to {vocabulary - 1}"
+    likelier = probs > probs.gather(-1, chosen)
+    if "top_k" in inputs:
+        ranked = likelier.sum(-1) < inputs["top_k"]
+        assert bool((ranked | (inputs["top_k"] <= 0)).all()), "samples lie outside of the top k"
+    if "top_p" in inputs:
+        mass = (probs * likelier).sum(-1)
+        assert bool((mass < inputs["top_p"] + _NUCLEUS_SLACK).all()), "samples lie outside top p"

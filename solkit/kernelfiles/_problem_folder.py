@@ -1,0 +1,723 @@
+"""What problem folders share: a definition, its workloads, and a solution, each in JSON.
+
+SOL-ExecBench took over FlashInfer-Bench's schema and changed it, so the records here are what both
+have in common, and `ProblemFolderKernel` does with them what both benchmarks do: it makes the
+inputs that a workload asks for, calls ``run`` of the reference with them, and gives a solution the
+outputs to write behind the inputs, or takes what it returns. Where they differ, `_sol_execbench`
+and `_flashinfer_bench` say so.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.errors import KernelFileError, ParamsError, ShapeError
+from solkit.kernelfiles._arithmetic import evaluate
+from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._safetensors import is_absent, read_tensor
+from solkit.kernelfiles._solution import Solution, is_fake
+from solkit.kernelfiles._source import blaming, check_call, import_text, restrict_autotuners
+
+__all__ = [
+    "ConstAxis",
+    "CustomInput",
+    "Definition",
+    "ExprAxis",
+    "Name",
+    "ProblemFiles",
+    "ProblemFolderKernel",
+    "RandomInput",
+    "Record",
+    "SafetensorsInput",
+    "ScalarInput",
+    "SolutionRecord",
+    "SourceFile",
+    "TensorSpec",
+    "VarAxis",
+    "WorkloadRecord",
+    "draw",
+    "parse",
+    "parse_lines",
+    "read_json",
+    "shape_and_dtype_agree",
+    "split_entry",
+    "to_torch_dtype",
+]
+
+# ------------------------------------------------------------------------------------ records
+
+Name = Annotated[str, Field(min_length=1)]
+Size = Annotated[int, Field(ge=0)]
+DType = Literal[
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float4_e2m1",
+    "float4_e2m1fn_x2",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "bool",
+]
+
+
+class Record(BaseModel):
+    """One JSON object; members that are not named here are ignored, as the benchmarks do."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ConstAxis(Record):
+    """An axis of one size."""
+
+    type: Literal["const"]
+    value: Size
+
+
+class VarAxis(Record):
+    """An axis whose size each workload gives."""
+
+    type: Literal["var"]
+
+
+class ExprAxis(Record):
+    """An axis whose size follows from others (SOL-ExecBench alone)."""
+
+    type: Literal["expr"]
+    expression: Name
+
+
+class TensorSpec(Record):
+    """An input or output: its axes by name, outermost first; ``None`` for a Python scalar."""
+
+    shape: tuple[Name, ...] | None
+    dtype: DType
+    description: str | None = None
+
+
+class Definition(Record):
+    """What must be computed: ``run`` in `reference` takes `inputs` and returns `outputs`."""
+
+    name: Name
+    axes: Mapping[Name, Any]
+    inputs: Mapping[Name, TensorSpec]
+    outputs: Mapping[Name, TensorSpec]
+    reference: Name
+    op_type: str | None = None
+    constraints: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Definition:
+        both = set(self.inputs) & set(self.outputs)
+        if both:
+            raise ValueError(f"{', '.join(sorted(both))} is both an input and an output")
+        for name, spec in {**self.inputs, **self.outputs}.items():
+            for axis in spec.shape or ():
+                if axis not in self.axes and not axis.isdigit():
+                    known = ", ".join(self.axes)
+                    raise ValueError(f"{name} has axis {axis!r}; the axes are: {known}")
+        return self
+
+    @property
+    def var_axes(self) -> tuple[str, ...]:
+        """The axes that a workload must give."""
+        return tuple(name for name, axis in self.axes.items() if axis.type == "var")
+
+
+class RandomInput(Record):
+    """Drawn afresh."""
+
+    type: Literal["random"] = "random"
+
+
+class ScalarInput(Record):
+    """A value to pass as it is."""
+
+    type: Literal["scalar"]
+    value: bool | int | float
+
+
+class SafetensorsInput(Record):
+    """A tensor in a file."""
+
+    type: Literal["safetensors"]
+    path: Name
+    tensor_key: Name
+
+
+class CustomInput(Record):
+    """Made by a function beside the reference (SOL-ExecBench alone)."""
+
+    type: Literal["custom"]
+
+
+Input = Annotated[
+    Union[RandomInput, ScalarInput, SafetensorsInput, CustomInput], Field(discriminator="type")
+]
+
+
+class WorkloadRecord(Record):
+    """Sizes for the variable axes, and where each input comes from."""
+
+    uuid: Name
+    axes: Mapping[Name, Size]
+    inputs: Mapping[Name, Input]
+
+
+class SourceFile(Record):
+    """A source file of a solution; without `content` it stands beside the solution's file."""
+
+    path: Name
+    content: str = ""
+
+    @model_validator(mode="after")
+    def _stays_in_its_folder(self) -> SourceFile:
+        if Path(self.path).is_absolute() or ".." in Path(self.path).parts:
+            raise ValueError(f"path {self.path!r} leaves the solution's folder")
+        return self
+
+
+class SolutionRecord(Record):
+    """A solution, but for its ``spec``."""
+
+    definition: Name
+    sources: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
+
+    def texts(self, path: str) -> dict[str, str]:
+        """The sources by path, those without content read from beside `path`.
+
+        Raises:
+            KernelFileError: such a file is not there.
+        """
+        return {file.path: file.content or _beside(path, file.path) for file in self.sources}
+
+
+def _beside(path: str, name: str) -> str:
+    file = Path(path).parent / name
+    if not file.is_file():
+        raise KernelFileError(f"source {name!r} has no content, and there is no {file}", path)
+    return file.read_text(encoding="utf-8")
+
+
+def split_entry(entry_point: str, sources: Mapping[str, str], path: str) -> tuple[str, str]:
+    """``"main.py::run"`` as a file among `sources` and a function's name.
+
+    Raises:
+        KernelFileError: it is not of that form, or there is no such source.
+    """
+    file, separator, symbol = entry_point.partition("::")
+    if not separator or not symbol.isidentifier():
+        raise KernelFileError(
+            f"spec.entry_point is {entry_point!r}; expected FILE::FUNCTION, as main.py::run", path
+        )
+    if file not in sources:
+        listed = ", ".join(sources)
+        raise KernelFileError(f"spec.entry_point names {file!r}; the sources are: {listed}", path)
+    return file, symbol
+
+
+# ------------------------------------------------------------------------------- reading JSON
+
+R = TypeVar("R", bound=Record)
+
+
+def read_json(kind: type[R], path: str) -> R:
+    """A file with one record.
+
+    Raises:
+        KernelFileError: there is none, or it is at fault; names the member and what it may be.
+    """
+    return parse(kind, _text(path), path)
+
+
+def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
+    """A file with a record a line.
+
+    Raises:
+        KernelFileError: as `read_json`, with the line.
+    """
+    lines = enumerate(_text(path).splitlines(), start=1)
+    return tuple(parse(kind, line, path, number) for number, line in lines if line.strip())
+
+
+def parse(kind: type[R], text: str, path: str, line: int | None = None) -> R:
+    """One record from its JSON.
+
+    Raises:
+        KernelFileError: it is at fault; names the member and what it may be.
+    """
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise KernelFileError(_explained(error), path, line) from error
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise KernelFileError(f"cannot be read: {error.strerror}", path) from error
+
+
+def _explained(error: ValidationError) -> str:
+    """The first fault, and how many more there are."""
+    first, *others = error.errors()
+    place = ".".join(map(str, first["loc"]))
+    given = first["input"]
+    shown = f", got {given!r}" if isinstance(given, (str, int, float, bool)) else ""
+    if len(shown) > 200:
+        shown = ""
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{place + ': ' if place else ''}{first['msg']}{shown}{more}"
+
+
+# ---------------------------------------------------------------------------------- the kernel
+
+
+@dataclass(frozen=True)
+class ProblemFiles:
+    """A problem folder as read.
+
+    Attributes:
+        path: the definition's file.
+        definition: what it says.
+        workloads: in the order of their file; maybe none.
+        blob_roots: folders that paths of safetensors files are relative to.
+        solution: the candidate, if one was given.
+    """
+
+    path: str
+    definition: Definition
+    workloads: Sequence[WorkloadRecord]
+    blob_roots: tuple[Path, ...]
+    solution: Solution | None
+
+
+class ProblemFolderKernel(LoadedKernel):
+    """A definition with its workloads, and a solution where one was given.
+
+    A shape is a workload: the sizes of its variable axes, and its ``uuid`` where they do not tell
+    it from another. Sizes that belong to no workload give the first one with those sizes.
+    """
+
+    format: str
+    """As `Problem.format` has it."""
+
+    def __init__(self, files: ProblemFiles) -> None:
+        self._files, self._definition = files, files.definition
+        self._text_name = f"{files.path}[reference]"
+        self._module = import_text(files.definition.reference, self._text_name)
+        run = getattr(self._module, "run", None)
+        if not callable(run):
+            raise KernelFileError("reference has no function run(<inputs>)", files.path)
+        self._run: Callable[..., Any] = run
+        solution, axes = files.solution, self._definition.var_axes
+        first = files.workloads[0] if files.workloads else None
+        self.description = KernelFile(
+            problem=Problem(
+                name=self._definition.name,
+                path=files.path,
+                format=self.format,
+                reference="run",
+                sizes={
+                    **{name: first.axes.get(name) if first else None for name in axes},
+                    "uuid": first.uuid if first else None,
+                },
+                shapes=self._shapes() or ({},),
+            ),
+            candidate=None if solution is None else Candidate(solution.symbol, solution.path, {}),
+        )
+
+    # ------------------------------------------------------------------ what the formats differ in
+
+    @abc.abstractmethod
+    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        """An input that is drawn."""
+
+    @abc.abstractmethod
+    def _check(
+        self, record: WorkloadRecord, inputs: Mapping[str, Any]
+    ) -> Callable[[Any, Any], None]:
+        """The benchmark's comparison; raises `AssertionError` where it rejects."""
+
+    @abc.abstractmethod
+    def _tolerance(self, record: WorkloadRecord) -> Tolerance: ...
+
+    def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
+        """What a function beside the reference makes, by name."""
+        del record, axes, device
+        return {}
+
+    def _empty(self, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+        """An output for a solution to write."""
+        return torch.empty(shape, dtype=dtype, device=device)
+
+    # -------------------------------------------------------------------------------- the sizes
+
+    def _shapes(self) -> tuple[Mapping[str, Value], ...]:
+        sizes = [tuple(sorted(record.axes.items())) for record in self._files.workloads]
+        return tuple(
+            {**record.axes, **({"uuid": record.uuid} if sizes.count(own) > 1 else {})}
+            for record, own in zip(self._files.workloads, sizes, strict=True)
+        )
+
+    def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
+        """The sizes of the workload that `shape` means, and its ``uuid`` where it was asked for.
+
+        Raises:
+            ShapeError: an axis is unknown, lacks a size or has a bad one, or no workload has that
+                ``uuid``.
+        """
+        super().full_shape(shape)  # refuses unknown names
+        record = self._record(shape)
+        return {**record.axes, **({"uuid": record.uuid} if "uuid" in shape else {})}
+
+    def _record(self, shape: Mapping[str, Value]) -> WorkloadRecord:
+        uuid = shape.get("uuid")
+        listed = [r for r in self._files.workloads if uuid is None or r.uuid == uuid]
+        if uuid is not None and not listed:
+            raise ShapeError(f"{self._files.path}: no workload has the uuid {uuid!r}")
+        sizes = {name: self._size(name, value) for name, value in shape.items() if name != "uuid"}
+        for record in listed:
+            if all(record.axes.get(name) == size for name, size in sizes.items()):
+                return record
+        base = listed[0] if listed else WorkloadRecord(uuid="none", axes={}, inputs={})
+        return base.model_copy(update={"axes": self._all_axes(base.axes, sizes)})
+
+    def _size(self, name: str, value: Value) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ShapeError(f"{self._files.path}: {name}={value} is no size of an axis")
+        return value
+
+    def _all_axes(self, others: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+        """Sizes that were given, those that follow from them, and the rest from a workload."""
+        derived = self._derived_axes({**self._constants(), **given})
+        axes = {**others, **derived, **given}
+        axes = {**self._derived_axes({**self._constants(), **axes}), **axes}
+        missing = [name for name in self._definition.var_axes if name not in axes]
+        if missing:
+            raise ShapeError(
+                f"{self._files.path}: no workload gives {', '.join(missing)} a size; "
+                f"give it with --shape {','.join(f'{name}=<size>' for name in missing)}"
+            )
+        return {name: axes[name] for name in self._definition.var_axes}
+
+    def _constants(self) -> dict[str, int]:
+        axes = self._definition.axes.items()
+        return {name: axis.value for name, axis in axes if axis.type == "const"}
+
+    def _derived_axes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Axes that a definition's expressions and constraints (``a == b + 1``) give a size."""
+        derived: dict[str, int] = {}
+        for name, expression in self._formulas():
+            with contextlib.suppress(ValueError):  # a size is missing, or it is no arithmetic
+                derived.setdefault(name, int(evaluate(expression, {**known, **derived})))
+        return derived
+
+    def _formulas(self) -> list[tuple[str, str]]:
+        axes = self._definition.axes
+        formulas = [(name, axis.expression) for name, axis in axes.items() if axis.type == "expr"]
+        for constraint in self._definition.constraints:
+            name, equals, expression = (part.strip() for part in constraint.partition("=="))
+            if equals and name in axes:
+                formulas.append((name, expression))
+        return formulas
+
+    def _axes(self, record: WorkloadRecord) -> dict[str, int]:
+        """Every axis with its size.
+
+        Raises:
+            KernelFileError: the expression of one cannot be computed.
+        """
+        known = {**self._constants(), **record.axes}
+        axes = {**self._derived_axes(known), **known}
+        for name, expression in self._formulas():
+            if name not in axes:
+                known_names = ", ".join(known)
+                raise KernelFileError(
+                    f"axis {name} is {expression!r}, which cannot be computed from {known_names}",
+                    self._files.path,
+                )
+        return axes
+
+    # ------------------------------------------------------------------------------ the workload
+
+    def workload(
+        self,
+        shape: Mapping[str, Value],
+        params: Mapping[str, Value] | None = None,
+        device: str = "cuda",
+    ) -> Workload:
+        """See `LoadedKernel.workload`."""
+        super().full_shape(shape)
+        record = self._record(shape)
+        kernel = self._kernel(dict(params or {}), device)
+        inputs = _Inputs(self, record, device)
+        made = inputs.make()
+        args = tuple(made.values())
+        check_call(self._run, "run", args, {}, self._text_name, "the definition")
+        solution = self._files.solution
+        writes = solution is not None and solution.destination_passing
+        return Workload(
+            args=args,
+            kwargs={},
+            reference=self._reference(device),
+            kernel=kernel,
+            check=self._check(record, made),
+            tolerance=self._tolerance(record),
+            assumptions=tuple(inputs.assumptions),
+            destinations=(lambda: self._destinations(record, device)) if writes else None,
+        )
+
+    def _reference(self, device: str) -> Callable[..., list[torch.Tensor]]:
+        def reference(*inputs: Any) -> list[torch.Tensor]:
+            with blaming(self._text_name, "calling run()"):
+                return self._in_order(self._run(*inputs), device)
+
+        return reference
+
+    def _kernel(self, params: dict[str, Value], device: str) -> Callable[..., Any] | None:
+        solution = self._files.solution
+        if solution is None:
+            if params:
+                raise ParamsError(f"{self._files.path}: there is no solution to give {params} to")
+            return None
+        function, module = solution.load(device)
+        known = restrict_autotuners(module, params) if module is not None else set()
+        if set(params) - known:
+            unknown = ", ".join(sorted(set(params) - known))
+            raise ParamsError(f"{solution.path}: no autotuned kernel has a parameter {unknown}")
+        if solution.destination_passing:
+            return function
+        return lambda *inputs: self._in_order(function(*inputs), device)
+
+    def _destinations(self, record: WorkloadRecord, device: str) -> tuple[torch.Tensor, ...]:
+        axes = self._axes(record)
+        return tuple(
+            self._empty(_sizes(spec, axes) or (), to_torch_dtype(spec.dtype), device)
+            for spec in self._definition.outputs.values()
+        )
+
+    def _in_order(self, returned: Any, device: str) -> list[torch.Tensor]:
+        """What a ``run`` returned as one tensor an output.
+
+        Raises:
+            ValueError: it returned another number of them.
+        """
+        specs = self._definition.outputs
+        if isinstance(returned, dict):
+            lacking = [name for name in specs if name not in returned]
+            if lacking:
+                raise ValueError(f"run() returned no {', '.join(lacking)}")
+            values = [returned[name] for name in specs]
+        else:
+            values = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        if len(values) != len(specs):
+            raise ValueError(
+                f"run() returned {len(values)} value(s) where the definition has "
+                f"{len(specs)} output(s): {', '.join(specs)}"
+            )
+        return [
+            value
+            if isinstance(value, torch.Tensor)
+            else torch.tensor(value, dtype=to_torch_dtype(spec.dtype), device=device)
+            for value, spec in zip(values, specs.values(), strict=True)
+        ]
+
+
+class _Inputs:
+    """Makes the inputs of one workload, and keeps what had to be assumed of them."""
+
+    def __init__(self, kernel: ProblemFolderKernel, record: WorkloadRecord, device: str) -> None:
+        self._kernel, self._record, self._device = kernel, record, device
+        self._axes = kernel._axes(record)
+        self._is_fake = is_fake(device)
+        self.assumptions: list[str] = []
+
+    def make(self) -> dict[str, Any]:
+        """Every input by name, in the order of the definition."""
+        specs = self._kernel._definition.inputs
+        self._customs = self._kernel._custom(self._record, self._axes, self._device)
+        return {name: self._one(name, spec) for name, spec in specs.items()}
+
+    def _one(self, name: str, spec: TensorSpec) -> Any:
+        source = self._record.inputs.get(name)
+        if isinstance(source, ScalarInput):
+            return source.value
+        if isinstance(source, CustomInput):
+            return self._from_custom(name)
+        shape = _sizes(spec, self._axes)
+        if shape is None:
+            return _random_scalar(spec.dtype)
+        if isinstance(source, SafetensorsInput):
+            return self._from_file(name, spec, shape, source)
+        if source is None and not _is_inexact(spec.dtype):
+            return self._stand_in(name, shape, spec, "no workload says what it holds")
+        return self._kernel._random(name, shape, self._device)
+
+    def _from_custom(self, name: str) -> Any:
+        if name not in self._customs:
+            path = self._kernel._text_name
+            made = ", ".join(self._customs) or "nothing"
+            raise KernelFileError(f"the inputs' function makes no {name!r}; it makes {made}", path)
+        value = self._customs[name]
+        return value.to(self._device) if isinstance(value, torch.Tensor) else value
+
+    def _from_file(
+        self, name: str, spec: TensorSpec, shape: tuple[int, ...], source: SafetensorsInput
+    ) -> torch.Tensor:
+        path = _resolve(source.path, self._kernel._files.blob_roots)
+        if is_absent(path):
+            if not self._is_fake:
+                raise KernelFileError(f"is not here, and holds input {name}", str(path))
+            return self._stand_in(name, shape, spec, f"{path.name} is not here")
+        found = read_tensor(path, source.tensor_key)
+        if tuple(found.shape) == shape and found.dtype == to_torch_dtype(spec.dtype):
+            return found.to(self._device)
+        problem = (
+            f"{source.tensor_key} is {found.dtype} {tuple(found.shape)}, where input {name} is "
+            f"{spec.dtype} {shape}"
+        )
+        if not self._is_fake:
+            raise KernelFileError(problem, str(path))
+        return self._stand_in(name, shape, spec, problem)
+
+    def _stand_in(
+        self, name: str, shape: tuple[int, ...], spec: TensorSpec, why: str
+    ) -> torch.Tensor:
+        """Well-formed data in place of data that is not here."""
+        definition = self._kernel._definition
+        rules = "\n".join((definition.reference, *definition.constraints))
+        made = _structured(name, shape, self._axes, rules)
+        if made is None:
+            words = "is drawn at random"
+            tensor = self._kernel._random(name, shape, self._device)
+        else:
+            words, values = made
+            tensor = values.to(to_torch_dtype(spec.dtype)).to(self._device)
+        self.assumptions.append(f"Input {name} {words}: {why}.")
+        return tensor
+
+
+def _resolve(path: str, roots: Sequence[Path]) -> Path:
+    """A path under one of the roots, whose last folders the path may begin with."""
+    parts = Path(path).parts
+    tails = [Path(*parts[start:]) for start in range(len(parts))]
+    found = (root / tail for root in roots for tail in tails if (root / tail).is_file())
+    return next(found, roots[0] / path)
+
+
+def _sizes(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
+    if spec.shape is None:
+        return None
+    return tuple(int(axis) if axis.isdigit() else axes[axis] for axis in spec.shape)
+
+
+# -------------------------------------------------------------------------------- drawing inputs
+
+_INTEGER_RANGE = {"int8": (-128, 128)}
+_OTHER_INTEGERS = (-1024, 1024)
+"""Both benchmarks' ``_rand_tensor``."""
+
+
+def to_torch_dtype(name: str) -> torch.dtype:
+    """The torch dtype of that name; 4-bit floats come two to an element."""
+    dtype: torch.dtype = getattr(torch, "float4_e2m1fn_x2" if name == "float4_e2m1" else name)
+    return dtype
+
+
+def _is_inexact(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
+def draw(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
+    """Normal values where they are floating, else integers from the range that both draw from."""
+    if dtype == "bool":
+        return torch.randint(0, 2, shape, device=device).bool()
+    if not _is_inexact(dtype):
+        low, high = _INTEGER_RANGE.get(dtype, _OTHER_INTEGERS)
+        return torch.randint(low, high, shape, dtype=to_torch_dtype(dtype), device=device)
+    if dtype.startswith("float4"):
+        return _pack_fp4(torch.randn((*shape[:-1], 2 * shape[-1]), device=device))
+    if dtype.startswith("float8"):
+        return torch.randn(shape, device=device).clamp(-2.0, 2.0).to(to_torch_dtype(dtype))
+    return torch.randn(shape, dtype=to_torch_dtype(dtype), device=device)
+
+
+_FP4_BORDERS = (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)
+"""Halfway between the magnitudes of e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 (OCP Microscaling 1.0)."""
+
+
+def _pack_fp4(values: torch.Tensor) -> torch.Tensor:
+    """Round to e2m1 and pack two to a byte, the first in the low half."""
+    borders = torch.tensor(_FP4_BORDERS, device=values.device)
+    codes = (torch.bucketize(values.abs(), borders) + 8 * (values < 0)).to(torch.uint8)
+    return (codes[..., ::2] + 16 * codes[..., 1::2]).view(torch.float4_e2m1fn_x2)
+
+
+def _random_scalar(dtype: str) -> bool | int | float:
+    """Drawn by Python, so that the value is known on fake tensors too."""
+    if dtype == "bool":
+        return random.random() < 0.5
+    if not _is_inexact(dtype):
+        return random.randrange(*_INTEGER_RANGE.get(dtype, _OTHER_INTEGERS))
+    return random.gauss(0.0, 1.0)
+
+
+# ------------------------------------------------------------------- data that is not here
+
+_TOTAL = re.compile(r"(\w+)\s*==\s*(\w+)\[-1\]\.item\(\)")
+"""How references of both benchmarks tie an axis to the last offset: their definitions of
+paged and ragged attention assert ``num_kv_indices == kv_indptr[-1].item()`` and its like."""
+
+_INDEXED: tuple[tuple[str, str], ...] = (
+    (r"topk_ids$", r"num_experts$"),
+    (r"positions?$", r"max_\w*len$|max_\w*positions$"),
+    (r"(indices|block_table|page_table)$", r"num_pages$|(cache|pool)_size$"),
+)
+"""Names of indices, and of the axis that they index."""
+
+
+def _structured(
+    name: str, shape: tuple[int, ...], axes: Mapping[str, int], rules: str
+) -> tuple[str, torch.Tensor] | None:
+    """Offsets, lengths or indices that fit the sizes, with words for them; else ``None``."""
+    count = 1
+    for size in shape:
+        count *= size
+    totals = {offsets: axis for axis, offsets in _TOTAL.findall(rules)}
+    if totals.get(name) in axes and len(shape) == 1 and count > 1:
+        total = axes[totals[name]]
+        return "is spread evenly", torch.arange(count) * total // (count - 1)
+    if name.endswith("last_page_len") and "page_size" in axes:
+        return "says that every page is full", torch.full(shape, axes["page_size"])
+    for names, targets in _INDEXED:
+        bound = next((axes[axis] for axis in axes if re.search(targets, axis)), None)
+        if re.search(names, name) and bound:
+            return "counts up, so that entries differ", (torch.arange(count) % bound).view(shape)
+    return None
+
+
+# --------------------------------------------------------------------------------- comparing
+
+
+def shape_and_dtype_agree(got: Sequence[torch.Tensor], want: Sequence[torch.Tensor]) -> None:
+    """Raise `AssertionError` where outputs differ in number, shape or dtype."""
+    given = [(tuple(t.shape), t.dtype) for t in got]
+    wanted = [(tuple(t.shape), t.dtype) for t in want]
+    assert given == wanted, f"outputs are {given} where the reference has {wanted}"

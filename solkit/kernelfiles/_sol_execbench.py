@@ -1,0 +1,296 @@
+"""NVIDIA's SOL-ExecBench: a folder a problem, unchanged.
+
+https://github.com/NVIDIA/SOL-ExecBench::
+
+    definition.json     axes, inputs, outputs, the reference as a string
+    workload.jsonl      a line a workload: sizes, where each input comes from, tolerance
+    solution.json       a candidate; any name, given apart
+
+What differs from FlashInfer-Bench: axes by expression, inputs made by a function beside the
+reference, inputs whose distribution follows from their name, a tolerance a workload, outputs that
+are zeroed before they are written, and C++ bound by PyTorch alone. Names and defaults are those of
+``src/sol_execbench/core/data``; how inputs are drawn and compared is in ``core/bench/io.py`` and
+``core/bench/correctness.py``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+import torch
+from pydantic import Field, model_validator
+
+from solkit.core import Tolerance
+from solkit.errors import KernelFileError
+from solkit.kernelfiles._problem_folder import (
+    ConstAxis,
+    Definition,
+    ExprAxis,
+    Name,
+    ProblemFiles,
+    ProblemFolderKernel,
+    Record,
+    SolutionRecord,
+    TensorSpec,
+    VarAxis,
+    WorkloadRecord,
+    draw,
+    parse_lines,
+    read_json,
+    shape_and_dtype_agree,
+    split_entry,
+    to_torch_dtype,
+)
+from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
+from solkit.kernelfiles._source import blaming
+
+__all__ = ["SolExecBenchKernel", "load", "recognises"]
+
+_DEFINITION, _WORKLOADS = "definition.json", "workload.jsonl"
+_BLOBS = "FLASHINFER_TRACE_DIR"
+"""The variable that names the folder with the safetensors files, beside the problem's own."""
+
+# ------------------------------------------------------------------------------------ records
+
+_Axis = Annotated[Union[ConstAxis, VarAxis, ExprAxis], Field(discriminator="type")]
+
+
+class _Definition(Definition):
+    axes: Mapping[Name, _Axis]
+    custom_inputs_entrypoint: str | None = None
+
+
+class _Tolerance(Record):
+    max_atol: float = 1e-2
+    max_rtol: float = 1e-2
+    required_matched_ratio: float = 0.99
+    max_error_cap: float | None = None
+    allow_negative_inf: bool = False
+
+
+class _Workload(WorkloadRecord):
+    tolerance: _Tolerance = _Tolerance()
+
+
+_PythonLanguage = Literal["pytorch", "triton", "cute_dsl", "cutile", "cudnn_frontend"]
+_CompiledLanguage = Literal["cutlass", "cudnn", "cublas", "cuda_cpp"]
+_COMPILED = frozenset(_CompiledLanguage.__args__)  # type: ignore[attr-defined]
+
+
+class _CompileOptions(Record):
+    cflags: tuple[str, ...] = ()
+    cuda_cflags: tuple[str, ...] = ("-O3", "--use_fast_math")
+    ld_flags: tuple[str, ...] = ("-lcuda",)
+
+
+class _Spec(Record):
+    languages: Annotated[tuple[Union[_PythonLanguage, _CompiledLanguage], ...], Field(min_length=1)]
+    entry_point: Name
+    destination_passing_style: bool = True
+    compile_options: _CompileOptions | None = None
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> _Spec:
+        if 0 < len(_COMPILED.intersection(self.languages)) < len(set(self.languages)):
+            raise ValueError(f"C++ and Python cannot be mixed: {', '.join(self.languages)}")
+        return self
+
+
+class _Solution(SolutionRecord):
+    spec: _Spec
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def recognises(path: Path) -> bool:
+    """Whether that is a problem folder of this form, or its definition."""
+    return path.name == _DEFINITION or (path / _DEFINITION).is_file()
+
+
+def load(path: str, solution: str | None) -> SolExecBenchKernel:
+    """Read a problem folder.
+
+    Args:
+        path: the folder, or the definition in it.
+        solution: the candidate: a solution's JSON, or a Python file with ``run``.
+
+    Raises:
+        KernelFileError: a file is missing or at fault.
+    """
+    file = Path(path) if Path(path).name == _DEFINITION else Path(path, _DEFINITION)
+    definition = read_json(_Definition, str(file))
+    workloads = parse_lines(_Workload, str(file.with_name(_WORKLOADS)))
+    blobs = os.environ.get(_BLOBS)
+    return SolExecBenchKernel(
+        ProblemFiles(
+            path=str(file),
+            definition=definition,
+            workloads=workloads,
+            blob_roots=(file.parent, *([Path(blobs)] if blobs else [])),
+            solution=None if solution is None else _solution(solution, len(definition.inputs)),
+        )
+    )
+
+
+def _solution(path: str, arguments: int) -> Solution:
+    if path.endswith(".py"):
+        return of_python_file(path, arguments)
+    record = read_json(_Solution, path)
+    sources, spec = record.texts(path), record.spec
+    file, symbol = split_entry(spec.entry_point, sources, path)
+    return Solution(
+        path=path,
+        entry_file=file,
+        symbol=symbol,
+        sources=sources,
+        builder="torch" if _COMPILED.intersection(spec.languages) else "python",
+        destination_passing=spec.destination_passing_style,
+        flags=_flags(spec.compile_options),
+    )
+
+
+def _flags(options: _CompileOptions | None) -> BuildFlags:
+    """Without options PyTorch's own; CUTLASS is looked for where the benchmark's image has it."""
+    cutlass = os.environ.get("CUTLASS_DIR", "/usr/local/cutlass")
+    include_paths = (f"{cutlass}/include", f"{cutlass}/tools/util/include")
+    if options is None:
+        return BuildFlags(include_paths=include_paths)
+    return BuildFlags(options.cflags, options.cuda_cflags, options.ld_flags, include_paths)
+
+
+# --------------------------------------------------------------------------------- the kernel
+
+
+class SolExecBenchKernel(ProblemFolderKernel):
+    """A problem of SOL-ExecBench, and its solution where one was given."""
+
+    format = "sol-execbench"
+
+    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        spec = self._definition.inputs[name]
+        drawn = _by_name(name, shape, spec, device)
+        drawn = draw(shape, spec.dtype, device) if drawn is None else drawn
+        is_sampled = self._definition.op_type == "sampling" and name == "probs"
+        return torch.softmax(drawn, dim=-1) if is_sampled else drawn
+
+    def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
+        assert isinstance(self._definition, _Definition)
+        name = self._definition.custom_inputs_entrypoint
+        if name is None or not any(i.type == "custom" for i in record.inputs.values()):
+            return {}
+        make = getattr(self._module, name, None)
+        if not callable(make):
+            raise KernelFileError(
+                f"custom_inputs_entrypoint {name!r} is no function of the reference",
+                self._files.path,
+            )
+        scalars = {n: i.value for n, i in record.inputs.items() if i.type == "scalar"}
+        with blaming(self._text_name, f"calling {name}()"):
+            return make({**axes, **scalars}, torch.device(device))
+
+    def _empty(self, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+        return torch.zeros(shape, dtype=dtype, device=device)
+
+    def _tolerance(self, record: WorkloadRecord) -> Tolerance:
+        allowed = _tolerance_of(record)
+        return Tolerance(rtol=allowed.max_rtol, atol=allowed.max_atol)
+
+    def _check(
+        self, record: WorkloadRecord, inputs: Mapping[str, Any]
+    ) -> Callable[[Any, Any], None]:
+        del inputs
+        allowed = _tolerance_of(record)
+
+        def check(got: Any, want: Any) -> None:
+            got, want = _as_list(got), _as_list(want)
+            shape_and_dtype_agree(got, want)
+            for name, mine, theirs in zip(self._definition.outputs, got, want, strict=True):
+                _check_output(name, mine.to(torch.float32), theirs.to(torch.float32), allowed)
+
+        return check
+
+
+def _tolerance_of(record: WorkloadRecord) -> _Tolerance:
+    return record.tolerance if isinstance(record, _Workload) else _Tolerance()
+
+
+def _as_list(outputs: Any) -> Sequence[torch.Tensor]:
+    return [outputs] if isinstance(outputs, torch.Tensor) else outputs
+
+
+def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, allowed: _Tolerance) -> None:
+    """``compute_error_stats``: nothing but equal -inf may be infinite, most must be close."""
+    if allowed.allow_negative_inf:
+        finite = ~((got == -math.inf) & (want == -math.inf))
+        got, want = got[finite], want[finite]
+    assert bool(got.isfinite().all()), f"{name} has infinities or NaN"
+    assert bool(want.isfinite().all()), f"the reference's {name} has infinities or NaN"
+    assert bool(got.any()) or not bool(want.any()), f"{name} is all zero"
+    if not want.numel():
+        return
+    error = (got - want).abs()
+    share = float((error <= allowed.max_atol + allowed.max_rtol * want.abs()).float().mean())
+    assert share >= allowed.required_matched_ratio, (
+        f"{100 * share:.4g} % of {name} is within {allowed.max_atol:g} + "
+        f"{allowed.max_rtol:g}*|want|, of which {100 * allowed.required_matched_ratio:g} % must be"
+    )
+    worst = float(error.max())
+    cap = allowed.max_error_cap
+    assert cap is None or worst <= cap, f"{name} is off by {worst:.4g}, over the cap of {cap:g}"
+
+
+# --------------------------------------------------------------------------- inputs by name
+
+_CAUSAL = ("attention_mask", "causal_mask")
+_BINARY = ("x_mask", "text_mask", "aspect_ratio_mask", "drop_mask", "attention_mask")
+_BINARY_WORDS = ("binary", "{0, 1}", "0 or 1", "1.0 for valid", "0.0 for masked")
+_ANGLE = re.compile(r"^(cos|cos_cached|rope_cos|sin|sin_cached|rope_sin)$")
+_POSITIVE = re.compile(r"(^|_)(rstd|std|variance|var)\d*$")
+_WEIGHT = re.compile(r"(^weight|_weights?|_projs?|_weight_matrix)\d*$")
+_SOFTMAXED = ("attn_weights", "attention_weights", "routing_weights")
+_DECAYS: dict[str, tuple[float, float]] = {
+    "A": (-1.0, -0.001),
+    "A_log": (-5.0, -1.0),
+    "A_cumsum": (-0.1, 0.0),
+    "g": (-5.0, 0.0),
+}
+"""Uniform ranges; ``A_cumsum`` is summed up after."""
+
+
+def _by_name(
+    name: str, shape: tuple[int, ...], spec: TensorSpec, device: str
+) -> torch.Tensor | None:
+    """What the benchmark gives a floating input of that name, if it is anything special."""
+    words, dtype = (spec.description or "").lower(), to_torch_dtype(spec.dtype)
+    if spec.dtype not in ("float64", "float32", "float16", "bfloat16"):
+        return None
+    if re.search(r"norm\d*_weight$", name):
+        return torch.ones(shape, dtype=dtype, device=device)
+    if re.search(r"norm\d*_bias$", name):
+        return torch.zeros(shape, dtype=dtype, device=device)
+    is_causal = name in _CAUSAL or ("attention mask" in words and "causal" in words)
+    if is_causal and len(shape) >= 2 and shape[-1] == shape[-2]:
+        lowest = torch.full(shape, torch.finfo(dtype).min, dtype=dtype, device=device)
+        return torch.triu(lowest, diagonal=1)
+    if name in _BINARY or (name.endswith("_mask") and any(w in words for w in _BINARY_WORDS)):
+        return torch.randint(0, 2, shape, device=device).to(dtype)
+    normal = torch.randn(shape, device=device)
+    if _ANGLE.match(name):
+        angle = normal.clamp(-math.pi, math.pi)
+        return (torch.cos(angle) if "cos" in name else torch.sin(angle)).to(dtype)
+    if _POSITIVE.search(name):
+        return (normal.abs() + 0.1).to(dtype)
+    if name in _DECAYS:
+        uniform = torch.empty(shape, device=device).uniform_(*_DECAYS[name])
+        return (uniform.cumsum(-1) if name == "A_cumsum" else uniform).to(dtype)
+    if name in _SOFTMAXED or ("softmax" in words and "output" in words):
+        return torch.softmax(normal, dim=-1).to(dtype)
+    if _WEIGHT.search(name) and len(shape) >= 2:
+        return (normal / math.sqrt(shape[-1])).to(dtype)
+    return None

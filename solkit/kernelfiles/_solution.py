@@ -1,0 +1,196 @@
+"""A candidate that comes as a list of source files with an entry point: written out, built, loaded.
+
+What SOL-ExecBench and FlashInfer-Bench call a solution.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from solkit.errors import KernelFileError, UnsupportedError
+from solkit.kernelfiles._source import import_file
+
+__all__ = ["BuildFlags", "Solution", "is_fake", "of_python_file"]
+
+COMPILED_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
+"""Files that are handed to the compiler; the others are included."""
+
+
+def is_fake(device: str) -> bool:
+    """Whether tensors made on that device now are fake ones."""
+    return isinstance(torch.empty(0, device=device), FakeTensor)
+
+
+@dataclass(frozen=True)
+class BuildFlags:
+    """What compilers and linker are given besides the sources."""
+
+    cflags: tuple[str, ...] = ()
+    cuda_cflags: tuple[str, ...] = ()
+    ldflags: tuple[str, ...] = ()
+    include_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A candidate as source.
+
+    Attributes:
+        path: the file that describes it.
+        entry_file: the source file that holds the entry point.
+        symbol: the function's name there.
+        sources: texts by path, relative to a folder of the solution's own.
+        builder: ``"python"`` to import it, ``"torch"`` for `torch.utils.cpp_extension`,
+            ``"tvm-ffi"`` for `tvm_ffi.cpp`.
+        destination_passing: whether the outputs are given behind the inputs, to be written.
+        flags: for the compilers.
+    """
+
+    path: str
+    entry_file: str
+    symbol: str
+    sources: Mapping[str, str]
+    builder: str
+    destination_passing: bool
+    flags: BuildFlags = field(default_factory=BuildFlags)
+
+    def load(self, device: str) -> tuple[Callable[..., Any], ModuleType | None]:
+        """The entry point, and the Python module that holds it.
+
+        CUDA and C++ are built at the first call, so that a failure to build is the candidate's,
+        and not at all where tensors are fake.
+
+        Raises:
+            KernelFileError: a Python source fails to import, or has no such function.
+        """
+        if self.builder == "python":
+            module = self._import(_new_folder() if is_fake(device) else self._cache())
+            function = getattr(module, self.symbol, None)
+            if not callable(function):
+                raise KernelFileError(f"has no function {self.symbol}", self.entry_file)
+            return function, module
+        return (self._not_built if is_fake(device) else self._build_and_call), None
+
+    def _import(self, folder: Path) -> ModuleType:
+        """Import the entry file such that absolute and relative imports find the other sources."""
+        root = folder / f"solution_{self._digest}"
+        self._write(root)
+        sys.path[:0] = [str(root), str(folder)]
+        module = ".".join((root.name, *PurePosixPath(self.entry_file).with_suffix("").parts))
+        return import_file(str(root / self.entry_file), module)
+
+    def _not_built(self, *_: Any) -> Any:
+        raise UnsupportedError(
+            f"{self.symbol} of {self.entry_file}: CUDA and C++ sources are not compiled here"
+        )
+
+    def _build_and_call(self, *args: Any) -> Any:
+        return self._built(*args)
+
+    @functools.cached_property
+    def _built(self) -> Callable[..., Any]:
+        folder = self._cache()
+        self._write(folder)
+        files = [str(folder / name) for name in self.sources if name.endswith(COMPILED_SUFFIXES)]
+        build = _build_with_torch if self.builder == "torch" else _build_with_tvm_ffi
+        function: Callable[..., Any] = getattr(build(self, folder, files), self.symbol)
+        return function
+
+    def _write(self, folder: Path) -> None:
+        """Write the sources; what is there already keeps its date, so that no build is repeated."""
+        for name, text in self.sources.items():
+            file = folder / name
+            if not file.is_file() or file.read_text(encoding="utf-8") != text:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+
+    def _cache(self) -> Path:
+        """A folder that outlives the process, since building CUDA takes a minute."""
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(root, "solkit", "solutions", self._digest)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def _digest(self) -> str:
+        parts = (
+            self.builder,
+            repr(self.flags),
+            *(t for pair in self.sources.items() for t in pair),
+        )
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def of_python_file(path: str, arguments: int) -> Solution:
+    """A plain Python file as a solution: its ``run`` takes the inputs, or outputs behind them.
+
+    Args:
+        path: the file.
+        arguments: how many inputs the problem has.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    name = Path(path).name
+    return Solution(path, name, "run", {name: text}, "python", _takes_over(text, path, arguments))
+
+
+def _takes_over(text: str, path: str, arguments: int) -> bool:
+    """Whether the top-level function ``run`` takes more than that many arguments."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise KernelFileError(f"is no Python: {error.msg}", path, error.lineno) from error
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "run":
+            return len(node.args.posonlyargs) + len(node.args.args) > arguments
+    raise KernelFileError("has no function run(); expected def run(<inputs>): ...", path)
+
+
+def _build_with_torch(solution: Solution, folder: Path, files: list[str]) -> Any:
+    from torch.utils.cpp_extension import load
+
+    flags = solution.flags
+    return load(
+        name=f"solkit_{solution._digest}",
+        sources=files,
+        extra_cflags=list(flags.cflags),
+        extra_cuda_cflags=list(flags.cuda_cflags),
+        extra_ldflags=list(flags.ldflags),
+        extra_include_paths=[str(folder), *flags.include_paths],
+        build_directory=str(folder),
+    )
+
+
+def _build_with_tvm_ffi(solution: Solution, folder: Path, files: list[str]) -> Any:
+    try:
+        tvm_ffi: Any = importlib.import_module("tvm_ffi")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{solution.path} is bound by tvm-ffi: install apache-tvm-ffi to build it"
+        ) from error
+    library = tvm_ffi.cpp.build(
+        name=f"solkit_{solution._digest}",
+        cpp_files=[file for file in files if not file.endswith(".cu")],
+        cuda_files=[file for file in files if file.endswith(".cu")],
+        extra_include_paths=[str(folder)],
+        extra_ldflags=list(solution.flags.ldflags),
+        build_directory=str(folder),
+    )
+    return tvm_ffi.load_module(library)
+
+
+def _new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="solkit-solution-"))
