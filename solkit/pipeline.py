@@ -74,8 +74,9 @@ def load(
     """Read a kernel file: what must be computed, and the candidate.
 
     Args:
-        path: the file; native, KernelBench, or a Triton module with a launch description.
-        reference: the file with the reference, where `path` lacks one.
+        path: the file; native, KernelBench, or a Triton module with a launch description; or a
+            problem folder of SOL-ExecBench or FlashInfer-Bench, or a solution for one.
+        reference: the file with the reference, where `path` lacks one; a solution's problem.
 
     Raises:
         KernelFileError: the file cannot be used; names the line and what was expected.

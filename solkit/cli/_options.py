@@ -14,14 +14,14 @@ from solkit.errors import ParamsError, ShapeError
 
 __all__ = [
     "Device",
+    "Explain",
     "Json",
     "Kernel",
     "Precision",
     "PrecisionOption",
     "Reference",
     "Shapes",
-    "TimeLimit",
-    "Verbose",
+    "Tracebacks",
     "parse_settings",
     "parse_shapes",
 ]
@@ -37,7 +37,7 @@ class Precision(str, enum.Enum):
     FP8 = "fp8"
 
 
-Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file.")]
+Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file, or a problem folder.")]
 Device = Annotated[
     str | None,
     typer.Option(help="The target GPU: see `solkit devices`. Default: the one present."),
@@ -55,17 +55,10 @@ PrecisionOption = Annotated[
 Json = Annotated[
     str | None, typer.Option(metavar="FILE|-", help="Write JSON; `-`: to stdout, alone.")
 ]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        min=0.1,
-        metavar="SECONDS",
-        help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
-    ),
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show which ops and lines each resource's amount is of.")
 ]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
-]
+Tracebacks = Annotated[bool, typer.Option("--verbose", help="Show tracebacks.")]
 
 
 def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:

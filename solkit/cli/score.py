@@ -10,6 +10,7 @@ from solkit.cli import _base, _options
 from solkit.cli._base import Exit
 from solkit.cli._options import Precision
 from solkit.core import Verdict
+from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.core import Report
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["EPILOG", "exit_code", "score"]
 
 EPILOG = (
-    "Exit codes: 0 reported; 1 SolKit failed; 2 the input is at fault, or --fail-under has no "
-    "score to judge; 3 a candidate is wrong, does not compile, crashed or ran out of time or "
+    "Exit codes: 0 reported; 1 SolKit failed; 2 the input, or a shape of it, is at fault, or "
+    "--fail-under has no score to judge; 3 a candidate is wrong, does not compile, crashed or ran out of time or "
     "memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. Where "
-    "several hold, 4 goes before 3, 3 before --fail-under's."
+    "several hold, 4 goes before 3, 3 before 2 and --fail-under's."
 )
 
+_Solution = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The candidate, where KERNEL is a problem without one."),
+]
 _Params = Annotated[
     list[str] | None,
     typer.Option(metavar="BLOCK=1024", help="Parameters of the candidate."),
@@ -35,26 +40,40 @@ _FailUnder = Annotated[
     float | None,
     typer.Option(min=0.0, max=1.0, help="Exit with 5 if a shape's SOL score is lower."),
 ]
+_TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        min=0.1,
+        metavar="SECONDS",
+        help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
+    ),
+]
+_Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
+]
 
 
 def score(
     kernel: _options.Kernel,
     device: _options.Device = None,
     reference: _options.Reference = None,
+    solution: _Solution = None,
     shape: _options.Shapes = None,
     params: _Params = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     measure: _Measure = None,
+    explain: _options.Explain = False,
     json: _options.Json = None,
     fail_under: _FailUnder = None,
-    time_limit: _options.TimeLimit = None,
-    verbose: _options.Verbose = False,
+    time_limit: _TimeLimit = None,
+    verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         chosen = _options.parse_settings(",".join(params), "--params") if params else None
         _base.check_writable(json)
+        candidate, problem = _paired(kernel, reference, solution)
         with _base.stdout_kept_for_the_report():
             from solkit import worker
 
@@ -62,17 +81,29 @@ def score(
             from solkit import pipeline
 
             report = pipeline.score(
-                kernel,
+                candidate,
                 device=device,
-                reference=reference,
+                reference=problem,
                 shapes=shapes,
                 params=chosen,
                 precision=precision.value,
                 measure=measure,
                 time_limit_s=time_limit,
             )
-        _show(report, json, verbose)
+        _show(report, json, verbose, explain)
     raise typer.Exit(exit_code(report, fail_under))
+
+
+def _paired(kernel: str, reference: str | None, solution: str | None) -> tuple[str, str | None]:
+    """The file with the candidate, and the one with its problem where that is another."""
+    if solution is None:
+        return kernel, reference
+    if reference is not None:
+        raise InputError(
+            f"--solution {solution} and --reference {reference}: give one of them; KERNEL is the "
+            "problem with --solution, and the candidate with --reference"
+        )
+    return solution, kernel
 
 
 def exit_code(report: Report, fail_under: float | None = None) -> Exit:
@@ -82,6 +113,8 @@ def exit_code(report: Report, fail_under: float | None = None) -> Exit:
         return Exit.IMPOSSIBLE
     if any(verdict.is_failure for verdict in verdicts):
         return Exit.CANDIDATE_FAILED
+    if report.failed:
+        return Exit.BAD_INPUT
     if fail_under is None:
         return Exit.REPORTED
     scores = [result.score.sol_score for result in report.results if result.score]
@@ -91,9 +124,9 @@ def exit_code(report: Report, fail_under: float | None = None) -> Exit:
     return Exit.UNDER_THRESHOLD if min(scores) < fail_under else Exit.REPORTED
 
 
-def _show(report: Report, json: str | None, verbose: bool) -> None:
+def _show(report: Report, json: str | None, verbose: bool, explain: bool) -> None:
     from solkit.report import schema, terminal
 
     if json != "-":
-        terminal.render(report, _base.console(), details=verbose)
+        terminal.render(report, _base.console(), details=verbose, explained=explain)
     _base.write(json, lambda: schema.dumps(report))
