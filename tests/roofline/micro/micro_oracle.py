@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 import micro_trace
+import torch
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ _TO_DOUBLE = [
 
 def _module(problem: micro_trace.Micro, double: bool) -> dict[str, Any]:
     text = problem.source.replace(".cuda()", ".double()" if double else "")
-    text = text.replace("DEV = \"cuda\"", 'DEV = "cpu"').replace("'cuda'", "'cpu'")
+    text = text.replace('DEV = "cuda"', 'DEV = "cpu"').replace("'cuda'", "'cpu'")
     for pattern, other in _TO_DOUBLE if double else ():
         text = re.sub(pattern, other, text)
     namespace: dict[str, Any] = {}
@@ -168,9 +167,7 @@ class Oracle:
                         masks[i] |= _elements(grad).nan_to_num(1.0).abs() > 1e-9
         return masks
 
-    def _convicted(
-        self, seen: _Seen, group: list[tuple[int, int]]
-    ) -> Iterator[tuple[int, int]]:
+    def _convicted(self, seen: _Seen, group: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         if not group or not self._matters(seen, group):
             return
         if len(group) == 1:
@@ -180,13 +177,15 @@ class Oracle:
         yield from self._convicted(seen, group[len(group) // 2 :])
 
     def _matters(self, seen: _Seen, group: list[tuple[int, int]]) -> bool:
-        return any(self._differs(seen, self._changed(group, kind)) for kind in range(KINDS))
-
-    def _differs(self, seen: _Seen, values: list[torch.Tensor]) -> bool:
-        try:
-            return self.run(values).differs(seen)
-        except (RuntimeError, IndexError, ValueError):
-            return False  # an index out of range is no input that a kernel must mind
+        for kind in range(KINDS):
+            try:
+                if self.run(self._changed(group, kind)).differs(seen):
+                    return True
+            except (RuntimeError, IndexError, ValueError):
+                # an index out of range is no input that a kernel must mind; among others, split
+                if len(group) > 1:
+                    return True
+        return False
 
     def _changed(self, group: list[tuple[int, int]], kind: int) -> list[torch.Tensor]:
         values = [v.clone() for v in self.base]
@@ -230,7 +229,7 @@ class _Seen:
         self.fresh = [o for o, leaf in zip(outputs, homes) if leaf is None]
         self.changed: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         for leaf in sorted({leaf for leaf in homes if leaf is not None}):
-            now = _live_elements(given[leaf])
+            now = _live_elements(given[leaf]).clone()  # the next run reuses a module's
             self.changed[leaf] = now, ~_same(now.detach(), values[leaf])
 
     def differs(self, other: _Seen) -> bool:
@@ -284,7 +283,9 @@ def _other(values: torch.Tensor, kind: int) -> torch.Tensor:
     if values.is_floating_point():
         return torch.randn_like(values) + (30.0, -30.0, 0.0, 3.0, -3.0)[kind]
     if values.dtype == torch.uint8:
-        return values ^ (torch.randint(1, 16, values.shape) * (1, 16, 17, 1, 16)[kind]).to(torch.uint8)
+        return values ^ (torch.randint(1, 16, values.shape) * (1, 16, 17, 1, 16)[kind]).to(
+            torch.uint8
+        )
     return values + (1, -1, 3, -5, 10)[kind]
 
 
@@ -296,9 +297,7 @@ def _bytes_of(tensor: torch.Tensor) -> set[int]:
     """The elements of its storage that a tensor covers, each as many bytes as it takes."""
     size = tensor.element_size()
     count = tensor.untyped_storage().nbytes() // size
-    places = torch.arange(count).as_strided(
-        tensor.shape, tensor.stride(), tensor.storage_offset()
-    )
+    places = torch.arange(count).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return {int(p) * size + byte for p in places.unique() for byte in range(size)}
 
 

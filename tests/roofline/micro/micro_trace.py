@@ -55,7 +55,7 @@ LIMIT_S = 300
 
 
 def works(problems: Sequence[Micro]) -> list[Work | str]:
-    """Trace each problem as `solkit score` would, for an H100; an error's traceback where one is."""
+    """Trace each problem as `solkit score` would, for an H100; of an error, its traceback."""
     from solkit import study
 
     study.warm_up()

@@ -220,8 +220,7 @@ PROBLEMS = {
     ),
     "a step of decoding: the cache's prefix": (
         "R(1, 1, 64, 8, d=bf16); R(1, 1, 1, 8, d=bf16); R(1, 1, 1, 8, d=bf16)",
-        "a0[:, :, 19:20] = a1\nk = a0[:, :, :20]\n"
-        "return F.scaled_dot_product_attention(a2, k, k)",
+        "a0[:, :, 19:20] = a1\nk = a0[:, :, :20]\nreturn F.scaled_dot_product_attention(a2, k, k)",
         attention(20, 1),
         H * 8 * (19 + 2),
         H * 8,

@@ -175,11 +175,11 @@ PROBLEMS = {
         UNKNOWN,
     ),
     "zero where it is negative: relu by hand": (
-        X,
+        "R(16, 8)",
         "return torch.where(a0 > 0, a0, 0.0)",
-        {"fp32": N},
-        F * N,
-        F * N,
+        {"fp32": 128},
+        F * 128,
+        F * 128,
     ),
     # ------------------------------------------------------------------------------- in place
     "one added to some columns": (
@@ -313,8 +313,7 @@ PROBLEMS = {
     ),
     "a loop that reads its own output": (
         "R(64)",
-        "y = torch.zeros(65, device='cuda')\n"
-        "for i in range(64): y[i + 1] = y[i] + a0[i]\nreturn y",
+        "y = torch.zeros(65, device='cuda')\nfor i in range(64): y[i + 1] = y[i] + a0[i]\nreturn y",
         {"fp32": (63, 64)},
         F * 64,
         F * 65,

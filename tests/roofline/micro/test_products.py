@@ -261,12 +261,12 @@ PROBLEMS = {
         F * 8 * 128,
     ),
     "checkpointed, without a backward pass": (
-        f"{X}; {Y}",
+        "R(8, 4); R(4, 6)",
         "from torch.utils.checkpoint import checkpoint\n"
         "return checkpoint(lambda x, y: (x @ y).relu(), a0, a1, use_reentrant=False)",
-        {"contraction.fp32": XY, "fp32": 1024},
-        F * (N + 512),
-        F * 1024,
+        {"contraction.fp32": 2 * 8 * 4 * 6, "fp32": 48},
+        F * (32 + 24),
+        F * 48,
     ),
     "cosine similarities": (
         f"{X}; {X}",
