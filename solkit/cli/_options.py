@@ -37,7 +37,9 @@ class Precision(str, enum.Enum):
     FP8 = "fp8"
 
 
-Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file, or a problem folder.")]
+Kernel = Annotated[
+    str, typer.Argument(metavar="KERNEL", help="The kernel file, or a problem folder.")
+]
 Device = Annotated[
     str | None,
     typer.Option(help="The target GPU: see `solkit devices`. Default: the one present."),
