@@ -215,7 +215,7 @@ def test_values_that_follow_from_the_program_are_known(in_child):
     [
         (lambda: cuda(4).max().item(), 1.0, "float32"),
         (lambda: (cuda(4) > 0).all().item(), True, "bool"),
-        (lambda: (cuda(4, 8) > 0).sum().item(), 32, "int64"),
+        (lambda: (cuda(4, 8) > 0).sum().item(), 32, "mask"),
         (lambda: torch.equal(cuda(4), cuda(4)), True, "equal"),
         (lambda: tuple(cuda(4)[cuda(4) > 0].shape), (4,), "mask"),
         (lambda: torch.compile(lambda: 5)(), 5, "torch.compile"),
@@ -268,15 +268,14 @@ assert type(real.source.__spec__.loader).__name__ == "SourceFileLoader"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_writes_make_a_value_unknown(in_child):
+def test_what_a_kernel_may_have_written_is_unknown(in_child):
     def values():
-        written, launched = (torch.zeros(2, device="cuda") for _ in range(2))
-        written[0] = 5
+        launched = torch.zeros(2, device="cuda")
+        view = launched[1:]
         fake_cuda.forget(launched)
-        known = [recall(tensor) for tensor in (written, launched)]
-        return known, recall(torch.zeros(2, device="cuda")) is not None
+        return recall(launched), recall(view), recall(torch.zeros(2, device="cuda")) is not None
 
-    assert in_child(values) == ([None, None], True)
+    assert in_child(values) == (None, None, True)
 
 
 def test_unknown_contents_are_no_array(in_child):

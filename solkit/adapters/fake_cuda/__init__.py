@@ -11,9 +11,8 @@ What is faked, a module each:
   back to fake CPU tensors and rewrites ``cuda`` in device arguments;
 - ``torch_cuda``: properties come from the `Device`, streams and events do nothing;
 - ``storage``: each storage gets an address of its own, aligned as the CUDA allocator aligns;
-- ``autograd``: the C++ engine wants a real accelerator, so `backward` and `grad` run in Python.
-  Tensor and module hooks on gradients are not run;
-- ``attention``: one op, whoever calls it;
+- ``autograd``: the C++ engine wants a real accelerator, so `backward` and `grad` run in Python;
+- ``attention``, ``recurrent``: one op each, and one for the gradient;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])``
   and what is computed from them) carry it; ``unknown``: every other value that the program asks
   for is guessed, and `guesses` says so;
@@ -37,12 +36,13 @@ import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from solkit.adapters.fake_cuda.attention import fake_libraries
-from solkit.adapters.fake_cuda.autograd import backward, grad_of, tensor_backward
+from solkit.adapters.fake_cuda.attention import fake_attention
+from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
 from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import UnbuiltExtensions
 from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
+from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
@@ -88,16 +88,29 @@ def install(device: Device) -> None:
     # it prints the traceback of every op that fails, which the caller reports
     logging.getLogger(fake_tensor.__name__).setLevel(logging.CRITICAL)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    torch.set_num_threads(1)  # a fork of a process with threads must not wait for them
     ensure_guard()
     fake_torch_cuda(device)
     if not _state.installed:
-        fake_libraries()
+        _override_ops()
+        fake_hooks()
         sys.meta_path.insert(0, UnbuiltExtensions())
     _patch_torch()
     _state.guarded = guard_works()
     if not _state.guarded:
         _fall_back()
     _state.installed = True
+
+
+def _override_ops() -> None:
+    """Keep torch from asking for a real GPU in cuDNN and attention."""
+    torch.backends.cudnn.enabled = False
+    own, aten = torch.library.Library("solkit", "DEF"), torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # overriding a kernel is the intention
+        fake_attention(own, aten)
+        fake_recurrent(own, aten)
+    _state.libraries = (own, aten)  # the overrides last as long as these objects
 
 
 def _patch_torch() -> None:

@@ -1,23 +1,41 @@
-"""Attention and the cells of recurrent layers, without the libraries that a GPU has for them."""
+"""Attention as one op, and its gradient as another, whoever calls it."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 import torch
 
-__all__ = ["fake_libraries"]
+__all__ = ["fake_attention"]
 
 _aten = torch.ops.aten
-_libraries: list[Any] = []
 
-_ATTENTION = (
-    "attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal) -> Tensor"
+_SCHEMAS = (
+    "attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal) "
+    "-> Tensor",
+    "attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+    "Tensor? attn_mask, bool is_causal, bool mask_wanted) -> Tensor[]",
 )
+
+
+def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> None:
+    """Have `scaled_dot_product_attention` call ``solkit::attention``.
+
+    PyTorch would pick a fused kernel or a decomposition, by asking the GPU.
+
+    Args:
+        own: where ops are defined; whoever holds it decides how long.
+        aten: where ops are overridden; likewise.
+    """
+    for schema in _SCHEMAS:
+        own.define(schema)
+    torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
+    torch.library.register_fake("solkit::attention_backward", _backward_shapes, lib=own)
+    for key in ("CUDA", "AutogradCUDA"):
+        aten.impl("scaled_dot_product_attention", _attention, key)
 
 
 def _attention_shape(
@@ -31,6 +49,20 @@ def _attention_shape(
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
+def _backward_shapes(
+    grad_out: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    is_causal: bool,
+    mask_wanted: bool,
+) -> list[torch.Tensor]:
+    del grad_out, is_causal
+    of = [query, key, value, *([attn_mask] if mask_wanted and attn_mask is not None else [])]
+    return [tensor.new_empty(tensor.shape) for tensor in of]
+
+
 def _attention(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -42,41 +74,32 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """One op, unless gradients are wanted: then a decomposition that autograd can follow."""
+    """One op; a decomposition under `torch.func`, whose transforms know no ops of ours."""
     tensors = [t for t in (query, key, value, attn_mask) if t is not None]
-    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+    if torch._C._functorch.maybe_current_level() is not None:
         whole = _aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
         return cast(torch.Tensor, whole[0])
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return cast(torch.Tensor, _Attention.apply(query, key, value, attn_mask, is_causal))
     return cast(torch.Tensor, torch.ops.solkit.attention(query, key, value, attn_mask, is_causal))
 
 
-def fake_libraries() -> None:
-    """Keep torch from asking for a real GPU in cuDNN, attention and cells of GRUs.
+class _Attention(torch.autograd.Function):
+    """``solkit::attention`` with a gradient that is one op, too."""
 
-    `scaled_dot_product_attention` becomes the one op ``solkit::attention``, whoever calls it.
-    PyTorch would pick a fused kernel or a decomposition, by asking the GPU.
-    """
-    torch.backends.cudnn.enabled = False
-    own, aten = torch.library.Library("solkit", "DEF"), torch.library.Library("aten", "IMPL")
-    own.define(_ATTENTION)
-    torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # overriding a kernel is the intention
-        for key in ("CUDA", "AutogradCUDA"):
-            aten.impl("scaled_dot_product_attention", _attention, key)
-        aten.impl("_thnn_fused_gru_cell", _gru_cell, "Meta")  # torch has one for LSTMs alone
-    _libraries.extend((own, aten))  # the overrides last as long as these objects
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """Keep the arguments alone, as FlashAttention does."""
+        *tensors, ctx.is_causal = args
+        ctx.save_for_backward(*tensors)
+        return torch.ops.solkit.attention(*args)
 
-
-def _gru_cell(
-    gates: torch.Tensor,
-    hidden_gates: torch.Tensor,
-    state: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    hidden_bias: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The new state, and a workspace of 5 values an element: aten/src/ATen/native/cuda/RNN.cu."""
-    del gates, hidden_gates, bias, hidden_bias
-    return torch.empty_like(state), state.new_empty((state.shape[0], 5 * state.shape[1]))
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        """The gradients of queries, keys, values and, if asked for, of the mask."""
+        found = torch.ops.solkit.attention_backward(
+            *grads, *ctx.saved_tensors, ctx.is_causal, ctx.needs_input_grad[3]
+        )
+        return (*found, *(None,) * (5 - len(found)))

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import functools
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
+from torch.utils.hooks import RemovableHandle
 
-from solkit.errors import UnsupportedError
-
-__all__ = ["backward", "grad_of", "tensor_backward"]
+__all__ = ["backward", "fake_hooks", "grad_of", "tensor_backward"]
 
 _Edge = tuple[Any, int]  # a node of the graph and the number of one of its inputs
 
@@ -29,7 +30,7 @@ def _gradients(
     """
     arrived: dict[Any, dict[int, torch.Tensor]] = {}
     for root, grad in zip(roots, grads, strict=True):
-        edge = get_gradient_edge(root)
+        edge = _edge(root)
         seed = torch.ones_like(root) if grad is None else grad
         _add(arrived.setdefault(edge.node, {}), edge.output_nr, seed)
     waiting = _dependencies(list(arrived))
@@ -37,16 +38,22 @@ def _gradients(
     with torch.set_grad_enabled(create_graph):
         while ready:
             node = ready.pop()
-            outputs = _run_node(node, arrived.setdefault(node, {}))
+            outputs = _run_node(node, _hooked(node, arrived.setdefault(node, {})))
             for (following, index), grad in zip(node.next_functions, outputs, strict=False):
                 if following is None:
                     continue
                 if grad is not None:
+                    grad = _fitted(grad, following._input_metadata[index])
                     _add(arrived.setdefault(following, {}), index, grad)
                 waiting[following] -= 1
                 if not waiting[following]:
                     ready.append(following)
     return arrived
+
+
+def _edge(tensor: torch.Tensor) -> Any:
+    with torch.enable_grad():  # a leaf's is found by making a view of it
+        return get_gradient_edge(tensor)
 
 
 def _dependencies(roots: list[Any]) -> Counter[Any]:
@@ -68,15 +75,37 @@ def _run_node(node: Any, arrived: dict[int, torch.Tensor]) -> tuple[Any, ...]:
     """Call one node, with zeros for gradients that never arrived."""
     if not node.next_functions:  # AccumulateGrad: its gradient stays in `arrived`
         return ()
-    inputs = [
+    inputs = tuple(
         arrived[index]
         if index in arrived
         else torch.zeros(tuple(meta.shape), dtype=meta.dtype, device=meta.device)
         for index, meta in enumerate(node._input_metadata)
-    ]
-    custom = isinstance(node, torch.autograd.function.BackwardCFunction)
+    )
+    for hook in _node_prehooks.get(node, {}).values():
+        changed = hook(inputs)
+        inputs = inputs if changed is None else _as_tuple(changed)
+    custom = isinstance(node, BackwardCFunction)
     outputs = node.apply(*inputs) if custom else node(*inputs)
-    return outputs if isinstance(outputs, tuple) else (outputs,)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    if custom:
+        outputs = _of_tensors(node, outputs)
+    for hook in _node_hooks.get(node, {}).values():
+        changed = hook(outputs, inputs)
+        outputs = outputs if changed is None else _as_tuple(changed)
+    return outputs
+
+
+def _of_tensors(node: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a custom function returns for each edge: it has none for arguments but tensors."""
+    wanted = iter([grad for grad, needed in zip(outputs, node.needs_input_grad) if needed])
+    return tuple(None if edge is None else next(wanted) for edge, _ in node.next_functions)
+
+
+def _fitted(grad: torch.Tensor, meta: Any) -> torch.Tensor:
+    """A gradient summed over what was broadcast: `validate_outputs` in the C++ engine."""
+    if tuple(grad.shape) != tuple(meta.shape):
+        grad = grad.sum_to_size(tuple(meta.shape))
+    return grad if grad.dtype == meta.dtype else grad.to(meta.dtype)
 
 
 def _add(sums: dict[int, torch.Tensor], index: int, grad: torch.Tensor) -> None:
@@ -107,8 +136,9 @@ def backward(
         leaf = getattr(node, "variable", None)
         if leaf is None or 0 not in grads or (only is not None and id(leaf) not in only):
             continue
-        grad = grads[0].reshape(leaf.shape)
-        leaf.grad = grad if leaf.grad is None else leaf.grad + grad
+        leaf.grad = grads[0] if leaf.grad is None else leaf.grad + grads[0]
+        for hook in _leaf_hooks.get(id(leaf), {}).values():
+            hook(leaf)
 
 
 def tensor_backward(
@@ -135,13 +165,21 @@ def grad_of(
 ) -> tuple[torch.Tensor | None, ...]:
     """`torch.autograd.grad`."""
     if is_grads_batched:
-        raise UnsupportedError("torch.autograd.grad(is_grads_batched=True) on a fake GPU")
+        found = functools.partial(
+            grad_of,
+            outputs,
+            inputs,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize_grads,
+        )
+        return torch.vmap(found)(grad_outputs)
     roots = _as_list(outputs)
     arrived = _gradients(roots, _seeds(roots, grad_outputs), create_graph)
-    found: list[torch.Tensor | None] = []
+    leaves = {id(node.variable): node for node in arrived if hasattr(node, "variable")}
+    gradients: list[torch.Tensor | None] = []
     for tensor in _as_list(inputs):
-        edge = get_gradient_edge(tensor)
-        grad = arrived.get(edge.node, {}).get(edge.output_nr)
+        grad = _arrived_at(tensor, arrived, leaves)
         if grad is None and materialize_grads:
             grad = torch.zeros_like(tensor)
         if grad is None and not allow_unused:
@@ -149,5 +187,89 @@ def grad_of(
                 "One of the differentiated Tensors appears to not have been used in the graph. "
                 "Set allow_unused=True if this is the desired behavior."
             )
-        found.append(grad)
-    return tuple(found)
+        gradients.append(grad)
+    return tuple(gradients)
+
+
+def _arrived_at(
+    tensor: torch.Tensor, arrived: dict[Any, dict[int, torch.Tensor]], leaves: dict[int, Any]
+) -> torch.Tensor | None:
+    """The gradient of a tensor; `leaves` are the graph's leaves by their tensors' `id`."""
+    if tensor.grad_fn is None:
+        return arrived.get(leaves.get(id(tensor)), {}).get(0)
+    edge = _edge(tensor)
+    return arrived.get(edge.node, {}).get(edge.output_nr)
+
+
+# ------------------------------------------------------------------------------------ hooks
+
+_Hooks = dict[int, Callable[..., Any]]  # in the order of their registration
+
+_tensor_hooks: defaultdict[tuple[Any, int], _Hooks] = defaultdict(OrderedDict)  # by edge
+_leaf_hooks: defaultdict[int, _Hooks] = defaultdict(OrderedDict)  # by the leaf's `id`
+_node_hooks: defaultdict[Any, _Hooks] = defaultdict(OrderedDict)
+_node_prehooks: defaultdict[Any, _Hooks] = defaultdict(OrderedDict)
+
+
+def fake_hooks() -> None:
+    """Keep the hooks where this engine finds them: the C++ engine's cannot be asked for.
+
+    Those of nodes only where the node is a `torch.autograd.Function`'s, as the hooks of modules
+    are; the types of torch's own nodes cannot be changed.
+    """
+    torch.Tensor.register_hook = _register_hook  # type: ignore[method-assign]
+    torch.Tensor.retain_grad = _retain_grad  # type: ignore[method-assign,assignment]
+    torch.Tensor.register_post_accumulate_grad_hook = _register_leaf_hook  # type: ignore[method-assign]
+    for name, hooks in (("register_hook", _node_hooks), ("register_prehook", _node_prehooks)):
+        setattr(BackwardCFunction, name, _registering(hooks))
+
+
+def _register(hooks: _Hooks, hook: Callable[..., Any]) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _registering(hooks: defaultdict[Any, _Hooks]) -> Callable[..., RemovableHandle]:
+    def register(node: Any, hook: Callable[..., Any]) -> RemovableHandle:
+        return _register(hooks[node], hook)
+
+    return register
+
+
+def _register_hook(self: torch.Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """`torch.Tensor.register_hook`."""
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    edge = _edge(self)
+    return _register(_tensor_hooks[edge.node, edge.output_nr], hook)
+
+
+def _register_leaf_hook(self: torch.Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """`torch.Tensor.register_post_accumulate_grad_hook`."""
+    if self.grad_fn is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return _register(_leaf_hooks[id(self)], hook)
+
+
+def _retain_grad(self: torch.Tensor) -> None:
+    """`torch.Tensor.retain_grad`."""
+
+    def keep(grad: torch.Tensor) -> None:
+        self.grad = grad
+
+    if self.grad_fn is not None:
+        _register_hook(self, keep)
+
+
+def _hooked(node: Any, arrived: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+    """The gradients that arrived at a node, as the hooks of its tensors leave them."""
+    for index in arrived:
+        for hook in _tensor_hooks.get((node, index), {}).values():
+            changed = hook(arrived[index])
+            arrived[index] = arrived[index] if changed is None else changed
+    return arrived
+
+
+def _as_tuple(grads: Any) -> tuple[Any, ...]:
+    return grads if isinstance(grads, tuple) else (grads,)

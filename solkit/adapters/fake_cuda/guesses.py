@@ -16,7 +16,15 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["guess", "guess_always", "guesses", "user_line", "watching_guesses"]
+__all__ = [
+    "guess",
+    "guess_always",
+    "guesses",
+    "located",
+    "tell",
+    "user_line",
+    "watching_guesses",
+]
 
 _guessed: list[dict[str, None]] = [{}]  # ordered sets: all, then one per `watching_guesses`
 _always: dict[str, None] = {}  # what every one of them starts with
@@ -45,9 +53,19 @@ def guess_always(sentence: str) -> None:
 
 def guess(sentence: str) -> None:
     """Tell of a guess made for the user's line that runs now."""
-    located = f"{user_line()}: {sentence}"
+    tell(located(sentence))
+
+
+def located(sentence: str) -> str:
+    """A sentence with the user's line that runs now."""
+    return f"{user_line()}: {sentence}"
+
+
+def tell(*sentences: str) -> None:
+    """Tell of guesses that were made before, now that something rests on them."""
     for guessed in _guessed:
-        guessed.setdefault(located)
+        for sentence in sentences:
+            guessed.setdefault(sentence)
 
 
 def _folders_of_others() -> tuple[str, ...]:

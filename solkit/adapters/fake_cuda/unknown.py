@@ -1,4 +1,4 @@
-"""Ops whose result depends on data: answered from known values, else by a guess."""
+"""Ops whose result or its shape depends on data: answered from known values, else by a guess."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -10,14 +10,27 @@ from typing import Any, cast
 
 import numpy.typing as npt
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    UnsupportedOperatorException,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from solkit.adapters.fake_cuda.guesses import guess
-from solkit.adapters.fake_cuda.values import propagate, recall, remember
+from solkit.adapters.fake_cuda.guesses import guess, located, tell
+from solkit.adapters.fake_cuda.values import (
+    Known,
+    compute_known,
+    propagate,
+    really,
+    recall,
+    remember,
+)
 from solkit.errors import UnsupportedError
 
-__all__ = ["KnownValues", "numpy_array"]
+__all__ = ["KnownValues", "holding", "numpy_array"]
 
 _aten = torch.ops.aten
 
@@ -33,32 +46,62 @@ class KnownValues(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func in _GUESSES:
-            return _GUESSES[func](*args, **kwargs)
+        answer = _ANSWERS.get(func)
+        if answer is not None:
+            return answer(*args, **kwargs)
         if func is _aten.index.Tensor:
             out = func(args[0], _without_masks(args[1]))
         else:
-            out = func(*args, **kwargs)
+            out = _call(func, args, kwargs)
         if isinstance(func, torch._ops.OpOverload):
             propagate(func, args, kwargs, out)
+            _suppose(func, args, kwargs, out)
         return out
+
+
+def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op on fake tensors; where its shape depends on data, on the known values."""
+    try:
+        return func(*args, **kwargs)
+    except (DynamicOutputShapeException, DataDependentOutputException) as error:
+        values = compute_known(func, args, kwargs)
+        if values is None and func in _SHAPE_GUESSES:
+            return _SHAPE_GUESSES[func](*args, **kwargs)
+        if values is None:
+            raise UnsupportedError(f"what {func} returns depends on data not known here") from error
+        like = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
+        made = [holding(like, known) for known in values]
+        return made[0] if len(func._schema.returns) == 1 else tuple(made)
+    except UnsupportedOperatorException as error:
+        raise UnsupportedError(
+            f"{func} has no kernel for fake tensors: register one with "
+            f'torch.library.register_fake("{func._schema.name}")'
+        ) from error
+
+
+def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
+    """A fake tensor beside `like` that holds a value."""
+    made = like.new_empty(tuple(known.value.shape), dtype=known.value.dtype)
+    remember(cast(FakeTensor, made), known)
+    return made
+
+
+# ----------------------------------------------------------------------------------- values
 
 
 def _item(tensor: torch.Tensor) -> Any:
     """``tensor.item()``: its known value; else True, 1 or 1.0."""
     known = recall(tensor)
-    if known is not None:
-        with _disable_current_modes():
-            value = known.value.item()
-        if known.drawn:
-            guess(f"random integers were drawn on the CPU, where a GPU draws others: {value} read")
-        guessed = known.guessed
-    else:
+    if known is None:
         # `torch.bool.is_floating_point` is False and bool(1) is True
         value = True if tensor.dtype == torch.bool else 1.0 if tensor.is_floating_point() else 1
-        guessed = True
-    if guessed:
         guess(f"a {tensor.dtype} value read from a tensor was guessed to be {value}")
+        return value
+    with really():
+        value = known.value.item()
+    if known.drawn:
+        guess(f"random integers were drawn on the CPU, where a GPU draws others: {value} read")
+    tell(*known.guesses)
     return value
 
 
@@ -67,10 +110,11 @@ def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any
     known = recall(tensor)
     if known is None:
         raise UnsupportedError("a tensor's contents are read as an array, and are not known here")
-    if known.guessed or known.drawn:
-        guess("a tensor read as an array holds guessed values")
-    with _disable_current_modes():
-        return known.value.numpy(force=force)
+    if known.drawn:
+        guess("a tensor read as an array holds random integers, where a GPU draws others")
+    tell(*known.guesses)
+    with really():
+        return known.value.clone().numpy(force=force)  # which the caller may write to
 
 
 def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -83,13 +127,17 @@ def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
 def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
     known = recall(tensor)
     if known is not None:
-        with _disable_current_modes():
+        with really():
             value = known.value.nonzero()
-        found = tensor.new_empty(tuple(value.shape), dtype=torch.int64)
-        remember(cast(FakeTensor, found), value, known.guessed)
-        return found
-    guess("all elements of a mask were guessed to be set")
-    return tensor.new_empty((tensor.numel(), tensor.dim()), dtype=torch.int64)
+        tell(*known.guesses)
+        return holding(tensor, Known(value, known.guesses, known.drawn)).to(torch.int64)
+    guess(_ALL_SET)
+    found = tensor.new_empty((tensor.numel(), tensor.dim()), dtype=torch.int64)
+    if found.numel() <= _SMALL:
+        with really():
+            value = torch.ones(tuple(tensor.shape), device="cpu").nonzero()
+        remember(cast(FakeTensor, found), Known(value, (located(_ALL_SET),)))
+    return found
 
 
 def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
@@ -104,14 +152,149 @@ def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor 
 
 
 def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    guess("all elements of a mask were guessed to be set")
-    return tensor.new_empty((torch.broadcast_shapes(tensor.shape, mask.shape).numel(),))
+    known = recall(mask)
+    if known is None:
+        guess(_ALL_SET)
+        return tensor.new_empty((torch.broadcast_shapes(tensor.shape, mask.shape).numel(),))
+    shape = torch.broadcast_shapes(tensor.shape, mask.shape)
+    with really():
+        count = int(known.value.expand(shape).sum())
+    tell(*known.guesses)
+    return tensor.new_empty((count,))
 
 
-_GUESSES: dict[Any, Callable[..., Any]] = {
+_ANSWERS: dict[Any, Callable[..., Any]] = {
     _aten._local_scalar_dense.default: _item,
     _aten.equal.default: _equal,
     _aten.allclose.default: lambda left, right, *_, **__: _equal(left, right),
     _aten.nonzero.default: _nonzero,
     _aten.masked_select.default: _masked_select,
+}
+
+
+# ------------------------------------------------------------------------- suppositions
+
+_ALL_SET = "all elements of a mask were guessed to be set"
+_SMALL = 1 << 20
+"""Elements beyond which nothing is supposed of a tensor."""
+
+
+def _suppose(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+) -> None:
+    """Suppose a value where it may decide what a program does, to be told if it does."""
+    supposed = _SUPPOSED.get(func.overloadpacket)
+    if supposed is None:
+        return
+    tensors = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
+    result = tensors[-1]  # values, indices
+    if result.dtype != torch.int64 or result.numel() > _SMALL or recall(result) is not None:
+        return
+    names = [argument.name for argument in func._schema.arguments]
+    known = supposed(result, {**dict(zip(names, args)), **kwargs})
+    if known is not None:
+        remember(result, known)
+
+
+def _balanced(indices: torch.Tensor, given: dict[str, Any]) -> Known | None:
+    """Indices that choose among the elements of a dimension, each as often as any other.
+
+    The choices of all rows, one after the other, go round: choice j of k in row t is
+    (t * k + j) mod n, so that no row chooses an element twice.
+    """
+    source: torch.Tensor = given["self"]
+    if "dim" in given or "num_samples" not in given:
+        dim = given.get("dim", None if "keepdim" in given else -1)
+        choices = source.numel() if dim is None else source.shape[dim] if source.dim() else 1
+    else:
+        dim, choices = -1, source.shape[-1]
+    shape = list(indices.shape)
+    if not choices or not indices.numel():
+        return None
+    along = dim if dim is not None and len(shape) == source.dim() and shape else 0
+    with really():
+        size = shape.pop(along) if shape else 1
+        value = torch.arange(indices.numel(), device="cpu") % choices
+        value = value.view(*shape, size).movedim(-1, along) if indices.dim() else value.view(())
+        value = value.contiguous()
+    return Known(value, (located(f"{_BALANCED} over {choices} choices"),))
+
+
+_BALANCED = "routing was guessed balanced"
+
+
+def _all_set(count: torch.Tensor, given: dict[str, Any]) -> Known | None:
+    """A mask selects everything: the usual case, and an upper bound for its count."""
+    mask: torch.Tensor = given["self"]
+    if mask.dtype != torch.bool or not count.numel():
+        return None
+    with really():
+        value = torch.full((), mask.numel() // count.numel(), device="cpu").expand(count.shape)
+    return Known(value, (located(_ALL_SET),))
+
+
+def _even_counts(counts: torch.Tensor, given: dict[str, Any]) -> Known | None:
+    """Every value occurs as often as any other."""
+    bins, number = counts.numel(), given["self"].numel()
+    if not bins or given.get("weights") is not None:
+        return None
+    with really():
+        value = number // bins + (torch.arange(bins, device="cpu") < number % bins).long()
+    return Known(value, (located(f"values were guessed to be spread evenly over {bins} bins"),))
+
+
+_SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], Known | None]] = {
+    **dict.fromkeys(
+        (_aten.topk, _aten.sort, _aten.argsort, _aten.argmax, _aten.argmin, _aten.max, _aten.min),
+        _balanced,
+    ),
+    **dict.fromkeys((_aten.multinomial, _aten.kthvalue, _aten.median, _aten.mode), _balanced),
+    **dict.fromkeys((_aten.sum, _aten.count_nonzero), _all_set),
+    _aten.bincount: _even_counts,
+}
+
+
+# ---------------------------------------------------------------------------------- shapes
+
+
+def _unique(tensor: torch.Tensor, *options: Any, **_: Any) -> tuple[torch.Tensor, ...]:
+    """All elements differ."""
+    del options
+    guess("all elements were guessed to be unique")
+    places = tensor.new_empty(tensor.shape, dtype=torch.int64)
+    return tensor.new_empty((tensor.numel(),)), places, places.new_empty((tensor.numel(),))
+
+
+def _unique_rows(tensor: torch.Tensor, dim: int, *_: Any, **__: Any) -> tuple[torch.Tensor, ...]:
+    guess("all elements were guessed to be unique")
+    places = tensor.new_empty((tensor.shape[dim],), dtype=torch.int64)
+    return torch.empty_like(tensor), places, torch.empty_like(places)
+
+
+def _bincount(
+    tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
+) -> torch.Tensor:
+    bins = minlength or tensor.numel()
+    if not minlength:
+        guess(f"the values that bincount meets were guessed to be below {bins}")
+    dtype = torch.int64 if weights is None else torch.float64
+    if weights is not None and weights.dtype == torch.float32:
+        dtype = torch.float32
+    return tensor.new_empty((bins,), dtype=dtype)
+
+
+def _repeat_interleave(repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
+    if output_size is None:
+        guess("repeats were guessed to be 1")
+    return repeats.new_empty((repeats.numel() if output_size is None else output_size,))
+
+
+_SHAPE_GUESSES: dict[Any, Callable[..., Any]] = {
+    _aten._unique2.default: _unique,
+    _aten._unique.default: lambda *args, **kwargs: _unique(*args, **kwargs)[:2],
+    _aten.unique_consecutive.default: _unique,
+    _aten.unique_dim.default: _unique_rows,
+    _aten.unique_dim_consecutive.default: _unique_rows,
+    _aten.bincount.default: _bincount,
+    _aten.repeat_interleave.Tensor: _repeat_interleave,
 }

@@ -1,14 +1,20 @@
-"""The contents of small fake tensors, where they follow from the program."""
+"""The contents of fake tensors, where they follow from the program.
+
+Contents belong to a storage, so that whatever is written through a view is seen through all the
+others. A constant (``zeros``, ``full`` and what is computed from such alone) is kept as one
+element, whatever its size.
+"""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy.typing as npt
 import torch
@@ -16,87 +22,357 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["forget", "known_value", "propagate", "recall", "remember"]
+__all__ = [
+    "Known",
+    "compute_known",
+    "forget",
+    "known_value",
+    "propagate",
+    "really",
+    "recall",
+    "remember",
+]
 
 _aten = torch.ops.aten
 
-_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 22, 1 << 20
-"""Elements beyond which a result is not computed: 4 Mi integers take some 10 ms an op."""
+_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 24, 1 << 24
+"""Elements beyond which a result is not computed: 16 Mi take some 20 ms an op."""
 
-_writes: Counter[int] = Counter()  # storage handle -> writes that torch did not see
+_KNOWN_BYTES = 256 << 20
+"""Bytes of contents that are held at a time; beyond, results are not computed."""
+
+_SLOW = 1 << 20
+"""Elements beyond which sorting, drawing and the like are not computed, some 50 ms an op."""
+
+_PRODUCT = 1 << 24
+"""Multiply-adds beyond which a matrix product is not computed, some 10 ms."""
 
 
 @dataclass(frozen=True)
-class _Known:
-    """A fake tensor's real value, good while nothing has written to the tensor."""
+class Known:
+    """What a tensor holds.
+
+    Attributes:
+        value: the contents, on the CPU; not to be written to.
+        guesses: what they rest on, each a sentence; empty where they are sure.
+        drawn: whether they come from random integers.
+    """
 
     value: torch.Tensor
-    guessed: bool
-    version: int
-    writes: int
-    drawn: bool = False  # from random integers
+    guesses: tuple[str, ...] = ()
+    drawn: bool = False
+
+
+class _Contents:
+    """What a storage holds; alive as long as a tensor of that storage.
+
+    Attributes:
+        storage: held, so that no other one gets its address.
+        flat: its elements in order; one element where all are alike; ``None`` when not known.
+        shared: whether somebody holds a view of `flat`, which must then not change.
+    """
+
+    held_bytes = 0
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self.storage = storage
+        self.guesses: tuple[str, ...] = ()
+        self.drawn = False
+        self.shared = False
+        self.flat: torch.Tensor | None = None
+
+    def hold(self, flat: torch.Tensor | None, guesses: tuple[str, ...], drawn: bool) -> None:
+        """Replace the elements."""
+        _Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
+        self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
+
+    def __del__(self) -> None:
+        _Contents.held_bytes -= _bytes(self.flat)
+
+    @property
+    def elements(self) -> int:
+        """How many the storage has room for."""
+        assert self.flat is not None
+        return self.storage.nbytes() // self.flat.element_size()
+
+    @property
+    def constant(self) -> bool:
+        """Whether one element stands for several."""
+        return self.flat is not None and self.flat.numel() == 1 < self.elements
+
+    def seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The elements of a tensor on this storage."""
+        if self.flat is None or self.flat.dtype != tensor.dtype:
+            return None
+        if self.constant:
+            return self.flat[0].expand(tensor.shape)
+        return self.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def make_writable(self) -> bool:
+        """Give every element a place of its own that nobody else looks at."""
+        assert self.flat is not None
+        if self.constant:
+            if self.elements > _limit(self.flat) or not _room_for(self.elements, self.flat):
+                return False
+            self.hold(self.flat.expand(self.elements).contiguous(), self.guesses, self.drawn)
+        elif self.shared:
+            self.hold(self.flat.clone(), self.guesses, self.drawn)
+        return True
+
+
+_contents: WeakValueDictionary[int, _Contents] = WeakValueDictionary()  # by the storage's handle
 
 
 def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
-    """The contents of a tensor where they follow from the program for sure."""
+    """The contents of a tensor where they follow from the program for sure.
+
+    Returns:
+        An array of the tensor's shape, not to be written to; dtypes that numpy lacks come as
+        float32. ``None`` where the contents are not known.
+    """
     known = recall(tensor)
-    if known is None or known.guessed:
+    if known is None or known.guesses:
         return None
-    with _disable_current_modes():
-        return known.value.numpy(force=True)
+    with really():
+        value = _lasting(tensor, known.value)
+        try:
+            return value.numpy(force=True)
+        except TypeError:  # bfloat16, fp8
+            return value.float().numpy(force=True)
+
+
+def _lasting(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """`value`, which a later write to the storage must not change."""
+    contents = _contents.get(tensor.untyped_storage()._cdata)
+    if contents is None or contents.flat is None:
+        return value
+    if not contents.constant and 4 * value.numel() < contents.flat.numel():
+        return value.clone()  # rather than have the next write copy all
+    contents.shared = True
+    return value
 
 
 def forget(tensor: torch.Tensor) -> None:
     """A kernel that torch does not see may have written to `tensor`: its value is unknown."""
-    _writes[tensor.untyped_storage()._cdata] += 1
+    contents = _contents.get(tensor.untyped_storage()._cdata)
+    if contents is not None:
+        contents.hold(None, (), False)
 
 
-def remember(tensor: FakeTensor, value: torch.Tensor, guessed: bool, drawn: bool = False) -> None:
-    """Keep the contents of a tensor."""
-    if tensor.is_inference() or tensor.shape != value.shape:
+def remember(tensor: FakeTensor, known: Known) -> None:
+    """Keep what a tensor holds, if there is room; the value must be nobody else's."""
+    value, storage = known.value, tensor.untyped_storage()
+    if tensor.shape != value.shape or tensor.dtype != value.dtype:
         return
-    writes = _writes[tensor.untyped_storage()._cdata]
-    known = _Known(value, guessed, tensor._version, writes, drawn)
-    tensor._solkit_known = known  # type: ignore[attr-defined]
+    elements = storage.nbytes() // value.element_size()
+    constant = value.numel() > 1 and _is_constant(value)
+    if not constant and not _room_for(elements, value):
+        return
+    with really():
+        flat = value.as_strided((1,), (1,)) if constant else _laid_out(value, tensor, elements)
+    contents = _contents.get(storage._cdata) or _Contents(storage)
+    contents.hold(flat, known.guesses, known.drawn)
+    _attach(tensor, contents)
 
 
-def recall(tensor: torch.Tensor) -> _Known | None:
-    """The contents of a tensor, known or guessed; ``None`` where there is neither."""
+def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
+    """The elements of a storage in order, of which `like` shows `value`."""
+    if elements == value.numel() > 0 and value.stride() == like.stride():
+        return value.as_strided((elements,), (1,))
+    flat = value.new_zeros(elements)
+    flat.as_strided(like.shape, like.stride(), like.storage_offset()).copy_(value)
+    return flat
+
+
+def _attach(tensor: torch.Tensor, contents: _Contents) -> None:
+    _contents[contents.storage._cdata] = contents
+    tensor._solkit_contents = contents  # type: ignore[attr-defined]  # keeps it alive
+
+
+def recall(tensor: torch.Tensor) -> Known | None:
+    """The contents of a tensor, sure or guessed; ``None`` where there are neither."""
     if not isinstance(tensor, FakeTensor):
-        return _Known(tensor, False, 0, 0) if _is_small([tensor]) else None
-    known: _Known | None = getattr(tensor, "_solkit_known", None)
-    if known is None or tensor.is_inference():
+        return Known(tensor) if tensor.numel() <= _limit(tensor) else None
+    contents = _contents.get(tensor.untyped_storage()._cdata)
+    if contents is None or contents.flat is None:
         return None
-    writes = _writes[tensor.untyped_storage()._cdata]
-    return known if (known.version, known.writes) == (tensor._version, writes) else None
+    with really():
+        value = contents.seen_by(tensor)
+    return None if value is None else Known(value, contents.guesses, contents.drawn)
+
+
+@contextlib.contextmanager
+def really() -> Iterator[None]:
+    """Compute on real tensors within."""
+    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+def _is_constant(value: torch.Tensor) -> bool:
+    """Whether all elements are one and the same."""
+    return not any(step for n, step in zip(value.shape, value.stride()) if n > 1)
+
+
+def _bytes(flat: torch.Tensor | None) -> int:
+    return 0 if flat is None else flat.numel() * flat.element_size()
+
+
+def _limit(like: torch.Tensor) -> int:
+    floating = like.dtype.is_floating_point or like.dtype.is_complex
+    return _KNOWN_FLOATS if floating else _KNOWN_INTEGERS
+
+
+def _room_for(elements: int, like: torch.Tensor) -> bool:
+    return _Contents.held_bytes + elements * like.element_size() <= _KNOWN_BYTES
+
+
+# ------------------------------------------------------------------------------ propagation
 
 
 def propagate(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> None:
     """Compute `func` on real values where all its inputs are known, and remember the results."""
+    if func._schema.is_mutable:
+        _write(func, args, kwargs)
+        return
     fakes = [leaf for leaf in tree_leaves(out) if isinstance(leaf, FakeTensor)]
-    if not fakes or not _is_small(fakes) or not _is_pure(func):
+    if not fakes:
         return
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    known = [recall(tensor) for tensor in inputs]
-    if any(fact is None for fact in known):
-        _count_as_all_true(func, inputs, fakes)
-        return
-    guessed = any(fact.guessed for fact in known if fact is not None)
-    drawn = any(fact.drawn for fact in known if fact is not None) or _draws_integers(func)
-    with _disable_current_modes():
-        real_args, real_kwargs = tree_map(_real, (args, kwargs))
-        real = func(*real_args, **real_kwargs)
-        values = [leaf.clone() for leaf in tree_leaves(real) if isinstance(leaf, torch.Tensor)]
-    for fake, value in zip(fakes, values, strict=True):
-        remember(fake, value, guessed, drawn)
+    if _is_view(func) and inputs and isinstance(inputs[0], FakeTensor):
+        _look_through(fakes)
+    elif func.overloadpacket in _FILLS:
+        _remember_constant(func, args, kwargs, fakes[0])
+    elif _is_pure(func):
+        _compute(func, args, kwargs, inputs, fakes)
 
 
-def _is_small(tensors: Sequence[torch.Tensor]) -> bool:
-    floats = any(t.dtype.is_floating_point or t.dtype.is_complex for t in tensors)
-    limit = _KNOWN_FLOATS if floats else _KNOWN_INTEGERS
-    return sum(tensor.numel() for tensor in tensors) <= limit
+def _is_view(func: torch._ops.OpOverload) -> bool:
+    infos = [returned.alias_info for returned in func._schema.returns]
+    return any(info is not None and not info.is_write for info in infos)
+
+
+def _look_through(views: Sequence[FakeTensor]) -> None:
+    """Views keep the contents of their storage alive."""
+    for view in views:
+        contents = _contents.get(view.untyped_storage()._cdata)
+        if contents is not None:
+            _attach(view, contents)
+
+
+def _compute(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+) -> None:
+    for fake, known in zip(fakes, _results(func, args, kwargs, inputs, fakes) or (), strict=False):
+        remember(fake, known)
+
+
+def compute_known(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Known] | None:
+    """What an op gives on known values; ``None`` where one of them is not known, or costly."""
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    return _results(func, args, kwargs, inputs, ())
+
+
+def _results(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+) -> list[Known] | None:
+    facts = _recall_all(inputs)
+    if facts is None:
+        return None
+    alike = _all_constant(func, facts)
+    if not alike and not _is_affordable(func, inputs, fakes):
+        return None
+    own = {fact.value.untyped_storage()._cdata for fact in facts}
+    guesses, drawn = _guesses_of(facts), any(fact.drawn for fact in facts) or _draws_integers(func)
+    with really():
+        values = _run(func, args, kwargs, alike)
+        if alike:
+            values = [v[(0,) * v.dim()].expand(fake.shape) for v, fake in zip(values, fakes)]
+        values = [v.clone() if v.untyped_storage()._cdata in own else v for v in values]
+    return [Known(value, guesses, drawn) for value in values]
+
+
+def _guesses_of(facts: Sequence[Known]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentence for fact in facts for sentence in fact.guesses))
+
+
+def _recall_all(tensors: Sequence[torch.Tensor]) -> list[Known] | None:
+    facts = []
+    for tensor in tensors:
+        fact = recall(tensor)
+        if fact is None:
+            return None
+        facts.append(fact)
+    return facts
+
+
+def _run(
+    func: torch._ops.OpOverload, args: Any, kwargs: Any, alike: bool = False
+) -> list[torch.Tensor]:
+    """The results of an op on real values; none where the CPU has no such kernel."""
+
+    def real(argument: Any) -> Any:
+        if isinstance(argument, torch.Tensor):
+            known = recall(argument)
+            assert known is not None
+            value = known.value.detach()
+            return value[(slice(0, 1),) * value.dim()] if alike else value
+        return torch.device("cpu") if isinstance(argument, torch.device) else argument
+
+    real_args, real_kwargs = tree_map(real, (args, kwargs))
+    try:
+        out = func(*real_args, **real_kwargs)
+    except NotImplementedError:  # such as half-precision kernels that only a GPU has
+        return []
+    except RuntimeError as error:
+        if "not implemented for" not in str(error):
+            raise
+        return []
+    return [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+
+
+def _all_constant(func: torch._ops.OpOverload, facts: Sequence[Known]) -> bool:
+    """Whether an elementwise op meets nothing but constants, of which one is large."""
+    elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
+    large = any(fact.value.numel() > 1 for fact in facts)
+    return elementwise and large and all(_is_constant(fact.value) for fact in facts)
+
+
+_COPIES = (_aten.clone, _aten._to_copy)
+_SORTS = (
+    *(_aten.sort, _aten.topk, _aten.argsort, _aten.kthvalue, _aten.median, _aten.mode),
+    *(_aten._unique2, _aten.unique_dim, _aten.unique_consecutive, _aten.histc),
+    *(_aten.randint, _aten.randperm, _aten.scatter_add, _aten.index_add),
+)
+_PRODUCTS = (_aten.mm, _aten.bmm, _aten.addmm, _aten.baddbmm, _aten.mv, _aten.dot, _aten.addmv)
+_HEAVY = ("linalg", "convolution", "fft", "attention", "batch_norm", "upsample", "cdist")
+
+
+def _is_affordable(
+    func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor], fakes: Sequence[FakeTensor]
+) -> bool:
+    """Whether computing a result takes some 50 ms at the most."""
+    packet = func.overloadpacket
+    tensors = (*inputs, *fakes)
+    largest = max((tensor.numel() for tensor in tensors), default=0)
+    if packet in _PRODUCTS:
+        return sum(t.numel() for t in fakes) * max(inputs[-1].shape, default=1) <= _PRODUCT
+    if packet in _SORTS:
+        return largest <= _SLOW
+    if any(name in str(packet) for name in _HEAVY):
+        return largest <= _SLOW >> 4
+    return all(tensor.numel() <= _limit(tensor) for tensor in tensors)
 
 
 _INTEGER_DRAWS = (_aten.randint, _aten.randperm)
@@ -108,31 +384,115 @@ def _draws_integers(func: torch._ops.OpOverload) -> bool:
 
 
 def _is_pure(func: torch._ops.OpOverload) -> bool:
-    """Whether the result of `func` follows from its arguments alone and nothing is written."""
+    """Whether the result of `func` follows from its arguments alone."""
     return _draws_integers(func) or not (
-        func._schema.is_mutable
-        or torch.Tag.nondeterministic_seeded in func.tags
-        or "empty" in func._schema.name
+        torch.Tag.nondeterministic_seeded in func.tags or "empty" in func._schema.name
     )
 
 
-def _real(argument: Any) -> Any:
-    if isinstance(argument, torch.Tensor):
-        known = recall(argument)
-        assert known is not None
-        return known.value
-    return torch.device("cpu") if isinstance(argument, torch.device) else argument
+# -------------------------------------------------------------------------------- constants
+
+_FILLS: dict[Any, float | str] = {
+    **dict.fromkeys((_aten.zeros, _aten.zeros_like, _aten.new_zeros), 0),
+    **dict.fromkeys((_aten.ones, _aten.ones_like, _aten.new_ones), 1),
+    _aten.full: "fill_value",
+    _aten.full_like: "fill_value",
+    _aten.new_full: "fill_value",
+    _aten.scalar_tensor: "s",
+}
+"""Ops that fill a new tensor: with a number, or with the argument of that name."""
 
 
-_COUNTS = (_aten.sum.default, _aten.sum.dim_IntList, _aten.count_nonzero.default)
-
-
-def _count_as_all_true(
-    func: torch._ops.OpOverload, inputs: list[torch.Tensor], fakes: list[FakeTensor]
+def _remember_constant(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], fake: FakeTensor
 ) -> None:
-    """Guess that a mask selects everything: the usual case, and an upper bound for its count."""
-    if func in _COUNTS and inputs[0].dtype == torch.bool and fakes[0].numel() > 0:
-        with _disable_current_modes():
-            count = inputs[0].numel() // fakes[0].numel()
-            value = torch.full(tuple(fakes[0].shape), count, dtype=fakes[0].dtype)
-        remember(fakes[0], value, guessed=True)
+    fill: Any = _FILLS[func.overloadpacket]
+    if isinstance(fill, str):
+        names = [argument.name for argument in func._schema.arguments]
+        fill = {**dict(zip(names, args)), **kwargs}[fill]
+    with really():
+        one = torch.full((), fill, dtype=fake.dtype, device="cpu")
+        remember(fake, Known(one.expand(fake.shape)))
+
+
+# ----------------------------------------------------------------------------------- writes
+
+
+def _write(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What an op that writes in place leaves in what it wrote to."""
+    written = _written(func, args, kwargs)
+    if func.overloadpacket in _OVERWRITES and len(written) == 1:
+        _overwrite(func, args, written[0])
+    elif not _write_known(func, args, kwargs, written):
+        for tensor in written:
+            forget(tensor)
+
+
+def _written(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[position] if position < len(args) else kwargs.get(argument.name)
+            found += [leaf for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
+    return found
+
+
+_RELOCATING = (_aten.resize_, _aten.resize_as_, _aten.set_)
+
+
+def _write_known(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    written: Sequence[torch.Tensor],
+) -> bool:
+    """Write to the known contents; whether that could be done."""
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    fakes = [tensor for tensor in inputs if isinstance(tensor, FakeTensor)]
+    facts = _recall_all(inputs)
+    if facts is None or torch.Tag.nondeterministic_seeded in func.tags:
+        return False
+    if func.overloadpacket in _RELOCATING or not _is_affordable(func, inputs, fakes):
+        return False
+    contents = [_contents.get(tensor.untyped_storage()._cdata) for tensor in written]
+    with really():
+        if not all(held is not None and held.make_writable() for held in contents):
+            return False
+        if not _run(func, args, kwargs):
+            return False
+    for held in contents:
+        assert held is not None
+        held.guesses = _guesses_of(facts)
+        held.drawn = any(fact.drawn for fact in facts)
+    return True
+
+
+_OVERWRITES = (_aten.fill_, _aten.zero_, _aten.copy_)
+
+
+def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch.Tensor) -> None:
+    """``fill_``, ``zero_``, ``copy_``: what was there matters only where some of it stays."""
+    if not isinstance(target, FakeTensor):
+        return
+    source = args[1] if len(args) > 1 else 0
+    known = recall(source) if isinstance(source, torch.Tensor) else None
+    if isinstance(source, torch.Tensor) and known is None:
+        forget(target)
+        return
+    whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
+    if not whole:
+        if not _write_known(func, args, {}, [target]):
+            forget(target)
+        return
+    with really():
+        value = known.value if known is not None else torch.tensor(source, device="cpu")
+        if value.numel() and _is_constant(value):
+            value = value[(0,) * value.dim()]
+        value = value.to(target.dtype, copy=True)
+        fact = Known(value.expand(target.shape))
+        if known is not None:
+            fact = Known(fact.value, known.guesses, known.drawn)
+        forget(target)
+        remember(target, fact)

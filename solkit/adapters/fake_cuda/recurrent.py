@@ -1,0 +1,206 @@
+"""Recurrent layers as one op each, and packed sequences as gathers and scatters."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from solkit.adapters.fake_cuda.guesses import guess, located, tell
+from solkit.adapters.fake_cuda.unknown import holding
+from solkit.adapters.fake_cuda.values import Known, really, recall
+from solkit.errors import UnsupportedError
+
+__all__ = ["fake_recurrent"]
+
+_LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_ARGUMENTS = "Tensor input, Tensor[] state, Tensor[] weights, bool bidirectional, bool batch_first"
+
+
+def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> None:
+    """Have recurrent layers call ``solkit::lstm`` and so on: unrolled, 512 steps are 10,000 ops.
+
+    Args:
+        own: where ops are defined; whoever holds it decides how long.
+        aten: where ops are overridden; likewise.
+    """
+    for kind in _LAYERS:
+        own.define(f"{kind}({_ARGUMENTS}) -> Tensor[]")
+        own.define(f"{kind}_backward(Tensor[] grads, {_ARGUMENTS}) -> Tensor[]")
+        torch.library.register_fake(f"solkit::{kind}", _shapes, lib=own)
+        torch.library.register_fake(f"solkit::{kind}_backward", _backward_shapes, lib=own)
+    for key in ("CUDA", "AutogradCUDA"):
+        for kind in _LAYERS:
+            aten.impl(f"{kind}.input", functools.partial(_layer, kind), key)
+            aten.impl(f"{kind}.data", functools.partial(_packed_layer, kind), key)
+        aten.impl("_pack_padded_sequence", _pack, key)
+        aten.impl("_pad_packed_sequence", _pad, key)
+    aten.impl("_thnn_fused_gru_cell", _gru_cell, "Meta")  # torch has one for LSTMs alone
+
+
+def _gru_cell(
+    gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    state: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The new state, and a workspace of 5 values an element: aten/src/ATen/native/cuda/RNN.cu."""
+    del gates, hidden_gates, bias, hidden_bias
+    return torch.empty_like(state), state.new_empty((state.shape[0], 5 * state.shape[1]))
+
+
+# ----------------------------------------------------------------------------------- layers
+
+
+def _shapes(
+    input: torch.Tensor,  # noqa: A002 - torch's name
+    state: Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[torch.Tensor]:
+    """The output of every step, and the last states."""
+    del weights, batch_first
+    width = state[0].shape[-1] * (2 if bidirectional else 1)
+    out = input.new_empty((*input.shape[:-1], width))
+    return [out, *(last.new_empty(last.shape) for last in state)]
+
+
+def _backward_shapes(
+    grads: Sequence[torch.Tensor],
+    input: torch.Tensor,  # noqa: A002
+    state: Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[torch.Tensor]:
+    del grads, bidirectional, batch_first
+    return [tensor.new_empty(tensor.shape) for tensor in (input, *state, *weights)]
+
+
+def _layer(
+    kind: str,
+    x: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[torch.Tensor, ...]:
+    """``torch.lstm`` and its kin: the output and the last states."""
+    del has_biases, num_layers, dropout, train
+    state = [hx] if isinstance(hx, torch.Tensor) else list(hx)
+    found: Sequence[torch.Tensor] = _Layer.apply(
+        kind, len(state), bidirectional, batch_first, x, *state, *weights
+    )
+    return tuple(found)
+
+
+def _packed_layer(
+    kind: str,
+    data: torch.Tensor,
+    batch_sizes: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[torch.Tensor, ...]:
+    """A packed sequence costs what one sequence of as many steps costs."""
+    del batch_sizes
+    states = [hx] if isinstance(hx, torch.Tensor) else list(hx)
+    one = [state[:, :1] for state in states]
+    given = one[0] if isinstance(hx, torch.Tensor) else one
+    options = (has_biases, num_layers, dropout, train, bidirectional, False)
+    out, *last = _layer(kind, data.unsqueeze(1), given, weights, *options)
+    return (out.squeeze(1), *(end.expand_as(state) for end, state in zip(last, states)))
+
+
+class _Layer(torch.autograd.Function):
+    """A layer with a gradient that is one op, too."""
+
+    @staticmethod
+    def forward(ctx: Any, kind: str, states: int, *args: Any) -> Any:
+        """Call ``solkit::<kind>``: two flags, the input, the states, the weights."""
+        bidirectional, batch_first, x, *tensors = args
+        ctx.kind, ctx.states, ctx.flags = kind, states, (bidirectional, batch_first)
+        ctx.save_for_backward(x, *tensors)
+        op = getattr(torch.ops.solkit, kind)
+        return tuple(op(x, tensors[:states], tensors[states:], *ctx.flags))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        """The gradients of the input, the states and the weights."""
+        x, *tensors = ctx.saved_tensors
+        op = getattr(torch.ops.solkit, f"{ctx.kind}_backward")
+        found = op(list(grads), x, tensors[: ctx.states], tensors[ctx.states :], *ctx.flags)
+        return (None, None, None, None, *found)
+
+
+# ------------------------------------------------------------------------------------ packed
+
+
+def _pack(
+    padded: torch.Tensor, lengths: torch.Tensor, batch_first: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """``_pack_padded_sequence``: step by step, the sequences that reach it, longest first."""
+    count, steps = padded.shape[:2] if batch_first else padded.shape[:2][::-1]
+    known = recall(lengths)
+    if known is None:
+        sentence = f"the sequences were guessed to be all of full length, {steps}"
+        guess(sentence)
+        with really():
+            full = torch.full((count,), steps, dtype=torch.int64, device="cpu")
+        known = Known(full, (located(sentence),))
+    tell(*known.guesses)
+    with really():
+        ends = known.value
+        sizes = (ends[None, :] > torch.arange(int(ends.max()), device="cpu")[:, None]).sum(1)
+    sizes_known = Known(sizes, known.guesses, known.drawn)
+    step, sequence = _places(padded, sizes_known)
+    data = padded[(sequence, step) if batch_first else (step, sequence)]
+    return data, holding(lengths, sizes_known)
+
+
+def _pad(
+    data: torch.Tensor,
+    batch_sizes: torch.Tensor,
+    batch_first: bool,
+    padding_value: float,
+    total_length: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """``_pad_packed_sequence``: what `_pack` took apart."""
+    known = recall(batch_sizes)
+    if known is None:
+        raise UnsupportedError("a packed sequence is padded, and its lengths are not known here")
+    with really():
+        sizes = known.value
+        count, steps = int(sizes[0]), max(len(sizes), total_length)
+        ends = (sizes[None, :] > torch.arange(count, device="cpu")[:, None]).sum(1)
+    step, sequence = _places(data, known)
+    outer = (count, steps) if batch_first else (steps, count)
+    padded = data.new_full((*outer, *data.shape[1:]), padding_value)
+    padded = padded.index_put((sequence, step) if batch_first else (step, sequence), data)
+    return padded, holding(batch_sizes, Known(ends, known.guesses, known.drawn))
+
+
+def _places(like: torch.Tensor, sizes: Known) -> tuple[torch.Tensor, torch.Tensor]:
+    """The step and the sequence of each packed row."""
+    with really():
+        step = torch.arange(len(sizes.value), device="cpu").repeat_interleave(sizes.value)
+        starts = sizes.value.cumsum(0) - sizes.value
+        sequence = torch.arange(len(step), device="cpu") - starts[step]
+    places = (Known(found, sizes.guesses, sizes.drawn) for found in (step, sequence))
+    first, second = (holding(like, place) for place in places)
+    return first, second

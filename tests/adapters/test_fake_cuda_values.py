@@ -1,0 +1,248 @@
+"""Contents of fake tensors: known ones against torch's own results, guessed ones by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from solkit.adapters import fake_cuda
+from solkit.adapters.fake_cuda import values
+from solkit.adapters.fake_cuda.values import recall
+
+
+def window_mask(device):
+    mask = torch.zeros(6, 6, dtype=torch.bool, device=device)
+    for i in range(6):
+        mask[i, max(0, i - 2) : i + 1] = True
+    return mask
+
+
+def bias_with_view(device):
+    bias = torch.empty(4, 4, device=device)
+    lower = bias.t()[1:]
+    bias.fill_(float("-inf"))
+    lower.zero_()
+    lower[0].masked_fill_(torch.arange(4, device=device) > 2, 7.0)
+    return bias
+
+
+def rotary(device):
+    angle = torch.outer(torch.arange(8, device=device).float(), torch.ones(3, device=device) / 3)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)
+
+
+def scattered(device):
+    counts = torch.zeros(5, dtype=torch.int64, device=device)
+    counts.scatter_add_(0, torch.tensor([1, 1, 4], device=device), torch.ones_like(counts)[:3] * 2)
+    counts[counts > 2] += 10
+    return counts.clamp_(max=11)
+
+
+def as_half(device):
+    return (torch.full((3, 2), 1.5, device=device) * 2 + torch.eye(3, 2, device=device)).bfloat16()
+
+
+def unique(device):
+    return torch.cat(
+        torch.unique(torch.tensor([3, 1, 3], device=device), return_inverse=True)
+    ).repeat_interleave(torch.tensor([2, 0, 1, 1, 3], device=device))
+
+
+@pytest.mark.parametrize("build", [window_mask, bias_with_view, rotary, scattered, as_half, unique])
+def test_contents_are_torchs_own(in_child, build):
+    known = in_child(lambda: fake_cuda.known_value(build("cuda")))
+    np.testing.assert_array_equal(known, build("cpu").float() if build is as_half else build("cpu"))
+
+
+def test_an_unknown_write_makes_all_views_unknown(in_child):
+    def seen():
+        x = torch.randn(4, device="cuda")
+        early = x[:2]
+        x.zero_()
+        late, known = x[2:], recall(x) is not None
+        early.add_(torch.randn(2, device="cuda"))
+        return known, recall(x), recall(late)
+
+    assert in_child(seen) == (True, None, None)
+
+
+def test_a_value_that_was_handed_out_does_not_change(in_child):
+    def seen():
+        x = torch.arange(4, device="cuda")
+        before, part = fake_cuda.known_value(x), fake_cuda.known_value(x[:1])
+        x[0] = 9
+        return before.tolist(), part.tolist(), fake_cuda.known_value(x).tolist()
+
+    assert in_child(seen) == ([0, 1, 2, 3], [0], [9, 1, 2, 3])
+
+
+def test_constants_take_no_memory_whatever_their_size(in_child):
+    def seen():
+        x = torch.zeros(1 << 30, device="cuda").view(1 << 15, 1 << 15)
+        y = (x + 1).expand(2, -1, -1)[:, 5:] * torch.full((), 3, device="cuda")
+        return fake_cuda.known_value(y)[1, 7, 9].item(), values._Contents.held_bytes
+
+    assert in_child(seen) == (3.0, 2 * 4)  # a float for x, one for y
+
+
+def test_contents_beyond_the_budget_are_dropped_and_the_rest_is_given_back(in_child):
+    def seen():
+        count, kept = values._KNOWN_BYTES // (8 << 20), []  # of 1 Mi integers
+        for _ in range(count + 2):
+            kept.append(torch.arange(1 << 20, device="cuda"))
+        known = [recall(tensor) is not None for tensor in kept]
+        kept.clear()
+        return known, values._Contents.held_bytes
+
+    known, held = in_child(seen)
+    assert known == [True] * (len(known) - 2) + [False] * 2
+    assert held == 0
+
+
+def test_inference_mode_knows_as_much(in_child):
+    def seen():
+        with torch.inference_mode():
+            x = torch.arange(4, device="cuda")
+            x[1:] *= 2
+        return fake_cuda.known_value(x).tolist()
+
+    assert in_child(seen) == [0, 2, 4, 6]
+
+
+# ----------------------------------------------------------------------------------- routing
+
+TOKENS, EXPERTS, CHOSEN = 12, 8, 2
+SCORES = (TOKENS, EXPERTS)
+
+
+def mixtral(scores):
+    """Hugging Face's form: one_hot, permute, where."""
+    _, chosen = torch.topk(scores.softmax(-1), CHOSEN, dim=-1)
+    mask = F.one_hot(chosen, num_classes=EXPERTS).permute(2, 1, 0)
+    hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
+    return [len(torch.where(mask[expert.item()])[1]) for expert in hit]
+
+
+def deepseek(scores):
+    """Sorted by expert, counted, taken apart by a loop over numpy integers."""
+    chosen = scores.topk(CHOSEN, dim=-1)[1].flatten()
+    per_expert = chosen.bincount(minlength=EXPERTS).cpu().numpy()
+    order = chosen.argsort()
+    ends = per_expert.cumsum()
+    return [len(order[end - n : end] // CHOSEN) for n, end in zip(per_expert, ends)]
+
+
+def flashinfer(scores):
+    """Grouped scores, then a loop over the experts with a comparison."""
+    groups = scores.view(TOKENS, 4, 2).topk(2, dim=-1)[0].sum(-1).topk(4, dim=-1)[1]
+    kept = torch.zeros(TOKENS, 4, device="cuda").scatter_(1, groups, 1.0)
+    scores = scores.masked_fill(kept.repeat_interleave(2, dim=1) == 0, float("-inf"))
+    chosen = torch.topk(scores, CHOSEN, dim=1).indices
+    counts = []
+    for expert in range(EXPERTS):
+        of_expert = (chosen == expert).any(dim=1)
+        if of_expert.any():
+            counts.append(torch.nonzero(of_expert, as_tuple=False).squeeze(1).numel())
+    return counts
+
+
+def masked(scores):
+    chosen = torch.multinomial(scores.softmax(-1), CHOSEN)
+    x = torch.randn(TOKENS, 4, device="cuda")
+    return [x[(chosen == expert).any(-1)].shape[0] for expert in range(EXPERTS)]
+
+
+def one_each(scores):
+    chosen = scores.max(dim=-1).indices
+    return chosen.bincount(minlength=EXPERTS).tolist()
+
+
+def listed(scores):
+    ids, counts = torch.unique(scores.topk(CHOSEN)[1], return_counts=True)
+    return torch.histc(ids.float(), EXPERTS, 0, EXPERTS - 1).tolist() and counts.tolist()
+
+
+@pytest.mark.parametrize(
+    ("route", "each"),
+    [(mixtral, CHOSEN), (deepseek, CHOSEN), (flashinfer, CHOSEN), (masked, CHOSEN), (one_each, 1),
+     (listed, CHOSEN)],
+)  # fmt: skip
+def test_routing_is_guessed_balanced_and_told_once_it_decides(in_child, route, each):
+    def counts():
+        scores = torch.randn(SCORES, device="cuda")
+        torch.topk(scores, 3)  # decides nothing
+        return route(scores), fake_cuda.guesses()
+
+    found, guesses = in_child(counts)
+    assert sum(found) == TOKENS * each
+    assert max(found) - min(found) <= 1
+    (told,) = {sentence.split(": ")[1] for sentence in guesses if "choices" in sentence} - {
+        "routing was guessed balanced over 4 choices"
+    }
+    assert told == f"routing was guessed balanced over {EXPERTS} choices"
+
+
+def test_no_row_chooses_twice_along_any_dimension(in_child):
+    def chosen():
+        scores = torch.randn(5, 7, 3, device="cuda")
+        picks = scores.topk(4, dim=1).indices.cpu().numpy()
+        order = scores.sort(dim=0).indices.cpu().numpy()
+        return picks, order, scores.argmax().item()
+
+    picks, order, best = in_child(chosen)
+    assert picks.shape == (5, 4, 3)
+    assert all(len({*picks[i, :, j]}) == 4 for i in range(5) for j in range(3))
+    assert (np.bincount(picks.ravel(), minlength=7) <= 5 * 4 * 3 // 7 + 1).all()
+    assert (order == np.arange(5)[:, None, None]).all()
+    assert best == 0
+
+
+def test_guessed_contents_are_not_known(in_child):
+    def seen():
+        chosen = torch.randn(SCORES, device="cuda").topk(2).indices
+        return fake_cuda.known_value(chosen + 1), fake_cuda.guesses()
+
+    assert in_child(seen) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "words"),
+    [
+        (lambda x: torch.unique(x), (12,), "unique"),
+        (lambda x: torch.unique(x.view(3, 4), dim=0), (3, 4), "unique"),
+        (lambda x: torch.unique_consecutive(x), (12,), "unique"),
+        (lambda x: torch.bincount((x > 0).long()), (12,), "bincount"),
+        (lambda x: x.repeat_interleave((x > 0).long()), (12,), "repeats"),
+        (lambda x: torch.where(x > 0)[0], (12,), "mask"),
+        (lambda x: torch.masked_select(x, x > 0), (12,), "mask"),
+        (lambda x: x[(torch.arange(12, device="cuda") % 3) == 0], (4,), None),
+        (lambda x: torch.masked_select(x, torch.arange(12, device="cuda") > 7), (4,), None),
+        (lambda x: torch.split(x, torch.tensor([4, 8], device="cuda").tolist())[1], (8,), None),
+    ],
+)
+def test_shapes_that_depend_on_data(in_child, call, shape, words):
+    def seen():
+        return tuple(call(torch.randn(12, device="cuda")).shape), fake_cuda.guesses()
+
+    got, guesses = in_child(seen)
+    assert got == shape
+    assert words is None or words in guesses[0]
+    assert words is not None or guesses == ()
+
+
+def test_packed_sequences_leave_out_the_padding(in_child):
+    def packed():
+        x, lengths = torch.randn(3, 5, 2, device="cuda"), torch.tensor([5, 3, 1])
+        sequence = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        padded, ends = torch.nn.utils.rnn.pad_packed_sequence(sequence, batch_first=True)
+        return (
+            tuple(sequence.data.shape),
+            sequence.batch_sizes.tolist(),
+            padded.shape,
+            ends.tolist(),
+        )
+
+    # of 3 sequences, 2 reach their second and third step, 1 the others
+    assert in_child(packed) == ((9, 2), [3, 2, 2, 1, 1], (3, 5, 2), [5, 3, 1])
