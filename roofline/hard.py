@@ -115,7 +115,7 @@ def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
     kept = min(work.hard_write_bytes, device.l2_bytes)
     if kept:
         yield (
-            f"{_mib(kept)} of the output may still lie in L2 ({_mib(device.l2_bytes)}) when the "
+            f"{_size(kept)} of the output may still lie in L2 ({_size(device.l2_bytes)}) when the "
             "kernel ends: the roofline charges them to DRAM, the hard bound does not."
         )
     if bound.protocol == "warm":
@@ -123,8 +123,8 @@ def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
     unsure = work.dram_bytes - work.hard_read_bytes - work.hard_write_bytes
     if unsure:
         yield (
-            f"{_mib(unsure)} of the traffic depends on values that are not known here (which "
-            "elements are selected, masked or multiplied by zero)."
+            f"{_size(unsure)} of the traffic may not be needed: a mask, a selection, a product "
+            "with a constant or indices that are not known may leave parts of it out."
         )
 
 
@@ -158,5 +158,5 @@ def _shortcut(name: str, partly: bool) -> str:
     )
 
 
-def _mib(count: int) -> str:
-    return f"{count / _MIB:.3g} MiB"
+def _size(count: int) -> str:
+    return f"{count / _MIB:.3g} MiB" if count >= _MIB else f"{count / 2**10:.3g} KiB"

@@ -20,13 +20,24 @@ from solkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from solkit.core import Analysis, Bound, Device, KernelFile, Report, Result, Score, Verdict
-    from solkit.pipeline import analyse, bound, devices, load, score
+    from solkit.core import (
+        Analysis,
+        Bound,
+        Device,
+        Fusion,
+        KernelFile,
+        Report,
+        Result,
+        Score,
+        Verdict,
+    )
+    from solkit.pipeline import analyse, bound, bounds, devices, fusion, load, score
 
 __all__ = [
     "Analysis",
     "Bound",
     "Device",
+    "Fusion",
     "InputError",
     "KernelFile",
     "KernelFileError",
@@ -42,14 +53,16 @@ __all__ = [
     "WorkerError",
     "analyse",
     "bound",
+    "bounds",
     "devices",
+    "fusion",
     "load",
     "score",
 ]
 
 __version__ = "0.1.0"
 
-_PIPELINE = ("analyse", "bound", "devices", "load", "score")
+_PIPELINE = ("analyse", "bound", "bounds", "devices", "fusion", "load", "score")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,18 +13,17 @@ import solkit
 ROOT = Path(solkit.__file__).parent.parent
 
 PUBLIC = """
-Analysis Bound Device InputError KernelFile KernelFileError ParamsError Report Result Score
+Analysis Bound Device Fusion InputError KernelFile KernelFileError ParamsError Report Result Score
 ShapeError SolkitError UnknownDeviceError UnsupportedError Verdict WorkerError
-analyse bound devices load score
+analyse bound bounds devices fusion load score
 """.split()
 
 
 def test_the_public_names_are_these():
     assert sorted(solkit.__all__) == sorted(PUBLIC)
     assert all(getattr(solkit, name) is not None for name in PUBLIC)
-    assert all(
-        callable(getattr(solkit, n)) for n in ("analyse", "bound", "devices", "load", "score")
-    )
+    functions = "analyse bound bounds devices fusion load score".split()
+    assert all(callable(getattr(solkit, name)) for name in functions)
 
 
 def test_an_unknown_name_is_an_attribute_error():

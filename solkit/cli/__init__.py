@@ -13,6 +13,7 @@ import typer
 
 from solkit.cli._base import Exit
 from solkit.cli._options import parse_settings
+from solkit.cli.bound import bound
 from solkit.cli.devices import devices
 from solkit.cli.score import EPILOG, exit_code, score
 
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=EPILOG)(score)
+app.command()(bound)
 app.command()(devices)
 
 

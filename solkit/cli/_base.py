@@ -35,7 +35,7 @@ class Exit(enum.IntEnum):
     REPORTED = 0
     SOLKIT_FAILED = 1
     BAD_INPUT = 2
-    """The input is at fault, or --fail-under was asked for and a shape has no score."""
+    """The input or a shape is at fault, or --fail-under was asked for and a shape has no score."""
     CANDIDATE_FAILED = 3
     IMPOSSIBLE = 4
     UNDER_THRESHOLD = 5

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from solkit.cli import _base, _options
 from solkit.errors import SolkitError
 
@@ -14,7 +10,7 @@ __all__ = ["devices"]
 
 def devices(
     json: _options.Json = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show tracebacks.")] = False,
+    verbose: _options.Tracebacks = False,
 ) -> None:
     """List the GPUs of this machine and those that SolKit knows."""
     with _base.failures_as_exit_codes(verbose):

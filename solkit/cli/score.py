@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["EPILOG", "exit_code", "score"]
 
 EPILOG = (
-    "Exit codes: 0 reported; 1 SolKit failed; 2 the input, or a shape of it, is at fault, or "
-    "--fail-under has no score to judge; 3 a candidate is wrong, does not compile, crashed or ran out of time or "
-    "memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. Where "
-    "several hold, 4 goes before 3, 3 before 2 and --fail-under's."
+    "Exit codes: 0 reported; 1 SolKit failed; 2 the input or a shape is at fault, or --fail-under "
+    "has no score to judge; 3 a candidate is wrong, does not compile, crashed or ran out of time "
+    "or memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. Where "
+    "several hold, 4 goes before 3, 3 before 2, 2 before --fail-under's."
 )
 
 _Solution = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from rich.table import Table
@@ -10,13 +11,13 @@ from rich.text import Text
 from solkit.core import Bound, Contributor, Resource
 from solkit.report import units
 
-__all__ = ["contributors", "place"]
+__all__ = ["ceilings", "contributors", "place"]
 
 _MOST = 5  # ops of a resource that are shown; the rest is summed up
 
 
 def contributors(bound: Bound) -> Table:
-    """The largest contributors of every resource, longest resource first."""
+    """The ops behind every resource, largest first, longest resource first."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for name in ("resource", "time", "share", "amount"):
         table.add_column(name, justify="left" if name == "resource" else "right", no_wrap=True)
@@ -25,6 +26,13 @@ def contributors(bound: Bound) -> Table:
     for resource in bound.resources:
         _add(table, resource, bound.limiter)
     return table
+
+
+def ceilings(bound: Bound) -> Iterator[tuple[str, Text]]:
+    """Each resource's rate and where it comes from, to stand beside the resource's name."""
+    for resource in bound.resources:
+        rate = units.rate(resource.ceiling, resource.unit)
+        yield resource.name, Text(f"{rate} = {resource.source}", style="dim")
 
 
 def place(line: str) -> str:
@@ -50,7 +58,6 @@ def _add(table: Table, resource: Resource, limiter: str) -> None:
         amount, share = sum(c.amount for c in rest), sum(c.share for c in rest)
         named = Text(f"{len(rest)} more", style="dim")
         table.add_row(*head, _share(share), units.amount(amount, resource.unit), named)
-    table.add_row("", "", "", "", Text(f"ceiling: {resource.source}", style="dim"))
 
 
 def _unknown(resource: Resource) -> Contributor:

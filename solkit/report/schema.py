@@ -5,9 +5,10 @@ shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
 
 ::
 
-    ReportJson ─┬─ kernel, device
-                └─ results: ResultJson ─┬─ protocol, work, analysis, score
-                                        ├─ bound ── resources, at
+    ReportJson ─┬─ kernel, device, failed
+                └─ results: ResultJson ─┬─ protocol, work, analysis, score, fusion
+                                        ├─ bound ─┬─ at
+                                        │         └─ resources ── contributors
                                         ├─ launches: LaunchJson
                                         └─ measurement ── launches: LaunchJson
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,6 +30,7 @@ from solkit.core import (
     Bound,
     ClockKind,
     Device,
+    Fusion,
     KernelAnalysis,
     KernelFile,
     Measurement,
@@ -39,12 +41,17 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
+from solkit.roofline.hard import slack
 
 __all__ = [
     "AnalysisJson",
     "BoundJson",
     "BoundTimesJson",
+    "ContributorJson",
     "DeviceJson",
+    "FailedShapeJson",
+    "FusionJson",
+    "JsonModel",
     "KernelJson",
     "LaunchJson",
     "MeasurementJson",
@@ -54,10 +61,16 @@ __all__ = [
     "ResultJson",
     "ScoreJson",
     "WorkJson",
+    "bound_model",
+    "device_model",
     "dumps",
+    "failed_models",
+    "fusion_model",
+    "kernel_model",
     "read",
     "to_json",
     "to_model",
+    "work_model",
 ]
 
 
@@ -75,13 +88,13 @@ Setting = Annotated[Value, BeforeValidator(_word_unless_finite)]
 """A shape size, tuning parameter or compile-time constant."""
 
 
-class _Json(BaseModel):
+class JsonModel(BaseModel):
     """A part of the contract. Unknown fields are ignored, since later versions may add some."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
-class KernelJson(_Json):
+class KernelJson(JsonModel):
     """`solkit.core.KernelFile`; `path` is the candidate's file where there is a candidate."""
 
     path: str
@@ -89,7 +102,7 @@ class KernelJson(_Json):
     name: str
 
 
-class DeviceJson(_Json):
+class DeviceJson(JsonModel):
     """`solkit.core.Device`, without its ceilings: those used stand in the bound."""
 
     name: str
@@ -102,7 +115,7 @@ class DeviceJson(_Json):
     notes: list[str]
 
 
-class ProtocolJson(_Json):
+class ProtocolJson(JsonModel):
     """`solkit.core.Protocol`."""
 
     method: str
@@ -114,7 +127,7 @@ class ProtocolJson(_Json):
     seed: int
 
 
-class WorkJson(_Json):
+class WorkJson(JsonModel):
     """`solkit.core.Work`, with the operations on the pipes that the bound chose.
 
     `flops` sums the floating-point pipes of `flops_by_pipe`, special functions included; a
@@ -129,7 +142,17 @@ class WorkJson(_Json):
     unmodelled: list[str]
 
 
-class ResourceJson(_Json):
+class ContributorJson(JsonModel):
+    """`solkit.core.Contributor`."""
+
+    name: str
+    amount: int
+    share: Number
+    line: str
+    count: int
+
+
+class ResourceJson(JsonModel):
     """`solkit.core.Resource`, without its name: the key it stands under."""
 
     amount: int
@@ -137,9 +160,10 @@ class ResourceJson(_Json):
     ceiling: Number
     source: str
     time_ms: Number
+    contributors: list[ContributorJson] = []
 
 
-class BoundTimesJson(_Json):
+class BoundTimesJson(JsonModel):
     """`solkit.core.BoundTimes`, in milliseconds."""
 
     roofline: Number
@@ -147,10 +171,11 @@ class BoundTimesJson(_Json):
     datasheet: Number
     calibrated: Number
     observed_clock: Number
+    launch_floor: Number = None
 
 
-class BoundJson(_Json):
-    """`solkit.core.Bound`; `time_ms` is the roofline."""
+class BoundJson(JsonModel):
+    """`solkit.core.Bound`; `time_ms` is the roofline, `slack` why the hard bound lies below it."""
 
     time_ms: Number
     limiter: str
@@ -158,16 +183,36 @@ class BoundJson(_Json):
     precision: str
     assumptions: list[str]
     at: BoundTimesJson
+    protocol: str = "cold"
+    slack: list[str] = []
 
 
-class AnalysisJson(_Json):
+class FusionJson(JsonModel):
+    """The times of `solkit.core.Fusion`, in milliseconds, and how many kernels each counts."""
+
+    fused_ms: Number
+    unfused_ms: Number
+    unfused_kernels: int
+    worth: Number
+    grouped_ms: Number = None
+    grouped_kernels: int | None = None
+
+
+class FailedShapeJson(JsonModel):
+    """`solkit.core.FailedShape`."""
+
+    shape: dict[str, Setting]
+    error: str
+
+
+class AnalysisJson(JsonModel):
     """`solkit.core.Analysis`; its kernels are `ResultJson.launches`."""
 
     status: AnalysisStatus
     notes: list[str]
 
 
-class LaunchJson(_Json):
+class LaunchJson(JsonModel):
     """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known."""
 
     name: str
@@ -189,7 +234,7 @@ class LaunchJson(_Json):
     error: str | None
 
 
-class MeasurementJson(_Json):
+class MeasurementJson(JsonModel):
     """`solkit.core.Measurement`."""
 
     median_ms: Number
@@ -204,7 +249,7 @@ class MeasurementJson(_Json):
     launches: list[LaunchJson]
 
 
-class ScoreJson(_Json):
+class ScoreJson(JsonModel):
     """`solkit.core.Score`."""
 
     gap: Number
@@ -213,7 +258,7 @@ class ScoreJson(_Json):
     fraction_of_sol: Number
 
 
-class ResultJson(_Json):
+class ResultJson(JsonModel):
     """`solkit.core.Result`: one shape."""
 
     shape: dict[str, Setting]
@@ -228,9 +273,10 @@ class ResultJson(_Json):
     forecast: None = None
     measurement: MeasurementJson | None
     score: ScoreJson | None
+    fusion: FusionJson | None = None
 
 
-class ReportJson(_Json):
+class ReportJson(JsonModel):
     """`solkit.core.Report`: what ``solkit score --json`` writes."""
 
     schema_: Literal["solkit.score/1"] = Field(alias="schema")
@@ -238,6 +284,7 @@ class ReportJson(_Json):
     kernel: KernelJson
     device: DeviceJson
     results: list[ResultJson]
+    failed: list[FailedShapeJson] = []
 
 
 def to_model(report: Report) -> ReportJson:
@@ -245,9 +292,10 @@ def to_model(report: Report) -> ReportJson:
     return ReportJson(
         schema="solkit.score/1",
         environment=dict(report.environment),
-        kernel=_kernel(report.kernel),
-        device=_device(report.device),
-        results=[_result(result) for result in report.results],
+        kernel=kernel_model(report.kernel),
+        device=device_model(report.device),
+        results=[_result(result, report.device) for result in report.results],
+        failed=failed_models(report),
     )
 
 
@@ -280,16 +328,23 @@ def read(path: Path | str) -> ReportJson:
         ) from error
 
 
-def _kernel(file: KernelFile) -> KernelJson:
+def kernel_model(file: KernelFile) -> KernelJson:
+    """A kernel file in the shape of the JSON contract."""
     return KernelJson(path=file.path, format=file.problem.format, name=file.name)
 
 
-def _device(device: Device) -> DeviceJson:
+def device_model(device: Device) -> DeviceJson:
+    """A device in the shape of the JSON contract."""
     fields = {name: getattr(device, name) for name in DeviceJson.model_fields}
     return DeviceJson.model_validate(fields | {"notes": list(device.notes)})
 
 
-def _result(result: Result) -> ResultJson:
+def failed_models(report: Report) -> list[FailedShapeJson]:
+    """The shapes without a result in the shape of the JSON contract."""
+    return [FailedShapeJson(shape=dict(each.shape), error=each.error) for each in report.failed]
+
+
+def _result(result: Result, device: Device) -> ResultJson:
     measurement, protocol, score = result.measurement, result.protocol, result.score
     return ResultJson(
         shape=dict(result.shape),
@@ -297,16 +352,18 @@ def _result(result: Result) -> ResultJson:
         verdict=result.verdict,
         protocol=ProtocolJson(**asdict(protocol)) if protocol else None,
         errors=list(result.errors),
-        work=_work(result.work, result.bound),
-        bound=_bound(result.bound),
+        work=work_model(result.work, result.bound),
+        bound=bound_model(result.bound, slack(result.work, result.bound, device)),
         analysis=_analysis(result.analysis),
         launches=[_launch(kernel) for kernel in result.analysis.kernels],
         measurement=_measurement(measurement) if measurement else None,
         score=ScoreJson(**asdict(score)) if score else None,
+        fusion=fusion_model(result.fusion) if result.fusion else None,
     )
 
 
-def _work(work: Work, bound: Bound) -> WorkJson:
+def work_model(work: Work, bound: Bound) -> WorkJson:
+    """Work, on the pipes that a bound chose, in the shape of the JSON contract."""
     return WorkJson(
         flops=_floating_point(bound.flops_by_pipe),
         flops_by_pipe=dict(bound.flops_by_pipe),
@@ -322,7 +379,8 @@ def _floating_point(by_pipe: Mapping[str, int]) -> int:
     return sum(n for pipe, n in by_pipe.items() if not pipe.split(".")[-1].startswith("int"))
 
 
-def _bound(bound: Bound) -> BoundJson:
+def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
+    """A bound, and why it may be beaten, in the shape of the JSON contract."""
     resources = {}
     for resource in bound.resources:
         fields = asdict(resource)
@@ -335,6 +393,20 @@ def _bound(bound: Bound) -> BoundJson:
         precision=bound.precision,
         assumptions=list(bound.assumptions),
         at=BoundTimesJson(**times),
+        protocol=bound.protocol,
+        slack=list(reasons),
+    )
+
+
+def fusion_model(fusion: Fusion) -> FusionJson:
+    """The levels' totals in the shape of the JSON contract."""
+    return FusionJson(
+        fused_ms=fusion.fused_ms,
+        unfused_ms=fusion.unfused_ms,
+        unfused_kernels=len(fusion.unfused),
+        worth=fusion.worth,
+        grouped_ms=fusion.grouped_ms if fusion.grouped else None,
+        grouped_kernels=len(fusion.grouped) or None,
     )
 
 

@@ -90,7 +90,8 @@ def _page(report: Report, width: int, details: bool, explained: bool) -> Iterato
         yield Text()
         yield from _section(result, report.device, width, assumed)
         if explained:
-            yield from (Text(), explain.contributors(result.bound))
+            yield from (Text(), explain.contributors(result.bound), Text())
+            yield labelled(explain.ceilings(result.bound), label_cells(result.bound))
         assumed = result.bound.assumptions
     if len(shown) < len(report.results):
         yield Text("\nOnly the worst shape is shown in full; --verbose shows all.", style="dim")

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from solkit.core import Verdict
+from solkit.core import Contributor, FailedShape, Fusion, OpWork, Part, PartBound, Verdict
 from solkit.errors import InputError
 from solkit.report import schema
 
 RESULT = {
     "shape", "params", "verdict", "protocol", "errors", "work", "bound", "analysis", "launches",
-    "forecast", "measurement", "score",
+    "forecast", "measurement", "score", "fusion",
 }  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def refuse(constant):
 
 def test_top_level_is_the_contract(make):
     data = written(make.report())
-    assert set(data) == {"schema", "environment", "kernel", "device", "results"}
+    assert set(data) == {"schema", "environment", "kernel", "device", "results", "failed"}
     assert data["schema"] == "solkit.score/1"
     assert data["environment"] == {
         "solkit": "0.1.0", "torch": "2.13.0", "triton": "3.7.1", "driver": None,
@@ -62,19 +62,44 @@ def test_work_counts_all_floating_point_pipes_and_no_integer_ones(make):
 
 
 def test_bound_is_the_contract(make):
-    (result,) = written(make.report())["results"]
+    work = make.work(ops=(OpWork("aten.mm", make.work().operations),))
+    (result,) = written(make.report(make.measured(work=work)))["results"]
     bound = result["bound"]
     assert list(bound["resources"]) == ["tensor.bf16", "dram"]
     assert bound["resources"]["dram"] == {
         "amount": 3 * 2 * 4096**2, "unit": "B", "ceiling": 3.352e12, "source": "NVML",
-        "time_ms": 0.03003,
+        "time_ms": 0.03003, "contributors": [],
     }  # fmt: skip
     del bound["resources"]
     assert bound == {
         "time_ms": 0.12839, "limiter": "tensor.bf16", "precision": "tolerance: bf16 as bf16",
         "assumptions": ["Inputs come from DRAM once."],
         "at": {"roofline": 0.12839, "hard": 0.03003, "datasheet": 0.13891, "calibrated": None,
-               "observed_clock": None},
+               "observed_clock": None, "launch_floor": None},
+        "protocol": "cold",
+        "slack": ["aten.mm: its operands or what becomes of its result admit an algorithm that "
+                  "does less (a sum over a product needs a matrix-vector product alone, and "
+                  "(A B) C may be A (B C))."],
+    }  # fmt: skip
+
+
+def test_contributors_fusion_and_failed_shapes(make):
+    whole = make.bound()
+    told = Contributor("aten.mm", 10, 0.5, "matmul.py:7", 3)
+    resource = replace(whole.resources[0], contributors=(told,))
+    part = PartBound(Part((0,), ("aten.mm",), "matmul.py:7", make.work()), whole)
+    result = make.measured(
+        bound=replace(whole, resources=(resource,)), fusion=Fusion(0.1, (part, part))
+    )
+    data = written(make.report(result, failed=(FailedShape({"M": 3}, "no"),)))
+    assert data["failed"] == [{"shape": {"M": 3}, "error": "no"}]
+    (result,) = data["results"]
+    assert result["bound"]["resources"]["tensor.bf16"]["contributors"] == [
+        {"name": "aten.mm", "amount": 10, "share": 0.5, "line": "matmul.py:7", "count": 3}
+    ]
+    assert result["fusion"] == {
+        "fused_ms": 0.1, "unfused_ms": pytest.approx(0.25678), "unfused_kernels": 2,
+        "worth": pytest.approx(2.5678), "grouped_ms": None, "grouped_kernels": None,
     }  # fmt: skip
 
 

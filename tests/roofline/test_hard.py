@@ -35,7 +35,7 @@ def test_output_that_l2_keeps():
 
 def test_reads_that_are_not_sure():
     (sentence,) = reasons(make(read=64 * MIB, hard_read=48 * MIB))
-    assert sentence.startswith("16 MiB of the traffic depends on values")
+    assert sentence.startswith("16 MiB of the traffic may not be needed")
 
 
 def test_special_functions():

@@ -1,0 +1,177 @@
+"""What ``solkit bound`` tells: a page, and JSON ``solkit.bound/1``.
+
+::
+
+    BoundReportJson ─┬─ environment, kernel, device, failed
+                     └─ results: ShapeJson ─┬─ work, bound, fusion   (as in ``solkit.score/1``)
+                                            └─ unfused, grouped: PartJson
+
+Fields may be added, never renamed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import Field
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import Device, PartBound, Report, Result
+from solkit.report import explain, fusion, parts, schema, units
+from solkit.roofline.hard import slack
+
+__all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
+
+
+def render(
+    report: Report, console: Console, *, explained: bool = False, kernels: bool = False
+) -> None:
+    """Print every shape.
+
+    Args:
+        report: of `solkit.pipeline.bounds`.
+        console: where to print; its width and colours are kept to.
+        explained: show the ops that each resource's amount comes from, and why the hard bound
+            lies below the roofline.
+        kernels: show the kernels of each fusion level.
+    """
+    parts.print_plainly(Group(*_page(report, console.width, explained, kernels)), console)
+
+
+def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterator[RenderableType]:
+    yield from parts.header(report)
+    if len(report.results) > 1:
+        yield Text()
+        yield _overview(report.results)
+    assumed: tuple[str, ...] = ()
+    for result in report.results:
+        yield Text()
+        yield from _section(result, report.device, width, assumed)
+        assumed = result.bound.assumptions
+        if explained:
+            yield from _explanation(result, report.device)
+        if kernels and result.fusion:
+            yield Text()
+            yield fusion.table(result.fusion, report.device.launch_us)
+
+
+def _overview(results: Sequence[Result]) -> Table:
+    """A row per shape, told apart by the sizes that differ."""
+    names = parts.differing_sizes(results)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("shape", overflow="fold")
+    for name in ("SOL", "hard", "one an op"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("limiter", overflow="fold")
+    for result in results:
+        told = {name: result.shape[name] for name in names if name in result.shape}
+        table.add_row(
+            Text(parts.sizes(told)),
+            Text(units.duration(result.bound.time_ms), style="bold"),
+            units.duration(result.bound.at.hard_ms),
+            units.duration(result.fusion.unfused_ms) if result.fusion else "-",
+            Text(result.bound.limiter),
+        )
+    return table
+
+
+def _section(
+    result: Result, device: Device, width: int, assumed: tuple[str, ...]
+) -> Iterator[RenderableType]:
+    bound, label = result.bound, parts.label_cells(result.bound)
+    title = Text(parts.sizes(result.shape), style="bold")
+    yield Rule(title, align="left", characters="─", style="dim")
+    limiter = f", limited by {bound.limiter}"
+    sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
+    yield parts.labelled([("SOL", sol)], label)
+    yield Text()
+    yield parts.bars(result, label, width)
+    yield Text()
+    yield parts.labelled(parts.bound_remarks(result, device, assumed), label)
+
+
+def _explanation(result: Result, device: Device) -> Iterator[RenderableType]:
+    label = parts.label_cells(result.bound)
+    reasons = slack(result.work, result.bound, device)
+    yield parts.labelled((("hard lower", Text(reason)) for reason in reasons), label)
+    yield Text()
+    yield explain.contributors(result.bound)
+    yield Text()
+    yield parts.labelled(explain.ceilings(result.bound), label)
+
+
+# --------------------------------------------------------------------------------------- JSON
+
+
+class PartJson(schema.JsonModel):
+    """`solkit.core.PartBound`: one kernel."""
+
+    positions: list[int]
+    names: list[str]
+    line: str
+    time_ms: schema.Number
+    limiter: str
+    dram_bytes: int
+
+
+class ShapeJson(schema.JsonModel):
+    """`solkit.core.Result` without anything that concerns a candidate."""
+
+    shape: dict[str, schema.Setting]
+    work: schema.WorkJson
+    bound: schema.BoundJson
+    fusion: schema.FusionJson | None
+    unfused: list[PartJson]
+    grouped: list[PartJson]
+
+
+class BoundReportJson(schema.JsonModel):
+    """`solkit.core.Report`: what ``solkit bound --json`` writes."""
+
+    schema_: Literal["solkit.bound/1"] = Field(alias="schema")
+    environment: dict[str, str | None]
+    kernel: schema.KernelJson
+    device: schema.DeviceJson
+    results: list[ShapeJson]
+    failed: list[schema.FailedShapeJson]
+
+
+def dumps(report: Report) -> str:
+    """A report as indented JSON text, in ASCII."""
+    model = BoundReportJson(
+        schema="solkit.bound/1",
+        environment=dict(report.environment),
+        kernel=schema.kernel_model(report.kernel),
+        device=schema.device_model(report.device),
+        results=[_shape(result, report.device) for result in report.results],
+        failed=schema.failed_models(report),
+    )
+    return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
+
+
+def _shape(result: Result, device: Device) -> ShapeJson:
+    levels = result.fusion
+    return ShapeJson(
+        shape=dict(result.shape),
+        work=schema.work_model(result.work, result.bound),
+        bound=schema.bound_model(result.bound, slack(result.work, result.bound, device)),
+        fusion=schema.fusion_model(levels) if levels else None,
+        unfused=[_part(each) for each in levels.unfused] if levels else [],
+        grouped=[_part(each) for each in levels.grouped] if levels else [],
+    )
+
+
+def _part(each: PartBound) -> PartJson:
+    return PartJson(
+        positions=list(each.part.positions),
+        names=list(each.part.names),
+        line=each.part.line,
+        time_ms=each.bound.time_ms,
+        limiter=each.bound.limiter,
+        dram_bytes=each.part.work.dram_bytes,
+    )
