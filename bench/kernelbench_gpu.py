@@ -214,7 +214,9 @@ class Bench:
                 seed_everything(_SEED)
                 call()
         except Exception as error:  # what Dynamo and Inductor may raise is not known
-            verdict = verdict_of(error)
+            verdict = verdict_of(
+                getattr(error, "inner_exception", error)
+            )  # Dynamo wraps a backend's
             if verdict is Verdict.CRASHED:
                 verdict = Verdict.DOES_NOT_COMPILE
             return _Compiled(Failure(verdict, _text(error)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.core import Verdict
+from solkit.datasets.kernelbench import OK, SAME_AS_DEFAULT, VARIANTS
 
 __all__ = [
     "OK",
@@ -25,15 +26,6 @@ __all__ = [
 
 Row = dict[str, Any]
 """One line of a journal (`kernelbench_times`)."""
-
-VARIANTS = ("eager", "compiled", "eager_tf32", "compiled_tf32")
-"""What is timed of a problem; ``_tf32`` lets matrix products use tf32 as well as convolutions."""
-
-OK = "ok"
-"""Status of a variant that was timed."""
-
-SAME_AS_DEFAULT = "same_as_default"
-"""Status of a ``_tf32`` variant of a problem without a matrix product: nothing would differ."""
 
 _FILE_NAME = re.compile(r"(\d+)_.+\.py")
 

@@ -1,0 +1,203 @@
+"""Measured times of KernelBench's references: a baseline for scores where no GPU is at hand.
+
+`rows` gives all of a table, `baseline` the one for a problem file. What the tables hold and how
+they were measured stands in ``data/kernelbench_<gpu>.md``; ``bench/kernelbench_dataset.py`` makes
+them. Reading needs pyarrow (``pip install 'solkit[data]'``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from solkit.errors import InputError, UnsupportedError
+
+__all__ = [
+    "OK",
+    "SAME_AS_DEFAULT",
+    "VARIANTS",
+    "TimedReference",
+    "baseline",
+    "read",
+    "rows",
+    "write",
+]
+
+VARIANTS = ("eager", "compiled", "eager_tf32", "compiled_tf32")
+"""How a reference was run: as it is or through ``torch.compile``, with PyTorch's own settings or
+with tf32 allowed in matrix products (in convolutions it is allowed by default)."""
+
+OK, SAME_AS_DEFAULT = "ok", "same_as_default"
+"""Values of `TimedReference.status` that are no failure."""
+
+_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class TimedReference:
+    """One reference of KernelBench in one variant, on one GPU: a row of the table.
+
+    Attributes:
+        level, number, name: which problem; the name is the file's stem.
+        sha256: of the problem's file, in hex: the key.
+        category: what kind of problem, from its name.
+        device: the GPU's name as the driver gives it.
+        variant: one of `VARIANTS`.
+        status: ``"ok"``; ``"same_as_default"`` for a tf32 variant of a problem without a matrix
+            product, whose time is the default variant's; else a failing `solkit.core.Verdict`.
+        message: why it failed.
+        median_ms: median time of a call, from the first start to the last end on the GPU.
+        low_ms, high_ms: the median's 95 % interval.
+        kernel_sum_ms: median of the summed kernel times.
+        samples: how many calls were timed.
+        method: ``"cupti"`` or ``"events"``.
+        sm_clock_mhz: median SM clock meanwhile.
+        matmul_tf32, conv_tf32: whether tf32 was allowed.
+        compile_s: seconds that ``torch.compile`` took with the first call.
+        max_error: largest difference from eager mode with PyTorch's own settings.
+        relative_error: that, over the largest output.
+        within_tolerance: whether SolKit's default tolerance accepts that.
+        input_change: largest change of an output on other inputs of the same shape, over the
+            largest output.
+        degenerate: whether that is below rounding, so that the output does not depend on inputs.
+        precision: the rule that the bounds follow: ``"tf32"`` where the variant may use it.
+        roofline_ms: the speed of light.
+        hard_ms: what no correct implementation can beat.
+        limiter: the resource behind the roofline.
+        resource_ms: the least time of each resource, as JSON.
+        ratio: median over roofline.
+        verdict: what that says, a `solkit.core.Verdict`.
+        unmodelled: ops that the bound counts as nothing, separated by spaces.
+        run: when the run began that measured it (UTC).
+    """
+
+    level: int
+    number: int
+    name: str
+    sha256: str
+    category: str
+    device: str
+    variant: str
+    status: str
+    message: str | None
+    median_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    kernel_sum_ms: float | None
+    samples: int | None
+    method: str | None
+    sm_clock_mhz: float | None
+    matmul_tf32: bool | None
+    conv_tf32: bool | None
+    compile_s: float | None
+    max_error: float | None
+    relative_error: float | None
+    within_tolerance: bool | None
+    input_change: float | None
+    degenerate: bool | None
+    precision: str | None
+    roofline_ms: float | None
+    hard_ms: float | None
+    limiter: str | None
+    resource_ms: str | None
+    ratio: float | None
+    verdict: str | None
+    unmodelled: str | None
+    run: str
+
+
+def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
+    """Every row of the table that ships for a GPU.
+
+    Raises:
+        InputError: there is none for that GPU.
+        UnsupportedError: pyarrow is not installed.
+    """
+    path = _DATA / f"kernelbench_{gpu}.parquet"
+    if not path.exists():
+        known = sorted(p.stem.partition("_")[2] for p in _DATA.glob("kernelbench_*.parquet"))
+        raise InputError(f"no KernelBench times for {gpu!r}; there are: {', '.join(known)}")
+    return read(path)
+
+
+def baseline(
+    problem: str | os.PathLike[str], gpu: str = "h100", variant: str = "eager"
+) -> TimedReference:
+    """The row with the time of a problem's reference.
+
+    Args:
+        problem: a file of KernelBench, or its SHA-256 in hex.
+        gpu: which table.
+        variant: one of `VARIANTS`; where tf32 changes nothing, the row of the default variant.
+
+    Raises:
+        InputError: no such file, table or variant, or no time for it.
+        UnsupportedError: pyarrow is not installed.
+    """
+    if variant not in VARIANTS:
+        raise InputError(f"unknown variant {variant!r}; choose one of: {', '.join(VARIANTS)}")
+    key = _sha256(problem)
+    found = {row.variant: row for row in rows(gpu) if row.sha256 == key}
+    row = found.get(variant)
+    if row is not None and row.status == SAME_AS_DEFAULT:
+        row = found.get(variant.removesuffix("_tf32"))
+    if row is None:
+        raise InputError(f"{problem}: the KernelBench times for {gpu} have no such file")
+    if row.median_ms is None:
+        raise InputError(f"{problem}: its {variant} reference was not timed: {row.status}")
+    return row
+
+
+@lru_cache
+def read(path: Path) -> tuple[TimedReference, ...]:
+    """The rows of a Parquet file that `write` made."""
+    _, parquet = _arrow()
+    return tuple(TimedReference(**row) for row in parquet.read_table(path).to_pylist())
+
+
+def write(table: Iterable[TimedReference], path: Path) -> None:
+    """Write a table as Parquet; columns are the fields of `TimedReference`."""
+    arrow, parquet = _arrow()
+    hints = get_type_hints(TimedReference)
+    schema = arrow.schema(
+        [
+            arrow.field(f.name, _arrow_type(arrow, hints[f.name]), nullable=_is_optional(f.type))
+            for f in fields(TimedReference)
+        ]
+    )
+    found = arrow.Table.from_pylist([asdict(row) for row in table], schema=schema)
+    parquet.write_table(found, path, compression="zstd")
+
+
+def _arrow_type(arrow: Any, hint: Any) -> Any:
+    """The Arrow type of a field's hint, ``None`` aside."""
+    kinds = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_(), str: arrow.string()}
+    return next(kinds[kind] for kind in getattr(hint, "__args__", (hint,)) if kind in kinds)
+
+
+def _is_optional(annotation: Any) -> bool:
+    return str(annotation).endswith("None")
+
+
+def _sha256(problem: str | os.PathLike[str]) -> str:
+    text = os.fspath(problem)
+    if len(text) == 64 and set(text) <= set("0123456789abcdef"):
+        return text
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"{text}: no such file, and no SHA-256")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UnsupportedError("reading data needs pyarrow: pip install 'solkit[data]'") from error
+    return pyarrow, pyarrow.parquet
