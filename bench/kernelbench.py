@@ -112,7 +112,7 @@ def solar_bound(problem: Problem, python: str, checkout: Path, limit_s: float) -
         found = json.loads(answer.splitlines()[-1])
         return Outcome(found["seconds"], found["fused_ms"], memory_mb=memory_mb)
     last = complaint.splitlines()[-1] if complaint else f"exit code {child.returncode}"
-    failure = f"over {limit_s:.0f} s" if seconds >= limit_s else last
+    failure = f"over {limit_s:g} s" if seconds >= limit_s else last
     return Outcome(seconds, memory_mb=memory_mb, failure=failure)
 
 

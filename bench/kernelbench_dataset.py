@@ -79,7 +79,7 @@ def precision_of(row: Row, work: Work) -> str:
     if row.get("matmul_tf32") or row["variant"].endswith("_tf32"):
         return "tf32"
     convolves = any("convolution" in op.op for op in work.ops)
-    return "tf32" if convolves and row.get("conv_tf32", True) else "tolerance"
+    return "tf32" if convolves and row.get("conv_tf32") is not False else "tolerance"
 
 
 def timed_reference(row: Row, bounds: Bounds | None, device: str) -> TimedReference:
