@@ -326,7 +326,7 @@ class ProblemFolderKernel(LoadedKernel):
         if not callable(run):
             raise KernelFileError("reference has no function run(<inputs>)", files.path)
         self._run: Callable[..., Any] = run
-        solution, axes = files.solution, self._definition.var_axes
+        solution = files.solution
         first = files.workloads[0] if files.workloads else None
         self.description = KernelFile(
             problem=Problem(
@@ -335,7 +335,8 @@ class ProblemFolderKernel(LoadedKernel):
                 format=self.format,
                 reference="run",
                 sizes={
-                    **{name: first.axes.get(name) if first else None for name in axes},
+                    **dict.fromkeys(self._definition.var_axes),
+                    **(first.axes if first else {}),  # maybe more than the definition has
                     "uuid": first.uuid if first else None,
                 },
                 shapes=self._shapes() or ({},),
@@ -409,13 +410,25 @@ class ProblemFolderKernel(LoadedKernel):
         derived = self._derived_axes({**self._constants(), **given})
         axes = {**others, **derived, **given}
         axes = {**self._derived_axes({**self._constants(), **axes}), **axes}
-        missing = [name for name in self._definition.var_axes if name not in axes]
+        missing = self._missing(axes)
         if missing:
             raise ShapeError(
                 f"{self._files.path}: no workload gives {', '.join(missing)} a size; "
                 f"give it with --shape {','.join(f'{name}=<size>' for name in missing)}"
             )
-        return {name: axes[name] for name in self._definition.var_axes}
+        wanted = dict.fromkeys((*self._definition.var_axes, *others))
+        return {name: axes[name] for name in wanted}
+
+    def _missing(self, axes: Mapping[str, int]) -> list[str]:
+        """Axes without a size, but for those that the ones before them would give one."""
+        missing: list[str] = []
+        known = {**self._constants(), **axes}
+        for name in self._definition.var_axes:
+            if name not in known:
+                missing.append(name)
+                known[name] = 1
+                known = {**self._derived_axes(known), **known}
+        return missing
 
     def _constants(self) -> dict[str, int]:
         axes = self._definition.axes.items()
