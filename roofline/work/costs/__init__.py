@@ -29,6 +29,7 @@ from solkit.roofline.work.costs import (  # noqa: F401 (importing a family regis
     reductions,
     resampling,
     scatters,
+    sparse,
     spectral,
 )
 from solkit.roofline.work.costs._base import Cost, contraction_dtype, cost_of

@@ -25,7 +25,7 @@ def _distances(op: TracedOp) -> Cost:
     if p in (0, 1) or math.isinf(p):
         return scalar(op.result, 2 * terms)
     if p.is_integer():
-        return scalar(op.result, (1 + int(p).bit_length()) * terms, sfu=2 * pairs)
+        return scalar(op.result, (2 + int(p - 1).bit_length()) * terms, sfu=2 * pairs)
     return scalar(op.result, 3 * terms, sfu=2 * (terms + pairs))
 
 

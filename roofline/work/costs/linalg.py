@@ -1,14 +1,13 @@
 """Factorisations and solvers: operation counts of the leading terms, per matrix.
 
 Sources: E. Anderson and others, "LAPACK Working Note 41: Installation Guide for LAPACK" (1992),
-appendix C, for LU, Cholesky, inverses, QR and the reductions to condensed form; I. S. Dhillon,
-"A New O(n²) Algorithm for the Symmetric Tridiagonal Eigenvalue/Eigenvector Problem" (1997), for
-what remains behind a reduction. Where the Gram matrix AᵀA gives the same for fewer operations (R
+appendix C, for LU, Cholesky, inverses, QR and the reductions to condensed form; what iterates
+behind a reduction is left out. Where the Gram matrix AᵀA gives the same for fewer operations (R
 of a QR, singular values), that is what counts. Blocked forms spend nearly all of it in matrix
 products, so all of it is a contraction.
 
-Notation: a matrix is m x n; k right-hand sides. LAPACK overwrites A = LU by n³ 2/3 operations,
-A = LLᵀ by n³/3.
+Notation: a matrix is m x n; k right-hand sides. A = LU takes 2/3 n³ operations, A = LLᵀ
+n³/3.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _Count = Callable[[int, int], float]
 def _per_matrix(a: TensorUse, operations: float) -> Cost:
     """So many operations for each matrix of a batch; a multiply-add is two of them."""
     batch = math.prod(a.shape[:-2])
-    return contraction(a, math.floor(batch * operations / 2))
+    return contraction(a, math.floor(batch * operations / 2 + 1e-6))  # sums of thirds
 
 
 def _lu_of(m: int, n: int) -> float:
@@ -133,19 +132,20 @@ def _apply_householder(op: TracedOp) -> Cost:
 
 @rule("_linalg_eigh")
 def _eigh(op: TracedOp) -> Cost:
-    """Reduction to tridiagonal form: 4/3 n³; the eigenvectors' way back: 2 n³."""
+    """Reduction to tridiagonal form: 4/3 n³.
+
+    Of fake tensors torch asks for eigenvectors even where nobody reads them: they are left out.
+    """
     a = op.inputs[0]
-    n = a.shape[-1]
-    return _per_matrix(a, (4 / 3 + (2 if op.arguments.get("compute_v", True) else 0)) * n**3)
+    return _per_matrix(a, 4 / 3 * a.shape[-1] ** 3)
 
 
 @rule("_linalg_svd")
 def _svd(op: TracedOp) -> Cost:
-    """Gram matrix m n², its eigenvalues 4/3 n³; with vectors 2 n³ and U = A V Σ⁻¹: 2 m n²."""
+    """Gram matrix m n² and its eigenvalues 4/3 n³; vectors are left out, as in `_eigh`."""
     a = op.inputs[0]
     m, n = max(a.shape[-2:]), min(a.shape[-2:])
-    vectors = 2 * n**3 + 2 * m * n * n if op.arguments.get("compute_uv", True) else 0
-    return _per_matrix(a, m * n * n + 4 * n**3 / 3 + vectors)
+    return _per_matrix(a, m * n * n + 4 / 3 * n**3)
 
 
 @rule("linalg_lstsq linalg_pinv")

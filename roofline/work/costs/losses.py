@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solkit.roofline.work.costs._base import FREE, Cost, rule, scalar
+from solkit.roofline.work.costs._base import FREE, Cost, contraction, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 # Per element: (scalar operations, special-function results).
@@ -75,3 +75,18 @@ def _lengths(given: object) -> list[int]:
     if isinstance(given, TensorUse):
         return [] if given.value is None else [int(n) for n in given.value.ravel()]
     return [int(n) for n in given] if isinstance(given, (list, tuple)) else []
+
+
+@rule(
+    "_linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction",
+    namespace="torch_nn",
+)
+def _linear_cross_entropy(op: TracedOp) -> Cost:
+    """Logits [N, K] x [K, V] and the logarithm of the sum of their exponentials, 3 an element.
+
+    The gradients that it makes along the way are left out: whether they are read is not known.
+    """
+    x, weight = op.arguments["input"], op.arguments["linear_weight"]
+    rows = x.numel // max(x.shape[-1], 1)
+    logits = rows * weight.shape[0]
+    return contraction(x, logits * x.shape[-1]) + scalar(x, 3 * logits, sfu=logits + rows)

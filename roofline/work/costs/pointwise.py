@@ -18,7 +18,7 @@ _POINTWISE: dict[str, tuple[int, int]] = {
         and bitwise_and bitwise_not bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift
         ceil clamp clamp_max clamp_min copysign eq floor fmax fmin ge gt hardtanh heaviside isfinite
         isinf isnan le leaky_relu logical_and logical_not logical_or logical_xor lt maximum minimum
-        mul ne relu relu6 round sgn sign signbit threshold threshold_backward trunc nan_to_num
+        mul ne relu relu6 round sgn sign signbit threshold trunc nan_to_num
         __and__ __or__ __xor__ __lshift__ __rshift__ __ilshift__ __irshift__ prelu _prelu_kernel
         hardshrink softshrink frac square gcd lcm rrelu_with_noise rrelu_with_noise_functional
         _add_relu leaky_relu_backward hardtanh_backward hardshrink_backward softshrink_backward
@@ -104,7 +104,7 @@ def _per_element(op: TracedOp, operations: int, sfu: int) -> Cost:
     count, like = elements(op), compute_like(op)
     if any(use.dtype.is_complex for use in op.inputs):
         operations, sfu = _of_complex(op, operations, sfu)
-    elif not like.dtype.is_floating_point:
+    elif not (like.dtype.is_floating_point or like.dtype.is_complex):
         return _of_integers(op, like, min(operations, 1) * count)
     return scalar(like, operations * count, sfu * count)
 
@@ -176,7 +176,7 @@ def _pow(op: TracedOp) -> Cost:
         return _per_element(op, 1, 2)
     whole = int(abs(exponent))
     half = float(abs(exponent)) != whole
-    products = max(whole.bit_length() - 1, 0) + int(half and whole > 0)
+    products = max(whole - 1, 0).bit_length() + int(half and whole > 0)
     roots = int(half or exponent < 0)  # x^-0.5 is one function
     return _per_element(op, products, roots)
 

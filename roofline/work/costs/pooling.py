@@ -72,17 +72,27 @@ def _adaptive(size: int, made: int) -> _Axis:
 
 def _joins(axes: Sequence[_Axis], planes: int) -> int:
     """Operations at the least, over all planes."""
-    windows = math.prod(a.windows for a in axes) - math.prod(a.single for a in axes)
     elements = math.prod(a.covered for a in axes) - math.prod(a.groups for a in axes)
-    return planes * max(windows, elements)
+    return planes * max(_many(axes), elements)
+
+
+def _many(axes: Sequence[_Axis]) -> int:
+    """Windows of more than one element."""
+    return math.prod(a.windows for a in axes) - math.prod(a.single for a in axes)
 
 
 def _cost(op: TracedOp, x: TensorUse, axes: Sequence[_Axis], averaged: bool) -> Cost:
     planes = math.prod(op.result.shape[: -len(axes)])
-    windows = op.result.distinct if averaged else 0  # an average is scaled once
-    if op.result.distinct < op.result.numel:  # only some are wanted: one operation each
-        return scalar(op.result, op.result.distinct)
-    return scalar(x, _joins(axes, planes) + windows)
+    if x.distinct < planes * math.prod(a.covered for a in axes):
+        return _partly(x, axes)
+    scaled = planes * _many(axes) if averaged else 0
+    return scalar(x, _joins(axes, planes) + scaled)
+
+
+def _partly(x: TensorUse, axes: Sequence[_Axis]) -> Cost:
+    """Only some of the windows are wanted: w of them cover c elements, and max(w, c - w) >= c/2."""
+    some_single = all(a.single for a in axes)
+    return scalar(x, 0 if some_single else x.distinct // 2)
 
 
 def _per_axis(value: Any, axes: int) -> list[int]:

@@ -46,32 +46,65 @@ _CELLS = {
 @rule("lstm gru rnn_tanh rnn_relu", namespace="solkit")
 def _recurrent(op: TracedOp) -> Cost:
     """Each layer and direction for as many steps as the wanted outputs need."""
-    state: TensorUse = op.arguments["state"][0]
-    matrices = [use for use in op.arguments["weights"] if len(use.shape) == 2]
-    runs = state.shape[0]  # layers times directions
-    each = len(matrices) // runs  # input, recurrent and, in an LSTM, projecting weights
     total = FREE
-    for run in range(runs):
-        steps = _steps(op, run, runs)
-        total += _run(op, matrices[each * run : each * (run + 1)], steps, state.shape[-2])
+    for run, matrices in enumerate(_runs(op)):
+        total += _run(op, matrices, _steps(op, run))
     return total
 
 
-def _run(op: TracedOp, matrices: list[TensorUse], steps: int, batch: int) -> Cost:
-    """One layer in one direction."""
-    cell = _CELLS[op.name.removeprefix("solkit.")]
+@rule("lstm_backward gru_backward rnn_tanh_backward rnn_relu_backward", namespace="solkit")
+def _recurrent_backward(op: TracedOp) -> Cost:
+    """Each product of the forward pass twice, for the gradients of both of its factors.
+
+    But the first layer's input counts as having no gradient, and a nonlinearity's derivative takes
+    a multiply-add and a product for each of the gates.
+    """
+    x, cell = op.arguments["input"], _cell_of(op)
+    steps = x.shape[1 if op.arguments["batch_first"] else 0]
+    products = rows = 0
+    for run, matrices in enumerate(_runs(op)):
+        from_input, others = _multiply_adds(op, matrices, steps)
+        first_layer = run < (2 if op.arguments["bidirectional"] else 1)
+        products += 2 * others + (1 if first_layer else 2) * from_input
+        rows += steps * _batch(op) * matrices[0].shape[0]
+    return contraction(x, products) + scalar(x, 3 * rows if cell.sfu else rows)
+
+
+def _cell_of(op: TracedOp) -> _Cell:
+    return _CELLS[op.name.removeprefix("solkit.").removesuffix("_backward")]
+
+
+def _batch(op: TracedOp) -> int:
+    batch: int = op.arguments["state"][0].shape[-2]
+    return batch
+
+
+def _runs(op: TracedOp) -> list[list[TensorUse]]:
+    """The weight matrices of each layer and direction: of input, state and, in an LSTM, output."""
+    matrices = [use for use in op.arguments["weights"] if len(use.shape) == 2]
+    runs = op.arguments["state"][0].shape[0]
+    each = len(matrices) // runs
+    return [matrices[each * run : each * (run + 1)] for run in range(runs)]
+
+
+def _multiply_adds(op: TracedOp, matrices: list[TensorUse], steps: int) -> tuple[int, int]:
+    """Multiply-adds of one layer in one direction: of the input's product, and of the others."""
+    cell = _cell_of(op)
     from_input, from_state, *projection = matrices
     first = min(steps, 1) if _starts_at_zero(op) else 0
-    units = batch * from_input.shape[0] // cell.gates
-    rows = steps * cell.gates - first * (cell.gates - _first_gates(op, cell))
-    multiply_adds = batch * (
-        rows * (from_input.numel // cell.gates)
-        + (steps - first) * from_state.numel
-        + steps * sum(use.numel for use in projection)
-    )
+    gates = steps * cell.gates - first * (cell.gates - _first_gates(op, cell))
+    others = (steps - first) * from_state.numel + steps * sum(use.numel for use in projection)
+    return _batch(op) * gates * (from_input.numel // cell.gates), _batch(op) * others
+
+
+def _run(op: TracedOp, matrices: list[TensorUse], steps: int) -> Cost:
+    """One layer in one direction."""
+    x, cell = op.arguments["input"], _cell_of(op)
+    first = min(steps, 1) if _starts_at_zero(op) else 0
     later = steps - first
-    return contraction(op.arguments["input"], multiply_adds) + scalar(
-        op.arguments["input"],
+    units = _batch(op) * matrices[0].shape[0] // cell.gates
+    return contraction(x, sum(_multiply_adds(op, matrices, steps))) + scalar(
+        x,
         units * (later * cell.operations + first * cell.first_operations),
         units * (later * cell.sfu + first * cell.first_sfu),
     )
@@ -80,7 +113,7 @@ def _run(op: TracedOp, matrices: list[TensorUse], steps: int, batch: int) -> Cos
 def _first_gates(op: TracedOp, cell: _Cell) -> int:
     """With a bias a GRU's reset gate matters even at a state of zeros; not counting it is safe."""
     biased = any(len(use.shape) == 1 for use in op.arguments["weights"])
-    return cell.gates if biased and op.name.endswith("gru") else cell.first_gates
+    return cell.gates if biased and cell is _CELLS["gru"] else cell.first_gates
 
 
 def _starts_at_zero(op: TracedOp) -> bool:
@@ -91,9 +124,9 @@ def _starts_at_zero(op: TracedOp) -> bool:
     )
 
 
-def _steps(op: TracedOp, run: int, runs: int) -> int:
+def _steps(op: TracedOp, run: int) -> int:
     """Steps that one layer and direction takes: the last layer stops at the last wanted step."""
-    given = op.arguments
+    given, runs = op.arguments, op.arguments["state"][0].shape[0]
     directions = 2 if given["bidirectional"] else 1
     steps = given["input"].shape[1 if given["batch_first"] else 0]
     if run < runs - directions:  # what reads it reads all of it

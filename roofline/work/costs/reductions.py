@@ -87,7 +87,7 @@ def _powers(order: float, read: int, results: int) -> tuple[int, int]:
     if order == 2:
         return read + sums, results
     if order.is_integer() and order > 0:
-        return (int(order).bit_length() - 1) * read + sums, 2 * results
+        return int(order - 1).bit_length() * read + sums, 2 * results
     return read + sums, 2 * (read + results)
 
 
@@ -100,7 +100,8 @@ def _renorm(op: TracedOp) -> Cost:
 
 
 @rule("unique _unique _unique2 unique_consecutive unique_dim unique_dim_consecutive bincount histc")
-@rule("histogram _histogramdd_from_bin_cts _histogramdd_from_bin_tensors hash_tensor")
+@rule("histogram _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _histogramdd_bin_edges")
+@rule("hash_tensor")
 def _each_once(op: TracedOp) -> Cost:
     """One operation per element read."""
     return scalar(op.inputs[0], op.inputs[0].distinct)

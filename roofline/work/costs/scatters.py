@@ -56,7 +56,8 @@ def _region(op: TracedOp) -> int:
 @rule("put")
 def _put(op: TracedOp) -> Cost:
     """As a scatter into the flattened tensor."""
-    return accumulated(op, op.arguments["index"].distinct) if op.arguments["accumulate"] else FREE
+    thrown = op.arguments["index"].distinct
+    return accumulated(op, thrown) if op.arguments.get("accumulate") else FREE
 
 
 @rule("embedding_dense_backward")
@@ -64,7 +65,8 @@ def _put(op: TracedOp) -> Cost:
 @rule("replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward")
 @rule("upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward")
 @rule("_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward")
-@rule("_upsample_nearest_exact3d_backward col2im _embedding_bag_dense_backward unfold_backward")
+@rule("_upsample_nearest_exact3d_backward col2im _embedding_bag_backward")
+@rule("_embedding_bag_dense_backward unfold_backward")
 @rule("max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_pool2d_backward")
 @rule("adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward")
 @rule("fractional_max_pool3d_backward _segment_reduce_backward")
