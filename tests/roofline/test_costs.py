@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
+from solkit.roofline.work import work_of
 from solkit.roofline.work.costs import cost_of
 from solkit.roofline.work.program import TensorUse, TracedOp
 
@@ -297,12 +300,41 @@ TABLES = {
 }  # fmt: skip
 
 
+def trace(inputs, body):
+    """The operations of one problem and what is unmodelled of it; an error as a text."""
+    names = ", ".join(f"a{i}" for i in range(inputs.count(";") + 1))
+    scope = {"torch": torch, "F": torch.nn.functional, "device": "cuda"}
+    try:
+        arguments = eval(f"({inputs.replace(';', ',')},)", scope)
+        reference = eval(f"lambda {names}: {body}", scope)
+        found = work_of(lambda: tree_leaves(reference(*arguments)))
+    except Exception as error:
+        return repr(error), ()
+    return dict(found.operations), found.unmodelled
+
+
+@functools.cache
+def traces(in_child):
+    """Every problem of this file, traced in one child."""
+    return in_child(lambda: {problem: trace(*problem) for problem in PROBLEMS})
+
+
+@pytest.fixture
+def operations(in_child):
+    """The operations of one problem."""
+
+    def find(inputs, body):
+        counted, unmodelled = traces(in_child)[inputs, body]
+        assert unmodelled == ()
+        return counted
+
+    return find
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_operations_are_those_derived(work, name):
-    inputs, body, operations = TABLES[name]
-    found = work(inputs, f"return {body}")
-    assert dict(found.operations) == operations
-    assert found.unmodelled == ()
+def test_operations_are_those_derived(operations, name):
+    inputs, body, wanted = TABLES[name]
+    assert operations(inputs, body) == wanted
 
 
 # ------------------------------------------------------------------------------------ pools
@@ -324,25 +356,34 @@ def joins(size, kernel, stride, padding, dilation=1):
     return max(sum(len(w) > 1 for w in windows), len(covered) - len(groups))
 
 
-@pytest.mark.parametrize(
-    "window", [(2, 2, 0), (3, 1, 0), (3, 2, 1), (2, 3, 0), (3, 3, 1), (1, 2, 0), (4, 2, 1)]
-)
-def test_a_pool_joins_what_its_windows_cover(work, window):
-    kernel, stride, padding = window
-    found = work(randn(2, 3, 9, 9), f"return F.max_pool2d(a0, {kernel}, {stride}, {padding})")
-    assert found.operations.get("fp32", 0) == 6 * joins(9, *window)
+SQUARES = randn(2, 3, 9, 9)
+WINDOWS = [(2, 2, 0), (3, 1, 0), (3, 2, 1), (2, 3, 0), (3, 3, 1), (1, 2, 0), (4, 2, 1)]
+MAX_POOL, ADAPTIVE_POOL = "F.max_pool2d(a0, {}, {}, {})", "F.adaptive_avg_pool2d(a0, {})"
+DILATED_POOL = "F.max_pool2d(a0, 3, 1, 0, 2)"
+PROBLEMS = [
+    *(row[:2] for row in TABLES.values()),
+    *((SQUARES, MAX_POOL.format(*window)) for window in WINDOWS),
+    *((SQUARES, ADAPTIVE_POOL.format(made)) for made in (1, 3, 9)),
+    (SQUARES, DILATED_POOL),
+]
 
 
-def test_a_dilated_pool_never_counts_more_than_joining_takes(work):
-    found = work(randn(2, 3, 9, 9), "return F.max_pool2d(a0, 3, 1, 0, 2)")
-    assert 6 * 25 <= found.operations["fp32"] <= 6 * joins(9, 3, 1, 0, 2)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_pool_joins_what_its_windows_cover(operations, window):
+    found = operations(SQUARES, MAX_POOL.format(*window))
+    assert found.get("fp32", 0) == 6 * joins(9, *window)
+
+
+def test_a_dilated_pool_never_counts_more_than_joining_takes(operations):
+    found = operations(SQUARES, DILATED_POOL)
+    assert 6 * 25 <= found["fp32"] <= 6 * joins(9, 3, 1, 0, 2)
 
 
 @pytest.mark.parametrize(("made", "joined"), [(3, 9 * 9 - 9), (9, 0), (1, 80)])
-def test_an_adaptive_average_is_scaled_once(work, made, joined):
-    found = work(randn(2, 3, 9, 9), f"return F.adaptive_avg_pool2d(a0, {made})")
+def test_an_adaptive_average_is_scaled_once(operations, made, joined):
     scaled = made * made if made < 9 else 0
-    assert found.operations.get("fp32", 0) == 6 * (joined + scaled)
+    found = operations(SQUARES, ADAPTIVE_POOL.format(made))
+    assert found.get("fp32", 0) == 6 * (joined + scaled)
 
 
 # ---------------------------------------------------------------------- ops made by hand
