@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["Pattern", "both", "compact", "everything", "pattern_of", "reduce_to", "union"]
+__all__ = ["Pattern", "both", "compact", "everything", "lifted", "pattern_of", "reduce_to", "union"]
 
 Bits: TypeAlias = npt.NDArray[np.bool_]
 
@@ -116,9 +116,14 @@ def everything(ndim: int) -> Mask:
     return np.ones((1,) * ndim, dtype=bool)
 
 
-def compact(mask: Mask) -> Mask:
-    """A mask with its repeated dimensions (stride 0) cut to size 1."""
-    return mask[tuple(slice(0, 1) if not step else slice(None) for step in mask.strides)]
+def compact(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array with its repeated dimensions (stride 0) cut to size 1."""
+    return values[tuple(slice(0, 1) if not step else slice(None) for step in values.strides)]
+
+
+def lifted(mask: Mask, ndim: int) -> Mask:
+    """A mask with leading dimensions of size 1, so that it has `ndim` of them."""
+    return mask.reshape((1,) * (ndim - mask.ndim) + mask.shape)
 
 
 def both(*masks: Mask | None) -> Mask | None:

@@ -1,4 +1,8 @@
-"""Common subexpressions: an op that was called before with the same operands is not done again."""
+"""What an implementation need not compute: common subexpressions, and constants.
+
+An op that was called before with the same operands is not done again. What follows from the program
+alone (a causal mask, a table of frequencies) can be computed ahead.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from torch.utils._pytree import tree_flatten
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
 __all__ = ["merged"]
+
+_RANDOM = {"normal", "uniform", "bernoulli", "exponential", "random", "rand", "randn", "randint"}
 
 
 def merged(program: Program) -> Program:
@@ -37,7 +43,29 @@ def merged(program: Program) -> Program:
         else:
             renamed |= {new.storage: old.storage for new, old in zip(op.outputs, before.outputs)}
         writes.update(use.storage for use in op.written)
-    return replace(program, ops=tuple(kept), results=tuple(map(rename, program.results)))
+    results = tuple(map(rename, program.results))
+    return _without_constants(replace(program, ops=tuple(kept), results=results))
+
+
+def _without_constants(program: Program) -> Program:
+    """The program without the ops whose results follow from the program alone."""
+    rewritten = {use.storage for op in program.ops for use in op.written}
+    constants = set(program.constants) - rewritten
+    kept: list[TracedOp] = []
+    for op in program.ops:
+        made = {use.storage for use in op.outputs}
+        if _is_constant(op, constants) and made.isdisjoint(rewritten):
+            constants |= made
+        else:
+            kept.append(op)
+    return replace(program, ops=tuple(kept), constants=frozenset(constants))
+
+
+def _is_constant(op: TracedOp, constants: set[int]) -> bool:
+    base = op.name.removeprefix("aten.").removesuffix("_like").split(".")[0]
+    if op.written or base in _RANDOM or torch.Tag.nondeterministic_seeded in op.tags:
+        return False
+    return op.name.startswith("aten.") and all(use.storage in constants for use in op.inputs)
 
 
 def _key(op: TracedOp, rewritten: set[int], writes: Counter[int]) -> Any:

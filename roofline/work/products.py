@@ -16,9 +16,10 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from solkit.roofline.work.masks import compact
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["count", "multiply_adds", "product_mask"]
+__all__ = ["HIDDEN", "count", "multiply_adds", "product_mask", "shown_pairs"]
 
 _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a second
 
@@ -30,7 +31,7 @@ def count(mask: Mask, shape: Sequence[int]) -> int:
 
 
 def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
-    """Of a product [*, M, K] x [*, K, N]; the same batch element twice counts once."""
+    """Of a product [*, M, K] x [*, K, N]; the same row, column or batch element counts once."""
     left, right, out = _as_matrices(left, right, out)
     batch = tuple(
         1 if a == 0 and b == 0 else n
@@ -45,7 +46,8 @@ def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
         if mask is not None
     }
     if not given:
-        return math.prod(batch) * m * k * n
+        rows, columns = 1 if left.stride[-2] == 0 else m, 1 if right.stride[-1] == 0 else n
+        return math.prod(batch) * rows * k * columns
     if len(given) == 1:
         ((axes, mask),) = given.items()
         third = next(size for axis, size in sizes.items() if axis not in axes)
@@ -119,3 +121,15 @@ def product_mask(
     if batch * m * k * n > _MAX_EXACT:
         return None
     return _pairs(left, right, (m, k, n)) > 0
+
+
+HIDDEN = -1e4
+"""From here down a score stands for minus infinity: behind a softmax it is 0 in every dtype."""
+
+
+def shown_pairs(mask: TensorUse) -> Mask | None:
+    """The pairs of query and key that an attention mask leaves; ``None`` where it is not known."""
+    if mask.value is None:
+        return None
+    value = compact(mask.value)
+    return value.astype(bool) if value.dtype.kind == "b" else value > HIDDEN

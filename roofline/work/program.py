@@ -137,13 +137,14 @@ def _is_use(leaf: Any) -> bool:
     return isinstance(leaf, TensorUse)
 
 
-def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
+def trace(run: Callable[[], list[torch.Tensor]], size: Callable[[Any], int] = int) -> Program:
     """Run a reference on fake tensors and record what it does.
 
     Args:
         run: calls the reference, returns its output tensors.
+        size: makes an integer of a size, which may be symbolic.
     """
-    recorder = _Recorder()
+    recorder = _Recorder(size)
     with _WholeLayers(recorder), recorder:
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
@@ -153,8 +154,9 @@ def trace(run: Callable[[], list[torch.Tensor]]) -> Program:
 class _Recorder(TorchDispatchMode):
     """Records each op with the storages it reads and writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Callable[[Any], int]) -> None:
         super().__init__()
+        self._size = size
         self.ops: list[TracedOp] = []
         self.constants: set[int] = set()
         self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
@@ -178,9 +180,9 @@ class _Recorder(TorchDispatchMode):
             self.constants.add(number)
         return TensorUse(
             storage=number,
-            shape=tuple(int(n) for n in tensor.shape),
-            stride=tuple(int(n) for n in tensor.stride()),
-            offset=int(tensor.storage_offset()),
+            shape=tuple(map(self._size, tensor.shape)),
+            stride=tuple(map(self._size, tensor.stride())),
+            offset=self._size(tensor.storage_offset()),
             dtype=tensor.dtype,
             value=known_value(tensor),
         )
@@ -201,7 +203,12 @@ class _Recorder(TorchDispatchMode):
         )
 
     def _freeze(self, tree: Any) -> Any:
-        return tree_map(lambda x: self.use(x) if isinstance(x, torch.Tensor) else x, tree)
+        return tree_map(self._frozen, tree)
+
+    def _frozen(self, leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return self.use(leaf)
+        return self._size(leaf) if isinstance(leaf, torch.SymInt) else leaf
 
     def _record(self, func: Any, before: Any, out: Any) -> None:
         written, unread = _written(func, *before)

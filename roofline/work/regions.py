@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import TensorUse
 
-__all__ = ["covered_bytes"]
+__all__ = ["covered_bytes", "covers", "overlap"]
 
 _MAX_RUNS = 1 << 22  # beyond so many runs the largest single region stands in: a lower bound
 _MAX_BITS = 1 << 28
@@ -106,6 +106,25 @@ def _runs(shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: in
     for n, step in outer:
         starts = (starts[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
     return starts * item, (starts + inner) * item
+
+
+def covers(outer: TensorUse, inner: TensorUse) -> bool:
+    """Whether a region surely contains another one of the same storage."""
+    if outer.mask is not None:
+        return False
+    region = _canonical(outer)
+    dense = len(region[0]) <= 1 and region[1] in ((1,), ())
+    return outer == inner or (dense and _within(_canonical(inner), region))
+
+
+def overlap(one: TensorUse, other: TensorUse) -> bool:
+    """Whether two regions of a storage may share an element."""
+    if not (one.numel and other.numel):
+        return True  # nothing is gained by taking it apart
+    if covers(one, other) or covers(other, one):
+        return True
+    apart = [covered_bytes([use]) for use in (one, other)]
+    return sum(apart) > covered_bytes([one, other])
 
 
 def _union(runs: Sequence[_Runs]) -> int:

@@ -50,6 +50,7 @@ _SELECTING = {
     index_copy index_fill diag diagonal_copy native_dropout bernoulli nll_loss_forward nonzero
     constant_pad_nd take searchsorted bucketize index gather index_select embedding""".split()
 }
+_LOOKUPS = {f"aten.{name}" for name in "index gather index_select embedding take".split()}
 _NONLINEAR = {
     f"aten.{name}"
     for name in """relu relu_ gelu silu silu_ sigmoid tanh exp elu leaky_relu hardswish hardsigmoid
@@ -138,7 +139,7 @@ class _Uses:
         self._results = {use.storage: use for use in program.results}
         self._maker: dict[int, list[TracedOp]] = defaultdict(list)
         self._readers: dict[int, list[tuple[TracedOp, TensorUse]]] = defaultdict(list)
-        self._constant: set[int] = set()  # what follows from the program alone
+        self._constant = set(program.constants)  # what follows from the program alone
         for op in live:
             for use in (*op.outputs, *op.written):
                 self._maker[use.storage].append(op)
@@ -258,6 +259,8 @@ class _Uses:
     def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Whether an op may need only some elements of an operand, whatever their values."""
         name = reader.name.removesuffix("_")
+        if name in _LOOKUPS and seen.sure:
+            return False  # just what the index names
         if cost_of(reader) is None:
             return True  # nothing is known of it
         if name in _SELECTING:

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
-from solkit.roofline.work.masks import Pattern, both, compact, everything, pattern_of
-from solkit.roofline.work.products import product_mask
+from solkit.roofline.work.masks import Pattern, both, compact, everything, lifted, pattern_of
+from solkit.roofline.work.products import HIDDEN, product_mask
 from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp
 
 __all__ = ["CONTRACTIONS", "annotated"]
@@ -38,9 +38,6 @@ CONTRACTIONS = {
     "aten._int_mm": ("self", "mat2"),
 }
 """Matrix products by the names of their factors; an added term comes before them."""
-
-_FLOOR = -1e4
-"""From here down a score stands for minus infinity: behind a softmax it is 0 in every dtype."""
 
 _MAX_ELEMENTS = 1 << 26
 
@@ -65,7 +62,7 @@ class _Facts:
 
     def over(self, ndim: int) -> _Facts:
         """The same facts, as masks of so many dimensions."""
-        return _Facts(*(None if m is None else _lift(m, ndim) for m in (self.zeros, self.floor)))
+        return _Facts(*(None if m is None else lifted(m, ndim) for m in (self.zeros, self.floor)))
 
     def __bool__(self) -> bool:
         return self.zeros is not None or self.floor is not None
@@ -157,16 +154,18 @@ def _of_number(number: Any) -> _Facts:
     if not isinstance(number, (int, float)):
         return _NOTHING
     one = everything(0)
-    return _Facts(one if number == 0 else None, one if number <= _FLOOR else None)
+    return _Facts(one if number == 0 else None, one if number <= HIDDEN else None)
 
 
 def _of_values(use: TensorUse) -> _Facts:
+    """Masks, triangles and one-hot rows; a zero here and there among numbers is no structure."""
     assert use.value is not None
     value = compact(use.value)
     if value.dtype.kind not in "biuf" or value.size > _MAX_ELEMENTS:
         return _NOTHING
-    zeros, floor = value == 0, value <= _FLOOR
-    return _Facts(zeros if zeros.any() else None, floor if floor.any() else None)
+    zeros, floor = value == 0, value <= HIDDEN
+    few = 3 * int(zeros.sum()) < value.size and value.size > 1
+    return _Facts(None if few else zeros, floor if floor.any() else None)
 
 
 # ----------------------------------------------------------------------------------- rules
@@ -231,7 +230,7 @@ def _triangle(op: TracedOp, facts: _Lookup) -> _Facts:
     shape, diagonal = op.result.shape, op.arguments.get("diagonal", 0)
     cut = np.tril if op.name.startswith("aten.tril") else np.triu
     outside = ~cut(np.ones(shape[-2:], dtype=bool), diagonal)
-    return _Facts(zeros=_either(_lift(outside, len(shape)), facts(_first(op)).zeros))
+    return _Facts(zeros=_either(lifted(outside, len(shape)), facts(_first(op)).zeros))
 
 
 @_rule("masked_fill")
@@ -239,7 +238,7 @@ def _masked_fill(op: TracedOp, facts: _Lookup) -> _Facts:
     x, mask, value = (op.arguments[name] for name in ("self", "mask", "value"))
     if mask.value is None:
         return _NOTHING
-    filled = _lift(compact(mask.value).astype(bool), len(op.result.shape))
+    filled = lifted(compact(mask.value).astype(bool), len(op.result.shape))
     return _choose(filled, facts(value), facts(x), len(op.result.shape))
 
 
@@ -248,7 +247,7 @@ def _where(op: TracedOp, facts: _Lookup) -> _Facts:
     condition, x, y = (op.arguments[name] for name in ("condition", "self", "other"))
     if condition.value is None:
         return _NOTHING
-    chosen = _lift(compact(condition.value).astype(bool), len(op.result.shape))
+    chosen = lifted(compact(condition.value).astype(bool), len(op.result.shape))
     return _choose(chosen, facts(x), facts(y), len(op.result.shape))
 
 
@@ -301,7 +300,7 @@ def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
     if dims != [len(shape) - 2, len(shape) - 1]:
         return _NOTHING
     line = np.eye(*shape[-2:], k=given.get("offset", 0), dtype=bool)
-    return _Facts(zeros=_lift(~line, len(shape)))
+    return _Facts(zeros=lifted(~line, len(shape)))
 
 
 @_rule("block_diag")
@@ -371,10 +370,6 @@ def _kept(zeros: Mask | None, shape: Sequence[int]) -> Mask:
     return everything(len(shape)) if zeros is None else ~zeros
 
 
-def _lift(mask: Mask, ndim: int) -> Mask:
-    return mask.reshape((1,) * (ndim - mask.ndim) + mask.shape)
-
-
 def _either(x: Mask | None, y: Mask | None) -> Mask | None:
     if x is None or y is None:
         return y if x is None else x
@@ -388,7 +383,7 @@ def _choose(first: Mask, x: _Facts, y: _Facts, ndim: int) -> _Facts:
         if one is None and other is None:
             return None
         none = np.zeros((), dtype=bool)
-        found = _lift(
+        found = lifted(
             np.where(first, none if one is None else one, none if other is None else other), ndim
         )
         return found if found.any() else None

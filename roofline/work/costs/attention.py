@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-import torch
-
 from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
+from solkit.roofline.work.masks import lifted
+from solkit.roofline.work.products import count, shown_pairs
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 
@@ -30,12 +28,30 @@ def attention_pairs(op: TracedOp) -> int:
     query: TensorUse = op.arguments["query"]
     key: TensorUse = op.arguments["key"]
     mask: TensorUse | None = op.arguments["attn_mask"]
-    heads = op.result.numel // max(op.result.shape[-1] * query.shape[-2], 1)
+    out = op.arguments.get("grad_out", op.result)
+    heads = out.numel // max(out.shape[-1] * query.shape[-2], 1)
     rows, columns = query.shape[-2], key.shape[-2]
     if op.arguments["is_causal"]:  # aligned to the top left: key j is seen by query i >= j
         short = min(rows, columns)
         return heads * (short * (short + 1) // 2 + (rows - short) * columns)
-    if mask is not None and mask.dtype == torch.bool and mask.value is not None:
-        full = (*op.result.shape[:-1], columns)
-        return int(mask.value.sum()) * (math.prod(full) // max(mask.numel, 1))
+    shown = None if mask is None else shown_pairs(mask)
+    if shown is not None:
+        return count(lifted(shown, len(out.shape)), (*out.shape[:-1], columns))
     return heads * rows * columns
+
+
+@rule("attention_backward", namespace="solkit")
+def _attention_backward(op: TracedOp) -> Cost:
+    """Gradients of softmax(q k^T) v over the pairs that the mask leaves, P computed anew.
+
+    Five products over the pairs (FlashAttention-2, Dao 2023, algorithm 2): S = q k^T, dQ = dS k and
+    dK = dS^T q of D multiply-adds a pair, dP = dO v^T and dV = P^T dO of Dv. Per pair: an
+    exponential, and on fp32 a scale-and-shift (a multiply-add), a difference and a product; per
+    row the sum of dO O, Dv multiply-adds.
+    """
+    query, grad_out = op.arguments["query"], op.arguments["grad_out"]
+    pairs = attention_pairs(op)
+    multiply_adds = pairs * (3 * query.shape[-1] + 2 * grad_out.shape[-1])
+    return contraction(query, multiply_adds) + scalar(
+        query, 4 * pairs + 2 * grad_out.numel, sfu=pairs
+    )

@@ -14,7 +14,7 @@ def _product(op: TracedOp) -> Cost:
 
     An added term costs nothing: the accumulators can start from it.
     """
-    left, right = (op.arguments[name] for name in CONTRACTIONS[op.name])
+    left, right = (op.arguments[name] for name in CONTRACTIONS[op.name.removesuffix("_")])
     return contraction(left, multiply_adds(left, right, op.result))
 
 

@@ -18,6 +18,7 @@ from solkit.roofline.work.demand import (  # noqa: F401 (importing a family regi
     _elementwise,
     _lookups,
     _products,
+    _recurrent,
     _reductions,
     _shapes,
     _windows,
@@ -28,6 +29,7 @@ from solkit.roofline.work.demand._geometry import sliced, wanted_part
 from solkit.roofline.work.demand._writes import writing_rule_of
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
+from solkit.roofline.work.regions import covers, overlap
 
 __all__ = ["live_ops"]
 
@@ -40,13 +42,33 @@ def live_ops(program: Program) -> list[TracedOp]:
     rewritten = {use.storage for op in program.ops for use in op.written}
     live: list[TracedOp] = []
     for op in reversed(program.ops):
-        if not any(use.storage in wanted for use in (*op.outputs, *op.written)):
+        if not any(_is_wanted(use, wanted) for use in (*op.outputs, *op.written)):
             continue
         op = _narrowed_write(op) if op.written else _narrowed(op, wanted, rewritten)
         live.append(op)
+        for use in op.written:
+            _overwritten(use, wanted)
         for use in op.inputs:
             wanted[use.storage].append(use)
     return live[::-1]
+
+
+_MANY = 16  # readers of a storage beyond which it is not asked who reads what of it
+
+
+def _is_wanted(made: TensorUse, wanted: dict[int, list[TensorUse]]) -> bool:
+    """Whether anything later looks at what an op makes or writes."""
+    readers = wanted.get(made.storage, [])
+    if len(readers) > _MANY:
+        return True
+    return any(overlap(made, reader) for reader in readers)
+
+
+def _overwritten(written: TensorUse, wanted: dict[int, list[TensorUse]]) -> None:
+    """What an op overwrites, nothing before it is wanted for (its own reads are added after)."""
+    readers = wanted.get(written.storage, [])
+    if written.sure and len(readers) <= _MANY:
+        wanted[written.storage] = [use for use in readers if not covers(written, use)]
 
 
 def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]], rewritten: set[int]) -> TracedOp:

@@ -10,7 +10,7 @@ from solkit.roofline.work.demand._base import Box, Wanted
 from solkit.roofline.work.masks import both, everything, pattern_of, reduce_to, union
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["broadcast", "sliced", "wanted_part", "whole"]
+__all__ = ["broadcast", "nothing_of", "sliced", "wanted_part", "whole"]
 
 
 def whole(use: TensorUse) -> Box:
@@ -37,6 +37,11 @@ def sliced(use: TensorUse, box: Sequence[range | None], needed: Mask | None = No
         value=None if use.value is None else use.value[_index(ranges, use.value.shape)],
         mask=both(None if use.mask is None else use.mask[_index(ranges, use.mask.shape)], needed),
     )
+
+
+def nothing_of(use: TensorUse) -> TensorUse:
+    """A use of which no element is needed."""
+    return sliced(use, [range(0)] * len(use.shape))
 
 
 def _index(ranges: Sequence[range], shape: Sequence[int]) -> tuple[slice, ...]:

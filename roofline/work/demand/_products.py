@@ -5,22 +5,35 @@ from __future__ import annotations
 import numpy as np
 
 from solkit.roofline.work.demand._base import Needs, Wanted, rule
-from solkit.roofline.work.demand._geometry import broadcast, sliced, whole
-from solkit.roofline.work.masks import both, everything
-from solkit.roofline.work.products import product_mask
+from solkit.roofline.work.demand._geometry import broadcast, nothing_of, sliced, whole
+from solkit.roofline.work.masks import both, everything, reduce_to
+from solkit.roofline.work.products import product_mask, shown_pairs
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
 @rule("mm bmm addmm baddbmm")
 def _matmul(op: TracedOp, wanted: Wanted) -> Needs:
-    """Rows of the left operand, columns of the right one; an added term is broadcast."""
-    *added, left, right = op.inputs[-3:]
+    """Rows of the left operand, columns of the right one; an added term is broadcast.
+
+    A term with the factor 0 is not looked at.
+    """
+    left, right = op.inputs[-2:]
+    if op.arguments.get("alpha", 1) == 0:
+        return {**{id(use): nothing_of(use) for use in (left, right)}, **_added(op, wanted)}
     *batch, rows, columns = wanted.box
     x, y = sliced(left, [*batch, rows, None]), sliced(right, [*batch, None, columns])
     return {
         id(left): _factor(x, wanted.mask, _transposed(y.mask)),
         id(right): _factor(y, _transposed(x.mask), wanted.mask),
-        **{id(use): broadcast(use, wanted) for use in added},
+        **_added(op, wanted),
+    }
+
+
+def _added(op: TracedOp, wanted: Wanted) -> Needs:
+    """What a product's added term gives."""
+    unused = op.arguments.get("beta", 1) == 0
+    return {
+        id(use): nothing_of(use) if unused else broadcast(use, wanted) for use in op.inputs[-3:-2]
     }
 
 
@@ -67,14 +80,43 @@ def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
+@rule("linalg_solve_triangular")
+def _solve_triangular(op: TracedOp, wanted: Wanted) -> Needs:
+    """One triangle of the matrix."""
+    del wanted
+    matrix = op.arguments["self"]
+    if not op.arguments.get("left", True):
+        return {}
+    return {id(matrix): _triangle(matrix, op.arguments["upper"])}
+
+
+@rule("linalg_cholesky_ex cholesky linalg_cholesky")
+def _cholesky(op: TracedOp, wanted: Wanted) -> Needs:
+    """One triangle of a symmetric matrix."""
+    del wanted
+    matrix = op.inputs[0]
+    return {id(matrix): _triangle(matrix, op.arguments.get("upper", False))}
+
+
+def _triangle(matrix: TensorUse, upper: bool) -> TensorUse:
+    cut = np.triu if upper else np.tril
+    mask = cut(np.ones(matrix.shape[-2:], dtype=bool))
+    return sliced(matrix, whole(matrix), mask.reshape((1,) * (len(matrix.shape) - 2) + mask.shape))
+
+
 @rule("attention", namespace="solkit")
 def _attention(op: TracedOp, wanted: Wanted) -> Needs:
-    """Heads and, where no mask ties them to keys, queries; columns of the values."""
+    """Heads and, where no mask ties them to keys, queries; columns of the values.
+
+    Keys that a known mask hides from every query are not read.
+    """
     query, key, value = (op.arguments[name] for name in ("query", "key", "value"))
     mask, causal = op.arguments["attn_mask"], op.arguments["is_causal"]
-    *heads, rows, columns = wanted.box
-    if not (query.shape[:-2] == key.shape[:-2] == value.shape[:-2]) or mask is not None:
+    if mask is not None:
+        return {id(op.outputs[0]): op.outputs[0], **_seen(key, value, mask)}
+    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
         return {id(op.outputs[0]): op.outputs[0]}
+    *heads, rows, columns = wanted.box
     queries = range(query.shape[-2]) if causal else rows
     seen = range(min(key.shape[-2], query.shape[-2])) if causal else None
     return {
@@ -82,4 +124,18 @@ def _attention(op: TracedOp, wanted: Wanted) -> Needs:
         id(key): sliced(key, [*heads, seen, None]),
         id(value): sliced(value, [*heads, seen, columns]),
         id(op.outputs[0]): sliced(op.outputs[0], [*heads, queries, columns]),
+    }
+
+
+def _seen(key: TensorUse, value: TensorUse, mask: TensorUse) -> Needs:
+    """The keys and values that a mask shows to any query."""
+    shown = shown_pairs(mask)
+    if shown is None:
+        return {}
+    shown = shown.reshape((1,) * max(0, len(key.shape) - shown.ndim) + shown.shape)
+    any_query = np.swapaxes(shown.any(axis=-2, keepdims=True), -1, -2)
+    return {
+        id(use): sliced(use, whole(use), both(reduce_to(any_query, (*use.shape[:-1], 1))))
+        for use in (key, value)
+        if all(n in (1, m) for n, m in zip(any_query.shape, (*use.shape[:-1], 1)))
     }

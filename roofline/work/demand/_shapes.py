@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
-from solkit.roofline.work.demand._geometry import sliced
+from solkit.roofline.work.demand._geometry import sliced, whole
 from solkit.roofline.work.program import Mask, TracedOp
 
 
@@ -64,6 +64,19 @@ def _flip(op: TracedOp, wanted: Wanted) -> Needs:
             box[dim] = range(n - 1 - r[-1], n - r.start, r.step)
         mask = None if mask is None else np.flip(mask, dim)
     return {id(x): sliced(x, box, mask)}
+
+
+@rule("roll")
+def _roll(op: TracedOp, wanted: Wanted) -> Needs:
+    """What is wanted, moved back."""
+    x, dims = op.inputs[0], op.arguments.get("dims") or []
+    if not dims or wanted.is_all_of(op.outputs[0]):
+        return {}
+    mask = np.zeros(x.shape, dtype=bool)
+    part = True if wanted.mask is None else wanted.mask
+    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = part
+    back = [-shift for shift in op.arguments["shifts"]]
+    return {id(x): sliced(x, whole(x), np.roll(mask, back, dims))}
 
 
 def _overlap(indices: range, start: int, stop: int) -> tuple[range, slice]:
