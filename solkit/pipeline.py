@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import solkit
 from solkit import measure as measuring
@@ -46,7 +47,20 @@ from solkit.roofline.bound import bound as bound_of
 from solkit.roofline.score import score as score_of
 from solkit.roofline.score import time_verdict
 
-__all__ = ["DEFAULT_DEVICE", "analyse", "bound", "bounds", "devices", "fusion", "load", "score"]
+if TYPE_CHECKING:
+    from solkit.roofline.symbolic import SymbolicBound
+
+__all__ = [
+    "DEFAULT_DEVICE",
+    "analyse",
+    "bound",
+    "bounds",
+    "devices",
+    "fusion",
+    "load",
+    "score",
+    "symbolic_bound",
+]
 
 DEFAULT_DEVICE = "h100-sxm"
 """The target where none is named and the machine has no GPU."""
@@ -328,10 +342,10 @@ def _study(
     try:
         return job.study(given, analysing, limit_s)
     except _DiedError as death:
-        given = given or load(path, reference=reference).problem.shapes
+        limit_s = min(limit_s, _RETRY_LIMIT_S) if death.timed_out else limit_s
+        given = given or job.own_shapes(limit_s, death)
         if len(given) == 1:
             raise
-        limit_s = min(limit_s, _RETRY_LIMIT_S) if death.timed_out else limit_s
         return _one_by_one(job, given, analysing, limit_s, death)
 
 
@@ -384,6 +398,15 @@ class _Job:
             note = f"The candidate could not be run on fake tensors: {death}"
             lost = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
             return replace(without, cases=tuple(replace(c, analysis=lost) for c in without.cases))
+
+    def own_shapes(self, limit_s: float, death: _DiedError) -> tuple[Shape, ...]:
+        """The file's own shapes; `death` again where reading them is what ended the process."""
+        where = (self.path, self.reference, self.device)
+        try:
+            file: KernelFile = worker.call("solkit.study:describe", *where, timeout_s=limit_s)
+        except JobDiedError:
+            raise death from None
+        return file.problem.shapes
 
     def _attempt(self, shapes: tuple[Shape, ...] | None, analysing: bool, limit_s: float) -> Study:
         jobs = os.cpu_count() or 1
@@ -493,3 +516,38 @@ def _environment() -> dict[str, str | None]:
     versions["driver"] = nvml.driver_version()
     versions["platform"] = platform.platform()
     return versions
+
+
+def symbolic_bound(
+    source: str | os.PathLike[str] | KernelFile,
+    names: Sequence[str],
+    device: str | Device | None = None,
+    *,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    reference: str | os.PathLike[str] | None = None,
+) -> SymbolicBound:
+    """The roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
+
+    Args:
+        source: a kernel file, or its path.
+        names: the sizes that become symbols.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: as for `bound`.
+        reference: as for `load`.
+
+    Raises:
+        InputError: the file, the device, a name, the shape or the precision is at fault, or no
+            formula could be checked.
+    """
+    from solkit.roofline import symbolic  # brings sympy
+
+    target = _target(device)
+    path, other = _paths(source, reference)
+    given = (path, other, target, shape, tuple(names))
+    try:
+        found = worker.call("solkit.study:symbolic_work", *given, timeout_s=_STUDY_LIMIT_S)
+    except JobDiedError as death:
+        raise KernelFileError(f"making a formula of it failed: {death}", path) from death
+    return symbolic.symbolic_bound(found, target, precision)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda, fake_triton, triton_compiler
+from solkit.adapters import fake_cuda, fake_triton, symbolic_sizes, triton_compiler
 from solkit.analysis import analyse
 from solkit.core import (
     Analysis,
@@ -32,10 +33,11 @@ from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
 from solkit.roofline.fusion import Kernels
+from solkit.roofline.symbolic import SymbolicWork, amounts_of, explained_formulas, named_sizes
 from solkit.roofline.work import work_of_arguments, work_of_program
 from solkit.roofline.work.program import Program, trace
 
-__all__ = ["describe", "study", "warm_up"]
+__all__ = ["describe", "study", "symbolic_work", "warm_up"]
 
 Shape = Mapping[str, Value]
 
@@ -109,7 +111,7 @@ def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
     if len({str(error) for _, error in errors}) == 1:
         return errors[0][1]
     named = [(",".join(f"{k}={v}" for k, v in shape.items()), error) for shape, error in errors]
-    return InputError("; ".join(f"shape {shape}: {error}" for shape, error in named))
+    return InputError("\n  ".join(["every shape failed:", *(f"{s}: {e}" for s, e in named)]))
 
 
 def _fake(device: Device) -> None:
@@ -206,3 +208,64 @@ def _analysis(
     if not analysing:
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",))
     return analyse(workload, device, params, jobs, outputs)
+
+
+# --------------------------------------------------------------------------------- symbolic
+
+
+def symbolic_work(
+    path: str, reference: str | None, device: Device, shape: Shape | None, names: tuple[str, ...]
+) -> SymbolicWork:
+    """The work of a problem as formulas of the sizes `names`.
+
+    Args:
+        path: the kernel file.
+        reference: the file with the reference, where `path` lacks one.
+        device: the target.
+        shape: overrides; ``None`` takes the file's first shape.
+        names: integer sizes of the problem.
+
+    Raises:
+        InputError: the file or a name is at fault, or too few sizes can be had to check a formula.
+    """
+    _fake(device)
+    with fake_cuda.fake_tensors() as mode:
+        loaded = kernelfiles.load(path, reference)
+    problem = loaded.description.problem
+    if problem.reference is None:
+        raise KernelFileError("has no reference to make a formula of", path)
+    base = loaded.full_shape(problem.shapes[0] if shape is None else shape)
+    sizes = named_sizes(names, base, problem.path)
+    cases: dict[tuple[int, ...], Case] = {}
+
+    def count(point: Mapping[str, int]) -> Mapping[str, int]:
+        key = tuple(point.values())
+        if key not in cases:
+            with fake_cuda.fake_tensors():
+                cases[key] = _case(loaded, device, {**base, **point}, {}, False, 1, None)
+        return amounts_of(cases[key].work)
+
+    count(sizes)  # a file that fails does so with its own message
+    traced, conditions, reason = _traced_formulas(loaded, mode, base, sizes)
+    formulas, points = explained_formulas(sizes, count, traced, reason)
+    checked = tuple((point, cases[tuple(point.values())].work) for point in points)
+    tolerance = cases[tuple(sizes.values())].tolerance
+    fixed = {name: value for name, value in base.items() if name not in sizes}
+    return SymbolicWork(sizes, fixed, formulas, checked, conditions, tolerance)
+
+
+def _traced_formulas(
+    loaded: LoadedKernel, mode: FakeTensorMode, shape: Shape, sizes: Mapping[str, int]
+) -> tuple[dict[str, Any], tuple[str, ...], str]:
+    """The formulas of a run on symbolic shapes, its conditions, and what went wrong."""
+    with symbolic_sizes.symbolic_sizes(mode, sizes) as symbols:
+        given: dict[str, Any] = {**shape, **symbols.sizes}
+        try:
+            program = trace(loaded.workload(given).run_reference, symbols.size)
+            amounts = amounts_of(work_of_program(program))
+        except Exception as error:  # user code and torch may raise anything on a symbol
+            first = str(error).strip().partition("\n")[0]
+            return {}, (), f"a run on symbolic shapes failed ({type(error).__name__}: {first})"
+    formulas = {name: symbolic_sizes.formula_of(n) for name, n in amounts.items()}
+    fixed = ", ".join(f"{name} = {sizes[name]}" for name in symbols.specialised())
+    return formulas, symbols.conditions(), f"the program fixes {fixed}" if fixed else ""

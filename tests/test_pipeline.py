@@ -62,3 +62,29 @@ def test_relative_paths_follow_the_callers_working_directory(write, monkeypatch)
     solkit.devices()
     monkeypatch.chdir(folder)
     assert solkit.load(name).problem.sizes == {"N": 1024}
+
+
+def test_a_shape_that_ends_the_process_costs_that_shape_alone(write):
+    body = PROBLEM.replace("return x * 2", "os._exit(7) if len(x) == 3 else None\n    return x * 2")
+    report = solkit.bounds(
+        write("import os\n" + body), device="h100", shapes=[{"N": 3}, {"N": 1024}]
+    )
+    assert [result.shape["N"] for result in report.results] == [1024]
+    (failed,) = report.failed
+    assert failed.shape == {"N": 3}
+    assert "ended with exit code 7" in failed.error
+
+
+def test_the_first_shape_is_the_one_that_is_asked_for(write):
+    path = write(PROBLEM + "SHAPES = [{'N': -1}, {'N': 8}]\n")
+    with pytest.raises(InputError, match="-1"):
+        solkit.bound(path, "h100")
+    assert len(solkit.bounds(path, device="h100").results) == 1
+
+
+def test_a_score_says_what_fusion_is_worth(write):
+    path = write(PROBLEM.replace("x * 2", "x * 2 + x"))
+    (result,) = solkit.score(path, device="h100", measure=False).results
+    assert result.fusion.fused_ms == result.bound.time_ms
+    assert len(result.fusion.unfused) == 2
+    assert result.fusion.worth > 2

@@ -33,7 +33,7 @@ def table(fusion: Fusion, launch_us: float | None) -> Table:
     found.add_column("op", no_wrap=True)
     found.add_column("kernel", overflow="fold")
     found.add_column("line", overflow="fold")
-    for name in ("time", "DRAM", "limiter"):
+    for name in ("time", "bytes", "limiter"):
         found.add_column(name, justify="left" if name == "limiter" else "right", no_wrap=True)
     for each in fusion.grouped or fusion.unfused:
         found.add_row(*_row(each))

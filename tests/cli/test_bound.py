@@ -1,0 +1,87 @@
+"""``solkit bound`` from end to end, on files and shapes that may be at fault."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import types
+
+import pytest
+
+from solkit import cli
+
+PROBLEM = """
+def inputs(M=1024, N=1024, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(1024, N, device=device)
+def reference(x, y):
+    return torch.sin(x + y)
+SHAPES = [{"M": 1024}, {"M": 1}, {"M": 7}]
+"""
+
+
+def solkit(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with said[0], said[1], pytest.raises(SystemExit) as left:
+        cli.app(arguments)
+    return types.SimpleNamespace(
+        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+    )
+
+
+@pytest.fixture
+def path(write):
+    return write(PROBLEM)
+
+
+def test_good_shapes_are_told_and_the_bad_one_is_named(path):
+    outcome = solkit("bound", path, "--device", "h100")
+    assert outcome.exit_code == 2
+    assert outcome.stdout.count("limited by dram") == 2
+    assert "M=7:" in outcome.stdout
+    assert "broadcast" in outcome.stdout
+
+
+def test_where_every_shape_fails_each_is_named(path):
+    outcome = solkit("bound", path, "--device", "h100", "--shape", "M=3", "--shape", "M=5")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert "every shape failed:\n  M=3: " in outcome.stderr
+    assert "\n  M=5: " in outcome.stderr
+
+
+def test_explain_fusion_and_json(path, tmp_path):
+    file = tmp_path / "bound.json"
+    outcome = solkit(
+        "bound", path, "--device", "h100", "--shape", "M=1024", "--explain", "--groups", "add+sin",
+        "--json", str(file),
+    )  # fmt: skip
+    assert outcome.exit_code == 0
+    assert "aten.sin" in outcome.stdout
+    assert "problem.py:7" in outcome.stdout
+    assert "0-1  add + sin" in outcome.stdout
+    (result,) = json.loads(file.read_text())["results"]
+    assert [part["positions"] for part in result["grouped"]] == [[0, 1]]
+    assert [part["positions"] for part in result["unfused"]] == [[0], [1]]
+    assert result["bound"]["resources"]["sfu"]["contributors"][0]["name"] == "aten.sin"
+
+
+def test_warm_and_json_alone_on_stdout(path):
+    outcome = solkit(
+        "bound", path, "--device", "h100", "--shape", "M=1024", "--protocol", "warm", "--json", "-"
+    )
+    (result,) = json.loads(outcome.stdout)["results"]
+    assert result["bound"]["limiter"] == "l2"
+    assert result["bound"]["protocol"] == "warm"
+
+
+def test_malformed_groups_exit_2(path):
+    outcome = solkit("bound", path, "--shape", "M=1024", "--groups", "0+add")
+    assert outcome.exit_code == 2
+    assert "'0+add' in '0+add' is no group" in outcome.stderr
+
+
+def test_a_device_that_is_not_known_names_the_near_ones(path):
+    outcome = solkit("bound", path, "--device", "RTX PRO 6000 Server Edition")
+    assert outcome.exit_code == 2
+    assert "rtx-pro-6000-blackwell" in outcome.stderr

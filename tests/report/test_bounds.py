@@ -1,0 +1,113 @@
+"""The page and the JSON of ``solkit bound``, and tables that ``solkit score`` has as well."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from solkit.core import Contributor, FailedShape, Fusion, OpWork, Part, PartBound, Verdict
+from solkit.report import bounds, explain, terminal
+
+
+def page(render, report, width=100, **flags):
+    out = io.StringIO()
+    render(report, Console(file=out, width=width), **flags)
+    return out.getvalue()
+
+
+@pytest.fixture
+def report(make):
+    """Two shapes, the first told by op; a third failed."""
+    told = tuple(Contributor(f"aten.op{i}", 10, 0.1, f"/a/b/model.py:{i}", i) for i in range(1, 8))
+    whole = make.bound()
+    resource = replace(whole.resources[0], contributors=told)
+    whole = replace(whole, resources=(resource, *whole.resources[1:]))
+    part = PartBound(Part((0, 1), ("aten.mm", "aten._softmax"), "model.py:3", make.work()), whole)
+    levels = Fusion(0.1, (part, part, part), (part,))
+    work = make.work(ops=(OpWork("aten.convolution", make.work().operations),))
+    first = make.result(bound=whole, fusion=levels, work=work)
+    second = make.result(shape={"M": 8}, bound=make.bound())
+    return make.report(first, second, failed=(FailedShape({"M": 7}, "model.py:3: no"),))
+
+
+def test_the_page_tells_every_shape_and_the_one_that_failed(report):
+    text = page(bounds.render, report)
+    for said in (
+        "M=7: model.py:3: no",
+        "SOL          128 µs, limited by tensor.bf16",
+        "one kernel 100 µs · 3 kernels, one an op, 385 µs: fusion is worth up to 3.85×",
+        "roofline 128 µs · hard 30.0 µs",
+    ):
+        assert said in text
+    overview = text[text.index("shape") : text.index("──")]
+    assert overview.count("tensor.bf16") == 2
+    assert "385 µs" in overview
+    for absent in ("verdict", "model.py:1 ", "one an op:", "next"):
+        assert absent not in text
+
+
+def test_explained_names_ops_lines_sources_and_reasons(report):
+    text = page(bounds.render, report, explained=True)
+    assert "aten.op5 (5 times)  model.py:5" in text
+    assert "2 more" in text
+    assert "aten.op6" not in text
+    assert "not told by op" in text  # the other resource
+    assert "1070 TFLOP/s = datasheet, scaled" in text
+    assert "hard lower   aten.convolution: Winograd and FFT" in text
+
+
+def test_kernels_are_numbered_and_summed(report):
+    text = page(bounds.render, report, kernels=True)
+    assert "0-1  mm + softmax" in text
+    assert "groups: 1 kernels" in text
+    assert "one an op: 3 kernels" in text
+    with_floor = replace(report, device=replace(report.device, launch_us=1.2))
+    assert "3 kernels and 3 launches of 1.2 µs" in page(bounds.render, with_floor, kernels=True)
+
+
+def test_scores_page_can_be_explained_too(report):
+    assert "aten.op5 (5 times)" in page(terminal.render, report, explained=True)
+    assert "aten.op5" not in page(terminal.render, report)
+
+
+def test_a_time_between_hard_bound_and_roofline_is_explained(make):
+    work = make.work(ops=(OpWork("aten.convolution", make.work().operations),))
+    beaten = make.measured(verdict=Verdict.BEATS_ALGORITHM, work=work)
+    beaten = replace(beaten, measurement=make.measurement(median_ms=0.1))
+    text = page(terminal.render, make.report(beaten), width=140)
+    assert "beaten by    aten.convolution: Winograd and FFT" in text
+    assert "beaten by" not in page(terminal.render, make.report(make.measured(work=work)))
+
+
+def test_a_bound_below_the_launch_floor_is_told(make):
+    small = make.bound(time_ms=1e-4, at=replace(make.bound().at, launch_floor_ms=1.2e-3))
+    text = page(bounds.render, make.report(make.result(bound=small)))
+    assert "floor        launch-limited: the bound lies below the 1.20 µs" in text
+    assert "launch-limited" not in page(bounds.render, make.report(make.result()))
+
+
+def test_json_is_the_contract(report):
+    data = json.loads(bounds.dumps(report))
+    assert data["schema"] == "solkit.bound/1"
+    assert set(data) == {"schema", "environment", "kernel", "device", "results", "failed"}
+    first, second = data["results"]
+    assert set(first) == {"shape", "work", "bound", "fusion", "unfused", "grouped"}
+    assert first["bound"]["resources"]["tensor.bf16"]["contributors"][4] == {
+        "name": "aten.op5", "amount": 10, "share": 0.1, "line": "/a/b/model.py:5", "count": 5,
+    }  # fmt: skip
+    assert first["fusion"]["grouped_ms"] == pytest.approx(0.12839)
+    assert first["grouped"] == [
+        {"positions": [0, 1], "names": ["aten.mm", "aten._softmax"], "line": "model.py:3",
+         "time_ms": 0.12839, "limiter": "tensor.bf16", "dram_bytes": 3 * 2 * 4096**2},
+    ]  # fmt: skip
+    assert (second["fusion"], second["unfused"]) == (None, [])
+    assert data["failed"] == [{"shape": {"M": 7}, "error": "model.py:3: no"}]
+
+
+def test_a_line_is_told_by_its_files_name():
+    assert explain.place("/path/to/model.py:12") == "model.py:12"
+    assert explain.place("") == ""
