@@ -10,6 +10,7 @@ import typer
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
 from solkit.cli._options import Precision
+from solkit.cli._symbolic import show_formula
 
 if TYPE_CHECKING:
     from solkit.core import Report
@@ -38,6 +39,10 @@ _Groups = Annotated[
 _Protocol = Annotated[
     Protocol, typer.Option(help="Whether inputs start in DRAM, or in L2 where they fit.")
 ]
+_Symbolic = Annotated[
+    str | None,
+    typer.Option(metavar="M,N", help="Show the bound as a formula of these sizes instead."),
+]
 _TimeLimit = Annotated[
     float | None,
     typer.Option(min=0.1, metavar="SECONDS", help="For tracing all shapes. Default: 180."),
@@ -54,6 +59,7 @@ def bound(
     explain: _options.Explain = False,
     fusion: _Fusion = False,
     groups: _Groups = None,
+    symbolic: _Symbolic = None,
     json: _options.Json = None,
     time_limit: _TimeLimit = None,
     verbose: _options.Tracebacks = False,
@@ -62,6 +68,11 @@ def bound(
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         _base.check_writable(json)
+        if symbolic is not None:
+            show_formula(
+                kernel, symbolic, device, reference, shapes, precision.value, protocol.value, json
+            )
+            return
         with _base.stdout_kept_for_the_report():
             from solkit import worker
 

@@ -1,0 +1,374 @@
+"""The bound as a formula of named sizes.
+
+Each amount of work (operations of a pipe, bytes) gets a formula in one of two ways. *Traced*: the
+reference runs on symbolic shapes, and its cost follows in symbols. *Fitted*: where the cost rests
+on numbers (masks, known indices), the polynomial through exact counts at a lattice of sizes. Either
+is kept only if it gives the numeric count at sizes that it was not made from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from solkit.core import Device, Tolerance, Value, Work
+from solkit.errors import InputError
+from solkit.roofline.bound import bound
+from solkit.roofline.precision import Rule, contraction_dtype
+
+__all__ = [
+    "Formula",
+    "SymbolicBound",
+    "SymbolicWork",
+    "amounts_of",
+    "explained_formulas",
+    "named_sizes",
+    "symbolic_bound",
+]
+
+READ, WRITTEN = "dram read", "dram written"
+_DEGREE = 4  # attention is of degree 4: batch, heads, queries, keys
+_TRIED = 3  # sizes besides the problem's own at which each formula is checked
+_ATTEMPTS = 30  # draws to find them: not every size divides as the program wants
+_MATCH = 0.01  # of a symbolic amount with its numeric one
+_THREAD_OPS = {"fp32": 2, "fp64": 2, "int32": 2, "sfu": 1}
+"""Operations per instruction and thread, as in `solkit.roofline.bound`: a multiply-add is two."""
+
+Point = Mapping[str, int]
+Count = Callable[[Point], Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One amount of work as a formula.
+
+    Attributes:
+        amount: a key of `Work.operations`, ``"dram read"`` or ``"dram written"``.
+        expression: in sympy's syntax; empty where there is none.
+        origin: ``"traced"``, ``"fitted"`` or ``"refused"``.
+        reason: why it was not traced or is refused.
+    """
+
+    amount: str
+    expression: str
+    origin: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class SymbolicWork:
+    """The work of a problem in symbols.
+
+    Attributes:
+        sizes: the symbols, with their values in the problem's own shape.
+        fixed: the other sizes.
+        formulas: one an amount.
+        checked: the sizes at which every formula gave the numeric amount, with that work.
+        conditions: on the sizes, as far as the symbolic run met them.
+        tolerance: of the problem.
+    """
+
+    sizes: Point
+    fixed: Mapping[str, Value]
+    formulas: tuple[Formula, ...]
+    checked: tuple[tuple[Point, Work], ...]
+    conditions: tuple[str, ...] = ()
+    tolerance: Tolerance | None = None
+
+
+@dataclass(frozen=True)
+class SymbolicBound:
+    """The roofline of a problem as a formula.
+
+    Attributes:
+        work: the amounts.
+        device: the device's name.
+        resources: seconds of each resource, an amount over a rate, in sympy's syntax.
+        time_s: the bound in seconds: the largest of them.
+        complete: whether no amount is missing; else `time_s` is a lower bound of the bound.
+        precision: the rule and what it chose.
+        times_ms: ``(sizes, by the formula, numeric)`` at each size checked.
+    """
+
+    work: SymbolicWork
+    device: str
+    resources: Mapping[str, str]
+    time_s: str
+    complete: bool
+    precision: str
+    times_ms: tuple[tuple[Point, float, float], ...]
+
+
+def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> dict[str, int]:
+    """The values of the sizes to be made symbols.
+
+    Raises:
+        InputError: no such size, or it is no positive integer.
+    """
+    valid = [
+        n for n, v in sizes.items() if isinstance(v, int) and not isinstance(v, bool) and v > 0
+    ]
+    unknown = [name for name in names if name not in valid]
+    if unknown or not names:
+        known = ", ".join(valid) or "none (inputs() names no integer size)"
+        wrong = ", ".join(map(repr, unknown)) or "nothing"
+        raise InputError(f"{path}: {wrong} cannot be a symbol; the integer sizes are: {known}")
+    return {name: int(sizes[name]) for name in names}  # type: ignore[arg-type]
+
+
+def amounts_of(work: Work) -> dict[str, int]:
+    """Every amount that `solkit.roofline.bound` makes a time of."""
+    moved = {READ: work.dram_read_bytes, WRITTEN: work.dram_write_bytes}
+    return {**work.operations, **moved}
+
+
+# --------------------------------------------------------------------------------- formulas
+
+
+def explained_formulas(
+    sizes: Point, count: Count, traced: Mapping[str, sympy.Expr], reason: str
+) -> tuple[tuple[Formula, ...], tuple[Point, ...]]:
+    """A formula for each amount, checked at the problem's own and at further sizes.
+
+    Args:
+        sizes: the symbols with the problem's own values.
+        count: the numeric amounts at given sizes; raises `InputError` where they do not fit.
+        traced: the formulas of the symbolic run; may be empty.
+        reason: why that run failed or what it fixed; empty where neither.
+
+    Returns:
+        The formulas, and the sizes at which they were checked.
+    """
+    known = {_key(sizes): count(sizes)}
+    points = [dict(sizes), *_further(sizes, count, known)]
+    names = sorted({amount for found in known.values() for amount in found})
+
+    def formula(amount: str) -> Formula:
+        wanted = [known[_key(point)].get(amount, 0) for point in points]
+        expression = traced.get(amount, sympy.Integer(0))
+        if traced and _matches(expression, points, wanted, _MATCH):
+            return Formula(amount, _readable(expression), "traced")
+        why = reason or "it depends on contents (masks, indices) or on comparisons of the sizes"
+        return _fitted(amount, sizes, count, points, wanted, why)
+
+    return tuple(map(formula, names)), tuple(points)
+
+
+def _further(
+    sizes: Point, count: Count, known: dict[tuple[int, ...], Mapping[str, int]]
+) -> list[Point]:
+    """Random sizes that the program takes, between a quarter and twice the problem's own."""
+    draw = random.Random(0)
+    found: list[Point] = []
+    for attempt in range(_ATTEMPTS):
+        steps = {name: _step(n) if attempt > _TRIED else 1 for name, n in sizes.items()}
+        point = {
+            name: step * draw.randint(max(1, n // (4 * step)), max(1, 2 * n // step))
+            for (name, n), step in zip(sizes.items(), steps.values())
+        }
+        if _key(point) in known:
+            continue
+        try:
+            known[_key(point)] = count(point)
+        except InputError:  # such as sizes that do not divide
+            continue
+        found.append(point)
+        if len(found) == _TRIED:
+            return found
+    raise InputError(
+        f"only {len(found)} of {_ATTEMPTS} other values of {', '.join(sizes)} are taken by the "
+        f"program, too few to check a formula (wanted {_TRIED})"
+    )
+
+
+def _key(point: Point) -> tuple[int, ...]:
+    return tuple(point.values())
+
+
+def _step(n: int) -> int:
+    """An eighth of a size, where it is whole: sizes are mostly multiples of blocks."""
+    return n // 8 if n % 8 == 0 else 1
+
+
+def _matches(
+    expression: sympy.Expr, points: Sequence[Point], wanted: Sequence[int], within: float
+) -> bool:
+    found = [_at(expression, point) for point in points]
+    return all(abs(got - n) <= within * n for got, n in zip(found, wanted))
+
+
+def _at(expression: sympy.Expr, point: Point) -> sympy.Expr:
+    return expression.subs({_symbol(name): n for name, n in point.items()})
+
+
+def _symbol(name: str) -> sympy.Symbol:
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def _readable(expression: sympy.Expr) -> str:
+    """The shortest of some equal forms."""
+    whole = expression.replace(sympy.floor, lambda x: x if _is_whole(x) else sympy.floor(x))
+    forms = (whole, sympy.expand(whole), sympy.factor(whole))
+    return str(min(forms, key=sympy.count_ops))
+
+
+def _is_whole(expression: sympy.Expr) -> bool:
+    """Whether a polynomial is an integer at every integer point, as n(n + 1)/2 is.
+
+    So it is if it is at the points 0 to its degree in each variable (Polya 1915).
+    """
+    if not expression.is_polynomial():
+        return False
+    symbols = sorted(expression.free_symbols, key=str)
+    reach = [range(sympy.degree(expression, each) + 1) for each in symbols]
+    points = itertools.product(*reach)
+    return all(expression.subs(dict(zip(symbols, point))).is_integer for point in points)
+
+
+def _fitted(
+    amount: str,
+    sizes: Point,
+    count: Count,
+    points: Sequence[Point],
+    wanted: Sequence[int],
+    reason: str,
+) -> Formula:
+    """The polynomial of the least degree through the numeric amounts, if it is exact elsewhere."""
+    counts: dict[tuple[int, ...], int] = {}
+    try:
+        for degree in range(_DEGREE + 1):
+            for point in _lattice(sizes, degree):
+                if _key(point) not in counts:
+                    counts[_key(point)] = count(point).get(amount, 0)
+            expression = _interpolated(list(sizes), counts, degree)
+            if _matches(expression, points, wanted, 0.0):
+                why = (
+                    f"{reason}; exact at {len(counts)} sizes of a lattice and {len(points)} others"
+                )
+                return Formula(amount, _readable(expression), "fitted", why)
+    except InputError as error:
+        return Formula(amount, "", "refused", f"{reason}; and no polynomial was fitted: {error}")
+    why = f"{reason}; and no polynomial of degree {_DEGREE} or less gives it at the sizes tried"
+    return Formula(amount, "", "refused", why)
+
+
+def _exponents(variables: int, degree: int) -> Iterator[tuple[int, ...]]:
+    """Of all monomials up to a total degree."""
+    for powers in itertools.product(range(degree + 1), repeat=variables):
+        if sum(powers) <= degree:
+            yield powers
+
+
+def _lattice(sizes: Point, degree: int) -> Iterator[dict[str, int]]:
+    """Points that determine a polynomial of that degree (the principal lattice of a simplex)."""
+    for steps in _exponents(len(sizes), degree):
+        yield {
+            name: n - k * _step(n) if n > _DEGREE * _step(n) else n + k * _step(n)
+            for (name, n), k in zip(sizes.items(), steps)
+        }
+
+
+def _interpolated(
+    names: Sequence[str], counts: Mapping[tuple[int, ...], int], degree: int
+) -> sympy.Expr:
+    """The polynomial through all counts, in exact rationals."""
+    powers = list(_exponents(len(names), degree))
+    rows = [[sympy.prod([n**p for n, p in zip(key, ps)]) for ps in powers] for key in counts]
+    system = sympy.polys.matrices.DomainMatrix.from_Matrix(sympy.Matrix(rows)).to_field()
+    right = sympy.polys.matrices.DomainMatrix.from_Matrix(sympy.Matrix(list(counts.values())))
+    solved = system.lu_solve(right.convert_to(system.domain)).to_Matrix()
+    symbols = [_symbol(name) for name in names]
+    return sum(
+        (c * sympy.prod([s**p for s, p in zip(symbols, ps)]) for c, ps in zip(solved, powers)),
+        sympy.Integer(0),
+    )
+
+
+# ------------------------------------------------------------------------------------ bound
+
+
+def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> SymbolicBound:
+    """The roofline as a formula, compared with `solkit.roofline.bound` at every size checked.
+
+    Args:
+        work: the amounts.
+        device: its ceilings are the rates; all bytes go through DRAM.
+        precision: as for `solkit.roofline.bound.bound`.
+
+    Raises:
+        InputError: an unknown precision, or the formula and the numeric bound differ.
+    """
+    amounts = {f.amount: _parsed(f.expression, work.sizes) for f in work.formulas if f.expression}
+    rule = Rule(precision, work.tolerance)
+    routes = rule.routes(amounts, device)
+    rated = _resources(amounts, rule, device)
+    seconds = {name: _quotient(*each) for name, each in rated.items()}
+    time = sympy.Max(0, *(amount / sympy.Float(rate) for amount, rate in rated.values()))
+    times = []
+    for point, numeric in work.checked:
+        found = bound(numeric, device, precision=precision, tolerance=work.tolerance)
+        times.append((point, 1e3 * float(_at(time, point)), found.time_ms))
+    made = SymbolicBound(
+        work=work,
+        device=device.name,
+        resources=seconds,
+        time_s=f"Max({', '.join(seconds.values())})",
+        complete=all(f.expression for f in work.formulas),
+        precision=rule.describe(routes),
+        times_ms=tuple(times),
+    )
+    return _agreeing(made)
+
+
+def _agreeing(made: SymbolicBound) -> SymbolicBound:
+    for point, formula_ms, numeric_ms in made.times_ms:
+        low = (1 - _MATCH) * numeric_ms if made.complete else 0.0
+        if not low <= formula_ms <= (1 + _MATCH) * numeric_ms:
+            sizes = ", ".join(f"{name}={n}" for name, n in point.items())
+            raise InputError(
+                f"the formula is refused: it gives {formula_ms:.6g} ms at {sizes}, where the "
+                f"numeric bound is {numeric_ms:.6g} ms"
+            )
+    return made
+
+
+def _parsed(expression: str, sizes: Point) -> sympy.Expr:
+    return sympy.sympify(expression, locals={name: _symbol(name) for name in sizes})
+
+
+def _resources(
+    amounts: Mapping[str, sympy.Expr], rule: Rule, device: Device
+) -> dict[str, tuple[sympy.Expr, float]]:
+    """Amount and rate of each resource, as `solkit.roofline.bound` has them."""
+    routes = rule.routes(amounts, device)
+    passes = {route.pipe: route.passes for route in routes.values()}
+    totals: dict[str, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
+    for key, amount in amounts.items():
+        dtype = contraction_dtype(key)
+        name = "dram" if key in (READ, WRITTEN) else routes[dtype].pipe if dtype else key
+        totals[name] += amount
+    found = {
+        name: (amount, device.ceilings[name].value / passes.get(name, 1))
+        for name, amount in totals.items()
+        if amount != 0
+    }
+    tensor = {name: rated for name, rated in found.items() if name.startswith("tensor.")}
+    if len(tensor) > 1:  # they take turns: as if all ran at the rate of the first
+        rate = next(iter(tensor.values()))[1]
+        parts = [n * sympy.Rational(round(1e6 * rate / own), 10**6) for n, own in tensor.values()]
+        found["tensor"] = sum(parts, sympy.Integer(0)), rate
+    scalar = [totals[name] / each for name, each in _THREAD_OPS.items() if name in found]
+    if len(scalar) > 1 and "issue" in device.ceilings:
+        found["issue"] = sum(scalar, sympy.Integer(0)), device.ceilings["issue"].value
+    return found
+
+
+def _quotient(amount: sympy.Expr, rate: float) -> str:
+    """Seconds, as a person would write them and Python reads them."""
+    text = _readable(amount)
+    return f"({text})/{rate:.6g}" if amount.is_Add or " + " in text else f"{text}/{rate:.6g}"

@@ -1,0 +1,159 @@
+"""Sizes as symbols: fake tensors whose shapes are formulas, through torch's `ShapeEnv`.
+
+Each symbol has a value too, its *hint*, by which torch decides comparisons; what it so took for
+granted is a guard. `Size` carries value and formula on through code that knows integers only.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
+
+__all__ = ["Size", "Symbols", "formula_of", "symbol", "symbolic_sizes"]
+
+
+def symbol(name: str) -> sympy.Symbol:
+    """The symbol of a size: a positive integer."""
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+class Size(int):
+    """An integer that remembers how it follows from the symbols.
+
+    Comparisons go by its value; what has no formula here (bits, numpy, true division) gives a
+    plain number, so a formula has to be checked at other sizes.
+    """
+
+    formula: sympy.Expr
+
+    def __new__(cls, value: int, formula: sympy.Expr) -> Size:
+        """An integer with a formula."""
+        size = super().__new__(cls, value)
+        size.formula = formula
+        return size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as the plain integer."""
+        return int, (int(self),)
+
+
+def formula_of(number: int) -> sympy.Expr:
+    """The formula of a `Size`; of any other integer, itself."""
+    return number.formula if isinstance(number, Size) else sympy.Integer(number)
+
+
+def _lift(name: str, function: Callable[[Any, Any], Any]) -> None:
+    """Have an operator of `Size`, from both sides, work on the formulas as well."""
+    plain: Callable[[int, int], Any] = getattr(int, name)
+
+    def forward(self: Size, other: Any) -> Any:
+        found = plain(self, other)
+        if type(found) is not int:
+            return found  # not an integer operand, or no integer result
+        return Size(found, function(self.formula, formula_of(other)))
+
+    def backward(self: Size, other: Any) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        found = plain(other, self)
+        if type(found) is not int:
+            return found
+        return Size(found, function(formula_of(other), self.formula))
+
+    setattr(Size, name, forward)
+    setattr(Size, f"__r{name.strip('_')}__", backward)
+
+
+for _name, _function in {
+    "__add__": lambda a, b: a + b,
+    "__sub__": lambda a, b: a - b,
+    "__mul__": lambda a, b: a * b,
+    "__floordiv__": lambda a, b: sympy.floor(a / b),
+    "__mod__": lambda a, b: sympy.Mod(a, b),
+    "__pow__": lambda a, b: a**b,
+}.items():
+    _lift(_name, _function)
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The sizes of one symbolic run.
+
+    Attributes:
+        sizes: what to hand to the program, by name.
+        environment: torch's, with the guards of the run.
+    """
+
+    sizes: Mapping[str, torch.SymInt]
+    environment: ShapeEnv
+
+    def size(self, number: Any) -> int:
+        """A size of a tensor as a `Size`; a plain integer where it is one."""
+        if not isinstance(number, torch.SymInt):
+            return int(number)
+        node = number.node
+        return Size(int(node.hint), self._named(node.expr)) if node.expr.free_symbols else node.hint
+
+    def conditions(self) -> tuple[str, ...]:
+        """Divisibilities and equalities of sizes that the run rests on."""
+        named = [self._named(guard.expr) for guard in self.environment.guards]
+        equalities = [e for e in named if isinstance(e, sympy.Eq) and e.free_symbols]
+        return tuple(dict.fromkeys(f"{e.lhs} = {e.rhs}" for e in equalities))
+
+    def specialised(self) -> tuple[str, ...]:
+        """The sizes that the run fixed to their values."""
+        fixed = self.environment.replacements
+        return tuple(
+            name
+            for name, size in self.sizes.items()
+            if not fixed.get(size.node._expr, size.node._expr).free_symbols
+        )
+
+    def _named(self, expression: Any) -> Any:
+        """An expression of torch's in the names of the sizes and sympy's own functions."""
+        names = {size.node._expr: symbol(name) for name, size in self.sizes.items()}
+        plain = expression.replace(FloorDiv, lambda a, b: sympy.floor(a / b))
+        for modulo in (Mod, PythonMod):
+            plain = plain.replace(modulo, lambda a, b: sympy.Mod(a, b))
+        return plain.xreplace(names)
+
+
+@contextlib.contextmanager
+def symbolic_sizes(mode: FakeTensorMode, values: Mapping[str, int]) -> Iterator[Symbols]:
+    """Let fake tensors of `mode` have symbolic shapes; contents of tensors are not followed.
+
+    Args:
+        mode: of `solkit.adapters.fake_cuda.fake_tensors`, left again before.
+        values: the hint of each symbol by name.
+    """
+    environment = ShapeEnv()
+    kept = mode.shape_env, mode.static_shapes
+    mode.shape_env, mode.static_shapes = environment, False
+    try:
+        with mode:
+            sizes = {name: _symint(environment, name, hint) for name, hint in values.items()}
+            yield Symbols(sizes, environment)
+    finally:
+        mode.shape_env, mode.static_shapes = kept
+
+
+def _symint(environment: ShapeEnv, name: str, hint: int) -> torch.SymInt:
+    source = ConstantSource(name)
+    made = environment.create_symbol(
+        hint, source=source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None
+    )
+    found = environment.create_symintnode(made, hint=hint, source=source)
+    assert isinstance(found, torch.SymInt)
+    return found

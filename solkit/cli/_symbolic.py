@@ -1,0 +1,108 @@
+"""``solkit bound --symbolic M,N``: the bound as a formula."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as jsonlib
+import re
+from typing import TYPE_CHECKING
+
+from solkit.cli import _base
+from solkit.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from solkit.core import Value
+    from solkit.roofline.symbolic import Point, SymbolicBound
+
+__all__ = ["show_formula"]
+
+
+def show_formula(
+    kernel: str,
+    names: str,
+    device: str | None,
+    reference: str | None,
+    shapes: Sequence[dict[str, Value]] | None,
+    precision: str,
+    protocol: str,
+    json: str | None,
+) -> None:
+    """Find the formula and print it.
+
+    Raises:
+        InputError: several shapes or a warm protocol, or what `pipeline.symbolic_bound` raises.
+    """
+    if protocol != "cold":
+        raise InputError("--symbolic: whether inputs fit in L2 depends on the sizes; use cold")
+    if shapes is not None and len(shapes) > 1:
+        raise InputError("--symbolic takes one --shape: the values of the sizes that stay numbers")
+    with _base.stdout_kept_for_the_report():
+        from solkit import pipeline
+
+        found = pipeline.symbolic_bound(
+            kernel,
+            [name.strip() for name in names.split(",")],
+            device,
+            shape=shapes[0] if shapes else None,
+            precision=precision,
+            reference=reference,
+        )
+    if json != "-":
+        _render(found, _base.console())
+    _base.write(json, lambda: _dumps(found))
+
+
+def _render(found: SymbolicBound, console: Console) -> None:
+    from rich.table import Table
+
+    fixed = ", ".join(f"{name}={value}" for name, value in found.work.fixed.items())
+    console.print(f"{found.device}, precision {found.precision}" + (f", {fixed}" if fixed else ""))
+    table = Table("amount", "formula", "how", box=None, header_style="bold")
+    for formula in found.work.formulas:
+        table.add_row(formula.amount, formula.expression or "none", formula.origin)
+    console.print(table)
+    sign = "=" if found.complete else "≥"
+    console.print(f"T {sign} {found.time_s} s", style="bold", soft_wrap=True, markup=False)
+    for formula in found.work.formulas:
+        if formula.reason:
+            console.print(f"{formula.amount}, {formula.origin}: {formula.reason}", markup=False)
+    if found.work.conditions:
+        console.print(f"Where {'; '.join(found.work.conditions)}.", markup=False)
+    unused = [n for n in found.work.sizes if not _depends(found, n)]
+    if unused:
+        console.print(f"No amount depends on {', '.join(unused)}.")
+    for point, formula_ms, numeric_ms in found.times_ms:
+        console.print(f"{_sizes(point)}: {formula_ms:.6g} ms, numeric {numeric_ms:.6g} ms")
+
+
+def _depends(found: SymbolicBound, name: str) -> bool:
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return any(word.search(f.expression) or not f.expression for f in found.work.formulas)
+
+
+def _sizes(point: Point) -> str:
+    return ", ".join(f"{name}={n}" for name, n in point.items())
+
+
+def _dumps(found: SymbolicBound) -> str:
+    times = [
+        {"sizes": dict(point), "formula_ms": formula_ms, "numeric_ms": numeric_ms}
+        for point, formula_ms, numeric_ms in found.times_ms
+    ]
+    record = {
+        "device": found.device,
+        "precision": found.precision,
+        "symbols": dict(found.work.sizes),
+        "fixed": dict(found.work.fixed),
+        "time_s": found.time_s,
+        "complete": found.complete,
+        "resources_s": dict(found.resources),
+        "amounts": [dataclasses.asdict(formula) for formula in found.work.formulas],
+        "conditions": list(found.work.conditions),
+        "checked": times,
+    }
+    return jsonlib.dumps(record, indent=2, ensure_ascii=False)
