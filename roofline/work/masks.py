@@ -18,7 +18,17 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["Pattern", "both", "compact", "everything", "lifted", "pattern_of", "reduce_to", "union"]
+__all__ = [
+    "Pattern",
+    "any_along",
+    "both",
+    "compact",
+    "everything",
+    "lifted",
+    "pattern_of",
+    "reduce_to",
+    "union",
+]
 
 Bits: TypeAlias = npt.NDArray[np.bool_]
 
@@ -126,6 +136,12 @@ def lifted(mask: Mask, ndim: int) -> Mask:
     return mask.reshape((1,) * (ndim - mask.ndim) + mask.shape)
 
 
+def any_along(mask: Mask, axis: int) -> Mask:
+    """Whether anything matters along an axis, which is kept with size 1."""
+    found: Mask = np.asarray(mask.any(axis=axis, keepdims=True))
+    return found
+
+
 def both(*masks: Mask | None) -> Mask | None:
     """What is in all of the masks that are given; ``None`` stands for everything."""
     found: Mask | None = None
@@ -142,6 +158,6 @@ def reduce_to(mask: Mask, shape: Sequence[int]) -> Mask:
     """
     mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
     extra = mask.ndim - len(shape)
-    mask = mask.any(axis=tuple(range(extra))) if extra else mask
+    mask = np.asarray(mask.any(axis=tuple(range(extra)))) if extra else mask
     axes = tuple(d for d, n in enumerate(shape) if n == 1 and mask.shape[d] != 1)
-    return mask.any(axis=axes, keepdims=True) if axes else mask
+    return np.asarray(mask.any(axis=axes, keepdims=True)) if axes else mask

@@ -90,7 +90,7 @@ def _line_counts(
     own = next(axis for axis in axes if axis != shared)
     position = axes.index(own) - 2
     repeats = sizes[own] if mask.shape[position] == 1 else 1
-    return mask.sum(axis=position, dtype=np.int64) * repeats
+    return np.asarray(mask.sum(axis=position, dtype=np.int64) * repeats)
 
 
 def _total(values: npt.NDArray[np.int64], shape: Sequence[int]) -> int:

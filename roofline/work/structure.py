@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils._pytree import tree_map
 
 from solkit.roofline.work.masks import Pattern, both, compact, everything, lifted, pattern_of
 from solkit.roofline.work.products import HIDDEN, product_mask
@@ -108,7 +106,7 @@ class _Known:
         if use.value is not None:
             return _of_values(use)
         zeros, floor = self._patterns.get(use.storage, (None, None))
-        return _Facts(zeros and zeros.under(use), floor and floor.under(use))
+        return _Facts(*(None if p is None else p.under(use) for p in (zeros, floor)))
 
     def _concerns(self, op: TracedOp) -> bool:
         return any(use.storage in self._patterns for use in (*op.inputs, *op.written))
@@ -281,6 +279,7 @@ def _add(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("constant_pad_nd")
 def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
     """What is padded with 0 or minus infinity."""
+    del facts
     pad, value = op.arguments["pad"], op.arguments.get("value", 0)
     margin = _of_number(value)
     outside = everything(len(op.result.shape)) & False
@@ -299,7 +298,7 @@ def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
     dims = [given.get("dim1", -2) % len(shape), given.get("dim2", -1) % len(shape)]
     if dims != [len(shape) - 2, len(shape) - 1]:
         return _NOTHING
-    line = np.eye(*shape[-2:], k=given.get("offset", 0), dtype=bool)
+    line = np.eye(shape[-2], shape[-1], k=given.get("offset", 0), dtype=np.bool_)
     return _Facts(zeros=lifted(~line, len(shape)))
 
 
@@ -341,7 +340,8 @@ def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int)
         np.broadcast_to(np.zeros((), dtype=bool) if mask is None else mask, shape)
         for mask, shape in zip(masks, shapes)
     ]
-    return np.concatenate(whole, axis=axis)
+    joined: Mask = np.concatenate(whole, axis=axis)
+    return joined
 
 
 @_rule("sum mean")
@@ -351,7 +351,7 @@ def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
     if zeros is None or not dims:
         return _NOTHING
     axes = tuple(d % zeros.ndim for d in (dims if isinstance(dims, (list, tuple)) else [dims]))
-    left = zeros.all(axis=axes, keepdims=bool(op.arguments.get("keepdim")))
+    left: Mask = np.asarray(zeros.all(axis=axes, keepdims=bool(op.arguments.get("keepdim"))))
     return _Facts(zeros=left if left.any() else None)
 
 

@@ -50,7 +50,8 @@ def meet(narrow: Line, wide: Line, window: Window) -> Met:
     """Let two sides of an axis meet.
 
     Args:
-        narrow, wide: the positions that matter.
+        narrow: the positions that matter on one side.
+        wide: and on the other.
         window: the taps between them.
     """
     pairs = 0
@@ -95,5 +96,4 @@ def axis_line(use: TensorUse, axis: int) -> Line:
     """The positions along an axis where any element of a tensor matters."""
     if use.mask is None or use.mask.shape[axis] == 1:
         return np.ones(use.shape[axis], dtype=bool)
-    line: Line = use.mask.any(axis=tuple(d for d in range(use.mask.ndim) if d != axis))
-    return line
+    return np.asarray(use.mask.any(axis=tuple(d for d in range(use.mask.ndim) if d != axis)))

@@ -28,8 +28,8 @@ def attention_pairs(op: TracedOp) -> int:
     query: TensorUse = op.arguments["query"]
     key: TensorUse = op.arguments["key"]
     mask: TensorUse | None = op.arguments["attn_mask"]
-    out = op.arguments.get("grad_out", op.result)
-    heads = out.numel // max(out.shape[-1] * query.shape[-2], 1)
+    out: TensorUse = op.arguments.get("grad_out", op.result)
+    heads: int = out.numel // max(out.shape[-1] * query.shape[-2], 1)
     rows, columns = query.shape[-2], key.shape[-2]
     if op.arguments["is_causal"]:  # aligned to the top left: key j is seen by query i >= j
         short = min(rows, columns)

@@ -6,7 +6,7 @@ import torch
 
 from solkit.roofline.work.demand._base import Needs, Rule, Wanted, fallback, rule
 from solkit.roofline.work.demand._geometry import broadcast, sliced, whole
-from solkit.roofline.work.masks import compact, reduce_to
+from solkit.roofline.work.masks import both, compact, reduce_to
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 _ALIGNED = {
@@ -43,7 +43,7 @@ def _fits(op: TracedOp, wanted: Wanted) -> bool:
 @rule("where")
 def _where(op: TracedOp, wanted: Wanted) -> Needs:
     """Where the condition is known, each branch is needed where it is chosen."""
-    condition, x, y = (op.arguments[name] for name in ("condition", "self", "other"))
+    condition: TensorUse = op.arguments["condition"]
     needs = _aligned(op, wanted)
     if condition.value is not None and _fits(op, wanted):
         chosen = compact(condition.value).astype(bool)
@@ -69,10 +69,10 @@ def _chosen(op: TracedOp, wanted: Wanted, kept: dict[str, Mask]) -> Needs:
         if not isinstance(use, TensorUse):
             continue
         whole_mask = mask.reshape((1,) * (len(wanted.box) - mask.ndim) + mask.shape)
-        part = sliced(_as_result(op, whole_mask), wanted.box).mask
-        both = part if wanted.mask is None else part & wanted.mask
+        part = both(sliced(_as_result(op, whole_mask), wanted.box).mask, wanted.mask)
         narrowed = broadcast(use, wanted)
-        found[id(use)] = sliced(narrowed, whole(narrowed), reduce_to(both, narrowed.shape))
+        needed = None if part is None else reduce_to(part, narrowed.shape)
+        found[id(use)] = sliced(narrowed, whole(narrowed), needed)
     return found
 
 

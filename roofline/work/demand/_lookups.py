@@ -19,7 +19,7 @@ from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
 from solkit.roofline.work.demand._geometry import sliced, whole
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-__all__ = ["at_indices", "at_positions", "along"]
+__all__ = ["along", "at_indices", "at_positions"]
 
 _MAX_TABLE = 1 << 28  # elements of a table beyond which no mask is made over it
 

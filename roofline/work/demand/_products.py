@@ -6,7 +6,7 @@ import numpy as np
 
 from solkit.roofline.work.demand._base import Needs, Wanted, rule
 from solkit.roofline.work.demand._geometry import broadcast, nothing_of, sliced, whole
-from solkit.roofline.work.masks import both, everything, reduce_to
+from solkit.roofline.work.masks import any_along, both, everything, lifted, reduce_to
 from solkit.roofline.work.products import product_mask, shown_pairs
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
@@ -46,7 +46,8 @@ def _factor(use: TensorUse, rows: Mask | None, columns: Mask | None) -> TensorUs
 
     Args:
         use: the factor.
-        rows, columns: masks; ``None`` where nothing is left out.
+        rows: a mask; ``None`` where nothing is left out.
+        columns: likewise.
     """
     if rows is None and columns is None:
         return use
@@ -57,7 +58,7 @@ def _factor(use: TensorUse, rows: Mask | None, columns: Mask | None) -> TensorUs
     shapes = (*use.shape[:-1], inner), (*use.shape[:-2], inner, use.shape[-1])
     met = product_mask(first, other, *shapes)
     if met is None:  # too large to multiply out: what either mask leaves
-        met = first.any(axis=-1, keepdims=True) & other.any(axis=-2, keepdims=True)
+        met = any_along(first, -1) & any_along(other, -2)
     return sliced(use, whole(use), both(met))
 
 
@@ -71,8 +72,12 @@ def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
     *added, matrix, vector = op.inputs
     part = sliced(matrix, [wanted.box[0], None])
     if vector.mask is not None:
-        part = sliced(part, whole(part), vector.mask[None])
-    used = vector if part.mask is None else sliced(vector, whole(vector), part.mask.any(axis=0))
+        part = sliced(part, whole(part), lifted(vector.mask, 2))
+    used = (
+        vector
+        if part.mask is None
+        else sliced(vector, whole(vector), np.asarray(part.mask.any(axis=0)))
+    )
     return {
         id(matrix): part,
         id(vector): used,
@@ -133,7 +138,7 @@ def _seen(key: TensorUse, value: TensorUse, mask: TensorUse) -> Needs:
     if shown is None:
         return {}
     shown = shown.reshape((1,) * max(0, len(key.shape) - shown.ndim) + shown.shape)
-    any_query = np.swapaxes(shown.any(axis=-2, keepdims=True), -1, -2)
+    any_query = np.swapaxes(any_along(shown, -2), -1, -2)
     return {
         id(use): sliced(use, whole(use), both(reduce_to(any_query, (*use.shape[:-1], 1))))
         for use in (key, value)

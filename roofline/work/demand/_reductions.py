@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from solkit.roofline.work.demand._base import Needs, Rule, Wanted, rule
 from solkit.roofline.work.demand._geometry import sliced, whole
-from solkit.roofline.work.masks import both
+from solkit.roofline.work.masks import any_along, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
@@ -16,7 +18,7 @@ def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
     output, dim = op.outputs[0], op.arguments["dim"]
     box = list(wanted.box)
     box[dim] = range(output.shape[dim])
-    lines = None if wanted.mask is None else both(wanted.mask.any(axis=dim, keepdims=True))
+    lines = None if wanted.mask is None else both(any_along(wanted.mask, dim))
     return {
         id(op.inputs[0]): sliced(op.inputs[0], box, lines),
         id(output): sliced(output, box, lines),
@@ -103,7 +105,7 @@ def _trace(op: TracedOp, wanted: Wanted) -> Needs:
     """The diagonal."""
     del wanted
     x = op.inputs[0]
-    return {id(x): sliced(x, whole(x), np.eye(*x.shape, dtype=bool))}
+    return {id(x): sliced(x, whole(x), np.eye(x.shape[0], x.shape[1], dtype=np.bool_))}
 
 
 @rule("nll_loss_forward nll_loss2d_forward")
@@ -113,8 +115,6 @@ def _nll_loss(op: TracedOp, wanted: Wanted) -> Needs:
     x, target = op.arguments["self"], op.arguments["target"]
     axis = 0 if len(x.shape) == 1 else 1
     if target.value is None:
-        from dataclasses import replace
-
         picked = sliced(x, [range(1) if d == axis else None for d in range(len(x.shape))])
         return {id(x): replace(picked, sure=False)}
     labels = target.value.astype(np.int64)

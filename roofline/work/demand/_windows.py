@@ -11,7 +11,7 @@ from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
 from solkit.roofline.work.demand._geometry import sliced, whole
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
-from solkit.roofline.work.windows import Line, Window, axis_line, meet, windows_of
+from solkit.roofline.work.windows import Line, axis_line, meet, windows_of
 
 
 @rule("convolution _convolution cudnn_convolution")
