@@ -1,0 +1,133 @@
+"""Formulas of problems whose counts are known by hand, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import sympy
+
+from solkit import pipeline
+from solkit.adapters.symbolic_sizes import Size, formula_of, symbol
+from solkit.errors import InputError
+from solkit.roofline.symbolic import explained_formulas
+
+M, N, K = map(symbol, "MNK")
+
+
+@pytest.fixture
+def formulas(write):
+    """Formula and origin by amount, of a problem given as its two functions' text."""
+
+    def find(body, *names):
+        found = pipeline.symbolic_bound(write(body), names, "h100")
+        known = {str(s): s for s in map(symbol, names)}
+        return {
+            f.amount: (sympy.sympify(f.expression, locals=known), f.origin)
+            for f in found.work.formulas
+        }, found
+
+    return find
+
+
+MATMUL = """
+def inputs(M=64, N=32, K=16, device="cuda"):
+    return (torch.randn(M, K, dtype=torch.bfloat16, device=device),
+            torch.randn(K, N, dtype=torch.bfloat16, device=device))
+def reference(a, b):
+    return a @ b
+"""
+
+
+def test_a_product_is_traced(formulas):
+    amounts, found = formulas(MATMUL, "M", "N", "K")
+    expected = {"contraction.bf16": 2 * M * N * K, "dram read": 2 * K * (M + N)}
+    expected["dram written"] = 2 * M * N
+    assert amounts.keys() == expected.keys()
+    for amount, (expression, origin) in amounts.items():
+        assert sympy.expand(expression - expected[amount]) == 0
+        assert origin == "traced"
+    assert found.complete
+
+
+def test_the_time_evaluates_to_the_numeric_bound_elsewhere(formulas, write):
+    _, found = formulas(MATMUL, "M", "N", "K")
+    sizes = {"M": 1000, "N": 3000, "K": 500}
+    seconds = eval(found.time_s, {"Max": max, **sizes})
+    numeric = pipeline.bound(write(MATMUL), "h100", shape=sizes).time_ms
+    assert 1e3 * seconds == pytest.approx(numeric, rel=1e-4)
+
+
+def test_sizes_that_are_not_named_stay_numbers(formulas):
+    amounts, found = formulas(MATMUL, "M")
+    assert sympy.expand(amounts["dram read"][0] - 2 * 16 * (M + 32)) == 0
+    assert found.work.fixed == {"N": 32, "K": 16}
+
+
+def test_a_triangle_is_fitted(formulas):
+    body = """
+def inputs(N=64, K=16, device="cuda"):
+    return torch.randn(N, N, device=device), torch.randn(N, K, device=device)
+def reference(a, b):
+    return torch.tril(a) @ b
+"""
+    amounts, _ = formulas(body, "N", "K")
+    product, origin = amounts["contraction.fp32"]
+    assert origin == "fitted"
+    assert sympy.expand(product - 2 * K * N * (N + 1) / 2) == 0
+    assert sympy.expand(amounts["dram read"][0] - 4 * (N * (N + 1) / 2 + N * K)) == 0
+
+
+def test_an_unknown_name_is_answered_with_the_sizes(write):
+    with pytest.raises(InputError, match=r"'Q' cannot be a symbol; .*M, N, K"):
+        pipeline.symbolic_bound(write(MATMUL), ["M", "Q"], "h100")
+
+
+def test_what_is_no_polynomial_is_refused_and_the_rest_a_lower_bound():
+    def count(point):
+        return {"fp32": math.isqrt(point["M"]), "sfu": 3 * point["M"]}
+
+    found, points = explained_formulas({"M": 4096}, count, {"sfu": 3 * M}, "")
+    refused, kept = found
+    assert (refused.amount, refused.origin, refused.expression) == ("fp32", "refused", "")
+    assert "no polynomial" in refused.reason
+    assert (kept.expression, kept.origin) == ("3*M", "traced")
+    assert len(points) == 4
+
+
+def test_a_traced_formula_that_is_wrong_elsewhere_is_not_kept():
+    def count(point):
+        return {"fp32": point["M"] ** 2}
+
+    (found,), _ = explained_formulas({"M": 64}, count, {"fp32": 64 * M}, "")
+    assert (found.expression, found.origin) == ("M**2", "fitted")
+
+
+def test_sizes_that_the_program_rejects_are_passed_over():
+    def count(point):
+        if point["M"] % 8:
+            raise InputError("M must be a multiple of 8")
+        return {"fp32": point["M"] // 8}
+
+    (found,), points = explained_formulas({"M": 64}, count, {}, "")
+    assert found.expression == "M/8"
+    assert all(point["M"] % 8 == 0 for point in points)
+
+
+def test_a_program_with_one_valid_size_is_refused():
+    def count(point):
+        if point["M"] != 64:
+            raise InputError("M must be 64")
+        return {"fp32": 1}
+
+    with pytest.raises(InputError, match="too few to check"):
+        explained_formulas({"M": 64}, count, {}, "")
+
+
+def test_a_size_carries_its_formula_through_integer_arithmetic():
+    m, n = Size(6, M), Size(5, N)
+    found = math.prod((m, n, 2)) + sum([m, 1]) - 3 * n // 2
+    assert found == 6 * 5 * 2 + 7 - 15 // 2
+    assert sympy.simplify(formula_of(found) - (2 * M * N + M + 1 - sympy.floor(3 * N / 2))) == 0
+    assert type(m / 2) is float
+    assert formula_of(7) == 7
