@@ -67,6 +67,7 @@ class TimedReference:
         degenerate: whether that is below rounding, so that the output does not depend on inputs.
         precision: the rule that the bounds follow: ``"tf32"`` where the variant may use it.
         roofline_ms: the speed of light.
+        unfused_ms: the speed of light of one kernel an op, one after the other.
         hard_ms: what no correct implementation can beat.
         limiter: the resource behind the roofline.
         resource_ms: the least time of each resource, as JSON.
@@ -102,6 +103,7 @@ class TimedReference:
     degenerate: bool | None
     precision: str | None
     roofline_ms: float | None
+    unfused_ms: float | None
     hard_ms: float | None
     limiter: str | None
     resource_ms: str | None

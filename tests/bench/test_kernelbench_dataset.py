@@ -54,7 +54,7 @@ def bounds(*ops):
         "tolerance": bound(4.0, 2.0, "tensor.tf32"),
         "tf32": bound(2.0, 1.0, "dram"),
     }
-    return dataset.Bounds(work, by_precision)
+    return dataset.Bounds(work, by_precision, {"tolerance": 6.0, "tf32": 2.5})
 
 
 CONVOLUTION = bounds(OpWork("aten.convolution", {"contraction.fp32": 1}))
@@ -69,6 +69,7 @@ def test_a_convolution_is_held_against_tf32_which_it_may_use_by_default():
     row = reference()
     assert (row.precision, row.roofline_ms, row.hard_ms, row.limiter) == ("tf32", 2.0, 1.0, "dram")
     assert (row.ratio, row.verdict, row.category) == (1.5, "correct", "convolution")
+    assert row.unfused_ms == 2.5
     assert (row.resource_ms, row.unmodelled) == ('{"dram": 2.0}', "aten.a")
 
 
@@ -155,6 +156,7 @@ def test_findings_name_what_lies_below_a_bound(capsys):
     # 12 sound ratios, 0.45 and 1 to 11: the 2nd, between 6th and 7th, the 11th
     assert "| all | eager | 12 | 1.00 | 5.50 | 10.00 |" in page
     widest = page.partition("## The ten widest")[2].partition("##")[0]
+    assert "| 1/11_conv | eager | 3 | 2 | 11 | 1.25 | 1.2 | dram |" in widest
     assert [f"/{n}_conv " in widest for n in (11, 2, 1)] == [True, True, False]
     assert "## Below the hard bound: 1\n" in page
     assert "| 1/99_conv | eager | 0.9 | 2 | 1 | 0.45 | dram | tf32 |" in page
