@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 
 from solkit.core import Device, Tolerance, Value, Work
 from solkit.errors import InputError
@@ -153,7 +153,7 @@ def explained_formulas(
         expression = traced.get(amount, sympy.Integer(0))
         if traced and _matches(expression, points, wanted, _MATCH):
             return Formula(amount, _readable(expression), "traced")
-        why = reason or "it depends on contents (masks, indices) or on comparisons of the sizes"
+        why = reason or "its count goes through numbers (masks, indices, comparisons of sizes)"
         return _fitted(amount, sizes, count, points, wanted, why)
 
     return tuple(map(formula, names)), tuple(points)
