@@ -13,6 +13,7 @@ What is faked, a module each:
 - ``storage``: each storage gets an address of its own, aligned as the CUDA allocator aligns;
 - ``autograd``: the C++ engine wants a real accelerator, so `backward` and `grad` run in Python;
 - ``attention``, ``recurrent``: one op each, and one for the gradient;
+- ``sparse``: matrices as the tensors that they are made of;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])``
   and what is computed from them) carry it; ``unknown``: every other value that the program asks
   for is guessed, and `guesses` says so;
@@ -29,8 +30,9 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch._subclasses import fake_tensor
@@ -43,6 +45,7 @@ from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import UnbuiltExtensions
 from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
+from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
@@ -110,16 +113,22 @@ def _override_ops() -> None:
         warnings.simplefilter("ignore")  # overriding a kernel is the intention
         fake_attention(own, aten)
         fake_recurrent(own, aten)
+    fake_sparse(own)
     _state.libraries = (own, aten)  # the overrides last as long as these objects
 
 
 def _patch_torch() -> None:
     for owner, name, fake in (
+        *((torch.nested, name, _no_nested(name)) for name in _NESTED),
+        (torch, "cond", _cond),
+        (torch, "ctc_loss", _ctc_loss),
         (FakeTensor, "data_ptr", data_ptr),
         (FakeTensor, "numpy", numpy_array),
         (torch, "compile", compile_nothing),
         # torch would otherwise move constants to the GPU that `is_available` now claims
         (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
+        # a deep copy of a tensor would make one of its mode, too
+        (FakeTensorMode, "__deepcopy__", lambda mode, _: mode),
         (fake_tensor, "init_gpu_context", lambda _: None),  # it would for that reason allocate
         (torch.Tensor, "pin_memory", lambda tensor, *_: tensor),
         (torch.Tensor, "backward", tensor_backward),
@@ -135,6 +144,33 @@ def _fall_back() -> None:
     _state.guarded = False
     FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
     guess_always(_FALLBACK)
+
+
+_torch_ctc_loss = torch.ctc_loss
+
+
+def _ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, *args: Any) -> torch.Tensor:
+    """`torch.ctc_loss`, with the lengths where the rest is: on fakes torch leaves them."""
+    inputs, labels, *rest = args
+    inputs, labels = (torch.as_tensor(n, device=log_probs.device) for n in (inputs, labels))
+    return _torch_ctc_loss(log_probs, targets, inputs, labels, *rest)
+
+
+_NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
+
+
+def _no_nested(name: str) -> Callable[..., None]:
+    """A function of its own for each name: torch._dynamo refuses to list one object twice."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise UnsupportedError(f"torch.nested.{name} on a fake GPU: pad, or pack with offsets")
+
+    return refuse
+
+
+def _cond(pred: Any, true_fn: Any, false_fn: Any, operands: tuple[Any, ...] = ()) -> Any:
+    """`torch.cond`: one of its branches, as Python takes it."""
+    return true_fn(*operands) if pred else false_fn(*operands)
 
 
 @contextlib.contextmanager

@@ -31,13 +31,11 @@ _torch_swap_tensors = torch.utils.swap_tensors
 def swap_tensors(left: torch.Tensor, right: torch.Tensor) -> None:
     """`torch.utils.swap_tensors` as ``module.cuda()`` needs it: fakes with a weak reference too.
 
-    The references are the fake mode's memos of what it has converted; none is asked again.
+    The reference is the fake mode's memo from a meta tensor's id to its fake; none asks again.
     """
     for tensor in (left, right):
         if isinstance(tensor, FakeTensor):
-            converter = tensor.fake_mode.fake_tensor_converter.meta_converter
-            memo = converter.tensor_memo
+            memo = tensor.fake_mode.fake_tensor_converter.meta_converter.tensor_memo
             for key in [key for key, fake in memo.items() if fake is tensor]:
                 del memo[key]
-            converter.describer.lookup_tensor.pop(tensor, None)
     _torch_swap_tensors(left, right)

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.values import (
@@ -46,6 +46,8 @@ class KnownValues(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func in _MEETING_REAL and not isinstance(args[0], FakeTensor):
+            args = (_lifted(args[0]), *args[1:])
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(*args, **kwargs)
@@ -57,6 +59,23 @@ class KnownValues(TorchDispatchMode):
             propagate(func, args, kwargs, out)
             _suppose(func, args, kwargs, out)
         return out
+
+
+_MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
+"""Where real tensors come in: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
+
+
+def _lifted(tensor: torch.Tensor) -> torch.Tensor:
+    """A fake of a real tensor; torch's own way imports its compiler, which takes a second."""
+    made = torch.empty_strided(
+        tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
+    known = recall(tensor)
+    if known is not None:
+        with really():
+            value = known.value.detach().clone()
+        remember(cast(FakeTensor, made), Known(value))
+    return made
 
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,11 +91,49 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         like = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
         made = [holding(like, known) for known in values]
         return made[0] if len(func._schema.returns) == 1 else tuple(made)
+    except NotImplementedError as error:  # torch looks for the real GPU's kernel
+        if "Could not run" not in str(error):
+            raise
+        return _shaped_by_cpu(func, args, kwargs)
     except UnsupportedOperatorException as error:
         raise UnsupportedError(
             f"{func} has no kernel for fake tensors: register one with "
             f'torch.library.register_fake("{func._schema.name}")'
         ) from error
+
+
+def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op without a kernel for fake tensors: its results are as on the CPU, from zeros.
+
+    As `torch._subclasses.fake_tensor.run_fallback_kernel` does it on the GPU.
+    """
+    if func._schema.name.startswith("aten::_use_"):  # asks for a library: none is here
+        return False
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    if func._schema.is_mutable or not inputs or sum(t.numel() for t in inputs) > _SMALL:
+        raise UnsupportedError(f"{func} has no kernel for fake tensors")
+
+    def real(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+        known = recall(leaf)
+        zeros = torch.zeros(tuple(leaf.shape), dtype=leaf.dtype, device="cpu")
+        return zeros if known is None else known.value
+
+    with really():
+        try:
+            found = func(*tree_map(real, args), **tree_map(real, kwargs))
+        except (NotImplementedError, RuntimeError) as error:
+            raise UnsupportedError(f"{func} has no kernel for fake tensors") from error
+
+    def fake(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if leaf.layout != torch.strided:
+            raise UnsupportedError(f"{func} gives a tensor of layout {leaf.layout}")
+        return inputs[0].new_empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype)
+
+    return tree_map(fake, found)
 
 
 def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
@@ -165,10 +222,12 @@ def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 _ANSWERS: dict[Any, Callable[..., Any]] = {
     _aten._local_scalar_dense.default: _item,
+    _aten.lift_fresh.default: lambda tensor: tensor,
     _aten.equal.default: _equal,
     _aten.allclose.default: lambda left, right, *_, **__: _equal(left, right),
     _aten.nonzero.default: _nonzero,
     _aten.masked_select.default: _masked_select,
+    _aten._nested_tensor_from_mask_left_aligned.default: lambda *_: False,  # a fast path
 }
 
 
@@ -289,6 +348,15 @@ def _repeat_interleave(repeats: torch.Tensor, *, output_size: int | None = None)
     return repeats.new_empty((repeats.numel() if output_size is None else output_size,))
 
 
+def _ctc_loss(
+    log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A loss per sequence, and a workspace: aten/src/ATen/native/cuda/LossCTC.cu."""
+    steps, count, _classes = log_probs.shape
+    states = 2 * targets.shape[-1] + 1
+    return log_probs.new_empty((count,)), log_probs.new_empty((count, steps, states))
+
+
 _SHAPE_GUESSES: dict[Any, Callable[..., Any]] = {
     _aten._unique2.default: _unique,
     _aten._unique.default: lambda *args, **kwargs: _unique(*args, **kwargs)[:2],
@@ -296,5 +364,6 @@ _SHAPE_GUESSES: dict[Any, Callable[..., Any]] = {
     _aten.unique_dim.default: _unique_rows,
     _aten.unique_dim_consecutive.default: _unique_rows,
     _aten.bincount.default: _bincount,
+    **dict.fromkeys((_aten._ctc_loss.default, _aten._ctc_loss.Tensor), _ctc_loss),
     _aten.repeat_interleave.Tensor: _repeat_interleave,
 }

@@ -86,6 +86,9 @@ class _Contents:
         _Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
         self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Contents:
+        return self  # a deep copy of a tensor copies its attributes, but has its own storage
+
     def __del__(self) -> None:
         _Contents.held_bytes -= _bytes(self.flat)
 
