@@ -16,6 +16,8 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
     """A wanted element needs its whole line."""
     output, dim = op.outputs[0], op.arguments["dim"]
+    if not output.shape:
+        return {}
     box = list(wanted.box)
     box[dim] = range(output.shape[dim])
     lines = None if wanted.mask is None else both(any_along(wanted.mask, dim))
