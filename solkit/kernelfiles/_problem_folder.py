@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -614,9 +615,7 @@ class _Inputs:
         self, name: str, shape: tuple[int, ...], spec: TensorSpec, why: str
     ) -> torch.Tensor:
         """Well-formed data in place of data that is not here."""
-        definition = self._kernel._definition
-        rules = "\n".join((definition.reference, *definition.constraints))
-        made = _structured(name, shape, self._axes, rules)
+        made = _structured(name, shape, self._axes)
         if made is None:
             words = "is drawn at random"
             tensor = self._kernel._random(name, shape, self._device)
@@ -694,9 +693,13 @@ def _random_scalar(dtype: str) -> bool | int | float:
 
 # ------------------------------------------------------------------- data that is not here
 
-_TOTAL = re.compile(r"(\w+)\s*==\s*(\w+)\[-1\]\.item\(\)")
-"""How references of both benchmarks tie an axis to the last offset: their definitions of
-paged and ragged attention assert ``num_kv_indices == kv_indptr[-1].item()`` and its like."""
+_OFFSETS = {
+    "qo_indptr": ("total_q",),
+    "kv_indptr": ("num_kv_indices", "total_kv"),
+    "cu_seqlens": ("total_seq_len",),
+}
+"""Offsets of sequences, and the axes that the last of them is the size of, by the constraints of
+FlashInfer-Bench's definitions (``total_q == qo_indptr[-1].item()``)."""
 
 _INDEXED: tuple[tuple[str, str], ...] = (
     (r"topk_ids$", r"num_experts$"),
@@ -707,18 +710,18 @@ _INDEXED: tuple[tuple[str, str], ...] = (
 
 
 def _structured(
-    name: str, shape: tuple[int, ...], axes: Mapping[str, int], rules: str
+    name: str, shape: tuple[int, ...], axes: Mapping[str, int]
 ) -> tuple[str, torch.Tensor] | None:
     """Offsets, lengths or indices that fit the sizes, with words for them; else ``None``."""
-    count = 1
-    for size in shape:
-        count *= size
-    totals = {offsets: axis for axis, offsets in _TOTAL.findall(rules)}
-    if totals.get(name) in axes and len(shape) == 1 and count > 1:
-        total = axes[totals[name]]
+    count = math.prod(shape)
+    total = next((axes[axis] for axis in _OFFSETS.get(name, ()) if axis in axes), None)
+    if total is not None and len(shape) == 1 and count > 1:
         return "is spread evenly", torch.arange(count) * total // (count - 1)
     if name.endswith("last_page_len") and "page_size" in axes:
         return "says that every page is full", torch.full(shape, axes["page_size"])
+    if name == "seq_lens" and {"max_num_pages", "page_size"} <= axes.keys():
+        longest = axes["max_num_pages"] * axes["page_size"]
+        return "is as long as the page table allows", torch.full(shape, longest)
     for names, targets in _INDEXED:
         bound = next((axes[axis] for axis in axes if re.search(targets, axis)), None)
         if re.search(names, name) and bound:

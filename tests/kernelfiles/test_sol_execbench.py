@@ -211,18 +211,16 @@ def test_a_function_beside_the_reference_may_make_the_inputs(tmp_path):
 
 
 ROWS = {
-    "axes": {"M": {"type": "var"}, "pages": {"type": "var"}, "num_pages": {"type": "var"}},
+    "axes": {name: {"type": "var"} for name in ("M", "num_kv_indices", "num_pages")},
     "inputs": {
         "cache": {"shape": ["num_pages", "16"], "dtype": "float32"},
         "kv_indptr": {"shape": ["M"], "dtype": "int32"},
-        "kv_indices": {"shape": ["pages"], "dtype": "int32"},
+        "kv_indices": {"shape": ["num_kv_indices"], "dtype": "int32"},
     },
     "outputs": {"y": {"shape": ["16"], "dtype": "float32"}},
     "reference": (
         "def run(cache, kv_indptr, kv_indices):\n"
-        "    num_kv = kv_indices.shape[0]\n"
-        "    pages = num_kv\n"
-        "    assert pages == kv_indptr[-1].item()\n"
+        "    assert kv_indices.shape[0] == kv_indptr[-1].item()\n"
         "    first, last = kv_indptr[0].item(), kv_indptr[1].item()\n"
         "    return cache[kv_indices[first:last].long()].sum(0)\n"
     ),
@@ -235,7 +233,7 @@ def rows_folder(folder, blob):
         for n in ("kv_indptr", "kv_indices")
     }
     inputs = {"cache": {"type": "random"}, **stored}
-    return sol_folder(folder, [workload("a", inputs, M=3, pages=6, num_pages=100)], **ROWS)
+    return sol_folder(folder, [workload("a", inputs, M=3, num_kv_indices=6, num_pages=100)], **ROWS)
 
 
 def test_a_page_table_in_a_file_decides_what_is_read(tmp_path):
