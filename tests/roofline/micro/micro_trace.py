@@ -80,16 +80,18 @@ def _trace_all(sender: Any, problems: list[Micro]) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
-    from solkit.study import study
+    from solkit import study
 
     torch.set_num_threads(1)
     device = devices.find("h100")
+    study._fake(device)
+    study._fake = lambda _: None  # once is enough, and takes longer than a trace
     with tempfile.TemporaryDirectory() as folder:
         for number, problem in enumerate(problems):
             path = Path(folder) / f"micro_{number}.py"
             path.write_text(problem.source, encoding="utf-8")
             try:
-                answer = study(str(path), None, device, None, {}, False, 1).cases[0].work
+                answer = study.study(str(path), None, device, None, {}, False, 1).cases[0].work
             except BaseException:
                 answer = traceback.format_exc()
             sender.send(answer)
