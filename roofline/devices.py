@@ -338,7 +338,11 @@ def _dram(sku: Sku, hardware: Hardware) -> Ceiling:
 
 def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
     """Ceilings of everything that runs on the SM clock."""
-    known: dict[str, str] = {**_load().sources, **architecture.sources, **dict.fromkeys(sku.rates, sku.source)}
+    known: dict[str, str] = {
+        **_load().sources,
+        **architecture.sources,
+        **dict.fromkeys(sku.rates, sku.source),
+    }
     rates = {**architecture.rates, **sku.rates}
     sms, clock = hardware.sm_count, hardware.sm_clock_mhz
     return {

@@ -23,11 +23,8 @@ from dataclasses import dataclass, replace
 from solkit.core import Part
 from solkit.errors import InputError
 from solkit.roofline.names import short_name
-from solkit.roofline.work import work_of_program
-from solkit.roofline.work.demand import live_ops
-from solkit.roofline.work.merging import merged
+from solkit.roofline.work import work_of_live
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
-from solkit.roofline.work.structure import annotated
 
 __all__ = ["Kernels"]
 
@@ -46,15 +43,14 @@ _ALSO = {
 
 
 class Kernels:
-    """A traced program, ready to be cut.
+    """A program, `narrowed` to the ops that matter, ready to be cut.
 
     Views belong to no kernel, and neither does what costs nothing (an ``empty``).
     """
 
     def __init__(self, program: Program) -> None:
-        program = annotated(merged(program))
-        self._live = live_ops(program)
-        self._uses = _Uses(self._live, program.results)
+        self._live = program.ops
+        self._uses = _Uses(program.ops, program.results)
         alone = [self._part((position,)) for position in range(len(self._live))]
         self.unfused = tuple(part for part in alone if part.work.dram_bytes or part.work.operations)
 
@@ -78,7 +74,7 @@ class Kernels:
 
     def _part(self, positions: tuple[int, ...]) -> Part:
         ops = [self._live[position] for position in positions]
-        work = work_of_program(Program(tuple(ops), self._uses.results_of(positions)))
+        work = work_of_live(Program(tuple(ops), self._uses.results_of(positions)))
         names = tuple(op.name for op in ops)
         return Part(positions, names, ops[0].line, replace(work, ops=()))
 

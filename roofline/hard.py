@@ -20,8 +20,8 @@ from solkit.roofline.precision import contraction_dtype
 __all__ = ["hard_ms", "slack"]
 
 _FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
-_MATTERS = 0.01  # of the contractions: a smaller part explains nothing
-_MIB = 2**20
+_MATTERS = 0.01  # of the contractions, or of the bytes: a smaller part explains nothing
+_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: str) -> float:
@@ -113,7 +113,7 @@ _ELEMENTWISE = (
 
 def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
     kept = min(work.hard_write_bytes, device.l2_bytes)
-    if kept:
+    if kept > _MATTERS * work.dram_bytes:
         yield (
             f"{_size(kept)} of the output may still lie in L2 ({_size(device.l2_bytes)}) when the "
             "kernel ends: the roofline charges them to DRAM, the hard bound does not."
@@ -121,7 +121,7 @@ def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
     if bound.protocol == "warm":
         yield "Under a warm protocol a part of the inputs may lie in L2 from the start."
     unsure = work.dram_bytes - work.hard_read_bytes - work.hard_write_bytes
-    if unsure:
+    if unsure > _MATTERS * work.dram_bytes:
         yield (
             f"{_size(unsure)} of the traffic may not be needed: a mask, a selection, a product "
             "with a constant or indices that are not known may leave parts of it out."
@@ -159,4 +159,5 @@ def _shortcut(name: str, partly: bool) -> str:
 
 
 def _size(count: int) -> str:
-    return f"{count / _MIB:.3g} MiB" if count >= _MIB else f"{count / 2**10:.3g} KiB"
+    size, unit = next((s, u) for s, u in _SIZES if count >= s or u == "B")
+    return f"{count / size:.3g} {unit}"

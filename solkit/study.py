@@ -34,7 +34,7 @@ from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
 from solkit.roofline.fusion import Kernels
 from solkit.roofline.symbolic import SymbolicWork, amounts_of, explained_formulas, named_sizes
-from solkit.roofline.work import work_of_arguments, work_of_program
+from solkit.roofline.work import narrowed, work_of_arguments, work_of_live, work_of_program
 from solkit.roofline.work.program import Program, trace
 
 __all__ = ["describe", "study", "symbolic_work", "warm_up"]
@@ -167,14 +167,15 @@ def _work(
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        program = trace(run)
+        traced = trace(run)
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "
             "arguments that it writes",
             problem.path,
         )
-    work = work_of_program(program)
+    program = narrowed(traced)
+    work = work_of_live(program)
     return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
 
 

@@ -22,7 +22,7 @@ from solkit.roofline.work.shortcuts import hard_flops
 from solkit.roofline.work.structure import annotated
 from solkit.roofline.work.traffic import Traffic, traffic
 
-__all__ = ["work_of", "work_of_arguments", "work_of_program"]
+__all__ = ["narrowed", "work_of", "work_of_arguments", "work_of_live", "work_of_program"]
 
 
 def work_of(run: Callable[[], list[torch.Tensor]]) -> Work:
@@ -36,8 +36,18 @@ def work_of(run: Callable[[], list[torch.Tensor]]) -> Work:
 
 def work_of_program(program: Program) -> Work:
     """The cost of a traced program: only of the ops that its results depend on."""
+    return work_of_live(narrowed(program))
+
+
+def narrowed(program: Program) -> Program:
+    """The ops that the results depend on, repeats made once, each narrowed to what is wanted."""
     program = annotated(merged(program))
-    live = live_ops(program)
+    return Program(tuple(live_ops(program)), program.results)
+
+
+def work_of_live(program: Program) -> Work:
+    """The cost of all ops of a `narrowed` program, or of some of them with results of their own."""
+    live = list(program.ops)
     costs = [cost_of(op) for op in live]
     moved = traffic(program, live)
     ops = _op_works(live, costs, hard_flops(program, live), moved)

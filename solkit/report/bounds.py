@@ -49,15 +49,16 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
         yield Text()
         yield _overview(report.results)
     assumed: tuple[str, ...] = ()
+    file = report.kernel.problem.path
     for result in report.results:
         yield Text()
         yield from _section(result, report.device, width, assumed)
         assumed = result.bound.assumptions
         if explained:
-            yield from _explanation(result, report.device)
+            yield from _explanation(result, report.device, file)
         if kernels and result.fusion:
             yield Text()
-            yield fusion.table(result.fusion, report.device.launch_us)
+            yield fusion.table(result.fusion, report.device.launch_us, file)
 
 
 def _overview(results: Sequence[Result]) -> Table:
@@ -95,12 +96,12 @@ def _section(
     yield parts.labelled(parts.bound_remarks(result, device, assumed), label)
 
 
-def _explanation(result: Result, device: Device) -> Iterator[RenderableType]:
+def _explanation(result: Result, device: Device, file: str) -> Iterator[RenderableType]:
     label = parts.label_cells(result.bound)
     reasons = slack(result.work, result.bound, device)
     yield parts.labelled((("hard lower", Text(reason)) for reason in reasons), label)
     yield Text()
-    yield explain.contributors(result.bound)
+    yield explain.contributors(result.bound, file)
     yield Text()
     yield parts.labelled(explain.ceilings(result.bound), label)
 

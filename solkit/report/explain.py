@@ -10,21 +10,27 @@ from rich.text import Text
 
 from solkit.core import Bound, Contributor, Resource
 from solkit.report import units
+from solkit.roofline.names import short_name
 
 __all__ = ["ceilings", "contributors", "place"]
 
 _MOST = 5  # ops of a resource that are shown; the rest is summed up
 
 
-def contributors(bound: Bound) -> Table:
-    """The ops behind every resource, largest first, longest resource first."""
+def contributors(bound: Bound, file: str) -> Table:
+    """The ops behind every resource, largest first, longest resource first.
+
+    Args:
+        bound: whose resources.
+        file: the reference's, whose lines need no name.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for name in ("resource", "time", "share", "amount"):
         table.add_column(name, justify="left" if name == "resource" else "right", no_wrap=True)
     table.add_column("op", overflow="fold")
     table.add_column("line", overflow="fold")
     for resource in bound.resources:
-        _add(table, resource, bound.limiter)
+        _add(table, resource, bound.limiter, file)
     return table
 
 
@@ -35,12 +41,13 @@ def ceilings(bound: Bound) -> Iterator[tuple[str, Text]]:
         yield resource.name, Text(f"{rate} = {resource.source}", style="dim")
 
 
-def place(line: str) -> str:
-    """``"model.py:12"`` for ``"/path/to/model.py:12"``."""
-    return PurePath(line).name
+def place(line: str, file: str) -> str:
+    """``"L12"`` for a line of `file`, ``"other.py:12"`` for one of another file."""
+    path, _, number = line.rpartition(":")
+    return f"L{number}" if PurePath(path).name == PurePath(file).name else PurePath(line).name
 
 
-def _add(table: Table, resource: Resource, limiter: str) -> None:
+def _add(table: Table, resource: Resource, limiter: str, file: str) -> None:
     style = "bold cyan" if resource.name == limiter else "cyan"
     head = (Text(resource.name, style), Text(units.duration(resource.time_ms)))
     for contributor in resource.contributors[:_MOST] or (_unknown(resource),):
@@ -49,8 +56,8 @@ def _add(table: Table, resource: Resource, limiter: str) -> None:
             *head,
             _share(contributor.share),
             units.amount(contributor.amount, resource.unit),
-            Text(contributor.name + many),
-            Text(place(contributor.line)),
+            Text(short_name(contributor.name) + many),
+            Text(place(contributor.line, file)),
         )
         head = (Text(), Text())
     rest = resource.contributors[_MOST:]

@@ -27,8 +27,14 @@ def summary(fusion: Fusion) -> str:
     )
 
 
-def table(fusion: Fusion, launch_us: float | None) -> Table:
-    """The kernels asked for, else one an op; then the levels' totals."""
+def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
+    """The kernels asked for, else one an op; then the levels' totals.
+
+    Args:
+        fusion: the levels.
+        launch_us: `solkit.core.Device.launch_us`.
+        file: the reference's, whose lines need no name.
+    """
     found = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     found.add_column("op", no_wrap=True)
     found.add_column("kernel", overflow="fold")
@@ -36,7 +42,7 @@ def table(fusion: Fusion, launch_us: float | None) -> Table:
     for name in ("time", "bytes", "limiter"):
         found.add_column(name, justify="left" if name == "limiter" else "right", no_wrap=True)
     for each in fusion.grouped or fusion.unfused:
-        found.add_row(*_row(each))
+        found.add_row(*_row(each, file))
     found.add_section()
     found.add_row("", Text("one kernel", "bold"), "", units.duration(fusion.fused_ms))
     if fusion.grouped:
@@ -45,12 +51,12 @@ def table(fusion: Fusion, launch_us: float | None) -> Table:
     return found
 
 
-def _row(each: PartBound) -> tuple[Text | str, ...]:
+def _row(each: PartBound, file: str) -> tuple[Text | str, ...]:
     part, bound = each.part, each.bound
     return (
         numbers(part.positions),
         Text(_named(part.names)),
-        Text(place(part.line)),
+        Text(place(part.line, file)),
         units.duration(bound.time_ms),
         units.amount(part.work.dram_bytes, "B"),
         bound.limiter,
@@ -60,9 +66,11 @@ def _row(each: PartBound) -> tuple[Text | str, ...]:
 def _total(
     name: str, parts: Sequence[PartBound], time_ms: float, launch_us: float | None
 ) -> tuple[Text | str, ...]:
-    launches = f" and {len(parts)} launches of {launch_us:g} µs" if launch_us else ""
+    launches = f", {launch_us:g} µs to launch each" if launch_us else ""
     moved = sum(each.part.work.dram_bytes for each in parts)
-    label = Text.assemble((name, "bold"), f": {len(parts)} kernels{launches}")
+    label = Text.assemble(
+        (name, "bold"), f": {len(parts)} kernel{'s' * (len(parts) > 1)}{launches}"
+    )
     return "", label, "", units.duration(time_ms), units.amount(moved, "B")
 
 

@@ -90,7 +90,11 @@ def _page(report: Report, width: int, details: bool, explained: bool) -> Iterato
         yield Text()
         yield from _section(result, report.device, width, assumed)
         if explained:
-            yield from (Text(), explain.contributors(result.bound), Text())
+            yield from (
+                Text(),
+                explain.contributors(result.bound, report.kernel.problem.path),
+                Text(),
+            )
             yield labelled(explain.ceilings(result.bound), label_cells(result.bound))
         assumed = result.bound.assumptions
     if len(shown) < len(report.results):
