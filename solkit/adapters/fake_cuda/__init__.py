@@ -42,7 +42,7 @@ from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
 from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
-from solkit.adapters.fake_cuda.extensions import UnbuiltExtensions
+from solkit.adapters.fake_cuda.extensions import WhenImported
 from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
@@ -97,7 +97,7 @@ def install(device: Device) -> None:
     if not _state.installed:
         _override_ops()
         fake_hooks()
-        sys.meta_path.insert(0, UnbuiltExtensions())
+        sys.meta_path.insert(0, WhenImported())
     _patch_torch()
     _state.guarded = guard_works()
     if not _state.guarded:

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["fake_attention"]
+from solkit.adapters.fake_cuda.values import Known, really, remember
+
+__all__ = ["fake_attention", "flex_attention_of"]
 
 _aten = torch.ops.aten
 
@@ -103,3 +107,64 @@ class _Attention(torch.autograd.Function):
             *grads, *ctx.saved_tensors, ctx.is_causal, ctx.needs_input_grad[3]
         )
         return (*found, *(None,) * (5 - len(found)))
+
+
+# -------------------------------------------------------------------------- FlexAttention
+
+
+def flex_attention_of(module: Any) -> Callable[..., Any]:
+    """A `flex_attention` that calls ``solkit::attention``, with the pairs of a block mask.
+
+    What a ``score_mod`` computes is not counted.
+
+    Args:
+        module: `torch.nn.attention.flex_attention`.
+    """
+
+    def flex_attention(
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        score_mod: Any = None,  # noqa: ARG001 - torch's signature
+        block_mask: Any = None,
+        scale: float | None = None,  # noqa: ARG001
+        enable_gqa: bool = False,
+        return_lse: bool = False,
+        kernel_options: Any = None,  # noqa: ARG001
+        *,
+        return_aux: Any = None,
+    ) -> Any:
+        mask = None if block_mask is None else _dense_mask(module, block_mask, query, key)
+        out = _attention(query, key, value, mask, enable_gqa=enable_gqa)
+        per_row = out.select(-1, 0).float()  # stands for them: as many, from the same pairs
+        if return_aux is not None:
+            lse, scores = (
+                per_row if wanted else None for wanted in (return_aux.lse, return_aux.max_scores)
+            )
+            return out, module.AuxOutput(lse=lse, max_scores=scores)
+        return (out, per_row) if return_lse else out
+
+    return flex_attention
+
+
+def _dense_mask(
+    module: Any, block_mask: Any, query: torch.Tensor, key: torch.Tensor
+) -> torch.Tensor | None:
+    """The pairs that a block mask leaves, worked out apart so that it is no part of the program.
+
+    A ``mask_mod`` that looks at tensors of the program is evaluated as part of it.
+    """
+    batch, heads = block_mask.kv_num_blocks.shape[:2]
+    shape = (batch, heads, query.shape[-2], key.shape[-2])
+    if block_mask.mask_mod is module.noop_mask:
+        return None
+    try:
+        with really():
+            value = module.create_mask(block_mask.mask_mod, *shape, device="cpu")
+    except RuntimeError:  # it mixed real indices with fake tensors
+        value = None
+    if value is None or isinstance(value, FakeTensor):
+        return cast(torch.Tensor, module.create_mask(block_mask.mask_mod, *shape, query.device))
+    mask = query.new_empty(shape, dtype=torch.bool)
+    remember(cast(FakeTensor, mask), Known(value))
+    return mask

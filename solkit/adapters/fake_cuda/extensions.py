@@ -1,4 +1,4 @@
-"""CUDA extensions: none is built."""
+"""What is replaced in modules of torch that few programs import, if one does."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from solkit.adapters.fake_cuda.attention import flex_attention_of
 from solkit.errors import UnsupportedError
 
-__all__ = ["UnbuiltExtensions"]
+__all__ = ["WhenImported"]
 
 
 class _Extension:
@@ -32,14 +33,30 @@ class _Extension:
         return function
 
 
-class UnbuiltExtensions(importlib.abc.MetaPathFinder):
-    """Replaces what builds extensions when `torch.utils.cpp_extension` is imported, if ever."""
+def _build_nothing(module: Any) -> None:
+    module.load = module.load_inline = _Extension
+
+
+def _attend_whole(module: Any) -> None:
+    module.flex_attention = flex_attention_of(module)
+
+
+class WhenImported(importlib.abc.MetaPathFinder):
+    """Replaces what a module holds when it is imported, if ever."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, Callable[[Any], None]] = {
+            "torch.utils.cpp_extension": _build_nothing,
+            "torch.nn.attention.flex_attention": _attend_whole,
+        }
+        for name in self.waiting.keys() & sys.modules.keys():
+            self.waiting.pop(name)(sys.modules[name])
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        """The module's own spec, with a loader that replaces `load` and `load_inline` after."""
-        if fullname != "torch.utils.cpp_extension":
+        """The module's own spec, with a loader that replaces things after it has run."""
+        change = self.waiting.pop(fullname, None)
+        if change is None:
             return None
-        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         assert spec is not None
         assert spec.loader is not None
@@ -47,7 +64,7 @@ class UnbuiltExtensions(importlib.abc.MetaPathFinder):
 
         def exec_module(module: Any) -> None:
             execute(module)
-            module.load = module.load_inline = _Extension
+            change(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
