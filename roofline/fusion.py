@@ -49,9 +49,9 @@ class Kernels:
     """
 
     def __init__(self, program: Program) -> None:
-        self._live = program.ops
+        self._program = program
         self._uses = _Uses(program.ops, program.results)
-        alone = [self._part((position,)) for position in range(len(self._live))]
+        alone = [self._part((position,)) for position in range(len(program.ops))]
         self.unfused = tuple(part for part in alone if part.work.dram_bytes or part.work.operations)
 
     def grouped(self, groups: str) -> tuple[Part, ...]:
@@ -64,7 +64,7 @@ class Kernels:
         left = {part.positions[0]: part for part in self.unfused}
         kernels: list[tuple[int, ...]] = []
         for group in groups.split(","):
-            found = _Group(group, groups).select(list(left.values()), self._live)
+            found = _Group(group, groups).select(list(left.values()), self._program.ops)
             kernels += found
             for position in (position for kernel in found for position in kernel):
                 del left[position]
@@ -73,8 +73,9 @@ class Kernels:
         return tuple(sorted(parts, key=lambda part: part.positions))
 
     def _part(self, positions: tuple[int, ...]) -> Part:
-        ops = [self._live[position] for position in positions]
-        work = work_of_live(Program(tuple(ops), self._uses.results_of(positions)))
+        ops = tuple(self._program.ops[position] for position in positions)
+        results = self._uses.results_of(positions)
+        work = work_of_live(replace(self._program, ops=ops, results=results))
         names = tuple(op.name for op in ops)
         return Part(positions, names, ops[0].line, replace(work, ops=()))
 

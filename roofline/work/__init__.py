@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -42,7 +43,7 @@ def work_of_program(program: Program) -> Work:
 def narrowed(program: Program) -> Program:
     """The ops that the results depend on, repeats made once, each narrowed to what is wanted."""
     program = annotated(merged(program))
-    return Program(tuple(live_ops(program)), program.results)
+    return replace(program, ops=tuple(live_ops(program)))
 
 
 def work_of_live(program: Program) -> Work:

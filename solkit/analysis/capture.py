@@ -73,8 +73,9 @@ def _described(tensors: Sequence[torch.Tensor]) -> str:
 
 
 def _blame(error: BaseException) -> str:
-    """``file:line: type: first line of the message``."""
+    """``file:line: type: first line of the message``; no line where none of the user's ran."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"
     message = str(error).strip().splitlines() or [""]
-    return f"{place}: {type(error).__name__}: {message[0]}"
+    told = f"{type(error).__name__}: {message[0]}"
+    return told if place == "unknown line" else f"{place}: {told}"

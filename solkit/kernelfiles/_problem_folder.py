@@ -577,12 +577,18 @@ class _Inputs:
             return self._from_custom(name)
         shape = _sizes(spec, self._axes)
         if shape is None:
-            return _random_scalar(spec.dtype)
+            return self._scalar(name, spec, source)
         if isinstance(source, SafetensorsInput):
             return self._from_file(name, spec, shape, source)
         if source is None and not _is_inexact(spec.dtype):
             return self._stand_in(name, shape, spec, "no workload says what it holds")
         return self._kernel._random(name, shape, self._device)
+
+    def _scalar(self, name: str, spec: TensorSpec, source: Any) -> bool | int | float:
+        if source is None and spec.dtype.startswith("int"):
+            self.assumptions.append(f"Input {name} is 0: no workload says what it is.")
+            return 0
+        return _random_scalar(spec.dtype)
 
     def _from_custom(self, name: str) -> Any:
         if name not in self._customs:

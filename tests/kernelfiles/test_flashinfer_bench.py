@@ -61,19 +61,23 @@ def test_without_workloads_the_sizes_must_be_given_and_constraints_complete_them
         inputs={
             "x": {"shape": ["total_q"], "dtype": "float16"},
             "qo_indptr": {"shape": ["offsets"], "dtype": "int32"},
+            "first_expert": {"shape": None, "dtype": "int32"},
         },
         outputs={"y": {"shape": ["batch"], "dtype": "float16"}},
         constraints=["offsets == batch + 1", "total_q == qo_indptr[-1].item()"],
-        reference="def run(x, qo_indptr):\n    return x.reshape(len(qo_indptr) - 1, -1).sum(1)\n",
+        reference=(
+            "def run(x, qo_indptr, first_expert):\n"
+            "    return x.reshape(len(qo_indptr) - 1, -1).sum(1)\n"
+        ),
     )
-    with pytest.raises(
-        ShapeError, match=r"gives batch, total_q a size; give it with --shape batch="
-    ):
+    with pytest.raises(ShapeError, match=r"gives batch, total_q a size; give it with --shape ba"):
         on_cpu(file)
     made = on_cpu(file, shape={"batch": 4, "total_q": 20})
     assert made.args[1].tolist() == [0, 5, 10, 15, 20]
+    assert made.args[2] == 0
     assert made.assumptions == (
         "Input qo_indptr is spread evenly: no workload says what it holds.",
+        "Input first_expert is 0: no workload says what it is.",
     )
 
 
