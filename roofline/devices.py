@@ -338,7 +338,7 @@ def _dram(sku: Sku, hardware: Hardware) -> Ceiling:
 
 def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
     """Ceilings of everything that runs on the SM clock."""
-    known: dict[str, str] = {
+    known: dict[Any, str] = {
         **_load().sources,
         **architecture.sources,
         **dict.fromkeys(sku.rates, sku.source),

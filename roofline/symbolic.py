@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import sympy  # type: ignore[import-untyped]
+import sympy
 
 from solkit.core import Device, Tolerance, Value, Work
 from solkit.errors import InputError

@@ -78,3 +78,17 @@ def test_where_tf32_changes_nothing_the_default_is_the_baseline():
 def test_what_is_missing_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         kernelbench.baseline(*arguments)
+
+
+def test_the_table_that_ships_is_whole_and_keeps_to_its_bounds():
+    table = kernelbench.rows("h100")
+    keys = {(row.sha256, row.variant) for row in table}
+    assert len(keys) == len(table) == 200 * len(kernelbench.VARIANTS)
+    for row in table:
+        assert len(row.sha256) == 64
+        assert row.status in (kernelbench.OK, kernelbench.SAME_AS_DEFAULT)
+        assert 0 < row.hard_ms <= row.roofline_ms <= row.unfused_ms * (1 + 1e-9)
+        if row.median_ms is not None:
+            assert row.low_ms <= row.median_ms <= row.high_ms
+            assert row.ratio == pytest.approx(row.median_ms / row.roofline_ms)
+            assert row.degenerate or row.median_ms >= row.hard_ms

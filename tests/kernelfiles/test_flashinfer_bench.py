@@ -89,6 +89,12 @@ def test_a_reference_runs_without_gradients(tmp_path):
     assert loaded.run_reference()[0] is loaded.args[0]
 
 
+def test_a_reference_is_called_by_name_where_its_definition_lists_another_order(tmp_path):
+    text = "def run(factor, x):\n    return x * factor\n"
+    loaded = on_cpu(flashinfer_set(tmp_path, [workload("a", M=4)], reference=text))
+    assert torch.equal(loaded.run_reference()[0], 3.0 * loaded.args[0])
+
+
 def test_names_say_nothing_of_the_distribution_but_for_probabilities(tmp_path):
     names = {"norm_weight": ["M", "N"], "probs": ["M", "N"]}
     file = flashinfer_set(

@@ -175,21 +175,3 @@ def _library_layer(op: TracedOp) -> Cost:
     steps = x.numel // max(x.shape[-1], 1)
     weights = [use for use in op.arguments["weight"] if len(use.shape) == 2]
     return contraction(x, steps * sum(math.prod(use.shape) for use in weights))
-
-
-@rule("lstm_backward gru_backward rnn_tanh_backward rnn_relu_backward", namespace="solkit")
-def _recurrent_backward(op: TracedOp) -> Cost:
-    """For each matrix a product for its own gradient and one for what it was applied to.
-
-    The first layer's input may need none. The gates are kept from the forward pass; their
-    gradients take a product and a multiply-add each, at the least.
-    """
-    given = op.arguments
-    x, matrices = given["input"], [use for use in given["weights"] if len(use.shape) == 2]
-    runs, directions = given["state"][0].shape[0], 2 if given["bidirectional"] else 1
-    each = len(matrices) // runs
-    rows = x.numel // max(x.shape[-1], 1)
-    first_inputs = matrices[: each * directions : each]
-    multiply_adds = 2 * sum(use.numel for use in matrices) - sum(use.numel for use in first_inputs)
-    gates = sum(use.shape[0] for use in matrices[::each])
-    return contraction(x, rows * multiply_adds) + scalar(x, 3 * rows * gates)

@@ -104,7 +104,8 @@ def along(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
         rows[dim] = range(min(count, index.distinct))
         return replace(sliced(table, rows), sure=False)
     line = np.zeros(count, dtype=bool)
-    line[index.value.ravel().astype(np.int64)] = True
+    places = index.value.ravel().astype(np.int64)
+    line[places[(-count <= places) & (places < count)]] = True  # others would fail on a GPU
     return sliced(table, whole(table), _as_axis(line, dim, len(table.shape)))
 
 
