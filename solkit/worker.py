@@ -19,6 +19,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import importlib
 import io
 import os
@@ -206,6 +207,9 @@ _scratch: str | None = None
 
 def _serve(down: int, up: int) -> None:
     importlib.import_module(_STUDY).warm_up()
+    # A collection in a child would touch every object, and so copy every page that holds one.
+    gc.collect()
+    gc.freeze()
     # Python 3.12 warns of threads. Those left are torch's idle pools, which hold no lock.
     warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
     signal.signal(signal.SIGTERM, lambda *_: _leave())

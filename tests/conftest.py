@@ -11,12 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from solkit import worker
 from solkit.core import Work
 from solkit.roofline import devices
 
 HEADER = "import torch\nimport torch.nn.functional as F\n"
+
+
+def _hide_gpu() -> None:
+    """Keep the GPU from this process and its forks, which fake one.
+
+    torch counts GPUs once, at the first question, and a fork keeps the answer: it would come too
+    late in `_child`. What is started anew, as measuring is, finds the environment as it was.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        assert not torch.cuda.is_available()
+
+
+_hide_gpu()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda.device import guard_works
 from solkit.adapters.fake_cuda.values import recall
 from solkit.errors import UnsupportedError
+from solkit.roofline import devices
 
 
 def cuda(*shape, **options):
@@ -55,6 +56,14 @@ def test_another_device_reports_its_own_figures(in_child):
 
 def test_the_guard_works_in_this_build(in_child):
     assert in_child(lambda: fake_cuda._state.guarded)
+
+
+def test_a_process_that_has_seen_a_real_gpu_is_refused(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # restored after the test
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(UnsupportedError, match='start it with CUDA_VISIBLE_DEVICES=""'):
+        fake_cuda.install(devices.find("h100"))
+    assert not fake_cuda._state.installed
 
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="a CUDA build has a guard")

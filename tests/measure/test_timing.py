@@ -21,7 +21,6 @@ class Flush:
         self.learnt.append((name, host_s))
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="CUPTI would have something to record")
 def test_a_profiler_that_sees_no_gpu_is_no_timer(monkeypatch):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     flush, ran = Flush(), []

@@ -25,7 +25,7 @@ from solkit.roofline.work.demand import (  # noqa: F401 (importing a family regi
     _writes,
 )
 from solkit.roofline.work.demand._base import Wanted, rule_of
-from solkit.roofline.work.demand._geometry import sliced, wanted_part
+from solkit.roofline.work.demand._geometry import sliced, wanted_mask, wanted_part, without
 from solkit.roofline.work.demand._writes import writing_rule_of
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
@@ -39,14 +39,13 @@ def live_ops(program: Program) -> list[TracedOp]:
     wanted: dict[int, list[TensorUse]] = defaultdict(list)
     for use in program.results:
         wanted[use.storage].append(use)
-    rewritten = {use.storage for op in program.ops for use in op.written}
     live: list[TracedOp] = []
     for op in reversed(program.ops):
         if not any(_is_wanted(use, wanted) for use in (*op.outputs, *op.written)):
             continue
-        op = _narrowed_write(op) if op.written else _narrowed(op, wanted, rewritten)
+        op, overwritten = _narrowed_write(op, wanted) if op.written else (_narrowed(op, wanted), ())
         live.append(op)
-        for use in op.written:
+        for use in overwritten:
             _overwritten(use, wanted)
         for use in op.inputs:
             wanted[use.storage].append(use)
@@ -68,20 +67,18 @@ def _overwritten(written: TensorUse, wanted: dict[int, list[TensorUse]]) -> None
     """What an op overwrites, nothing before it is wanted for (its own reads are added after)."""
     readers = wanted.get(written.storage, [])
     if written.sure and len(readers) <= _MANY:
-        wanted[written.storage] = [use for use in readers if not covers(written, use)]
+        left = [without(use, written) for use in readers if not covers(written, use)]
+        wanted[written.storage] = [use for use in left if use.distinct]
 
 
-def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]], rewritten: set[int]) -> TracedOp:
+def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
     """The op with what is wanted of its output, and what that needs of its operands."""
     rule = rule_of(op)
     if rule is None:
         return op
     output = op.outputs[0]
     alone = not any(use.storage in wanted for use in op.outputs[1:])
-    if alone and output.storage not in rewritten:
-        part = wanted_part(output, wanted[output.storage])
-    else:
-        part = Wanted.all_of(output)
+    part = wanted_part(output, wanted[output.storage]) if alone else Wanted.all_of(output)
     part = Wanted(part.box, both(part.mask, sliced(output, part.box).mask))
     swaps = rule(op, part)
     swaps.setdefault(id(output), sliced(output, part.box, part.mask))
@@ -94,16 +91,19 @@ def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]], rewritten: set[i
     return op.mapped(swap)
 
 
-def _narrowed_write(op: TracedOp) -> TracedOp:
-    """An in-place op with the elements that it reads and writes of its target."""
+def _narrowed_write(
+    op: TracedOp, wanted: dict[int, list[TensorUse]]
+) -> tuple[TracedOp, tuple[TensorUse, ...]]:
+    """An in-place op with the elements that it reads and writes; and all that it overwrites."""
     rule = writing_rule_of(op)
     if rule is None:
-        return op
-    target = op.written[0]
-    found = rule(op)
+        return op, op.written
+    target, *others = op.written
+    found = rule(op, wanted_mask(target, wanted[target.storage]))
     inputs = [found.reads if use is target else use for use in op.inputs]
-    return replace(
+    narrowed = replace(
         op,
         inputs=tuple(found.operands.get(id(use), use) for use in inputs if use is not None),
-        written=(found.writes, *op.written[1:]),
+        written=(found.writes, *others),
     )
+    return narrowed, (found.overwrites, *others)

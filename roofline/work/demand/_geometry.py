@@ -6,11 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from solkit.roofline.work.demand._base import Box, Wanted
 from solkit.roofline.work.masks import both, everything, pattern_of, reduce_to, union
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["broadcast", "nothing_of", "sliced", "wanted_part", "whole"]
+__all__ = [
+    "broadcast",
+    "nothing_of",
+    "sliced",
+    "wanted_mask",
+    "wanted_part",
+    "whole",
+    "without",
+]
 
 
 def whole(use: TensorUse) -> Box:
@@ -71,6 +81,59 @@ def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
     box = _bounding(known) if len(known) == len(boxes) else whole(output)
     exact = all(b == box for b in boxes) and any(use.mask is None for use in uses)
     return Wanted(box, None if exact else _union(output, box, uses))
+
+
+def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
+    """Which elements of a view some of `uses` see; ``None`` for all of them, or if unknown."""
+    uses = [use for use in uses if use.numel]
+    if not uses or any(use.dtype != target.dtype or use == target for use in uses):
+        same = [use for use in uses if use == target]
+        return both(same[0].mask) if len(same) == len(uses) == 1 else None
+    masks = [_seen(target, use) for use in uses]
+    found = masks[0]
+    for mask in masks[1:]:
+        found = None if found is None or mask is None else found | mask
+    return both(found)
+
+
+def without(use: TensorUse, taken: TensorUse) -> TensorUse:
+    """A use without the elements that another one of its storage covers, where it can be told."""
+    if use.dtype != taken.dtype or not use.numel:
+        return use
+    seen = _seen(use, taken)
+    return use if seen is None or not seen.any() else sliced(use, whole(use), ~seen)
+
+
+_MAX_SEEN = 1 << 22  # elements of a storage beyond which only boxes are taken apart
+
+
+def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
+    """Which elements of a view another one covers; ``None`` where that is not known."""
+    box = _box(view, other) if other.mask is None else None
+    if box is not None and all(view.stride[d] for d in range(len(box))):
+        return _box_mask(box, view.shape)
+    extent = 1 + max(_last(view), _last(other))
+    if extent > _MAX_SEEN:
+        return None
+    mask = everything(len(other.shape)) if other.mask is None else other.mask
+    pattern = pattern_of(other, mask, extent)
+    return None if pattern is None else pattern.under(view)
+
+
+def _box_mask(box: Box, shape: Sequence[int]) -> Mask:
+    """A box as a mask: dimensions that it spans whole have size 1."""
+    found = everything(len(shape))
+    for d, (indices, n) in enumerate(zip(box, shape)):
+        if len(indices) < n:
+            line = np.zeros(n, dtype=bool)
+            line[list(indices)] = True
+            found = found & line.reshape([-1 if axis == d else 1 for axis in range(len(shape))])
+    return found
+
+
+def _last(use: TensorUse) -> int:
+    """The furthest element of a storage that a use sees."""
+    return use.offset + sum((n - 1) * step for n, step in zip(use.shape, use.stride))
 
 
 def _bounding(boxes: Sequence[Box]) -> Box:

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 
 from solkit.roofline.work.demand._base import Needs, Wanted, rule
-from solkit.roofline.work.demand._geometry import sliced, whole
+from solkit.roofline.work.demand._geometry import broadcast, sliced, whole
 from solkit.roofline.work.demand._lookups import along, at_indices, at_positions
 from solkit.roofline.work.masks import compact
-from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 __all__ = ["Write", "writing_rule_of"]
 
@@ -25,22 +26,65 @@ class Write:
     """What an in-place op does to its target.
 
     Attributes:
-        writes: the elements that it writes.
+        overwrites: the elements that it writes.
         reads: the elements of which it needs the old value; ``None`` where none.
         operands: what it needs of other operands, by the `id` of their uses.
+        wanted: which elements of the target matter later; ``None`` where all do.
     """
 
-    writes: TensorUse
+    overwrites: TensorUse
     reads: TensorUse | None
     operands: Needs = field(default_factory=dict)
+    wanted: Mask | None = None
+
+    @property
+    def writes(self) -> TensorUse:
+        """The elements that it has to write."""
+        return _masked(self.overwrites, self.wanted)
+
+
+def _masked(use: TensorUse, mask: Mask | None) -> TensorUse:
+    return use if mask is None else sliced(use, whole(use), mask)
 
 
 _Rule = Callable[[TracedOp], Write]
 
 
-def writing_rule_of(op: TracedOp) -> _Rule | None:
-    """The rule of an in-place op; ``None`` where it reads and writes its target whole."""
-    return _RULES.get(op.name)
+def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | None:
+    """The rule of an in-place op; ``None`` where it reads and writes its target whole.
+
+    Besides the op it takes which elements of the target matter later.
+    """
+    if torch.Tag.pointwise in op.tags or op.name in _FILLING:
+        return _in_place
+    rule = _RULES.get(op.name)
+    return None if rule is None else lambda op, wanted: _applied(rule(op), wanted)
+
+
+def _applied(found: Write, wanted: Mask | None) -> Write:
+    """What is wanted narrows a write whose shape is the target's."""
+    if not found.overwrites.sure or wanted is None:
+        return found
+    reads = found.reads if found.reads is None else _masked(found.reads, wanted)
+    return replace(found, reads=reads, wanted=wanted)
+
+
+def _in_place(op: TracedOp, wanted: Mask | None) -> Write:
+    """Each element depends on its own old value, if at all, and on the operands' in its place."""
+    target = op.written[0]
+    reads = _masked(target, wanted) if any(use is target for use in op.inputs) else None
+    part = Wanted(whole(target), wanted)
+    operands = [use for use in op.inputs if use is not target and _fits(use, target)]
+    return Write(target, reads, {id(use): broadcast(use, part) for use in operands}, wanted)
+
+
+def _fits(use: TensorUse, target: TensorUse) -> bool:
+    """Whether an operand broadcasts to the target."""
+    tail = zip(reversed(use.shape), reversed(target.shape))
+    return len(use.shape) <= len(target.shape) and all(n in (1, m) for n, m in tail)
+
+
+_FILLING = {"aten.copy_", "aten.fill_", "aten.zero_"}
 
 
 def _by_row(op: TracedOp) -> TensorUse:
@@ -120,7 +164,7 @@ def _into_a_copy(op: TracedOp, wanted: Wanted) -> Needs:
     needs = {**found.operands, id(output): output}
     if found.reads is not None:
         return needs
-    written = found.writes
+    written = found.overwrites
     if written.sure:
         mask = (
             np.zeros((1,) * len(target.shape), dtype=bool)

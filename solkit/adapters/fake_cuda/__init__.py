@@ -1,8 +1,8 @@
 """Make PyTorch believe in a GPU that is not there, so that unmodified code runs on fake tensors.
 
 The only package that touches torch's internals. Everything here patches global state and nothing
-is undone: call it in a child process that is thrown away. On a CUDA build start that child with
-``CUDA_VISIBLE_DEVICES=""``, so that no real GPU is touched (`install` sets it too).
+is undone: call it in a child process that is thrown away. On a CUDA build torch must see no GPU
+there: start the child, or what forks it, with ``CUDA_VISIBLE_DEVICES=""``.
 
 What is faked, a module each:
 
@@ -83,14 +83,18 @@ def install(device: Device) -> None:
         device: the GPU whose figures `torch.cuda` shall report.
 
     Raises:
-        UnsupportedError: CUDA is already initialised here, so a real GPU would be touched.
+        UnsupportedError: torch has already found a real GPU here, which would be touched.
     """
-    if torch.cuda.is_initialized() and not _state.installed:
-        raise UnsupportedError("fake_cuda.install needs a process that has not used CUDA yet")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    # torch counts GPUs at the first question and keeps to its answer, also in forks
+    if torch.cuda.is_available() and not _state.installed:
+        raise UnsupportedError(
+            "fake_cuda.install needs a process in which torch has not looked for a GPU yet: "
+            'start it with CUDA_VISIBLE_DEVICES=""'
+        )
     _warn_if_untested()
     # it prints the traceback of every op that fails, which the caller reports
     logging.getLogger(fake_tensor.__name__).setLevel(logging.CRITICAL)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     torch.set_num_threads(1)  # a fork of a process with threads must not wait for them
     ensure_guard()
     fake_torch_cuda(device)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -185,10 +185,11 @@ _CUDA_VERSION = "13.0"
 
 def fake_torch_cuda(device: Device) -> None:
     """Have `torch.cuda` answer as on `device`."""
+    parts = [part for path, part in [*sys.modules.items()] if path.startswith("torch.cuda.")]
     for name, value in _cuda_values(device).items():
-        _replace(name, _constant_function(name, value))
+        _replace(name, _constant_function(name, value), parts)
     for name in _DOING_NOTHING:
-        _replace(name, type(name, (_Nothing,), {}))
+        _replace(name, type(name, (_Nothing,), {}), parts)
     if torch.version.cuda is None:
         torch.version.cuda = _CUDA_VERSION
     for name in ("range_push", "range_pop", "range", "mark"):
@@ -197,11 +198,11 @@ def fake_torch_cuda(device: Device) -> None:
     torch.Generator = _Generator  # type: ignore[misc]
 
 
-def _replace(name: str, fake: Any) -> None:
-    """Set `torch.cuda.<name>`, also where its submodules imported it by name."""
+def _replace(name: str, fake: Any, parts: Sequence[ModuleType]) -> None:
+    """Set `torch.cuda.<name>`, also in those of its submodules that imported it by name."""
     original = getattr(torch.cuda, name, None)
-    for path, module in list(sys.modules.items()):
-        if path.startswith("torch.cuda.") and getattr(module, name, fake) is original:
+    for module in parts:
+        if getattr(module, name, fake) is original:
             setattr(module, name, fake)
     setattr(torch.cuda, name, fake)
 
