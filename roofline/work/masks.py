@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,9 +21,11 @@ from solkit.roofline.work.program import Mask, TensorUse
 __all__ = [
     "Pattern",
     "any_along",
+    "block_size",
     "both",
     "compact",
     "everything",
+    "in_blocks",
     "lifted",
     "pattern_of",
     "reduce_to",
@@ -81,15 +83,41 @@ def pattern_of(use: TensorUse, mask: Mask, extent: int) -> Pattern | None:
     return Pattern(bits)
 
 
+def block_size(use: TensorUse, mask: Mask) -> int:
+    """How many elements lie together in a storage of which a mask takes all or none."""
+    size, dims = 1, _moving(use, mask)
+    while dims and dims[0][0] == size and dims[0][2] == 1:
+        size *= dims.pop(0)[1]
+    return math.gcd(size, use.offset, *(step for step, *_ in dims))
+
+
+def in_blocks(use: TensorUse, size: int) -> TensorUse | None:
+    """A view as one of blocks of `size` elements; ``None`` where its dimensions cut blocks."""
+    outer = [step % size == 0 for step in use.stride]
+    inner = [(n, step) for n, step, out in zip(use.shape, use.stride, outer) if not out]
+    reach = use.offset % size + sum((n - 1) * step for n, step in inner)
+    if reach >= size or any(n > 1 and n * step > size for n, step in inner):
+        return None
+    return replace(
+        use,
+        shape=tuple(n if out else 1 for n, out in zip(use.shape, outer)),
+        stride=tuple(step // size for step in use.stride),
+        offset=use.offset // size,
+        value=None,
+        mask=None,
+    )
+
+
+def _moving(use: TensorUse, mask: Mask) -> list[tuple[int, int, int]]:
+    """The dimensions that move through the storage: (stride, size, the mask's size)."""
+    dims = zip(use.stride, use.shape, mask.shape)
+    return sorted((step, n, size) for step, n, size in dims if n > 1 and step)
+
+
 def _period(use: TensorUse, mask: Mask, extent: int) -> int:
     """How soon the mask repeats along the storage: dimensions that it spans whole drop out."""
-    dims = [
-        (step, n, size)
-        for n, step, size in zip(use.shape, use.stride, mask.shape)
-        if n > 1 and step
-    ]
     span = extent
-    for step, n, size in sorted(dims, reverse=True):
+    for step, n, size in reversed(_moving(use, mask)):
         if size != 1 or n * step != span or use.offset % span >= step:
             break
         span = step

@@ -156,7 +156,7 @@ class _Recorder(TorchDispatchMode):
 
     def __init__(self, size: Callable[[Any], int]) -> None:
         super().__init__()
-        self._size = size
+        self.size = size
         self.ops: list[TracedOp] = []
         self.constants: set[int] = set()
         self._storages: dict[int, tuple[int, torch.UntypedStorage]] = {}
@@ -180,9 +180,9 @@ class _Recorder(TorchDispatchMode):
             self.constants.add(number)
         return TensorUse(
             storage=number,
-            shape=tuple(map(self._size, tensor.shape)),
-            stride=tuple(map(self._size, tensor.stride())),
-            offset=self._size(tensor.storage_offset()),
+            shape=tuple(map(self.size, tensor.shape)),
+            stride=tuple(map(self.size, tensor.stride())),
+            offset=self.size(tensor.storage_offset()),
             dtype=tensor.dtype,
             value=known_value(tensor),
         )
@@ -208,7 +208,7 @@ class _Recorder(TorchDispatchMode):
     def _frozen(self, leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
             return self.use(leaf)
-        return self._size(leaf) if isinstance(leaf, torch.SymInt) else leaf
+        return self.size(leaf) if isinstance(leaf, torch.SymInt) else leaf
 
     def _record(self, func: Any, before: Any, out: Any) -> None:
         written, unread = _written(func, *before)
@@ -307,6 +307,7 @@ class _WholeLayers(TorchFunctionMode):
         last = [torch.empty_like(h) for h in state]
         arguments = {"input": x, "state": state, "weights": list(weights)}
         arguments |= {"bidirectional": bidirectional, "batch_first": bool(rest[5])}
+        arguments |= {"sequences": self._recorder.size(state[0].shape[-2])}
         self._recorder.add(f"solkit.{kind}", arguments, [out, *last])
         return (out, *last)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from solkit.roofline.work.masks import block_size, everything, in_blocks
 from solkit.roofline.work.program import TensorUse
 
 __all__ = ["covered_bytes", "covers", "overlap"]
@@ -22,7 +23,7 @@ _Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 def covered_bytes(uses: Sequence[TensorUse]) -> int:
     """Bytes of one storage that at least one of `uses` touches.
 
-    Exact where the regions fall into at most 4 Mi runs, or masks span at most 256 Mi elements;
+    Exact where the regions fall into at most 4 Mi runs, or masks span at most 256 Mi blocks;
     else the largest one of them.
     """
     uses = [use for use in uses if use.numel]
@@ -47,18 +48,21 @@ def covered_bytes(uses: Sequence[TensorUse]) -> int:
 def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
     """Bytes of regions of which some are masked."""
     item = uses[0].dtype.itemsize
-    alone = len(uses) == 1 and _disjoint_size(*regions[0]) is not None
-    extent = max(region[2] + _reach(region) + 1 for region in regions)
-    if alone or extent > _MAX_BITS or any(use.dtype.itemsize != item for use in uses):
+    if len(uses) == 1 and _disjoint_size(*regions[0]) is not None:
+        return uses[0].bytes
+    masks = [everything(len(use.shape)) if use.mask is None else use.mask for use in uses]
+    size = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))
+    blocks = [block for use in uses if (block := in_blocks(use, size)) is not None]
+    if len(blocks) < len(uses):
+        size, blocks = 1, list(uses)
+    extent = -(-max(region[2] + _reach(region) + 1 for region in regions) // size)
+    if extent > _MAX_BITS or any(use.dtype.itemsize != item for use in uses):
         return max(use.bytes for use in uses)
     bits = np.zeros(extent, dtype=bool)
-    for use in uses:
+    for use, mask in zip(blocks, masks):
         view = np.lib.stride_tricks.as_strided(bits[use.offset :], use.shape, use.stride)
-        if use.mask is None:
-            view[...] = True
-        else:
-            np.logical_or(view, use.mask, out=view)
-    return int(bits.sum()) * item
+        np.logical_or(view, mask, out=view)
+    return int(bits.sum()) * size * item
 
 
 def _canonical(use: TensorUse) -> _Region:

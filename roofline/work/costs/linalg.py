@@ -89,10 +89,10 @@ def _solve_factorised(op: TracedOp) -> Cost:
 
 @rule("linalg_solve_triangular triangular_solve")
 def _solve_triangular(op: TracedOp) -> Cost:
-    """One triangular solve: n² k."""
+    """One triangular solve: n (n - 1) / 2 multiply-adds for each of k columns."""
     right = op.arguments.get("right") or op.arguments.get("left") is not False
     n = op.result.shape[-2] if right else op.result.shape[-1]
-    return contraction(op.inputs[0], op.result.numel * n // 2)
+    return contraction(op.inputs[0], op.result.numel * (n - 1) // 2)
 
 
 @rule("linalg_qr")

@@ -91,7 +91,7 @@ def _multiply_adds(op: TracedOp, matrices: list[TensorUse], steps: int) -> tuple
     """Multiply-adds of one layer in one direction: of the input's product, and of the others."""
     cell = _cell_of(op)
     from_input, from_state, *projection = matrices
-    first = min(steps, 1) if _starts_at_zero(op) else 0
+    first = _first_steps(op, steps)
     gates = steps * cell.gates - first * (cell.gates - _first_gates(op, cell))
     others = (steps - first) * from_state.numel + steps * sum(use.numel for use in projection)
     return _batch(op) * gates * (from_input.numel // cell.gates), _batch(op) * others
@@ -100,7 +100,7 @@ def _multiply_adds(op: TracedOp, matrices: list[TensorUse], steps: int) -> tuple
 def _run(op: TracedOp, matrices: list[TensorUse], steps: int) -> Cost:
     """One layer in one direction."""
     x, cell = op.arguments["input"], _cell_of(op)
-    first = min(steps, 1) if _starts_at_zero(op) else 0
+    first = _first_steps(op, steps)
     later = steps - first
     units = _batch(op) * matrices[0].shape[0] // cell.gates
     return contraction(x, sum(_multiply_adds(op, matrices, steps))) + scalar(
@@ -114,6 +114,12 @@ def _first_gates(op: TracedOp, cell: _Cell) -> int:
     """With a bias a GRU's reset gate matters even at a state of zeros; not counting it is safe."""
     biased = any(len(use.shape) == 1 for use in op.arguments["weights"])
     return cell.gates if biased and cell is _CELLS["gru"] else cell.first_gates
+
+
+def _first_steps(op: TracedOp, steps: int) -> int:
+    """Steps from a state of zeros; packed sequences stand one behind the other."""
+    each: int = op.arguments["sequences"] // _batch(op)
+    return min(steps, each) if _starts_at_zero(op) else 0
 
 
 def _starts_at_zero(op: TracedOp) -> bool:

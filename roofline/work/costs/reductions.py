@@ -13,6 +13,7 @@ import torch
 
 from solkit.roofline.work.costs._base import Cost, compute_like, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.regions import covered_bytes
 
 
 def _like(op: TracedOp) -> TensorUse:
@@ -29,7 +30,19 @@ def _reduction(op: TracedOp) -> Cost:
     if len(op.inputs) > 1:  # max(x, y)
         return scalar(_like(op), op.result.distinct)
     complex_parts = 2 if source.dtype.is_complex else 1
-    return scalar(_like(op), complex_parts * max(source.distinct - op.result.distinct, 0))
+    return scalar(_like(op), complex_parts * _combined(source, op.result))
+
+
+def _combined(source: TensorUse, result: TensorUse) -> int:
+    """Operations that bring the elements of a source down to those of a result.
+
+    Windows that overlap (``x.unfold(0, 8, 1).sum(-1)``) share their sums: one per window, at least.
+    """
+    each = max(source.distinct - result.distinct, 0)
+    stored = covered_bytes([source]) // source.dtype.itemsize if each else 0
+    if source.mask is not None or stored >= source.distinct:
+        return each
+    return max(min(each, result.distinct), stored - result.distinct)
 
 
 @rule("cumsum cumprod cummax cummin _cummax_helper _cummin_helper sort topk msort")

@@ -1,7 +1,6 @@
 """Scatters and gathers that accumulate: what is thrown in, less what only fills a slot.
 
-What is not known is whether the target starts at zero, so the first number that falls into a slot
-counts as nothing.
+The first number that falls into a slot counts as nothing where the target starts at zero.
 """
 
 from __future__ import annotations
@@ -14,7 +13,16 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 
 def accumulated(op: TracedOp, thrown: int) -> Cost:
     """`thrown` numbers added up in the result."""
-    return scalar(op.result, max(thrown - op.result.distinct, 0))
+    return scalar(op.result, max(thrown - _zeros(op), 0))
+
+
+def _zeros(op: TracedOp) -> int:
+    """Slots that are known to hold nothing before."""
+    target = op.arguments.get("self")
+    if not isinstance(target, TensorUse) or (target.value is not None and not target.value.any()):
+        return op.result.distinct
+    read = (use.distinct for use in op.inputs if use.storage == target.storage)
+    return max(op.result.distinct - next(read, 0), 0)
 
 
 @rule("scatter_add scatter_reduce")

@@ -57,6 +57,8 @@ _MANY = 16  # readers of a storage beyond which it is not asked who reads what o
 
 def _is_wanted(made: TensorUse, wanted: dict[int, list[TensorUse]]) -> bool:
     """Whether anything later looks at what an op makes or writes."""
+    if not made.numel:
+        return False
     readers = wanted.get(made.storage, [])
     if len(readers) > _MANY:
         return True

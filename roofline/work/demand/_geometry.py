@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from solkit.roofline.work.demand._base import Box, Wanted
-from solkit.roofline.work.masks import both, everything, pattern_of, reduce_to, union
+from solkit.roofline.work.masks import (
+    block_size,
+    both,
+    everything,
+    in_blocks,
+    pattern_of,
+    reduce_to,
+    union,
+)
 from solkit.roofline.work.program import Mask, TensorUse
 
 __all__ = [
@@ -147,11 +155,15 @@ def _bounding(boxes: Sequence[Box]) -> Box:
 
 def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | None:
     """All that `uses` want, as a mask over a box; ``None`` where that is all or too large."""
-    extent = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
     masks = [everything(len(use.shape)) if use.mask is None else use.mask for use in uses]
-    found = union([pattern_of(use, mask, extent) for use, mask in zip(uses, masks)])
-    mask = None if found is None else found.under(sliced(output, box))
-    return both(mask)
+    views = [sliced(output, box), *uses]
+    size = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))
+    blocks = [block for use in views if (block := in_blocks(use, size)) is not None]
+    if len(blocks) < len(views):
+        size, blocks = 1, views
+    last = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
+    found = union([pattern_of(u, m, -(-last // size)) for u, m in zip(blocks[1:], masks)])
+    return both(None if found is None else found.under(blocks[0]))
 
 
 def _box(output: TensorUse, use: TensorUse) -> Box | None:

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from solkit.roofline.work.demand._base import Needs, Rule, Wanted, rule
-from solkit.roofline.work.demand._geometry import sliced, whole
+from solkit.roofline.work.demand._geometry import nothing_of, sliced, whole
 from solkit.roofline.work.masks import any_along, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
-@rule("_softmax _safe_softmax _log_softmax cumsum cumprod logcumsumexp")
+@rule("_softmax _safe_softmax _log_softmax")
 def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
-    """A wanted element needs its whole line."""
+    """A wanted element needs its whole line; of a single element the softmax is 1."""
     output, dim = op.outputs[0], op.arguments["dim"]
-    if not output.shape:
-        return {}
+    if not output.shape or output.shape[dim] == 1:
+        return {id(use): nothing_of(use) for use in (op.inputs[0], output)}
     box = list(wanted.box)
     box[dim] = range(output.shape[dim])
     lines = None if wanted.mask is None else both(any_along(wanted.mask, dim))
@@ -25,6 +25,27 @@ def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
         id(op.inputs[0]): sliced(op.inputs[0], box, lines),
         id(output): sliced(output, box, lines),
     }
+
+
+@rule("cumsum cumprod logcumsumexp")
+def _scan(op: TracedOp, wanted: Wanted) -> Needs:
+    """A wanted element needs its line up to itself."""
+    x, output = op.inputs[0], op.outputs[0]
+    if not output.shape or not all(len(r) for r in wanted.box):
+        return {}
+    dim = op.arguments["dim"] % len(output.shape)
+    box = [*wanted.box[:dim], range(wanted.box[dim][-1] + 1), *wanted.box[dim + 1 :]]
+    mask = None if wanted.mask is None else _before(wanted.mask, dim, wanted.box[dim])
+    return {id(use): sliced(use, box, mask) for use in (x, output)}
+
+
+def _before(mask: Mask, dim: int, places: range) -> Mask | None:
+    """What comes before some masked element of a line, of which the mask covers some places."""
+    if mask.shape[dim] == 1:
+        return both(mask)
+    line = np.zeros((*mask.shape[:dim], places[-1] + 1, *mask.shape[dim + 1 :]), dtype=bool)
+    line[(*[slice(None)] * dim, list(places))] = mask
+    return both(np.flip(np.logical_or.accumulate(np.flip(line, dim), axis=dim), dim))
 
 
 @rule("native_layer_norm")

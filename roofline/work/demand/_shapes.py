@@ -66,6 +66,21 @@ def _flip(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(x): sliced(x, box, mask)}
 
 
+@rule("repeat")
+def _repeat(op: TracedOp, wanted: Wanted) -> Needs:
+    """Each element gives its copies; new dimensions come first."""
+    x = op.inputs[0]
+    if wanted.is_all_of(op.outputs[0]) or not x.shape or not all(x.shape):
+        return {}
+    mask = np.zeros(op.outputs[0].shape, dtype=bool)
+    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = True if wanted.mask is None else wanted.mask
+    new = mask.ndim - len(x.shape)
+    copies = [part for n, m in zip(x.shape, mask.shape[new:]) for part in (m // n, n)]
+    axes = tuple(new + 2 * d for d in range(len(x.shape)))
+    found = mask.reshape(*mask.shape[:new], *copies).any(axis=(*range(new), *axes))
+    return {id(x): sliced(x, whole(x), np.asarray(found))}
+
+
 @rule("roll")
 def _roll(op: TracedOp, wanted: Wanted) -> Needs:
     """What is wanted, moved back."""

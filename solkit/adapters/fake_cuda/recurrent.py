@@ -19,7 +19,9 @@ from solkit.errors import UnsupportedError
 __all__ = ["fake_recurrent"]
 
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
-_ARGUMENTS = "Tensor input, Tensor[] state, Tensor[] weights, bool bidirectional, bool batch_first"
+_ARGUMENTS = (
+    "Tensor input, Tensor[] state, Tensor[] weights, bool bidirectional, bool batch_first, int sequences"
+)
 
 
 def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> None:
@@ -64,9 +66,10 @@ def _shapes(
     weights: Sequence[torch.Tensor],
     bidirectional: bool,
     batch_first: bool,
+    sequences: int,
 ) -> list[torch.Tensor]:
     """The output of every step, and the last states."""
-    del weights, batch_first
+    del weights, batch_first, sequences
     width = state[0].shape[-1] * (2 if bidirectional else 1)
     out = input.new_empty((*input.shape[:-1], width))
     return [out, *(last.new_empty(last.shape) for last in state)]
@@ -79,8 +82,9 @@ def _backward_shapes(
     weights: Sequence[torch.Tensor],
     bidirectional: bool,
     batch_first: bool,
+    sequences: int,
 ) -> list[torch.Tensor]:
-    del grads, bidirectional, batch_first
+    del grads, bidirectional, batch_first, sequences
     return [tensor.new_empty(tensor.shape) for tensor in (input, *state, *weights)]
 
 
@@ -98,10 +102,20 @@ def _layer(
 ) -> tuple[torch.Tensor, ...]:
     """``torch.lstm`` and its kin: the output and the last states."""
     del has_biases, num_layers, dropout, train
+    sequences = (hx if isinstance(hx, torch.Tensor) else hx[0]).shape[-2]
+    return _whole(kind, x, hx, weights, (bidirectional, batch_first, sequences))
+
+
+def _whole(
+    kind: str,
+    x: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    options: tuple[bool, bool, int],
+) -> tuple[torch.Tensor, ...]:
+    """A layer as one op: `options` are the last arguments of ``solkit::<kind>``."""
     state = [hx] if isinstance(hx, torch.Tensor) else list(hx)
-    found: Sequence[torch.Tensor] = _Layer.apply(
-        kind, len(state), bidirectional, batch_first, x, *state, *weights
-    )
+    found: Sequence[torch.Tensor] = _Layer.apply(kind, len(state), options, x, *state, *weights)
     return tuple(found)
 
 
@@ -117,13 +131,15 @@ def _packed_layer(
     train: bool,
     bidirectional: bool,
 ) -> tuple[torch.Tensor, ...]:
-    """A packed sequence costs what one sequence of as many steps costs."""
-    del batch_sizes
+    """Packed sequences cost what one of as many steps costs, but for their first steps."""
+    del has_biases, num_layers, dropout, train
     states = [hx] if isinstance(hx, torch.Tensor) else list(hx)
     one = [state[:, :1] for state in states]
     given = one[0] if isinstance(hx, torch.Tensor) else one
-    options = (has_biases, num_layers, dropout, train, bidirectional, False)
-    out, *last = _layer(kind, data.unsqueeze(1), given, weights, *options)
+    known = recall(batch_sizes)
+    sequences = int(known.value[0]) if known is not None else states[0].shape[1]
+    options = (bidirectional, False, sequences)
+    out, *last = _whole(kind, data.unsqueeze(1), given, weights, options)
     return (out.squeeze(1), *(end.expand_as(state) for end, state in zip(last, states)))
 
 
@@ -131,21 +147,20 @@ class _Layer(torch.autograd.Function):
     """A layer with a gradient that is one op, too."""
 
     @staticmethod
-    def forward(ctx: Any, kind: str, states: int, *args: Any) -> Any:
-        """Call ``solkit::<kind>``: two flags, the input, the states, the weights."""
-        bidirectional, batch_first, x, *tensors = args
-        ctx.kind, ctx.states, ctx.flags = kind, states, (bidirectional, batch_first)
+    def forward(ctx: Any, kind: str, states: int, options: Any, x: Any, *tensors: Any) -> Any:
+        """Call ``solkit::<kind>`` with the input, the states and the weights."""
+        ctx.kind, ctx.states, ctx.options = kind, states, options
         ctx.save_for_backward(x, *tensors)
         op = getattr(torch.ops.solkit, kind)
-        return tuple(op(x, tensors[:states], tensors[states:], *ctx.flags))
+        return tuple(op(x, tensors[:states], tensors[states:], *options))
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         """The gradients of the input, the states and the weights."""
         x, *tensors = ctx.saved_tensors
         op = getattr(torch.ops.solkit, f"{ctx.kind}_backward")
-        found = op(list(grads), x, tensors[: ctx.states], tensors[ctx.states :], *ctx.flags)
-        return (None, None, None, None, *found)
+        found = op(list(grads), x, tensors[: ctx.states], tensors[ctx.states :], *ctx.options)
+        return (None, None, None, *found)
 
 
 # ------------------------------------------------------------------------------------ packed

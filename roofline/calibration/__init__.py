@@ -1,0 +1,35 @@
+"""Calibrations: what a GPU was measured to do at most, beside what its data sheet says.
+
+Measuring is `solkit.calibrate`'s; here is the record, where records lie, and which one applies.
+
+::
+
+    solkit.calibrate ─► record.Calibration ─► store (JSON, one file each, never overwritten)
+                                                │
+                  Device.calibrated ◄─ choice ◄─┴─ shipped/*.json, for who has measured none
+
+A calibration feeds `Bound.at.calibrated_ms` alone: roofline and hard bound keep to the analytic
+peaks, which no measurement may exceed.
+"""
+
+from __future__ import annotations
+
+from solkit.roofline.calibration.choice import Chosen, calibrated, choose, excesses
+from solkit.roofline.calibration.record import Calibration, Conditions, Reading, Regime
+from solkit.roofline.calibration.store import folder, own, read, save, shipped
+
+__all__ = [
+    "Calibration",
+    "Chosen",
+    "Conditions",
+    "Reading",
+    "Regime",
+    "calibrated",
+    "choose",
+    "excesses",
+    "folder",
+    "own",
+    "read",
+    "save",
+    "shipped",
+]

@@ -1,0 +1,126 @@
+"""Where calibrations lie: JSON files, one each, that are never overwritten."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from solkit.errors import InputError
+from solkit.roofline.calibration.record import Calibration
+
+__all__ = ["VARIABLE", "folder", "own", "read", "save", "shipped"]
+
+VARIABLE = "SOLKIT_CALIBRATIONS"
+"""The environment variable that names another folder for the user's own calibrations."""
+
+_SHIPPED = Path(__file__).with_name("shipped")
+
+
+def folder() -> Path:
+    """The folder of the user's own calibrations, which need not exist.
+
+    ``$SOLKIT_CALIBRATIONS``, else ``$XDG_DATA_HOME/solkit/calibrations``, else the same under
+    ``~/.local/share`` (XDG Base Directory Specification 0.8, where a relative path counts as none).
+    """
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen)
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (data if data.is_absolute() else Path.home() / ".local/share") / "solkit/calibrations"
+
+
+def save(calibration: Calibration, path: Path | None = None) -> Path:
+    """Write a calibration; the file is there whole, or not at all.
+
+    Args:
+        calibration: what was measured.
+        path: the file; by default one in `folder` that its GPU, time and driver name.
+
+    Raises:
+        InputError: the file exists already, or cannot be written.
+    """
+    target = folder() / _name(calibration) if path is None else path
+    text = calibration.model_dump_json(by_alias=True, indent=1) + "\n"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_once(target, text)
+    except FileExistsError as error:
+        raise InputError(f"{target} exists: a calibration is never overwritten") from error
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from error
+    return target
+
+
+def read(path: Path) -> Calibration:
+    """The calibration in a file.
+
+    Raises:
+        InputError: it cannot be read, or holds none.
+    """
+    try:
+        return Calibration.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "JSON"
+        raise InputError(f"{path} is no calibration: {place}: {first['msg']}") from error
+
+
+def own() -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
+    """The user's own calibrations, newest first, and what is wrong with files that hold none."""
+    return _all(folder())
+
+
+def shipped() -> tuple[Calibration, ...]:
+    """The calibrations that ship with SolKit, newest first.
+
+    Raises:
+        InputError: one of them is broken.
+    """
+    found, faults = _all(_SHIPPED)
+    if faults:
+        raise InputError("; ".join(faults))
+    return found
+
+
+def _all(where: Path) -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
+    faults: list[str] = []
+
+    def each() -> Iterator[Calibration]:
+        for path in sorted(where.glob("*.json")):
+            try:
+                yield read(path)
+            except InputError as error:
+                faults.append(str(error))
+
+    found = sorted(each(), key=lambda calibration: calibration.created, reverse=True)
+    return tuple(found), tuple(faults)
+
+
+def _name(calibration: Calibration) -> str:
+    unit = (calibration.gpu.uuid or "").removeprefix("GPU-")[:8]
+    parts = (
+        calibration.gpu.key,
+        unit,
+        f"{calibration.created:%Y%m%dT%H%M%S.%f}",
+        f"driver-{calibration.software.driver}",
+    )
+    return "_".join(part for part in parts if part) + ".json"
+
+
+def _write_once(target: Path, text: str) -> None:
+    """Write beside the target, then link: a link fails where its name is taken.
+
+    Raises:
+        FileExistsError: the target exists.
+    """
+    with tempfile.NamedTemporaryFile("w", dir=target.parent, suffix=".part") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+        Path(file.name).chmod(0o644)
+        os.link(file.name, target)
