@@ -78,9 +78,8 @@ def _fits(calibration: Calibration, device: Device) -> bool:
 
 
 def _exceeds(reading: Reading, device: Device) -> bool:
-    return reading.ceiling in device.ceilings and (
-        reading.value > device.ceilings[reading.ceiling].value
-    )
+    peak = None if reading.ceiling is None else device.ceilings.get(reading.ceiling)
+    return peak is not None and reading.value > peak.value
 
 
 def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
@@ -96,9 +95,9 @@ def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
 
 def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:
     for reading in calibration.readings:
-        if reading.regime in _END_TO_END and reading.ceiling in device.ceilings:
-            if not _exceeds(reading, device):
-                yield reading
+        known = reading.regime in _END_TO_END and reading.ceiling in device.ceilings
+        if known and not _exceeds(reading, device):
+            yield reading
 
 
 def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["SCHEMA", "Calibration", "Conditions", "Gpu", "Reading", "Regime", "Software"]
+__all__ = ["SCHEMA", "Calibration", "Conditions", "Gpu", "Reading", "Regime", "Software", "Timer"]
 
-SCHEMA = "solkit.calibration/1"
+SCHEMA: Final = "solkit.calibration/1"
+
+
+Timer = Literal["cupti", "events", "wall"]
+"""What told the time: CUPTI's activity records, CUDA events, or the host's clock."""
 
 
 class Regime(str, enum.Enum):
@@ -81,7 +85,7 @@ class Reading(_Part):
         value: the median.
         low, high: its 95 % confidence interval.
         samples: how many it is of.
-        timer: ``"cupti"``, ``"events"`` (CUDA events) or ``"wall"``.
+        timer: what told the time.
         detail: shape or configuration, the best of those tried.
         size_bytes: memory touched by one launch, reads and writes together.
         sm_clock_mhz: the SM clock, counted on the GPU after a burst, or NVML's median.
@@ -96,7 +100,7 @@ class Reading(_Part):
     low: float
     high: float
     samples: int = Field(gt=0)
-    timer: Literal["cupti", "events", "wall"]
+    timer: Timer
     detail: str = ""
     size_bytes: int | None = None
     sm_clock_mhz: float | None = None
@@ -151,7 +155,7 @@ class Calibration(_Part):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    schema_: Literal["solkit.calibration/1"] = Field(SCHEMA, alias="schema")
+    schema_: Literal["solkit.calibration/1"] = Field(alias="schema")
     created: datetime
     seconds: float
     quick: bool

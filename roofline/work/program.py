@@ -220,19 +220,18 @@ class _Recorder(TorchDispatchMode):
         if not written and not fresh:
             return  # it handed an argument back
         names = [argument.name for argument in func._schema.arguments]
-        self.ops.append(
-            TracedOp(
-                name=str(func.overloadpacket).replace("::", "."),
-                args=before[0],
-                kwargs=before[1],
-                inputs=() if _asks_for_shape(func) else _read(before, unread),
-                outputs=tuple(u for u in made if u.storage in fresh),
-                written=tuple(written),
-                tags=tuple(func.tags),
-                arguments={**dict(zip(names, before[0])), **before[1]},
-                line=user_line(),
-            )
+        op = TracedOp(
+            name=str(func.overloadpacket).replace("::", "."),
+            args=before[0],
+            kwargs=before[1],
+            inputs=() if _asks_for_shape(func) else _read(before, unread),
+            outputs=tuple(u for u in made if u.storage in fresh),
+            written=tuple(written),
+            tags=tuple(func.tags),
+            arguments={**dict(zip(names, before[0])), **before[1]},
+            line=user_line(),
         )
+        self.ops += _averages_apart(op) if op.name in _BATCH_NORMS else [op]
 
     def _same_storage(self, before: Any, out: Any) -> None:
         """A view of a tensor that is not fake gets a storage of its own: give it the right one."""
@@ -262,6 +261,41 @@ def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
 def _uses(tree: Any) -> list[TensorUse]:
     leaves = tree_flatten(tree, is_leaf=lambda x: isinstance(x, TensorUse))[0]
     return [leaf for leaf in leaves if isinstance(leaf, TensorUse)]
+
+
+_BATCH_NORMS = {
+    f"aten.{name}"
+    for name in """native_batch_norm cudnn_batch_norm miopen_batch_norm _native_batch_norm_legit
+    _batch_norm_with_update""".split()
+}
+
+
+def _averages_apart(op: TracedOp) -> list[TracedOp]:
+    """A batch norm in training, then the running averages that it moves: they are not its inputs.
+
+    Not all schemas say that the averages are written.
+    """
+    averages = [op.arguments.get(name) for name in ("running_mean", "running_var")]
+    moved = [use for use in averages if isinstance(use, TensorUse)]
+    if not moved or not op.arguments.get("training", True):
+        return [op]
+    norm = replace(op, inputs=tuple(u for u in op.inputs if u not in moved), written=())
+    tags = (torch.Tag.pointwise,)
+    return [norm] + [
+        replace(
+            op,
+            name="aten.lerp_",
+            args=(average, batch, op.arguments.get("momentum")),
+            kwargs={},
+            inputs=(average, batch),
+            outputs=(),
+            written=(average,),
+            tags=tags,
+            arguments={"self": average, "end": batch},
+        )
+        for average, batch in zip(averages, op.outputs[1:])
+        if isinstance(average, TensorUse)
+    ]
 
 
 _OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"}

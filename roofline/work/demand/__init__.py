@@ -25,7 +25,7 @@ from solkit.roofline.work.demand import (  # noqa: F401 (importing a family regi
     _writes,
 )
 from solkit.roofline.work.demand._base import Wanted, rule_of
-from solkit.roofline.work.demand._geometry import sliced, wanted_mask, wanted_part, without
+from solkit.roofline.work.demand._geometry import nothing_of, sliced, wanted_mask, wanted_part, without
 from solkit.roofline.work.demand._writes import writing_rule_of
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
@@ -83,6 +83,8 @@ def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
     part = wanted_part(output, wanted[output.storage]) if alone else Wanted.all_of(output)
     part = Wanted(part.box, both(part.mask, sliced(output, part.box).mask))
     swaps = rule(op, part)
+    if not wanted[output.storage]:
+        swaps |= {id(use): nothing_of(use) for use in _affine(op)}
     swaps.setdefault(id(output), sliced(output, part.box, part.mask))
     if all(id(new) == old for old, new in swaps.items()):
         return op
@@ -91,6 +93,21 @@ def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
         return swaps.get(id(leaf), leaf)
 
     return op.mapped(swap)
+
+
+def _affine(op: TracedOp) -> list[TensorUse]:
+    """What a norm applies to its first output alone: only its statistics are wanted."""
+    if op.name not in _NORMS:
+        return []
+    named = (op.arguments.get(name) for name in ("weight", "bias"))
+    return [use for use in named if isinstance(use, TensorUse)]
+
+
+_NORMS = {
+    f"aten.{name}"
+    for name in """native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm
+    _native_batch_norm_legit _batch_norm_with_update""".split()
+}
 
 
 def _narrowed_write(

@@ -101,6 +101,16 @@ def _batch_norm(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
+@rule("native_layer_norm_backward native_group_norm_backward")
+def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
+    """A bias has a gradient, but is not looked at."""
+    bias = op.arguments.get("bias")
+    needs: Needs = {id(op.outputs[0]): op.outputs[0]}
+    if isinstance(bias, TensorUse) and bias is not op.arguments.get("weight"):
+        needs[id(bias)] = nothing_of(bias)
+    return needs
+
+
 @rule("sum mean amax amin prod logsumexp argmax argmin any all var std linalg_vector_norm norm")
 def _reduction(op: TracedOp, wanted: Wanted) -> Needs:
     """A wanted element needs all of the dimensions that are reduced."""

@@ -11,11 +11,11 @@ BLOCKS = "tensor([0, 1, 3, 4, 4]); tensor([2, 0, 3, 1]); R(4, 4, 4)"  # 4 of 16 
 
 PROBLEMS = {
     "fp8 with scales": (
-        "R(16, 32).to(fp8); R(8, 32).to(fp8); R(1).abs(); R(1).abs()",
+        "R(16, 32).to(fp8); R(16, 32).to(fp8); R(1).abs(); R(1).abs()",
         "return torch._scaled_mm(a0, a1.t(), a2, a3, out_dtype=bf16)",
-        {"contraction.fp8": MM, "fp32": (0, 2 * 128)},
-        512 + 256 + 8,
-        H * 128,
+        {"contraction.fp8": 2 * MM, "fp32": (0, 2 * 256)},
+        512 + 512 + 8,
+        H * 256,
         "not for doubles",
     ),
     "fp8 converted, then multiplied": (
