@@ -132,7 +132,8 @@ class Device:
             ``tensor.<dtype>_acc16`` for fp16 accumulation, and ``issue``, the instructions that the
             schedulers issue to the scalar pipes. A pipe that the GPU lacks is absent.
         datasheet: the vendor's figures under the same keys.
-        calibrated: figures measured on this very GPU, under the same keys; empty where none are.
+        calibrated: figures measured on this GPU or one of its model, under the same keys, by
+            `solkit calibrate`; empty where none are.
         uuid: NVML's identifier of a live GPU, else ``None``.
         notes: what a reader must know (a MIG slice, ECC off, a substituted clock).
         launch_us: what one launch of an empty kernel takes in a CUDA graph, where measured.
@@ -344,7 +345,7 @@ class BoundTimes:
         roofline_ms: every resource at its highest clock: the SOL that gap and score refer to.
         hard_ms: what no correct implementation can beat on this device; never above the roofline.
         datasheet_ms: at the vendor's rates.
-        calibrated_ms: at rates measured on this GPU.
+        calibrated_ms: at `Device.calibrated` rates; no part of `hard_ms`.
         observed_clock_ms: at the SM clock seen while timing.
         launch_floor_ms: what launching one kernel that does nothing takes; no part of the others,
             and ``None`` where it was not measured.

@@ -44,6 +44,7 @@ from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
 from solkit.roofline.bound import bound as bound_of
+from solkit.roofline.calibration import calibrated
 from solkit.roofline.score import score as score_of
 from solkit.roofline.score import time_verdict
 
@@ -270,7 +271,7 @@ def _device(device: str | Device) -> Device:
         return device
     if not isinstance(device, str):
         raise InputError(f"device: expected a name such as {DEFAULT_DEVICE!r}, got {device!r}")
-    return catalogue.find(device)
+    return calibrated(catalogue.find(device))
 
 
 def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
@@ -312,15 +313,16 @@ def _target(device: str | Device | None) -> Device:
             raise
         live = ()
     if device is None and live:
-        return live[0]
+        return calibrated(live[0], nvml.driver_version())
     if device is None:
         note = f"No GPU here and no device named: bounds are for {DEFAULT_DEVICE}."
-        default = catalogue.find(DEFAULT_DEVICE)
+        default = calibrated(catalogue.find(DEFAULT_DEVICE))
         return replace(default, notes=(*default.notes, note))
     named = _device(device)
     if named.source == "nvml":
         return named
-    return next((gpu for gpu in live if gpu.key == named.key), named)
+    here = next((gpu for gpu in live if gpu.key == named.key), None)
+    return named if here is None else calibrated(here, nvml.driver_version())
 
 
 def _study(
@@ -547,7 +549,7 @@ def symbolic_bound(
     path, other = _paths(source, reference)
     given = (path, other, target, shape, tuple(names))
     try:
-        found = worker.call("solkit.study:symbolic_work", *given, timeout_s=_STUDY_LIMIT_S)
+        found = worker.call("solkit.symbolic_study:symbolic_work", *given, timeout_s=_STUDY_LIMIT_S)
     except JobDiedError as death:
         raise KernelFileError(f"making a formula of it failed: {death}", path) from death
     return symbolic.symbolic_bound(found, target, precision)

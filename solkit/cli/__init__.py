@@ -14,6 +14,7 @@ import typer
 from solkit.cli._base import Exit
 from solkit.cli._options import parse_settings
 from solkit.cli.bound import bound
+from solkit.cli.calibrate import calibrate
 from solkit.cli.devices import devices
 from solkit.cli.score import EPILOG, exit_code, score
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command(epilog=EPILOG)(score)
 app.command()(bound)
 app.command()(devices)
+app.command()(calibrate)
 
 
 def main() -> None:

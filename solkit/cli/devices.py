@@ -16,15 +16,20 @@ def devices(
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.report import devices as listing
+        from solkit.roofline import calibration
         from solkit.roofline.devices import catalogue
         from solkit.roofline.nvml import live_devices
 
         known = catalogue()
+        own, faults = calibration.own()
+        measured = [*((c, "you") for c in own), *((c, "SolKit") for c in calibration.shipped())]
         try:
             live = live_devices()
         except SolkitError as error:  # an unknown GPU: all the more reason to list the known ones
             live = ()
             _base.complain(str(error))
+        for fault in faults:
+            _base.complain(fault)
         if json != "-":
-            listing.render(known, live, _base.console())
-        _base.write(json, lambda: listing.dumps(known, live))
+            listing.render(known, live, _base.console(), measured)
+        _base.write(json, lambda: listing.dumps(known, live, measured))

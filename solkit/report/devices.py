@@ -1,9 +1,9 @@
-"""The GPUs of a machine and of the catalogue, as a table and as JSON ``solkit.devices/1``."""
+"""The GPUs of a machine and of the catalogue, and calibrations; JSON ``solkit.devices/1``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,12 +12,21 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Ceiling, ClockKind, Device
+from solkit.report import calibration
 from solkit.report.parts import print_plainly
+from solkit.roofline.calibration import Calibration
 from solkit.roofline.devices import aliases
 
 __all__ = ["dumps", "render"]
 
 _TENSOR = ("tensor.fp16", "tensor.bf16", "tensor.tf32", "tensor.fp8")
+_MEASURED = (
+    "TB/s of DRAM and L2 and dense TFLOP/s, the highest that `solkit calibrate` measured: bounds "
+    "take the newest for a model, yours before one that ships with SolKit, as `calibrated`."
+)
+Measured = Sequence[tuple[Calibration, str]]
+"""Calibrations, each with who made it."""
+
 _WIDE = 120  # columns from which names and aliases fit as well
 _LEGEND = (
     "TB/s of DRAM and dense TFLOP/s of the tensor cores, at the SM clock shown: max, the highest "
@@ -25,8 +34,10 @@ _LEGEND = (
 )
 
 
-def render(known: Sequence[Device], live: Sequence[Device], console: Console) -> None:
-    """Print the GPUs of this machine, then the catalogue."""
+def render(
+    known: Sequence[Device], live: Sequence[Device], console: Console, measured: Measured = ()
+) -> None:
+    """Print the GPUs of this machine, the catalogue, and calibrations with their origins."""
     wide = console.width >= _WIDE
     here: RenderableType = _table(live, wide) if live else Text("no GPU that SolKit can use")
     notes = [Text(f"{d.key}: {note}", style="yellow") for d in live for note in d.notes]
@@ -37,15 +48,26 @@ def render(known: Sequence[Device], live: Sequence[Device], console: Console) ->
         Text("\nCatalogue", style="bold"),
         _table(known, wide),
         Text(f"\n{_LEGEND}", style="dim"),
+        *_calibrations(measured),
     )
     print_plainly(Group(*page), console)
 
 
-def dumps(known: Sequence[Device], live: Sequence[Device]) -> str:
-    """Both lists as indented JSON text, in ASCII; each device with its aliases and ceilings."""
+def dumps(known: Sequence[Device], live: Sequence[Device], measured: Measured = ()) -> str:
+    """All of it as indented JSON text, in ASCII; each device with its aliases and ceilings."""
     lists = {"machine": live, "catalogue": known}
     described = {name: [_described(d) for d in some] for name, some in lists.items()}
+    described["calibrations"] = [
+        {"from": origin, **each.model_dump(mode="json", by_alias=True)} for each, origin in measured
+    ]
     return json.dumps({"schema": "solkit.devices/1", **described}, indent=2, allow_nan=False)
+
+
+def _calibrations(measured: Measured) -> Iterator[RenderableType]:
+    if measured:
+        yield Text("\nCalibrations", style="bold")
+        yield calibration.overview(measured)
+        yield Text(f"\n{_MEASURED}", style="dim")
 
 
 def _table(devices: Iterable[Device], wide: bool) -> Table:

@@ -1,0 +1,93 @@
+"""The caller's side of a calibration: no torch here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pydantic import ValidationError
+
+import solkit.errors
+from solkit.core import Device
+from solkit.errors import SolkitError, UnsupportedError, WorkerError
+from solkit.measure._process import python
+from solkit.roofline.calibration.record import Calibration, Gpu
+
+__all__ = ["calibrate", "gpu_of"]
+
+_LIMIT_S = 180.0  # it takes half of that; a GPU that hangs is not waited for
+
+
+def calibrate(device: Device, *, quick: bool = False) -> Calibration:
+    """Measure what a GPU of this machine can do at most, in a process of its own.
+
+    What it is at goes to stderr, line by line. Nothing is stored: `roofline.calibration.save`.
+
+    Args:
+        device: the GPU, from `solkit.roofline.nvml`.
+        quick: fewer sizes and samples, in about a third of the time.
+
+    Raises:
+        UnsupportedError: the device is not in this machine, or torch sees it not.
+        WorkerError: the measuring process failed.
+    """
+    if device.uuid is None:
+        raise UnsupportedError(f"cannot calibrate {device.name}: it is not in this machine")
+    asked = {
+        "gpu": gpu_of(device).model_dump(mode="json"),
+        "quick": quick,
+        "start_s": time.monotonic(),
+    }
+    with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
+        answer = Path(scratch) / "answer.json"
+        command = [*python(_CODE.format(path=sys.path)), json.dumps(asked), str(answer)]
+        ended = _run(command, {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": device.uuid})
+        if not answer.exists():
+            raise WorkerError(f"the calibrating process ended with code {ended} and no answer")
+        return _conclude(answer.read_text(encoding="utf-8"))
+
+
+_CODE = (
+    "sys.path[:] = {path!r}; from solkit.calibrate.session import main; "
+    "main(sys.argv[1], sys.argv[2])"
+)
+_ENVIRONMENT = {"KINETO_LOG_LEVEL": "99"}  # the profiler's chatter
+
+
+def gpu_of(device: Device) -> Gpu:
+    """The record's description of a live device."""
+    return Gpu(
+        key=device.key,
+        name=device.name,
+        uuid=device.uuid,
+        sm_count=device.sm_count,
+        max_sm_clock_mhz=device.clock_mhz,
+        max_memory_clock_mhz=device.ceilings["dram"].clock_mhz,
+        notes=device.notes,
+    )
+
+
+def _run(command: list[str], env: dict[str, str]) -> int:
+    """Run the child to its end, its words on our stderr; a KeyboardInterrupt ends it too."""
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=2, env=env, timeout=_LIMIT_S, check=False
+        ).returncode
+    except subprocess.TimeoutExpired as error:
+        raise WorkerError(f"the calibrating process was killed after {_LIMIT_S:g} s") from error
+
+
+def _conclude(answer: str) -> Calibration:
+    told = json.loads(answer)
+    if "error" in told:
+        kind: type[SolkitError] = getattr(solkit.errors, told["error"])
+        raise kind(told["message"])
+    try:
+        return Calibration.model_validate(told)
+    except ValidationError as error:
+        raise WorkerError(f"the calibrating process answered nonsense: {error}") from error

@@ -1,0 +1,119 @@
+"""The Triton kernels that find a GPU's ceilings.
+
+Untyped, as Triton has it; upper-case arguments are compile-time constants.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = [
+    "alu_kernel",
+    "copy_kernel",
+    "empty_kernel",
+    "read_kernel",
+    "spin_kernel",
+    "write_kernel",
+]
+
+
+# ---------------------------------------------------------------------------------- memory
+
+
+@triton.jit(do_not_specialize=["chunks", "passes"])
+def read_kernel(source, sink, chunks, passes, CHUNK: tl.constexpr):
+    """Read `passes` chunks per program, striding by the grid, around a buffer of `chunks`.
+
+    L1 is passed by (``.cg``), so that what is read again comes from L2.
+    """
+    at = tl.arange(0, CHUNK)
+    total = tl.zeros((CHUNK,), tl.float32)
+    for step in range(passes):
+        chunk = (tl.program_id(0) + step * tl.num_programs(0)) % chunks
+        total += tl.load(source + chunk * CHUNK + at, cache_modifier=".cg")
+    tl.store(sink + tl.program_id(0), tl.sum(total))
+
+
+@triton.jit(do_not_specialize=["chunks", "passes"])
+def write_kernel(target, value, chunks, passes, CHUNK: tl.constexpr):
+    """Write `passes` chunks per program, striding by the grid, around a buffer of `chunks`."""
+    at = tl.arange(0, CHUNK)
+    data = tl.zeros((CHUNK,), tl.float32) + value
+    for step in range(passes):
+        chunk = (tl.program_id(0) + step * tl.num_programs(0)) % chunks
+        tl.store(target + chunk * CHUNK + at, data + step)
+
+
+@triton.jit(do_not_specialize=["chunks", "passes"])
+def copy_kernel(source, target, chunks, passes, CHUNK: tl.constexpr):
+    """Copy `passes` chunks per program, striding by the grid, around buffers of `chunks`."""
+    at = tl.arange(0, CHUNK)
+    for step in range(passes):
+        chunk = (tl.program_id(0) + step * tl.num_programs(0)) % chunks
+        data = tl.load(source + chunk * CHUNK + at, cache_modifier=".cg")
+        tl.store(target + chunk * CHUNK + at, data)
+
+
+# ------------------------------------------------------------------------------ arithmetic
+
+
+@triton.jit(do_not_specialize=["loops"])
+def alu_kernel(
+    sink,
+    loops,
+    constant,
+    FIRST: tl.constexpr,
+    SECOND: tl.constexpr,
+    FIRST_REGISTERS: tl.constexpr,
+    SECOND_REGISTERS: tl.constexpr,
+    FIRST_DTYPE: tl.constexpr,
+    SECOND_DTYPE: tl.constexpr,
+    PAIRS: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """Run `loops` × `PAIRS` dependent pairs of instructions in each of `SIZE` chains a program."""
+    at = tl.arange(0, SIZE)
+    x = (at + 1).to(FIRST_DTYPE)
+    y = (at + 2).to(SECOND_DTYPE)
+    a = (tl.zeros((SIZE,), tl.float32) + constant).to(FIRST_DTYPE)
+    b = (tl.zeros((SIZE,), tl.float32) - constant).to(SECOND_DTYPE)
+    for _ in range(loops):
+        for _ in tl.static_range(PAIRS):
+            x = tl.inline_asm_elementwise(
+                FIRST, FIRST_REGISTERS, [x, y, a], dtype=x.dtype, is_pure=True, pack=1
+            )
+            y = tl.inline_asm_elementwise(
+                SECOND, SECOND_REGISTERS, [y, x, b], dtype=y.dtype, is_pure=True, pack=1
+            )
+    total = tl.sum(x.to(tl.float32)) + tl.sum(y.to(tl.float32))
+    tl.store(sink + tl.program_id(0), total)
+
+
+# ---------------------------------------------------------------------------------- launches
+
+
+@triton.jit
+def empty_kernel():
+    """Do nothing."""
+
+
+@triton.jit(do_not_specialize=["cycles"])
+def spin_kernel(clock, cycles):
+    """Keep one warp waiting for SM clock cycles; store how many passed, and how many ns."""
+    start_ns = tl.inline_asm_elementwise(
+        "mov.u64 $0, %globaltimer;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
+    )
+    start = tl.inline_asm_elementwise(
+        "mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
+    )
+    now = start
+    while now - start < cycles:
+        now = tl.inline_asm_elementwise(
+            "mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
+        )
+    end_ns = tl.inline_asm_elementwise(
+        "mov.u64 $0, %globaltimer;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
+    )
+    tl.store(clock, now - start)
+    tl.store(clock + 1, end_ns - start_ns)

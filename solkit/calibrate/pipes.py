@@ -1,0 +1,112 @@
+"""The scalar pipes: which instructions keep each of them busy.
+
+Each chain of instructions depends on itself, with neighbours enough to hide its latency, and is of
+a form that ptxas cannot shorten: a test counts the instructions in the machine code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CHAINS", "PIPES", "THREADS", "UNROLL", "Instruction", "Pipe"]
+
+THREADS = 256
+"""Threads per program: eight warps."""
+
+UNROLL = 64
+"""Pairs of instructions per chain and loop: the loop itself is under 1 % of what is issued."""
+
+CHAINS = 4
+"""Per thread, each of two values that feed each other."""
+
+_REGISTER = {"fp32": "f", "fp64": "d", "int32": "r"}  # PTX constraint letters
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One PTX instruction: ``$0`` from itself ``$1``, its neighbour ``$2`` and a constant ``$3``.
+
+    Attributes:
+        ptx: the instruction.
+        dtype: of ``$0``, ``$1`` and ``$3``, in Triton's notation.
+        sass: the machine instruction that it becomes, a regular expression.
+        operations: per thread, as the catalogue counts them (a multiply-add is two).
+    """
+
+    ptx: str
+    dtype: str
+    sass: str
+    operations: int = 1
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """What a chain is made of, in turn, and the ceiling in the catalogue that it tests.
+
+    Attributes:
+        ceiling: key of `solkit.core.Device.ceilings`.
+        unit: of the rate.
+        first, second: the two instructions of a pair.
+    """
+
+    ceiling: str
+    unit: str
+    first: Instruction
+    second: Instruction
+
+    @property
+    def operations(self) -> int:
+        """Operations per program and loop."""
+        pair = self.first.operations + self.second.operations
+        return pair * UNROLL * CHAINS * THREADS
+
+    @property
+    def constraints(self) -> tuple[str, str]:
+        """The inline-assembly constraints of both instructions."""
+        x, y = _REGISTER[self.first.dtype], _REGISTER[self.second.dtype]
+        return f"=&{x},{x},{y},{x}", f"=&{y},{y},{x},{y}"
+
+    @property
+    def constant(self) -> float:
+        """``$3`` of the first, and negated of the second: a small angle, or an odd multiplier."""
+        return 1664525.0 if self.first.dtype == "int32" else 0.01
+
+
+def _alike(ceiling: str, unit: str, instruction: Instruction) -> Pipe:
+    return Pipe(ceiling, unit, instruction, instruction)
+
+
+# A rotation in small steps: values stay bounded and keep toggling, as real data does.
+_FFMA = Instruction("fma.rn.f32 $0, $2, $3, $1;", "fp32", "FFMA", 2)
+_DFMA = Instruction("fma.rn.f64 $0, $2, $3, $1;", "fp64", "DFMA", 2)
+_IMAD = Instruction("mad.lo.s32 $0, $1, $3, $2;", "int32", r"IMAD\b", 2)
+_IADD = Instruction("add.s32 $0, $1, $2;", "int32", r"IADD3|IMAD\.IADD")
+# x ^ (y & c): PTX ISA, lop3, with a, b and c standing for 0xF0, 0xCC and 0xAA
+_LOP3 = Instruction("lop3.b32 $0, $1, $2, $3, 0x78;", "int32", "LOP3")
+_SFU = {
+    "ex2": "{ .reg .f32 t; neg.f32 t, $1; ex2.approx.ftz.f32 $0, t; }",
+    "rsqrt": "rsqrt.approx.ftz.f32 $0, $1;",
+    "sin": "sin.approx.ftz.f32 $0, $1;",
+}
+
+PIPES: dict[str, Pipe] = {
+    "fp32": _alike("fp32", "FLOP/s", _FFMA),
+    "fp64": _alike("fp64", "FLOP/s", _DFMA),
+    "int32.mad": _alike("int32", "op/s", _IMAD),
+    "int32.add": _alike("int32", "op/s", _IADD),
+    "int32.logic": _alike("int32", "op/s", _LOP3),
+    "int32.mad+logic": Pipe("int32", "op/s", _IMAD, _LOP3),
+    "issue": Pipe(
+        "issue",
+        "op/s",
+        Instruction("fma.rn.f32 $0, $1, $3, $1;", "fp32", "FFMA"),
+        Instruction(
+            "{ .reg .b32 t; mov.b32 t, $2; " + _LOP3.ptx.replace("$2", "t") + " }", "int32", "LOP3"
+        ),
+    ),
+    **{
+        f"sfu.{name}": _alike("sfu", "op/s", Instruction(ptx, "fp32", "MUFU"))
+        for name, ptx in _SFU.items()
+    },
+}
+"""What is measured of the scalar pipes, by name."""

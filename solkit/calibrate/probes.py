@@ -1,0 +1,237 @@
+"""What is launched to find each ceiling: memory, scalar pipes, tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+import triton.language as tl
+
+from solkit.calibrate.kernels import (
+    alu_kernel,
+    copy_kernel,
+    empty_kernel,
+    read_kernel,
+    spin_kernel,
+    write_kernel,
+)
+from solkit.calibrate.pipes import CHAINS, PIPES, THREADS, UNROLL, Pipe
+from solkit.calibrate.stopwatch import Probe
+
+__all__ = ["CHUNK_BYTES", "KINDS", "Memory", "alu", "compile_all", "tensor", "tensor_names"]
+
+CHUNK_BYTES = 16384
+"""What a program moves at a time: four 16-byte accesses per thread."""
+
+_WARPS = THREADS // 32
+_CHUNK = CHUNK_BYTES // 4  # in fp32 elements
+_BLOCKS = 4  # per SM, of a grid that strides: 32 warps
+_L2_BYTES_PER_LAUNCH = 4 << 30  # about 1 ms
+_LOOPS = {"fp32": 512, "int32": 256, "issue": 512, "fp64": 256, "sfu": 64}  # about 1 ms
+
+KINDS = {"read": 1, "write": 1, "copy": 2}
+"""Ways of moving memory, and how often each crosses the bus per byte of a buffer."""
+
+
+# ---------------------------------------------------------------------------------- memory
+
+
+class Memory:
+    """Two buffers, and probes that read, write and copy the first bytes of them.
+
+    Args:
+        buffer_bytes: of each buffer, a multiple of `CHUNK_BYTES`.
+    """
+
+    def __init__(self, buffer_bytes: int) -> None:
+        self.buffer_bytes = buffer_bytes
+        self._sms = torch.cuda.get_device_properties().multi_processor_count
+        self._source = torch.randn(buffer_bytes // 4, device="cuda")
+        self._target = torch.zeros(buffer_bytes // 4, device="cuda")
+        self._sink = torch.zeros(buffer_bytes // CHUNK_BYTES, device="cuda")
+
+    def probe(self, kind: str, size_bytes: int, strided: bool) -> Probe:
+        """Each byte once.
+
+        Args:
+            kind: one of `KINDS`.
+            size_bytes: read and written, together; a copy's buffers are half of it each.
+            strided: whether as many programs as are resident stride through the buffer, or each
+                program takes one chunk.
+        """
+        chunks = size_bytes // KINDS[kind] // CHUNK_BYTES
+        programs = min(chunks, _BLOCKS * self._sms) if strided else chunks
+        passes = chunks // programs  # what is left over at the end is not touched, nor counted
+        moved = KINDS[kind] * programs * passes * CHUNK_BYTES
+        detail = "striding grid" if strided else "a program per 16 KiB"
+        launch = self._launcher(kind, programs, chunks, passes)
+        return Probe(kind, "dram", "B/s", moved, launch, detail, moved)
+
+    def l2(self, kind: str, size_bytes: int) -> Probe:
+        """The same bytes over and over, past L1, within one launch."""
+        chunks = size_bytes // CHUNK_BYTES
+        programs = _BLOCKS * self._sms
+        passes = max(1, _L2_BYTES_PER_LAUNCH // (programs * CHUNK_BYTES))
+        launch = self._launcher(kind, programs, chunks, passes)
+        moved = programs * passes * CHUNK_BYTES
+        detail = f"{passes * programs // chunks} times over"
+        return Probe(f"l2.{kind}", "l2", "B/s", moved, launch, detail, size_bytes)
+
+    def _launcher(self, kind: str, programs: int, chunks: int, passes: int) -> Callable[[], object]:
+        options = {"CHUNK": _CHUNK, "num_warps": _WARPS}
+        grid = (programs,)
+        if kind == "read":
+            return lambda: read_kernel[grid](self._source, self._sink, chunks, passes, **options)
+        if kind == "write":
+            return lambda: write_kernel[grid](self._target, 1.0, chunks, passes, **options)
+        return lambda: copy_kernel[grid](self._source, self._target, chunks, passes, **options)
+
+
+# ------------------------------------------------------------------------------ scalar pipes
+
+
+def alu(name: str) -> Probe:
+    """A probe of one of `PIPES`, about 1 ms a launch on an H100."""
+    pipe = PIPES[name]
+    programs = _BLOCKS * torch.cuda.get_device_properties().multi_processor_count
+    loops = _LOOPS[pipe.ceiling]
+    sink = torch.zeros(programs, device="cuda")
+
+    def launch() -> object:
+        return alu_kernel[(programs,)](sink, loops, *_alu_arguments(pipe), num_warps=_WARPS)
+
+    amount = pipe.operations * programs * loops
+    return Probe(name, pipe.ceiling, pipe.unit, amount, launch)
+
+
+def _alu_arguments(pipe: Pipe) -> Sequence[object]:
+    """The arguments of `alu_kernel` from `constant` on."""
+    return (
+        pipe.constant,
+        pipe.first.ptx,
+        pipe.second.ptx,
+        *pipe.constraints,
+        _DTYPES[pipe.first.dtype],
+        _DTYPES[pipe.second.dtype],
+        UNROLL,
+        CHAINS * THREADS,
+    )
+
+
+_DTYPES = {"fp32": tl.float32, "fp64": tl.float64, "int32": tl.int32}
+
+
+def compile_all() -> None:
+    """Compile every kernel, in as many threads: the compiler spends its time outside Python."""
+    buffer = torch.zeros(_CHUNK, device="cuda")
+    clock = torch.zeros(2, dtype=torch.int64, device="cuda")
+    memory = {"CHUNK": _CHUNK, "num_warps": _WARPS, "grid": (1,)}
+
+    def alu_kernels() -> None:  # one after the other: they share a cache
+        for pipe in PIPES.values():
+            alu_kernel.warmup(buffer, 1, *_alu_arguments(pipe), num_warps=_WARPS, grid=(1,))
+
+    jobs: tuple[Callable[[], object], ...] = (
+        alu_kernels,
+        lambda: read_kernel.warmup(buffer, buffer, 1, 1, **memory),
+        lambda: write_kernel.warmup(buffer, 1.0, 1, 1, **memory),
+        lambda: copy_kernel.warmup(buffer, buffer, 1, 1, **memory),
+        lambda: empty_kernel.warmup(grid=(1,)),
+        lambda: spin_kernel.warmup(clock, 1, num_warps=1, grid=(1,)),
+    )
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        for done in [pool.submit(job) for job in jobs]:
+            done.result()
+
+
+# ------------------------------------------------------------------------------ tensor cores
+
+
+@dataclass(frozen=True)
+class _Product:
+    """How torch, through cuBLAS, multiplies matrices of one type.
+
+    Attributes:
+        unit: of its rate.
+        sizes: edges of square matrices to try.
+        multiply: makes the operands of an edge, and gives what multiplies them.
+    """
+
+    unit: str
+    sizes: tuple[int, ...]
+    multiply: Callable[[int], Callable[[], object]]
+
+
+def tensor_names() -> tuple[str, ...]:
+    """The tensor pipes that torch can use, as keys of `solkit.core.Device.ceilings`."""
+    return tuple(_PRODUCTS)
+
+
+def tensor(name: str) -> Iterator[Probe]:
+    """Probes of a tensor pipe, one a size.
+
+    Raises:
+        RuntimeError: from torch, where the GPU or this torch has no such product.
+    """
+    product = _PRODUCTS[name]
+    for edge in product.sizes:
+        launch = product.multiply(edge)
+        detail = f"{edge}x{edge}x{edge}, torch on normal random numbers"
+        yield Probe(name, name, product.unit, 2.0 * edge**3, launch, detail)
+
+
+def _mm(dtype: torch.dtype) -> Callable[[int], Callable[[], object]]:
+    def multiply(edge: int) -> Callable[[], object]:
+        a, b = (torch.randn(edge, edge, device="cuda").to(dtype) for _ in range(2))
+        out = torch.empty_like(a)
+        return lambda: torch.mm(a, b, out=out)
+
+    return multiply
+
+
+def _mm_tf32(edge: int) -> Callable[[], object]:
+    torch.set_float32_matmul_precision("high")  # nothing else here multiplies fp32 matrices
+    return _mm(torch.float32)(edge)
+
+
+def _mm_acc16(edge: int) -> Callable[[], object]:
+    multiply = _mm(torch.float16)(edge)
+
+    def launch() -> object:
+        torch.backends.cuda.matmul.allow_fp16_accumulation = True
+        try:
+            return multiply()
+        finally:
+            torch.backends.cuda.matmul.allow_fp16_accumulation = False
+
+    return launch
+
+
+def _mm_fp8(edge: int) -> Callable[[], object]:
+    a, b = (torch.randn(edge, edge, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+    one = torch.ones((), device="cuda")
+
+    def launch() -> object:  # the second operand must be column-major
+        return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    return launch
+
+
+def _mm_int8(edge: int) -> Callable[[], object]:
+    a, b = (torch.randint(-128, 128, (edge, edge), device="cuda").to(torch.int8) for _ in range(2))
+    return lambda: torch._int_mm(a, b.t())
+
+
+_LARGE = (4096, 8192)
+
+_PRODUCTS = {
+    "tensor.fp16": _Product("FLOP/s", _LARGE, _mm(torch.float16)),
+    "tensor.bf16": _Product("FLOP/s", _LARGE, _mm(torch.bfloat16)),
+    "tensor.tf32": _Product("FLOP/s", _LARGE, _mm_tf32),
+    "tensor.fp8": _Product("FLOP/s", _LARGE, _mm_fp8),
+    "tensor.int8": _Product("op/s", _LARGE, _mm_int8),
+    "tensor.fp64": _Product("FLOP/s", (2048, 4096), _mm(torch.float64)),
+    "tensor.fp16_acc16": _Product("FLOP/s", _LARGE, _mm_acc16),
+}

@@ -1,0 +1,306 @@
+"""A calibration from start to end, in a process that sees one GPU and does nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+import triton
+
+import solkit
+from solkit.calibrate import probes
+from solkit.calibrate.conditions import ConditionSampler
+from solkit.calibrate.kernels import empty_kernel
+from solkit.calibrate.pipes import PIPES
+from solkit.calibrate.stopwatch import Probe, Single, Stopwatch
+from solkit.errors import SolkitError, UnsupportedError
+from solkit.measure.statistics import median_interval
+from solkit.roofline import nvml
+from solkit.roofline.calibration.record import (
+    SCHEMA,
+    Calibration,
+    Conditions,
+    Gpu,
+    Reading,
+    Regime,
+    Software,
+    Timer,
+)
+
+__all__ = ["FULL", "QUICK", "Effort", "main", "warnings_of"]
+
+_log = logging.getLogger(__name__)
+
+_LARGEST_BYTES = 1 << 30  # of a buffer, and at most an eighth of the free memory
+_SIZES = tuple(1 << power for power in (18, 20, 22, 24, 25, 26, 27, 28, 30))
+_L2_SHARES = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1.0, 3 / 2)
+_MIN_FLUSH_BYTES = 256 << 20
+_GRAPH_LAUNCHES = 1000
+_STREAM_LAUNCHES = 500
+_EXPECTED = ("idle", "power cap", "application clocks")  # of what holds clocks down
+_NEAR_MAXIMUM = 0.97
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        bursts: per probe.
+        sustained_s: per probe of a pipe or of DRAM.
+        rounds: of launches timed alone.
+        sizes: of memory, in bytes moved, for launches timed alone.
+        l2_shares: working sets, as shares of L2.
+        budget_s: after so long what is left is skipped, from the process's start.
+    """
+
+    bursts: int
+    sustained_s: float
+    rounds: int
+    sizes: tuple[int, ...]
+    l2_shares: tuple[float, ...]
+    budget_s: float
+
+
+FULL = Effort(7, 1.0, 15, _SIZES, _L2_SHARES, 75.0)
+QUICK = Effort(3, 0.3, 5, _SIZES[1::3], (1 / 8, 1 / 4, 1 / 2), 40.0)
+
+
+class _Session:
+    """Takes readings and keeps time.
+
+    Args:
+        uuid: NVML's identifier of the GPU.
+        effort: how much is measured.
+        start_s: when it all began, on `time.monotonic`'s clock.
+    """
+
+    def __init__(self, uuid: str, effort: Effort, start_s: float) -> None:
+        self._effort, self._start_s = effort, start_s
+        self._stopwatch = Stopwatch(uuid)
+        self.readings: list[Reading] = []
+        self.skipped: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Every item, the most wanted first."""
+        memory = probes.Memory(_buffer_bytes())
+        items: list[tuple[str, Callable[[], Iterator[Reading]]]] = [
+            ("dram", lambda: self._dram(memory)),
+            *((name, self._tensor(name)) for name in probes.tensor_names()),
+            *((name, self._alu(name)) for name in PIPES),
+            ("l2", lambda: self._l2(memory)),
+            ("launch", self._launches),
+            ("single launches", lambda: self._singles(memory)),
+        ]
+        for name, item in items:
+            self._take(name, item)
+
+    def _take(self, name: str, item: Callable[[], Iterator[Reading]]) -> None:
+        """The readings of an item; why not, where there are none."""
+        if time.monotonic() - self._start_s > self._effort.budget_s:
+            self.skipped[name] = f"no time left of {self._effort.budget_s:g} s"
+            return
+        _log.info("%4.0f s  %s", time.monotonic() - self._start_s, name)
+        try:
+            self.readings += item()
+        except (RuntimeError, NotImplementedError, UnsupportedError) as error:  # a pipe it lacks
+            torch.cuda.synchronize()  # if it was more than that, this raises it again
+            self.skipped[name] = str(error).splitlines()[0]
+
+    def _both(self, probe: Probe) -> Iterator[Reading]:
+        yield self._stopwatch.burst(probe, self._effort.bursts)
+        yield self._stopwatch.sustained(probe, self._effort.sustained_s)
+
+    def _dram(self, memory: probes.Memory) -> Iterator[Reading]:
+        for kind in probes.KINDS:
+            yield from self._both(self._best_grid(memory, kind))
+
+    def _best_grid(self, memory: probes.Memory, kind: str) -> Probe:
+        size = memory.buffer_bytes * probes.KINDS[kind]
+        return self._stopwatch.fastest([memory.probe(kind, size, way) for way in (False, True)])
+
+    def _tensor(self, name: str) -> Callable[[], Iterator[Reading]]:
+        def item() -> Iterator[Reading]:
+            yield from self._both(self._stopwatch.fastest(list(probes.tensor(name))))
+
+        return item
+
+    def _alu(self, name: str) -> Callable[[], Iterator[Reading]]:
+        return lambda: self._both(probes.alu(name))
+
+    def _l2(self, memory: probes.Memory) -> Iterator[Reading]:
+        l2_bytes = torch.cuda.get_device_properties().L2_cache_size
+        for kind in ("read", "write"):
+            for share in self._effort.l2_shares:
+                size = round(share * l2_bytes) // probes.CHUNK_BYTES * probes.CHUNK_BYTES
+                yield self._stopwatch.burst(memory.l2(kind, size), self._effort.bursts)
+
+    def _launches(self) -> Iterator[Reading]:
+        def empty() -> None:
+            empty_kernel[(1,)]()
+
+        repeats = 2 * self._effort.bursts
+        queued, host = [], []
+        for _ in range(repeats):
+            on_gpu_s, on_host_s = self._stopwatch.queued_s(empty, _STREAM_LAUNCHES)
+            queued.append(on_gpu_s)
+            host.append(on_host_s)
+        graph = _graph(empty, _GRAPH_LAUNCHES)
+        replays = [self._stopwatch.queued_s(graph.replay, 5)[0] for _ in range(repeats)]
+        in_graph = [seconds / _GRAPH_LAUNCHES for seconds in replays]
+        yield _seconds("launch.graph", in_graph, "events", f"of {_GRAPH_LAUNCHES} in a CUDA graph")
+        yield _seconds("launch.stream", queued, "events", f"of {_STREAM_LAUNCHES} queued ahead")
+        yield _seconds("launch.host", host, "wall", "the host's part, by Triton's launcher")
+        trips = [_round_trip_s(empty) for _ in range(20 * repeats)]
+        yield _seconds("launch.round_trip", trips, "wall", "launch, and wait until it is over")
+
+    def _singles(self, memory: probes.Memory) -> Iterator[Reading]:
+        flush_bytes = max(2 * torch.cuda.get_device_properties().L2_cache_size, _MIN_FLUSH_BYTES)
+        other = torch.zeros(flush_bytes // 4, device="cuda")
+        total = torch.zeros((), device="cuda")
+        chosen = {kind: self._best_grid(memory, kind).detail for kind in probes.KINDS}
+        singles = []
+        for kind, detail in chosen.items():
+            for size in self._effort.sizes:
+                probe = memory.probe(kind, size, detail == "striding grid")
+                singles += [
+                    Single(probe, Regime.WARM, probe.launch),
+                    Single(probe, Regime.CLEAN, lambda: torch.sum(other, dim=0, out=total)),
+                    Single(probe, Regime.DIRTY, other.zero_),
+                ]
+        yield from self._stopwatch.one_by_one(singles, self._effort.rounds, random.Random(0))
+
+
+def _buffer_bytes() -> int:
+    free, _ = torch.cuda.mem_get_info()
+    return min(_LARGEST_BYTES, free // 8) // probes.CHUNK_BYTES * probes.CHUNK_BYTES
+
+
+def _graph(launch: Callable[[], None], count: int) -> torch.cuda.CUDAGraph:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            launch()
+    return graph
+
+
+def _round_trip_s(launch: Callable[[], None]) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    launch()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def _seconds(name: str, samples: Sequence[float], timer: Timer, detail: str) -> Reading:
+    interval = median_interval(samples)
+    return Reading(
+        name=name,
+        regime=Regime.QUEUED if timer == "events" else Regime.HOST,
+        unit="s",
+        value=interval.median,
+        low=interval.low,
+        high=interval.high,
+        samples=len(samples),
+        timer=timer,
+        detail=detail,
+    )
+
+
+# ---------------------------------------------------------------------------------- whole
+
+
+def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
+    """Measure the one GPU that this process sees.
+
+    Raises:
+        UnsupportedError: torch sees none, or another one.
+    """
+    uuid = _require(gpu)
+    with ConditionSampler(uuid) as sampler:
+        time.sleep(0.3)
+    _log.info("%4.0f s  compiling", time.monotonic() - start_s)
+    probes.compile_all()
+    session = _Session(uuid, QUICK if quick else FULL, start_s)
+    session.run()
+    return Calibration(
+        schema=SCHEMA,
+        created=datetime.now(timezone.utc),
+        seconds=round(time.monotonic() - start_s, 1),
+        quick=quick,
+        gpu=gpu,
+        software=_software(),
+        idle=sampler.since(),
+        readings=tuple(session.readings),
+        skipped=session.skipped,
+        warnings=warnings_of(session.readings, gpu),
+    )
+
+
+def _require(gpu: Gpu) -> str:
+    """The GPU's UUID, once it is sure that torch sees it and no other."""
+    if not torch.cuda.is_available():
+        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
+        raise UnsupportedError(f"torch {torch.__version__} ({built}) sees no CUDA device")
+    seen = f"GPU-{torch.cuda.get_device_properties().uuid}"
+    if gpu.uuid is None or (gpu.uuid.startswith("GPU-") and gpu.uuid != seen):
+        raise UnsupportedError(f"torch sees {seen}, not {gpu.uuid}")
+    return gpu.uuid
+
+
+def _software() -> Software:
+    return Software(
+        solkit=solkit.__version__,
+        driver=str(nvml.driver_version()),
+        cuda=str(torch.version.cuda),
+        torch=torch.__version__,
+        triton=triton.__version__,
+        python=platform.python_version(),
+        platform=platform.platform(),
+    )
+
+
+def warnings_of(readings: Sequence[Reading], gpu: Gpu) -> tuple[str, ...]:
+    """What held the clock down that need not have: heat, hardware, locked clocks."""
+    return tuple(_warnings(readings, gpu))
+
+
+def _warnings(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
+    for reading in readings:
+        reasons = (reading.conditions or Conditions(samples=0)).reasons
+        held = [f"{name} ({share:.0%})" for name, share in reasons.items() if name not in _EXPECTED]
+        if held:
+            yield f"{reading.name}, {reading.regime.value}: held down by {', '.join(held)}."
+    burst = next((r for r in readings if (r.name, r.regime) == ("fp32", Regime.BURST)), None)
+    clock = burst.sm_clock_mhz if burst else None
+    if clock is not None and clock < _NEAR_MAXIMUM * gpu.max_sm_clock_mhz:
+        yield (
+            f"The SM clock was {clock:.0f} of {gpu.max_sm_clock_mhz:.0f} MHz in short bursts of "
+            "fp32: it is locked, or something holds it down."
+        )
+
+
+def main(request: str, answer: str) -> None:
+    """The child's entry: read a request, write what came of it.
+
+    Args:
+        request: JSON: ``gpu``, ``quick`` and ``start_s``.
+        answer: the file for it.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="solkit: %(message)s")
+    asked = json.loads(request)
+    try:
+        found = _calibrate(Gpu.model_validate(asked["gpu"]), asked["quick"], asked["start_s"])
+        text = found.model_dump_json(by_alias=True)
+    except SolkitError as error:
+        text = json.dumps({"error": type(error).__name__, "message": str(error)})
+    Path(answer).write_text(text, encoding="utf-8")

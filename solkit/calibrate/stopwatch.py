@@ -1,0 +1,239 @@
+"""Timing launches on a CUDA device: in bursts, sustained, and one at a time.
+
+Notation
+    amount   what one launch moves or computes, in the probe's unit (without the "/s")
+    train    launches end to end between two CUDA events, queued behind a spinning kernel, so that
+             the GPU never waits for the host
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from solkit.calibrate.conditions import ConditionSampler
+from solkit.calibrate.kernels import spin_kernel
+from solkit.errors import UnsupportedError
+from solkit.measure.activities import Activity, Kind
+from solkit.measure.statistics import median_interval
+from solkit.measure.timing import read_activities
+from solkit.roofline.calibration.record import Conditions, Reading, Regime, Timer
+
+__all__ = ["Probe", "Single", "Stopwatch", "marked"]
+
+_BURST_S = 0.002
+_REST_S = 0.1
+_CHUNK_S = 0.02  # of a sustained run: one sample
+_GATE_CYCLES = 2_000_000  # about 1 ms: the host queues a train meanwhile
+_SESSION = 200  # launches that the profiler records at a time
+_MARKER = "spin_kernel"
+_CLOCK_CYCLES = 400_000  # about 0.2 ms: 0.5 % of it is a tick of the slowest global timer, 1 us
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Something to launch that keeps one resource busy.
+
+    Attributes:
+        name, ceiling, unit, detail, size_bytes: as in `Reading`.
+        amount: per launch.
+        launch: queues it.
+    """
+
+    name: str
+    ceiling: str | None
+    unit: str
+    amount: float
+    launch: Callable[[], object]
+    detail: str = ""
+    size_bytes: int | None = None
+
+    def reading(
+        self,
+        regime: Regime,
+        rates: Sequence[float],
+        timer: Timer,
+        sm_clock_mhz: float | None = None,
+        conditions: Conditions | None = None,
+    ) -> Reading:
+        """The record of some samples of the rate."""
+        interval = median_interval(rates)
+        return Reading(
+            name=self.name,
+            ceiling=self.ceiling if regime in (Regime.BURST, Regime.SUSTAINED) else None,
+            regime=regime,
+            unit=self.unit,
+            value=interval.median,
+            low=interval.low,
+            high=interval.high,
+            samples=len(rates),
+            timer=timer,
+            detail=self.detail,
+            size_bytes=self.size_bytes,
+            sm_clock_mhz=sm_clock_mhz,
+            conditions=conditions,
+        )
+
+
+@dataclass(frozen=True)
+class Single:
+    """A launch to be timed alone, after something else.
+
+    Attributes:
+        probe: what is timed.
+        regime: what came before, in words.
+        before: queues that.
+    """
+
+    probe: Probe
+    regime: Regime
+    before: Callable[[], object]
+
+
+class Stopwatch:
+    """Times probes on the current device.
+
+    Args:
+        uuid: NVML's identifier of that device.
+    """
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._clock = torch.zeros(2, dtype=torch.int64, device="cuda")
+
+    def launch_s(self, probe: Probe) -> float:
+        """Seconds that one launch takes, roughly; after a first one that is not counted."""
+        probe.launch()
+        return self._train(probe, 1)[0]
+
+    def burst(self, probe: Probe, repeats: int) -> Reading:
+        """The median rate of short trains, each after a rest; with the clock at their end."""
+        count = max(1, round(_BURST_S / self.launch_s(probe)))
+        rates, clocks = [], []
+        for _ in range(repeats):
+            time.sleep(_REST_S)
+            seconds, sm_clock_mhz = self._train(probe, count)
+            rates.append(probe.amount * count / seconds)
+            clocks.append(sm_clock_mhz)
+        return probe.reading(Regime.BURST, rates, "events", median(clocks))
+
+    def sustained(self, probe: Probe, seconds: float) -> Reading:
+        """The median rate over the second half of a long train, with what NVML told meanwhile."""
+        count = max(1, round(_CHUNK_S / self.launch_s(probe)))
+        chunks = max(6, round(seconds / _CHUNK_S))
+        events = [_event() for _ in range(chunks + 1)]
+        start = time.monotonic()
+        with ConditionSampler(self._uuid) as sampler:
+            events[0].record()
+            for event in events[1:]:
+                for _ in range(count):
+                    probe.launch()
+                event.record()
+            torch.cuda.synchronize()
+            end = time.monotonic()
+        half = chunks // 2
+        rates = [
+            probe.amount * count / (first.elapsed_time(last) / 1e3)
+            for first, last in zip(events[half:], events[half + 1 :])
+        ]
+        seen = sampler.since((start + end) / 2)
+        return probe.reading(Regime.SUSTAINED, rates, "events", seen.sm_clock_mhz, seen)
+
+    def fastest(self, probes: Sequence[Probe]) -> Probe:
+        """The probe with the highest rate, by three short trains each."""
+
+        def rate(probe: Probe) -> float:
+            count = max(1, round(_BURST_S / self.launch_s(probe)))
+            return max(probe.amount * count / self._train(probe, count)[0] for _ in range(3))
+
+        return max(probes, key=rate)
+
+    def one_by_one(
+        self, singles: Sequence[Single], rounds: int, order: random.Random
+    ) -> list[Reading]:
+        """The median rate of launches timed alone, in random order, by CUPTI."""
+        queue = [single for _ in range(rounds) for single in order.sample(singles, len(singles))]
+        times: dict[Single, list[float]] = {single: [] for single in singles}
+        for start in range(0, len(queue), _SESSION):
+            part = queue[start : start + _SESSION]
+            for single, seconds in zip(part, _recorded(part, self._clock), strict=True):
+                times[single].append(seconds)
+        return [
+            s.probe.reading(s.regime, [s.probe.amount / t for t in times[s]], "cupti")
+            for s in singles
+        ]
+
+    def queued_s(self, launch: Callable[[], object], count: int) -> tuple[float, float]:
+        """Seconds a launch takes on the GPU, of `count` queued before the first began; on the host.
+
+        The host must take less than 20 ms for all of them.
+        """
+        torch.cuda.synchronize()
+        spin_kernel[(1,)](self._clock, 20 * _GATE_CYCLES, num_warps=1)
+        first, last = _event(), _event()
+        first.record()
+        start = time.perf_counter()
+        for _ in range(count):
+            launch()
+        host_s = time.perf_counter() - start
+        last.record()
+        torch.cuda.synchronize()
+        return first.elapsed_time(last) / 1e3 / count, host_s / count
+
+    def _train(self, probe: Probe, count: int) -> tuple[float, float]:
+        """Seconds of `count` launches end to end, and the SM clock in MHz right after them."""
+        start, end = _event(), _event()
+        torch.cuda.synchronize()
+        spin_kernel[(1,)](self._clock, _GATE_CYCLES, num_warps=1)
+        start.record()
+        for _ in range(count):
+            probe.launch()
+        end.record()
+        spin_kernel[(1,)](self._clock, _CLOCK_CYCLES, num_warps=1)
+        cycles, nanoseconds = self._clock.tolist()
+        return start.elapsed_time(end) / 1e3, 1e3 * cycles / nanoseconds
+
+
+def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
+    """Seconds of each launch, by CUPTI's activity records; a spinning kernel marks its end.
+
+    Raises:
+        UnsupportedError: CUPTI did not record each of them.
+    """
+    with profile(activities=[ProfilerActivity.CUDA]) as session:
+        for single in singles:
+            single.before()
+            single.probe.launch()
+            spin_kernel[(1,)](clock, 1, num_warps=1)
+        torch.cuda.synchronize()
+    return marked(read_activities(session.profiler.kineto_results.events()), len(singles))
+
+
+def marked(activities: Iterable[Activity], count: int) -> list[float]:
+    """Seconds of the activity before each spinning kernel, in the order they ran.
+
+    Raises:
+        UnsupportedError: there are not `count` of them.
+    """
+    ran = sorted((a for a in activities if a.kind is Kind.GPU), key=lambda a: a.start_ns)
+    times = [
+        (timed.end_ns - timed.start_ns) / 1e9
+        for timed, marker in itertools.pairwise(ran)
+        if marker.name == _MARKER
+    ]
+    if len(times) != count:
+        raise UnsupportedError(
+            f"CUPTI recorded {len(times)} of {count} launches (through PyTorch's profiler)"
+        )
+    return times
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]

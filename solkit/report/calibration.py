@@ -1,0 +1,163 @@
+"""A calibration as a terminal page: measured against the analytic peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import Device
+from solkit.report import units
+from solkit.report.parts import print_plainly
+from solkit.roofline.calibration import Calibration, Reading, Regime, excesses
+
+__all__ = ["overview", "render"]
+
+_SINGLE = (Regime.WARM, Regime.CLEAN, Regime.DIRTY)
+_OVERVIEW = ("dram", "l2", "fp32", "tensor.bf16", "tensor.tf32", "tensor.fp8")
+_LEGEND = (
+    "peak: analytic, at the maximum clock. burst: 2 ms after a rest; MHz: the SM clock then. "
+    "sustained: for a second; MHz, W and held by: what NVML told meanwhile."
+)
+
+
+def render(calibration: Calibration, device: Device, console: Console) -> None:
+    """Print the page.
+
+    Args:
+        calibration: what was measured.
+        device: the GPU, for its analytic peaks.
+        console: where to print.
+    """
+    print_plainly(Group(*_page(calibration, device)), console)
+
+
+def overview(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
+    """A row per calibration, each with where it comes from: its highest end-to-end rates."""
+    table = _table("key", ("TB/s", "L2", "fp32", "bf16", "tf32", "fp8"))
+    for name in ("measured", "driver", "from"):
+        table.add_column(name, overflow="fold")
+    for calibration, origin in calibrations:
+        rates = [_highest(calibration, ceiling) for ceiling in _OVERVIEW]
+        made = f"{calibration.created:%Y-%m-%d}" + (" (quick)" if calibration.quick else "")
+        table.add_row(calibration.gpu.key, *rates, made, calibration.software.driver, origin)
+    return table
+
+
+def _highest(calibration: Calibration, ceiling: str) -> str:
+    rates = [reading.value for reading in calibration.readings if reading.ceiling == ceiling]
+    return _tera(max(rates)) if rates else "-"
+
+
+def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
+    gpu, made = calibration.gpu, calibration.software
+    yield Text.assemble((gpu.name, "bold"), f"  {' '.join(gpu.notes)}")
+    yield Text(
+        f"{calibration.created:%Y-%m-%d %H:%M} UTC · {calibration.seconds:.0f} s · driver "
+        f"{made.driver} · torch {made.torch} · triton {made.triton}\n",
+        style="dim",
+    )
+    yield _ceilings(calibration, device)
+    yield Text(f"\n{_LEGEND}\n", style="dim")
+    yield from _bandwidths(calibration)
+    yield from (Text(line) for line in _launches(calibration.readings))
+    for reading in excesses(calibration, device):
+        yield Text(
+            f"{reading.name} ({reading.regime.value}) lies above its analytic peak and is not "
+            "used: the catalogue or the clock is wrong.",
+            style="bold red",
+        )
+    yield from (Text(warning, style="yellow") for warning in calibration.warnings)
+    for name, reason in calibration.skipped.items():
+        yield Text(f"{name} was not measured: {reason}", style="yellow")
+
+
+# --------------------------------------------------------------------------------- tables
+
+
+def _table(first: str, numbers: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(first, no_wrap=True, style="bold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _ceilings(calibration: Calibration, device: Device) -> Table:
+    columns = ("peak", "burst", "", "MHz", "sustained", "", "MHz", "W")
+    table = _table("T.../s", columns)
+    table.add_column("held by", overflow="fold")
+    for name in dict.fromkeys(r.name for r in calibration.readings if r.ceiling is not None):
+        burst = calibration.find(name, Regime.BURST)
+        sustained = calibration.find(name, Regime.SUSTAINED)
+        table.add_row(name, *_row(burst, sustained, device))
+    return table
+
+
+def _row(burst: Reading | None, sustained: Reading | None, device: Device) -> list[str]:
+    either = burst or sustained
+    assert either is not None
+    assert either.ceiling is not None
+    known = device.ceilings.get(either.ceiling)
+    peak = known.value if known else None
+    seen = sustained.conditions if sustained else None
+    reasons = seen.reasons if seen else {}
+    return [
+        _tera(peak) if peak else "-",
+        *_rate(burst, peak),
+        *_rate(sustained, peak),
+        f"{seen.power_w:.0f}" if seen and seen.power_w is not None else "-",
+        ", ".join(f"{name} {share:.0%}" for name, share in reasons.items()),
+    ]
+
+
+def _rate(reading: Reading | None, peak: float | None) -> tuple[str, str, str]:
+    if reading is None:
+        return "-", "", "-"
+    share = f"{100 * reading.value / peak:.0f} %" if peak else ""
+    clock = f"{reading.sm_clock_mhz:.0f}" if reading.sm_clock_mhz is not None else "-"
+    return _tera(reading.value), share, clock
+
+
+def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
+    """Single launches by size: a column per kind and what came before; then L2 by size."""
+    singles = [reading for reading in calibration.readings if reading.regime in _SINGLE]
+    if singles:
+        yield Text("TB/s of single launches, by MiB read and written", style="bold")
+        for regime in _SINGLE:
+            yield Text(f"after: {regime.value}", style="dim")
+            yield _by_size([r for r in singles if r.regime is regime])
+        yield Text()
+    l2 = [reading for reading in calibration.readings if reading.ceiling == "l2"]
+    if l2:
+        yield Text("TB/s of L2, by MiB gone over again and again", style="bold")
+        yield _by_size(l2)
+        yield Text()
+
+
+def _by_size(readings: Sequence[Reading]) -> Table:
+    """A row per kind, a column per size to the nearest power of two."""
+    sizes = sorted({_mib(reading) for reading in readings})
+    table = _table("", [f"{size:g}" for size in sizes])
+    for name in dict.fromkeys(reading.name for reading in readings):
+        rates = {_mib(r): f"{r.value / 1e12:.2f}" for r in readings if r.name == name}
+        table.add_row(name, *(rates.get(size, "-") for size in sizes))
+    return table
+
+
+def _mib(reading: Reading) -> float:
+    mib = (reading.size_bytes or 0) / 2**20
+    return round(mib, 2) if mib < 1 else round(mib, 1) if mib < 10 else float(round(mib))
+
+
+def _launches(readings: Sequence[Reading]) -> Iterator[str]:
+    for reading in readings:
+        if reading.unit == "s":
+            yield f"{reading.name}: {units.duration(reading.value * 1e3)} ({reading.detail})"
+
+
+def _tera(value: float) -> str:
+    tera = value / 1e12
+    return f"{tera:.0f}" if tera >= 1000 else f"{tera:.4g}" if tera >= 1 else f"{tera:.3g}"
