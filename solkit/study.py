@@ -8,13 +8,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
-from solkit.adapters import fake_cuda, fake_triton, symbolic_sizes, triton_compiler
+from solkit.adapters import fake_cuda, fake_triton, triton_compiler
 from solkit.analysis import analyse
 from solkit.core import (
     Analysis,
@@ -33,11 +32,10 @@ from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
 from solkit.roofline.fusion import Kernels
-from solkit.roofline.symbolic import SymbolicWork, amounts_of, explained_formulas, named_sizes
-from solkit.roofline.work import narrowed, work_of_arguments, work_of_live, work_of_program
+from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
 from solkit.roofline.work.program import Program, trace
 
-__all__ = ["describe", "study", "symbolic_work", "warm_up"]
+__all__ = ["case_of", "describe", "fake", "study", "warm_up"]
 
 Shape = Mapping[str, Value]
 
@@ -58,7 +56,7 @@ def describe(path: str, reference: str | None, device: Device) -> KernelFile:
     Raises:
         KernelFileError: the file cannot be used.
     """
-    _fake(device)
+    fake(device)
     with fake_cuda.fake_tensors():
         return kernelfiles.load(path, reference).description
 
@@ -89,7 +87,7 @@ def study(
     Raises:
         InputError: the file or a parameter is at fault, or every shape.
     """
-    _fake(device)
+    fake(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
         wanted = loaded.description.problem.shapes if shapes is None else shapes
@@ -97,7 +95,7 @@ def study(
         errors: list[tuple[Shape, InputError]] = []
         for shape in wanted:
             try:
-                cases.append(_case(loaded, device, shape, params, analysing, jobs, groups))
+                cases.append(case_of(loaded, device, shape, params, analysing, jobs, groups))
             except InputError as error:
                 errors.append((shape, error))
     if not cases:
@@ -114,12 +112,13 @@ def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
     return InputError("\n  ".join(["every shape failed:", *(f"{s}: {e}" for s, e in named)]))
 
 
-def _fake(device: Device) -> None:
+def fake(device: Device) -> None:
+    """Have torch and triton believe in `device` for the rest of this process."""
     fake_cuda.install(device)
     fake_triton.install(device)
 
 
-def _case(
+def case_of(
     loaded: LoadedKernel,
     device: Device,
     shape: Shape,
@@ -128,6 +127,7 @@ def _case(
     jobs: int,
     groups: str | None,
 ) -> Case:
+    """One shape's work and analysis; arguments as of `study`, within fake tensors."""
     candidate = loaded.description.candidate
     with fake_cuda.watching_guesses() as guesses:
         workload = loaded.workload(shape, params)
@@ -209,64 +209,3 @@ def _analysis(
     if not analysing:
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",))
     return analyse(workload, device, params, jobs, outputs)
-
-
-# --------------------------------------------------------------------------------- symbolic
-
-
-def symbolic_work(
-    path: str, reference: str | None, device: Device, shape: Shape | None, names: tuple[str, ...]
-) -> SymbolicWork:
-    """The work of a problem as formulas of the sizes `names`.
-
-    Args:
-        path: the kernel file.
-        reference: the file with the reference, where `path` lacks one.
-        device: the target.
-        shape: overrides; ``None`` takes the file's first shape.
-        names: integer sizes of the problem.
-
-    Raises:
-        InputError: the file or a name is at fault, or too few sizes can be had to check a formula.
-    """
-    _fake(device)
-    with fake_cuda.fake_tensors() as mode:
-        loaded = kernelfiles.load(path, reference)
-    problem = loaded.description.problem
-    if problem.reference is None:
-        raise KernelFileError("has no reference to make a formula of", path)
-    base = loaded.full_shape(problem.shapes[0] if shape is None else shape)
-    sizes = named_sizes(names, base, problem.path)
-    cases: dict[tuple[int, ...], Case] = {}
-
-    def count(point: Mapping[str, int]) -> Mapping[str, int]:
-        key = tuple(point.values())
-        if key not in cases:
-            with fake_cuda.fake_tensors():
-                cases[key] = _case(loaded, device, {**base, **point}, {}, False, 1, None)
-        return amounts_of(cases[key].work)
-
-    count(sizes)  # a file that fails does so with its own message
-    traced, conditions, reason = _traced_formulas(loaded, mode, base, sizes)
-    formulas, points = explained_formulas(sizes, count, traced, reason)
-    checked = tuple((point, cases[tuple(point.values())].work) for point in points)
-    tolerance = cases[tuple(sizes.values())].tolerance
-    fixed = {name: value for name, value in base.items() if name not in sizes}
-    return SymbolicWork(sizes, fixed, formulas, checked, conditions, tolerance)
-
-
-def _traced_formulas(
-    loaded: LoadedKernel, mode: FakeTensorMode, shape: Shape, sizes: Mapping[str, int]
-) -> tuple[dict[str, Any], tuple[str, ...], str]:
-    """The formulas of a run on symbolic shapes, its conditions, and what went wrong."""
-    with symbolic_sizes.symbolic_sizes(mode, sizes) as symbols:
-        given: dict[str, Any] = {**shape, **symbols.sizes}
-        try:
-            program = trace(loaded.workload(given).run_reference, symbols.size)
-            amounts = amounts_of(work_of_program(program))
-        except Exception as error:  # user code and torch may raise anything on a symbol
-            first = str(error).strip().partition("\n")[0]
-            return {}, (), f"a run on symbolic shapes failed ({type(error).__name__}: {first})"
-    formulas = {name: symbolic_sizes.formula_of(n) for name, n in amounts.items()}
-    fixed = ", ".join(f"{name} = {sizes[name]}" for name in symbols.specialised())
-    return formulas, symbols.conditions(), f"the program fixes {fixed}" if fixed else ""

@@ -84,8 +84,8 @@ def _trace_all(sender: Any, problems: list[Micro]) -> None:
 
     torch.set_num_threads(1)
     device = devices.find("h100")
-    study._fake(device)
-    study._fake = lambda _: None  # once is enough, and takes longer than a trace
+    study.fake(device)
+    study.fake = lambda _: None  # once is enough, and takes longer than a trace
     with tempfile.TemporaryDirectory() as folder:
         for number, problem in enumerate(problems):
             path = Path(folder) / f"micro_{number}.py"
