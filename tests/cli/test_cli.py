@@ -229,6 +229,7 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
         "from solkit.cli import main; main()\n"
     )
     done = run(str(program), "score", "x.py", "--json", "-")
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["schema"] == "solkit.score/1"
     for said in ("from python", "from C", "from a child"):
         assert said in done.stderr
@@ -376,7 +377,9 @@ def test_devices_lists_the_catalogue_where_the_machines_gpu_is_unknown(machine):
 
 
 def run(*arguments):
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    inherited = os.environ.get("PYTHONPATH")  # dependencies may lie there
+    path = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
+    environment = os.environ | {"PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
         timeout=60, check=False,

@@ -26,15 +26,16 @@ def ensure_guard() -> None:
     """Give the CUDA device type a guard that does nothing, if torch's inside is as expected.
 
     `torch._C._ensureCUDADeviceGuardSet` replaces a guard that counts no devices by a no-op one,
-    but does nothing where there is none, as in a CPU build. There, the Lazy backend's guard,
-    which counts no devices, is entered first (c10/core/impl/DeviceGuardImplInterface.h).
+    but does nothing where there is none, as in a CPU build, or where it counted some, as in a fork
+    of a process that looked for a GPU and found one. So the Lazy backend's guard, which counts no
+    devices, is entered first (c10/core/impl/DeviceGuardImplInterface.h).
     """
     try:
         c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
         registry = (ctypes.c_void_p * _DEVICE_TYPES).in_dll(c10, _REGISTRY)
     except (OSError, ValueError):  # no such library, no such symbol: `guard_works` will tell
         return
-    if registry[_CUDA] is None:
+    if registry[_LAZY] is not None:
         registry[_CUDA] = registry[_LAZY]
     torch._C._ensureCUDADeviceGuardSet()
 
