@@ -133,7 +133,8 @@ def _start() -> tuple[int, int]:
         return _channels
     down_read, down_write = os.pipe()
     up_read, up_write = os.pipe()
-    command = python(f"from solkit.worker import _serve; _serve({down_read}, {up_write})")
+    serve = f"_serve({down_read}, {up_write}, {_STUDY!r})"
+    command = python(f"from solkit.worker import _serve; {serve}")
     root = str(Path(__file__).absolute().parent.parent)
     inherited = os.environ.get("PYTHONPATH")
     path = root if not inherited else os.pathsep.join([root, inherited])
@@ -205,8 +206,8 @@ _scratch: str | None = None
 """The folder of its temporary files."""
 
 
-def _serve(down: int, up: int) -> None:
-    importlib.import_module(_STUDY).warm_up()
+def _serve(down: int, up: int, study: str) -> None:
+    importlib.import_module(study).warm_up()
     # A collection in a child would touch every object, and so copy every page that holds one.
     gc.collect()
     gc.freeze()

@@ -14,6 +14,31 @@ import pytest
 
 from solkit import worker
 from solkit.errors import JobDiedError, WorkerError
+from solkit.measure._process import python
+
+ROOT = str(Path(worker.__file__).parent.parent)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def server_without_torch(tmp_path_factory):
+    """Jobs here need no torch, and servers come and go: let none spend seconds on loading it."""
+    folder = tmp_path_factory.mktemp("light")
+    (folder / "light_study.py").write_text("def warm_up():\n    pass\n")
+    worker.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "_STUDY", "light_study")
+        patch.setenv("PYTHONPATH", os.pathsep.join([ROOT, str(folder)]))
+        yield
+        worker.shutdown()
+
+
+def test_the_server_has_torch_and_triton_ready(monkeypatch):
+    loaded = "builtins:eval", "sorted({'torch', 'triton'} & set(__import__('sys').modules))"
+    assert worker.call(*loaded) == []
+    worker.shutdown()
+    monkeypatch.setattr(worker, "_STUDY", "solkit.study")
+    assert worker.call(*loaded) == ["torch", "triton"]
+    worker.shutdown()
 
 
 def test_a_job_returns_its_value_and_runs_elsewhere():
@@ -82,14 +107,9 @@ def test_a_killed_job_leaves_no_temporary_files(tmp_path, folder):
     assert not left.parent.exists()  # nor the folder that it had for them
 
 
-ROOT = str(Path(worker.__file__).parent.parent)
-
-
-def caller(code: str, cwd: Path, **variables: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": ROOT, **variables}
-    return subprocess.Popen(
-        [sys.executable, "-c", code], cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE
-    )
+def caller(code: str, cwd: Path) -> subprocess.Popen[str]:
+    light = f"from solkit import worker; worker._STUDY = {worker._STUDY!r}\n"
+    return subprocess.Popen(python(light + code), cwd=cwd, text=True, stdout=subprocess.PIPE)
 
 
 def alive(fd: int) -> bool:
@@ -100,7 +120,6 @@ def alive(fd: int) -> bool:
 
 ENDLESS = """
 import sys
-from solkit import worker
 job = '''
 import os
 os.open({fifo!r}, os.O_WRONLY)  # held open by the job and by its child, until both have ended
@@ -144,10 +163,7 @@ def test_no_job_outlives_what_wants_its_answer(tmp_path, victim, number, leave):
 def test_modules_in_the_working_directory_do_not_stand_in_for_the_standard_librarys(tmp_path):
     for name in ("random", "copy", "queue", "profile", "pickle"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the decoy was imported')")
-    code = (
-        "import sys; sys.path[:] = filter(None, sys.path)\n"
-        "from solkit import worker; print(worker.call('math:hypot', 3.0, 4.0))"
-    )
+    code = "print(worker.call('math:hypot', 3.0, 4.0))"
     assert caller(code, tmp_path).communicate(timeout=60)[0] == "5.0\n"
 
 
@@ -163,7 +179,6 @@ def test_jobs_find_what_the_caller_has_at_the_time_of_the_call(tmp_path, monkeyp
 def test_a_fork_of_the_caller_has_a_server_of_its_own(tmp_path):
     code = """
 import os, sys
-from solkit import worker
 first = worker.call('os:getppid')
 if os.fork() == 0:
     assert worker.call('os:getppid') != first
