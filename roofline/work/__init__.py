@@ -19,6 +19,7 @@ from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.demand import live_ops
 from solkit.roofline.work.merging import merged
 from solkit.roofline.work.program import Program, TracedOp, trace
+from solkit.roofline.work.repeats import without_repeats
 from solkit.roofline.work.shortcuts import hard_flops
 from solkit.roofline.work.structure import annotated
 from solkit.roofline.work.traffic import Traffic, traffic
@@ -49,7 +50,7 @@ def narrowed(program: Program) -> Program:
 def work_of_live(program: Program) -> Work:
     """The cost of all ops of a `narrowed` program, or of some of them with results of their own."""
     live = list(program.ops)
-    costs = [cost_of(op) for op in live]
+    costs = [cost_of(op) for op in without_repeats(live)]
     moved = traffic(program, live)
     ops = _op_works(live, costs, hard_flops(program, live), moved)
     return Work(

@@ -43,6 +43,7 @@ class TensorUse:
         value: the data, where the contents are known.
         mask: which elements matter: broadcasts to `shape`, ``None`` where all do.
         sure: whether it is known which elements matter; else `shape` only tells how many.
+        values: at most so many of its elements differ; ``None`` where no copies are known.
     """
 
     storage: int
@@ -53,6 +54,7 @@ class TensorUse:
     value: npt.NDArray[Any] | None = field(default=None, compare=False, repr=False)
     mask: Mask | None = field(default=None, compare=False, repr=False)
     sure: bool = True
+    values: int | None = field(default=None, compare=False)
 
     @property
     def numel(self) -> int:
@@ -66,7 +68,12 @@ class TensorUse:
 
     @property
     def distinct(self) -> int:
-        """Elements that matter, without the repeats of expanded dimensions."""
+        """Elements that matter, without copies of others and repeats of expanded dimensions."""
+        found = self._distinct
+        return found if self.values is None else min(found, self.values)
+
+    @property
+    def _distinct(self) -> int:
         dims = [(n, step != 0) for n, step in zip(self.shape, self.stride)]
         if self.mask is None:
             return math.prod(n for n, moves in dims if moves)

@@ -17,7 +17,6 @@ __all__ = [
     "contraction",
     "contraction_dtype",
     "cost_of",
-    "elements",
     "rule",
     "scalar",
 ]
@@ -45,7 +44,7 @@ def cost_of(op: TracedOp) -> Cost | None:
     if found is not None:
         return found(op)
     if torch.Tag.pointwise in op.tags:  # at least one operation per element
-        return scalar(compute_like(op), elements(op))
+        return scalar(compute_like(op), op.result.distinct)
     return None
 
 
@@ -82,24 +81,6 @@ def compute_like(op: TracedOp) -> TensorUse:
     result = op.result
     inexact = result.dtype.is_floating_point or result.dtype.is_complex
     return result if inexact or not op.inputs else op.inputs[0]
-
-
-def elements(op: TracedOp) -> int:
-    """Elements of an elementwise result that have to be computed.
-
-    Along a dimension in which no operand varies the result repeats itself.
-    """
-    result = op.result
-    varying = 1
-    for axis, n in enumerate(reversed(result.shape)):
-        if any(_varies(use, axis) for use in op.inputs):
-            varying *= n
-    return -(-result.distinct * varying // max(result.numel, 1)) if op.inputs else result.distinct
-
-
-def _varies(use: TensorUse, axis: int) -> bool:
-    """Whether a tensor's elements differ along an axis, counted from the last."""
-    return axis < len(use.shape) and use.shape[~axis] > 1 and use.stride[~axis] != 0
 
 
 _CONTRACTION_DTYPES = {

@@ -6,7 +6,7 @@ A negation, an absolute value and a clamp to [0, 1] are modifiers of the instruc
 
 from __future__ import annotations
 
-from solkit.roofline.work.costs._base import Cost, compute_like, elements, rule, scalar
+from solkit.roofline.work.costs._base import Cost, compute_like, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 # Per element of the result: (scalar operations, special-function results). A sigmoid is
@@ -101,7 +101,7 @@ def _pointwise(op: TracedOp) -> Cost:
 
 def _per_element(op: TracedOp, operations: int, sfu: int) -> Cost:
     """So many operations an element, as far as its dtype does not say otherwise."""
-    count, like = elements(op), compute_like(op)
+    count, like = op.result.distinct, compute_like(op)
     if any(use.dtype.is_complex for use in op.inputs):
         operations, sfu = _of_complex(op, operations, sfu)
     elif not (like.dtype.is_floating_point or like.dtype.is_complex):
@@ -151,7 +151,7 @@ def _addcmul(op: TracedOp) -> Cost:
 @rule("addcdiv")
 def _addcdiv(op: TracedOp) -> Cost:
     """A reciprocal per distinct divisor, a product and a multiply-add."""
-    return scalar(op.result, 3 * elements(op), sfu=op.inputs[-1].distinct)
+    return scalar(op.result, 3 * op.result.distinct, sfu=op.inputs[-1].distinct)
 
 
 @rule("div true_divide")
@@ -162,7 +162,7 @@ def _div(op: TracedOp) -> Cost:
     divisor = op.arguments.get("other")
     reciprocals = divisor.distinct if isinstance(divisor, TensorUse) else 0
     rounded = 1 if op.arguments.get("rounding_mode") else 0
-    count = elements(op)
+    count = op.result.distinct
     return scalar(op.result, (1 + rounded) * count, sfu=min(reciprocals, count))
 
 

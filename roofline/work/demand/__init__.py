@@ -25,7 +25,13 @@ from solkit.roofline.work.demand import (  # noqa: F401 (importing a family regi
     _writes,
 )
 from solkit.roofline.work.demand._base import Wanted, rule_of
-from solkit.roofline.work.demand._geometry import nothing_of, sliced, wanted_mask, wanted_part, without
+from solkit.roofline.work.demand._geometry import (
+    nothing_of,
+    sliced,
+    wanted_mask,
+    wanted_part,
+    without,
+)
 from solkit.roofline.work.demand._writes import writing_rule_of
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Program, TensorUse, TracedOp

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import torch
 
 from solkit.roofline.work.demand._base import Needs, Rule, Wanted, fallback, rule
 from solkit.roofline.work.demand._geometry import broadcast, sliced, whole
-from solkit.roofline.work.masks import both, compact, reduce_to
+from solkit.roofline.work.masks import both, compact, everything, reduce_to
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 _ALIGNED = {
@@ -42,13 +45,31 @@ def _fits(op: TracedOp, wanted: Wanted) -> bool:
 
 @rule("where")
 def _where(op: TracedOp, wanted: Wanted) -> Needs:
-    """Where the condition is known, each branch is needed where it is chosen."""
+    """Each branch is needed where it is chosen: of one that nobody knows, half.
+
+    Every other element stands for that half.
+    """
     condition: TensorUse = op.arguments["condition"]
     needs = _aligned(op, wanted)
-    if condition.value is not None and _fits(op, wanted):
-        chosen = compact(condition.value).astype(bool)
-        needs |= _chosen(op, wanted, {"self": chosen, "other": ~chosen})
-    return needs
+    if not _fits(op, wanted):
+        return needs
+    known = condition.value is not None
+    chosen = (
+        compact(condition.value).astype(bool)
+        if condition.value is not None
+        else _every_other(op.outputs[0])
+    )
+    branches = _chosen(op, wanted, {"self": chosen, "other": ~chosen})
+    return needs | {at: replace(use, sure=use.sure and known) for at, use in branches.items()}
+
+
+def _every_other(use: TensorUse) -> Mask:
+    """Every other element along the last dimension that has any."""
+    axis = max((d for d, n in enumerate(use.shape) if n > 1), default=None)
+    if axis is None:
+        return everything(len(use.shape))
+    line = np.arange(use.shape[axis]) % 2 == 0
+    return line.reshape([-1 if d == axis else 1 for d in range(len(use.shape))])
 
 
 @rule("masked_fill")

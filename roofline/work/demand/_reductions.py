@@ -44,7 +44,7 @@ def _before(mask: Mask, dim: int, places: range) -> Mask | None:
     if mask.shape[dim] == 1:
         return both(mask)
     line = np.zeros((*mask.shape[:dim], places[-1] + 1, *mask.shape[dim + 1 :]), dtype=bool)
-    line[(*[slice(None)] * dim, list(places))] = mask
+    np.moveaxis(line, dim, 0)[list(places)] = np.moveaxis(mask, dim, 0)
     return both(np.flip(np.logical_or.accumulate(np.flip(line, dim), axis=dim), dim))
 
 
@@ -104,6 +104,7 @@ def _batch_norm(op: TracedOp, wanted: Wanted) -> Needs:
 @rule("native_layer_norm_backward native_group_norm_backward")
 def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
     """A bias has a gradient, but is not looked at."""
+    del wanted
     bias = op.arguments.get("bias")
     needs: Needs = {id(op.outputs[0]): op.outputs[0]}
     if isinstance(bias, TensorUse) and bias is not op.arguments.get("weight"):

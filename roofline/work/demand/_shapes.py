@@ -73,7 +73,9 @@ def _repeat(op: TracedOp, wanted: Wanted) -> Needs:
     if wanted.is_all_of(op.outputs[0]) or not x.shape or not all(x.shape):
         return {}
     mask = np.zeros(op.outputs[0].shape, dtype=bool)
-    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = True if wanted.mask is None else wanted.mask
+    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = (
+        True if wanted.mask is None else wanted.mask
+    )
     new = mask.ndim - len(x.shape)
     copies = [part for n, m in zip(x.shape, mask.shape[new:]) for part in (m // n, n)]
     axes = tuple(new + 2 * d for d in range(len(x.shape)))

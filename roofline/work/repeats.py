@@ -1,0 +1,78 @@
+"""Elements that are copies of one another: what is computed of them is computed once.
+
+``x.repeat(4, 1).exp()`` takes as many exponentials as x has elements, however many copies are
+written. Walking forwards, the number of different elements is carried from op to op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.regions import covered_bytes
+
+__all__ = ["without_repeats"]
+
+_COPYING = {f"aten.{name}" for name in "clone copy contiguous _to_copy _unsafe_view repeat".split()}
+_JOINING = {"aten.cat", "aten.stack"}
+
+
+def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
+    """The ops, with how many different elements their operands and results have (`values`)."""
+    different: dict[int, int] = {}
+
+    def count(leaf: Any) -> Any:
+        if not isinstance(leaf, TensorUse) or leaf.storage not in different:
+            return leaf
+        return replace(leaf, values=different[leaf.storage])
+
+    found = []
+    for op in ops:
+        if len(op.outputs) == 1 and not op.written:
+            values = _values(op, different)
+            if values < op.result.distinct:
+                different[op.result.storage] = values
+        for use in op.written:
+            different.pop(use.storage, None)
+        touched = any(use.storage in different for use in (*op.inputs, *op.outputs))
+        found.append(op.mapped(count) if touched else op)
+    return found
+
+
+def _values(op: TracedOp, different: dict[int, int]) -> int:
+    """How many different elements an op computes."""
+    result = op.result
+    sources = {use for use in op.inputs if use.numel > 1}
+    if op.name in _JOINING:
+        return sum(_different(use, different) for use in sources)
+    if not op.inputs or not (torch.Tag.pointwise in op.tags or op.name in _COPYING):
+        return result.distinct
+    alone = [_different(use, different) for use in sources] if len(sources) == 1 else []
+    return min(result.distinct, _varying(op), *alone)
+
+
+def _different(use: TensorUse, different: dict[int, int]) -> int:
+    """How many different elements a view has: windows may overlap."""
+    stored = covered_bytes([use]) // use.dtype.itemsize if use.mask is None else use.distinct
+    return min(use.distinct, stored, different.get(use.storage, stored))
+
+
+def _varying(op: TracedOp) -> int:
+    """Elements of an elementwise result without the dimensions in which no operand varies."""
+    result = op.result
+    if op.name == "aten.repeat":
+        return result.distinct
+    varying = 1
+    for axis, n in enumerate(reversed(result.shape)):
+        if any(_varies(use, axis) for use in op.inputs):
+            varying *= n
+    return -(-result.distinct * varying // max(result.numel, 1))
+
+
+def _varies(use: TensorUse, axis: int) -> bool:
+    """Whether a tensor's elements differ along an axis, counted from the last."""
+    return axis < len(use.shape) and use.shape[~axis] > 1 and use.stride[~axis] != 0
