@@ -6,7 +6,7 @@ a form that ptxas cannot shorten: a test counts the instructions in the machine 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["CHAINS", "PIPES", "THREADS", "UNROLL", "Instruction", "Pipe"]
 
@@ -68,21 +68,23 @@ class Pipe:
 
     @property
     def constant(self) -> float:
-        """``$3`` of the first, and negated of the second: a small angle, or an odd multiplier."""
-        return 1664525.0 if self.first.dtype == "int32" else 0.01
+        """``$3`` of the first, and negated of the second: -1, or an odd multiplier."""
+        return 1664525.0 if self.first.dtype == "int32" else -1.0
 
 
 def _alike(ceiling: str, unit: str, instruction: Instruction) -> Pipe:
     return Pipe(ceiling, unit, instruction, instruction)
 
 
-# A rotation in small steps: values stay bounded and keep toggling, as real data does.
-_FFMA = Instruction("fma.rn.f32 $0, $2, $3, $1;", "fp32", "FFMA", 2)
-_DFMA = Instruction("fma.rn.f64 $0, $2, $3, $1;", "fp64", "DFMA", 2)
-_IMAD = Instruction("mad.lo.s32 $0, $1, $3, $2;", "int32", r"IMAD\b", 2)
+# x -> c x + c with c = -1 goes back and forth, so that bits toggle as those of real data do. It
+# reads two registers: of three, two would often lie in one bank of the register file.
+_FFMA = Instruction("fma.rn.f32 $0, $1, $3, $3;", "fp32", r"FFMA", 2)
+_DFMA = Instruction("fma.rn.f64 $0, $1, $3, $3;", "fp64", r"DFMA", 2)
+_IMAD = Instruction("mad.lo.s32 $0, $1, $3, $3;", "int32", r"IMAD\b(?!\.IADD|\.MOV)", 2)
 _IADD = Instruction("add.s32 $0, $1, $2;", "int32", r"IADD3|IMAD\.IADD")
 # x ^ (y & c): PTX ISA, lop3, with a, b and c standing for 0xF0, 0xCC and 0xAA
-_LOP3 = Instruction("lop3.b32 $0, $1, $2, $3, 0x78;", "int32", "LOP3")
+_LOP3 = Instruction("lop3.b32 $0, $1, $2, $3, 0x78;", "int32", r"LOP3")
+_MAX = "{ .reg .b32 t; mov.b32 t, $2; max.s32 $0, $1, t; }"
 _SFU = {
     "ex2": "{ .reg .f32 t; neg.f32 t, $1; ex2.approx.ftz.f32 $0, t; }",
     "rsqrt": "rsqrt.approx.ftz.f32 $0, $1;",
@@ -95,14 +97,9 @@ PIPES: dict[str, Pipe] = {
     "int32.mad": _alike("int32", "op/s", _IMAD),
     "int32.add": _alike("int32", "op/s", _IADD),
     "int32.logic": _alike("int32", "op/s", _LOP3),
-    "int32.mad+logic": Pipe("int32", "op/s", _IMAD, _LOP3),
+    "int32.mad+add": Pipe("int32", "op/s", _IMAD, _IADD),
     "issue": Pipe(
-        "issue",
-        "op/s",
-        Instruction("fma.rn.f32 $0, $1, $3, $1;", "fp32", "FFMA"),
-        Instruction(
-            "{ .reg .b32 t; mov.b32 t, $2; " + _LOP3.ptx.replace("$2", "t") + " }", "int32", "LOP3"
-        ),
+        "issue", "op/s", replace(_FFMA, operations=1), Instruction(_MAX, "int32", r"VIMNMX")
     ),
     **{
         f"sfu.{name}": _alike("sfu", "op/s", Instruction(ptx, "fp32", "MUFU"))

@@ -69,7 +69,8 @@ def _every_other(use: TensorUse) -> Mask:
     if axis is None:
         return everything(len(use.shape))
     line = np.arange(use.shape[axis]) % 2 == 0
-    return line.reshape([-1 if d == axis else 1 for d in range(len(use.shape))])
+    mask: Mask = line.reshape([-1 if d == axis else 1 for d in range(len(use.shape))])
+    return mask
 
 
 @rule("masked_fill")

@@ -44,6 +44,7 @@ from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_work
 from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import WhenImported
 from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
+from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
@@ -117,6 +118,7 @@ def _override_ops() -> None:
         warnings.simplefilter("ignore")  # overriding a kernel is the intention
         fake_attention(own, aten)
         fake_recurrent(own, aten)
+        fake_batch_norm(aten)
     fake_sparse(own)
     _state.libraries = (own, aten)  # the overrides last as long as these objects
 
