@@ -191,16 +191,16 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:
     """The autotuners, by name, of a module and of those imported from its folder."""
-    folder = Path(file_of(module)).resolve().parent
+    folder = str(Path(file_of(module)).resolve().parent)
     beside = [other for other in list(sys.modules.values()) if _lies_in(other, folder)]
     named = [item for each in (module, *beside) for item in list(vars(each).items())]
     found = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
     return dict(found.values())
 
 
-def _lies_in(module: ModuleType, folder: Path) -> bool:
+def _lies_in(module: ModuleType, folder: str) -> bool:
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and file.rpartition("/")[0] == str(folder)
+    return isinstance(file, str) and file.rpartition("/")[0] == folder
 
 
 def autotuner_of(kernel: Any) -> Any:

@@ -13,6 +13,7 @@ What is faked, a module each:
 - ``storage``: each storage gets an address of its own, aligned as the CUDA allocator aligns;
 - ``autograd``: the C++ engine wants a real accelerator, so `backward` and `grad` run in Python;
 - ``attention``, ``recurrent``: one op each, and one for the gradient;
+- ``normalisation``: batch norm's shapes at once;
 - ``sparse``: matrices as the tensors that they are made of;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])``
   and what is computed from them) carry it; ``unknown``: every other value that the program asks

@@ -1,0 +1,54 @@
+"""Batch norm on fake tensors, whose shapes torch finds by running some twenty ops a layer."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import torch
+from torch._decomp import meta_table
+
+__all__ = ["fake_batch_norm"]
+
+
+def fake_batch_norm(aten: torch.library.Library) -> None:
+    """Have ``native_batch_norm`` tell its shapes at once.
+
+    Args:
+        aten: where ops are overridden; whoever holds it decides how long.
+    """
+    aten.impl("native_batch_norm", _batch_norm, "Meta")
+    # else a fake tensor runs the decomposition (FakeTensorMode._dispatch_impl)
+    meta_table[torch.ops.aten.native_batch_norm.default] = _batch_norm
+
+
+def _batch_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The result, the means and the inverse deviations, as the GPU's kernel gives them.
+
+    aten/src/ATen/native/cuda/Normalization.cu.
+
+    Raises:
+        RuntimeError: a tensor that has one element a channel has another number.
+    """
+    del momentum, eps
+    channels = x.shape[1]
+    for name, given in (
+        *(("weight", weight), ("bias", bias)),
+        *(("running_mean", running_mean), ("running_var", running_var)),
+    ):
+        if given is not None and given.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {given.numel()}")
+    if not training and (running_mean is None or running_var is None):
+        raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+    mean, deviation = (x.new_empty((channels,), dtype=wide) for _ in range(2))
+    return torch.empty_like(x), mean, deviation
