@@ -27,7 +27,7 @@ class Regime(str, enum.Enum):
     """How the GPU was kept while a reading was taken."""
 
     BURST = "burst"
-    """Launches end to end for about 2 ms, each time after 0.1 s of rest: what a short kernel
+    """Launches end to end for about 1 ms, each time after 0.1 s of rest: what a short kernel
     meets, before the power limit takes the clock down."""
     SUSTAINED = "sustained"
     """Launches end to end for about a second; the second half counts: what a long run meets."""
@@ -88,7 +88,7 @@ class Reading(_Part):
         timer: what told the time.
         detail: shape or configuration, the best of those tried.
         size_bytes: memory touched by one launch, reads and writes together.
-        sm_clock_mhz: the SM clock, counted on the GPU after a burst, or NVML's median.
+        sm_clock_mhz: the SM clock, counted on the GPU during bursts alike, or NVML's median.
         conditions: what NVML told; ``None`` where too short for it.
     """
 
@@ -167,6 +167,6 @@ class Calibration(_Part):
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str, regime: Regime) -> Reading | None:
-        """The reading of that name; of several sizes the largest."""
+        """The reading of that name; of several, the highest that tests a ceiling."""
         found = [r for r in self.readings if (r.name, r.regime) == (name, regime)]
-        return max(found, key=lambda r: r.size_bytes or 0, default=None)
+        return max(found, key=lambda r: (r.ceiling is not None, r.value), default=None)

@@ -84,7 +84,13 @@ _IMAD = Instruction("mad.lo.s32 $0, $1, $3, $3;", "int32", r"IMAD\b(?!\.IADD|\.M
 _IADD = Instruction("add.s32 $0, $1, $2;", "int32", r"IADD3|IMAD\.IADD")
 # x ^ (y & c): PTX ISA, lop3, with a, b and c standing for 0xF0, 0xCC and 0xAA
 _LOP3 = Instruction("lop3.b32 $0, $1, $2, $3, 0x78;", "int32", r"LOP3")
-_MAX = "{ .reg .b32 t; mov.b32 t, $2; max.s32 $0, $1, t; }"
+# A float and an integer that feed each other, bits taken as they are.
+_FFMA_OF_BITS = Instruction(
+    "{ .reg .f32 t; mov.b32 t, $2; fma.rn.f32 $0, t, $3, $3; }", "fp32", r"FFMA"
+)
+_MAX_OF_BITS = Instruction(
+    "{ .reg .b32 t; mov.b32 t, $2; max.s32 $0, $1, t; }", "int32", r"VIMNMX|IMNMX"
+)
 _SFU = {
     "ex2": "{ .reg .f32 t; neg.f32 t, $1; ex2.approx.ftz.f32 $0, t; }",
     "rsqrt": "rsqrt.approx.ftz.f32 $0, $1;",
@@ -97,10 +103,13 @@ PIPES: dict[str, Pipe] = {
     "int32.mad": _alike("int32", "op/s", _IMAD),
     "int32.add": _alike("int32", "op/s", _IADD),
     "int32.logic": _alike("int32", "op/s", _LOP3),
-    "int32.mad+add": Pipe("int32", "op/s", _IMAD, _IADD),
-    "issue": Pipe(
-        "issue", "op/s", replace(_FFMA, operations=1), Instruction(_MAX, "int32", r"VIMNMX")
+    "int32.mad+logic": Pipe(
+        "int32",
+        "op/s",
+        replace(_IMAD, ptx="mad.lo.s32 $0, $2, $3, $3;"),
+        Instruction("xor.b32 $0, $1, $2;", "int32", r"LOP3"),
     ),
+    "issue": Pipe("issue", "op/s", _FFMA_OF_BITS, _MAX_OF_BITS),
     **{
         f"sfu.{name}": _alike("sfu", "op/s", Instruction(ptx, "fp32", "MUFU"))
         for name, ptx in _SFU.items()

@@ -70,14 +70,19 @@ class Memory:
         return Probe(kind, "dram", "B/s", moved, launch, detail, moved)
 
     def l2(self, kind: str, size_bytes: int) -> Probe:
-        """The same bytes over and over, past L1, within one launch."""
+        """The same bytes over and over, past L1, within one launch.
+
+        It tests the ceiling where no two programs are at the same bytes at once: requests for
+        those are merged on their way.
+        """
         chunks = size_bytes // CHUNK_BYTES
         programs = _BLOCKS * self._sms
         passes = max(1, _L2_BYTES_PER_LAUNCH // (programs * CHUNK_BYTES))
         launch = self._launcher(kind, programs, chunks, passes)
         moved = programs * passes * CHUNK_BYTES
         detail = f"{passes * programs // chunks} times over"
-        return Probe(f"l2.{kind}", "l2", "B/s", moved, launch, detail, size_bytes)
+        ceiling = "l2" if chunks >= programs else None
+        return Probe(f"l2.{kind}", ceiling, "B/s", moved, launch, detail, size_bytes)
 
     def _launcher(self, kind: str, programs: int, chunks: int, passes: int) -> Callable[[], object]:
         options = {"CHUNK": _CHUNK, "num_warps": _WARPS}
@@ -151,17 +156,17 @@ def compile_all() -> None:
 
 @dataclass(frozen=True)
 class _Product:
-    """How torch, through cuBLAS, multiplies matrices of one type.
+    """How torch, through cuBLAS, multiplies matrices of one type: (m, n) by (n, n).
 
     Attributes:
         unit: of its rate.
-        sizes: edges of square matrices to try.
-        multiply: makes the operands of an edge, and gives what multiplies them.
+        edges: n to try; m is near it.
+        multiply: makes the operands of (m, n), and gives what multiplies them.
     """
 
     unit: str
-    sizes: tuple[int, ...]
-    multiply: Callable[[int], Callable[[], object]]
+    edges: tuple[int, ...]
+    multiply: Callable[[int, int], Callable[[], object]]
 
 
 def tensor_names() -> tuple[str, ...]:
@@ -176,28 +181,30 @@ def tensor(name: str) -> Iterator[Probe]:
         RuntimeError: from torch, where the GPU or this torch has no such product.
     """
     product = _PRODUCTS[name]
-    for edge in product.sizes:
-        launch = product.multiply(edge)
-        detail = f"{edge}x{edge}x{edge}, torch on normal random numbers"
-        yield Probe(name, name, product.unit, 2.0 * edge**3, launch, detail)
+    sms = torch.cuda.get_device_properties().multi_processor_count
+    for n in product.edges:
+        m = sms * n // 128  # so that tiles of 128 by 256 fill all SMs to the last wave
+        detail = f"{m}x{n}x{n}, torch on random numbers"
+        yield Probe(name, name, product.unit, 2.0 * m * n * n, product.multiply(m, n), detail)
 
 
-def _mm(dtype: torch.dtype) -> Callable[[int], Callable[[], object]]:
-    def multiply(edge: int) -> Callable[[], object]:
-        a, b = (torch.randn(edge, edge, device="cuda").to(dtype) for _ in range(2))
+def _mm(dtype: torch.dtype) -> Callable[[int, int], Callable[[], object]]:
+    def multiply(m: int, n: int) -> Callable[[], object]:
+        a, b = torch.randn(m, n, device="cuda"), torch.randn(n, n, device="cuda")
+        a, b = a.to(dtype), b.to(dtype)
         out = torch.empty_like(a)
         return lambda: torch.mm(a, b, out=out)
 
     return multiply
 
 
-def _mm_tf32(edge: int) -> Callable[[], object]:
+def _mm_tf32(m: int, n: int) -> Callable[[], object]:
     torch.set_float32_matmul_precision("high")  # nothing else here multiplies fp32 matrices
-    return _mm(torch.float32)(edge)
+    return _mm(torch.float32)(m, n)
 
 
-def _mm_acc16(edge: int) -> Callable[[], object]:
-    multiply = _mm(torch.float16)(edge)
+def _mm_acc16(m: int, n: int) -> Callable[[], object]:
+    multiply = _mm(torch.float16)(m, n)
 
     def launch() -> object:
         torch.backends.cuda.matmul.allow_fp16_accumulation = True
@@ -209,18 +216,16 @@ def _mm_acc16(edge: int) -> Callable[[], object]:
     return launch
 
 
-def _mm_fp8(edge: int) -> Callable[[], object]:
-    a, b = (torch.randn(edge, edge, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+def _mm_fp8(m: int, n: int) -> Callable[[], object]:
+    a, b = torch.randn(m, n, device="cuda"), torch.randn(n, n, device="cuda")
+    a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()  # which must be column-major
     one = torch.ones((), device="cuda")
-
-    def launch() -> object:  # the second operand must be column-major
-        return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
-
-    return launch
+    options = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
+    return lambda: torch._scaled_mm(a, b, one, one, **options)
 
 
-def _mm_int8(edge: int) -> Callable[[], object]:
-    a, b = (torch.randint(-128, 128, (edge, edge), device="cuda").to(torch.int8) for _ in range(2))
+def _mm_int8(m: int, n: int) -> Callable[[], object]:
+    a, b = (torch.randint(-128, 128, (rows, n), device="cuda", dtype=torch.int8) for rows in (m, n))
     return lambda: torch._int_mm(a, b.t())
 
 

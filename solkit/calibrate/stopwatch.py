@@ -28,13 +28,14 @@ from solkit.roofline.calibration.record import Conditions, Reading, Regime, Time
 
 __all__ = ["Probe", "Single", "Stopwatch", "marked"]
 
-_BURST_S = 0.002
+_BURST_S = 0.001
 _REST_S = 0.1
 _CHUNK_S = 0.02  # of a sustained run: one sample
 _GATE_CYCLES = 2_000_000  # about 1 ms: the host queues a train meanwhile
 _SESSION = 200  # launches that the profiler records at a time
 _MARKER = "spin_kernel"
-_CLOCK_CYCLES = 400_000  # about 0.2 ms: 0.5 % of it is a tick of the slowest global timer, 1 us
+_CLOCK_HZ = 1.4e9  # clock cycles are counted for so many per second of a train: most of it
+_CLOCK_TRAINS = 2
 
 
 @dataclass(frozen=True)
@@ -107,22 +108,23 @@ class Stopwatch:
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
         self._clock = torch.zeros(2, dtype=torch.int64, device="cuda")
+        self._side = torch.cuda.Stream()
 
     def launch_s(self, probe: Probe) -> float:
         """Seconds that one launch takes, roughly; after a first one that is not counted."""
         probe.launch()
-        return self._train(probe, 1)[0]
+        return self._train_s(probe, 1)
 
     def burst(self, probe: Probe, repeats: int) -> Reading:
-        """The median rate of short trains, each after a rest; with the clock at their end."""
+        """The median rate of short trains, each after a rest; with the clock during others."""
         count = max(1, round(_BURST_S / self.launch_s(probe)))
-        rates, clocks = [], []
+        times = []
         for _ in range(repeats):
             time.sleep(_REST_S)
-            seconds, sm_clock_mhz = self._train(probe, count)
-            rates.append(probe.amount * count / seconds)
-            clocks.append(sm_clock_mhz)
-        return probe.reading(Regime.BURST, rates, "events", median(clocks))
+            times.append(self._train_s(probe, count))
+        clock = median(self._clock_mhz(probe, count, min(times)) for _ in range(_CLOCK_TRAINS))
+        rates = [probe.amount * count / seconds for seconds in times]
+        return probe.reading(Regime.BURST, rates, "events", clock)
 
     def sustained(self, probe: Probe, seconds: float) -> Reading:
         """The median rate over the second half of a long train, with what NVML told meanwhile."""
@@ -151,7 +153,7 @@ class Stopwatch:
 
         def rate(probe: Probe) -> float:
             count = max(1, round(_BURST_S / self.launch_s(probe)))
-            return max(probe.amount * count / self._train(probe, count)[0] for _ in range(3))
+            return max(probe.amount * count / self._train_s(probe, count) for _ in range(3))
 
         return max(probes, key=rate)
 
@@ -187,8 +189,8 @@ class Stopwatch:
         torch.cuda.synchronize()
         return first.elapsed_time(last) / 1e3 / count, host_s / count
 
-    def _train(self, probe: Probe, count: int) -> tuple[float, float]:
-        """Seconds of `count` launches end to end, and the SM clock in MHz right after them."""
+    def _train_s(self, probe: Probe, count: int) -> float:
+        """Seconds of `count` launches end to end."""
         start, end = _event(), _event()
         torch.cuda.synchronize()
         spin_kernel[(1,)](self._clock, _GATE_CYCLES, num_warps=1)
@@ -196,9 +198,22 @@ class Stopwatch:
         for _ in range(count):
             probe.launch()
         end.record()
-        spin_kernel[(1,)](self._clock, _CLOCK_CYCLES, num_warps=1)
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) / 1e3
+
+    def _clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
+        """The SM clock during a train after a rest, counted by one warp beside it."""
+        torch.cuda.synchronize()
+        time.sleep(_REST_S)
+        spin_kernel[(1,)](self._clock, _GATE_CYCLES, num_warps=1)
+        self._side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side):
+            spin_kernel[(1,)](self._clock, int(_CLOCK_HZ * seconds), num_warps=1)
+        for _ in range(count):
+            probe.launch()
+        torch.cuda.synchronize()
         cycles, nanoseconds = self._clock.tolist()
-        return start.elapsed_time(end) / 1e3, 1e3 * cycles / nanoseconds
+        return 1e3 * float(cycles) / float(nanoseconds)
 
 
 def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
@@ -207,7 +222,7 @@ def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
     Raises:
         UnsupportedError: CUPTI did not record each of them.
     """
-    with profile(activities=[ProfilerActivity.CUDA]) as session:
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as session:
         for single in singles:
             single.before()
             single.probe.launch()

@@ -18,7 +18,7 @@ __all__ = ["overview", "render"]
 _SINGLE = (Regime.WARM, Regime.CLEAN, Regime.DIRTY)
 _OVERVIEW = ("dram", "l2", "fp32", "tensor.bf16", "tensor.tf32", "tensor.fp8")
 _LEGEND = (
-    "peak: analytic, at the maximum clock. burst: 2 ms after a rest; MHz: the SM clock then. "
+    "peak: analytic, at the maximum clock. burst: 1 ms after a rest; MHz: the SM clock then. "
     "sustained: for a second; MHz, W and held by: what NVML told meanwhile."
 )
 
@@ -130,7 +130,7 @@ def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
             yield Text(f"after: {regime.value}", style="dim")
             yield _by_size([r for r in singles if r.regime is regime])
         yield Text()
-    l2 = [reading for reading in calibration.readings if reading.ceiling == "l2"]
+    l2 = [reading for reading in calibration.readings if reading.name.startswith("l2.")]
     if l2:
         yield Text("TB/s of L2, by MiB gone over again and again", style="bold")
         yield _by_size(l2)
