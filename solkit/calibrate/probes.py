@@ -220,8 +220,11 @@ def _mm_fp8(m: int, n: int) -> Callable[[], object]:
     a, b = torch.randn(m, n, device="cuda"), torch.randn(n, n, device="cuda")
     a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()  # which must be column-major
     one = torch.ones((), device="cuda")
-    options = {"out_dtype": torch.bfloat16, "use_fast_accum": True}
-    return lambda: torch._scaled_mm(a, b, one, one, **options)
+
+    def launch() -> object:
+        return torch._scaled_mm(a, b, one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    return launch
 
 
 def _mm_int8(m: int, n: int) -> Callable[[], object]:

@@ -108,7 +108,7 @@ class Stopwatch:
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
         self._clock = torch.zeros(2, dtype=torch.int64, device="cuda")
-        self._side = torch.cuda.Stream()
+        self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def launch_s(self, probe: Probe) -> float:
         """Seconds that one launch takes, roughly; after a first one that is not counted."""
@@ -199,7 +199,7 @@ class Stopwatch:
             probe.launch()
         end.record()
         torch.cuda.synchronize()
-        return start.elapsed_time(end) / 1e3
+        return float(start.elapsed_time(end)) / 1e3
 
     def _clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
         """The SM clock during a train after a rest, counted by one warp beside it."""
