@@ -27,6 +27,7 @@ from solkit.adapters.fake_cuda.values import (
     really,
     recall,
     remember,
+    share_of,
 )
 from solkit.errors import UnsupportedError
 
@@ -188,12 +189,16 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
             value = known.value.nonzero()
         tell(*known.guesses)
         return holding(tensor, Known(value, known.guesses, known.drawn)).to(torch.int64)
-    guess(_ALL_SET)
-    found = tensor.new_empty((tensor.numel(), tensor.dim()), dtype=torch.int64)
-    if found.numel() <= _SMALL:
+    share = share_of(tensor)
+    sentence = _ALL_SET if share is None else f"one in {1 / share:g} elements {_GUESSED_SET}"
+    guess(sentence)
+    count = tensor.numel() if share is None else max(1, round(tensor.numel() * share))
+    found = tensor.new_empty((count, tensor.dim()), dtype=torch.int64)
+    if found.numel() <= _SMALL and tensor.numel():
         with really():
-            value = torch.ones(tuple(tensor.shape), device="cpu").nonzero()
-        remember(cast(FakeTensor, found), Known(value, (located(_ALL_SET),)))
+            places = torch.arange(count, device="cpu") * tensor.numel() // count
+            value = torch.stack(torch.unravel_index(places, tuple(tensor.shape)), dim=-1)
+        remember(cast(FakeTensor, found), Known(value, (located(sentence),)))
     return found
 
 
@@ -233,7 +238,8 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
 
 # ------------------------------------------------------------------------- suppositions
 
-_ALL_SET = "all elements of a mask were guessed to be set"
+_GUESSED_SET = "of a mask were guessed to be set"
+_ALL_SET = f"all elements {_GUESSED_SET}"
 _SMALL = 1 << 20
 """Elements beyond which nothing is supposed of a tensor."""
 

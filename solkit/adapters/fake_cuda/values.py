@@ -31,6 +31,7 @@ __all__ = [
     "really",
     "recall",
     "remember",
+    "share_of",
 ]
 
 _aten = torch.ops.aten
@@ -70,6 +71,7 @@ class _Contents:
         storage: held, so that no other one gets its address.
         flat: its elements in order; one element where all are alike; ``None`` when not known.
         shared: whether somebody holds a view of `flat`, which must then not change.
+        share: of the elements that are other than zero, where that is all that is known.
     """
 
     held_bytes = 0
@@ -79,12 +81,14 @@ class _Contents:
         self.guesses: tuple[str, ...] = ()
         self.drawn = False
         self.shared = False
+        self.share: float | None = None
         self.flat: torch.Tensor | None = None
 
     def hold(self, flat: torch.Tensor | None, guesses: tuple[str, ...], drawn: bool) -> None:
         """Replace the elements."""
         _Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
         self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
+        self.share = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Contents:
         return self  # a deep copy of a tensor copies its attributes, but has its own storage
@@ -271,8 +275,39 @@ def _compute(
     inputs: Sequence[torch.Tensor],
     fakes: Sequence[FakeTensor],
 ) -> None:
-    for fake, known in zip(fakes, _results(func, args, kwargs, inputs, fakes) or (), strict=False):
+    results = _results(func, args, kwargs, inputs, fakes)
+    for fake, known in zip(fakes, results or (), strict=False):
         remember(fake, known)
+    if results is None and (share := _share(func, inputs)) is not None:
+        contents = _Contents(fakes[0].untyped_storage())
+        contents.share = share
+        _attach(fakes[0], contents)
+
+
+def share_of(tensor: torch.Tensor) -> float | None:
+    """What share of a tensor's elements is other than zero, where no more is known of them."""
+    contents = _contents.get(tensor.untyped_storage()._cdata)
+    return None if contents is None else contents.share
+
+
+_KEEPING_ZEROS = (*(_aten.clone, _aten._to_copy), *(_aten.ne, _aten.gt, _aten.mul))
+
+
+def _share(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float | None:
+    """Of a mask that is too large to be known: a choice among n numbers is each of them once.
+
+    That is how `torch.nn.functional.one_hot` compares on fake tensors.
+    """
+    if func.overloadpacket in _KEEPING_ZEROS and len(inputs) == 1:
+        return share_of(inputs[0])
+    if func.overloadpacket is not _aten.eq or len(inputs) != 2 or inputs[1].dim() != 1:
+        return None
+    choices, numbers = inputs[0], recall(inputs[1])
+    if numbers is None or choices.shape[-1:] != (1,) or numbers.value.numel() > _SLOW:
+        return None
+    with really():
+        count = numbers.value.unique().numel()
+    return 1 / count if count == numbers.value.numel() > 1 else None
 
 
 def compute_known(
