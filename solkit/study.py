@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton, triton_compiler
@@ -32,7 +31,7 @@ from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.kernelfiles._source import blaming
 from solkit.measure.compare import default_tolerance
 from solkit.roofline.fusion import Kernels
-from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
+from solkit.roofline.work import narrowed, work_of, work_of_arguments, work_of_live
 from solkit.roofline.work.program import Program, trace
 
 __all__ = ["case_of", "describe", "fake", "study", "warm_up"]
@@ -45,9 +44,23 @@ def warm_up() -> None:
     hashing = threading.Thread(target=triton_compiler.prepare)
     hashing.start()
     fake_cuda.defer_dynamo()
-    with FakeTensorMode():
-        torch.softmax(torch.ones(2, 2) @ torch.ones(2, 2), dim=-1).copy_(torch.ones(2, 2))
+    fake_cuda.prepare()
+    with fake_cuda.fake_tensors():
+        work_of(_some_layers)
     hashing.join()
+
+
+def _some_layers() -> list[torch.Tensor]:
+    """Ops that many problems have: torch imports and builds much for the first of a kind."""
+    torch.manual_seed(0)
+    with torch.device("cuda"), torch.no_grad():
+        model = torch.nn.Sequential(
+            *(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU()),
+            *(torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(16, 8)),
+            *(torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Softmax(-1)),
+        )
+        out = model(torch.rand(2, 3, 4, 4))
+        return [torch.cat([out + out.mean(dim=1, keepdim=True), out * out.sum()]).max()]
 
 
 def describe(path: str, reference: str | None, device: Device) -> KernelFile:

@@ -64,6 +64,7 @@ __all__ = [
     "install",
     "known_value",
     "memory_bus_bits",
+    "prepare",
     "user_line",
     "watching_guesses",
 ]
@@ -75,7 +76,7 @@ _FALLBACK = (
     f"torch {torch.__version__} takes no fake CUDA device: code ran as on the CPU, and what asks "
     "for a tensor's device may have chosen otherwise than on a GPU"
 )
-_state = SimpleNamespace(installed=False, guarded=False, mode=None)
+_state = SimpleNamespace(prepared=False, installed=False, guarded=False, mode=None)
 
 
 def install(device: Device) -> None:
@@ -95,20 +96,30 @@ def install(device: Device) -> None:
             'start it with CUDA_VISIBLE_DEVICES=""'
         )
     _warn_if_untested()
+    prepare()
+    fake_torch_cuda(device)
+    _state.installed = True
+
+
+def prepare() -> None:
+    """Do of `install` what is the same for every GPU, once: a process that forks may do it before.
+
+    `torch.cuda` still answers for itself afterwards.
+    """
+    if _state.prepared:
+        return
     # it prints the traceback of every op that fails, which the caller reports
     logging.getLogger(fake_tensor.__name__).setLevel(logging.CRITICAL)
     torch.set_num_threads(1)  # a fork of a process with threads must not wait for them
     ensure_guard()
-    fake_torch_cuda(device)
-    if not _state.installed:
-        _override_ops()
-        fake_hooks()
-        sys.meta_path.insert(0, WhenImported())
+    _override_ops()
+    fake_hooks()
+    sys.meta_path.insert(0, WhenImported())
     _patch_torch()
     _state.guarded = guard_works()
     if not _state.guarded:
         _fall_back()
-    _state.installed = True
+    _state.prepared = True
 
 
 def _override_ops() -> None:
