@@ -18,6 +18,7 @@ from solkit.core import OpWork, Work
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.demand import live_ops
 from solkit.roofline.work.merging import merged
+from solkit.roofline.work.origins import with_origins
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.repeats import without_repeats
 from solkit.roofline.work.shortcuts import hard_flops
@@ -43,8 +44,14 @@ def work_of_program(program: Program) -> Work:
 
 def narrowed(program: Program) -> Program:
     """The ops that the results depend on, repeats made once, each narrowed to what is wanted."""
-    program = annotated(merged(program))
-    return replace(program, ops=tuple(live_ops(program)))
+    program = annotated(with_origins(merged(program)))
+    live = live_ops(program)
+    unmade = _made(program.ops) - _made(live)  # whoever still reads it needs none of what was made
+    return replace(program, ops=tuple(live), constants=program.constants | unmade)
+
+
+def _made(ops: Iterable[TracedOp]) -> set[int]:
+    return {use.storage for op in ops for use in op.outputs}
 
 
 def work_of_live(program: Program) -> Work:

@@ -43,6 +43,7 @@ class TensorUse:
         value: the data, where the contents are known.
         mask: which elements matter: broadcasts to `shape`, ``None`` where all do.
         sure: whether it is known which elements matter; else `shape` only tells how many.
+        origin: the narrower dtype that held the values before they were converted and scaled.
         values: at most so many of its elements differ; ``None`` where no copies are known.
     """
 
@@ -55,6 +56,7 @@ class TensorUse:
     mask: Mask | None = field(default=None, compare=False, repr=False)
     sure: bool = True
     values: int | None = field(default=None, compare=False)
+    origin: torch.dtype | None = field(default=None, compare=False)
 
     @property
     def numel(self) -> int:

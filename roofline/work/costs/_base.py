@@ -13,6 +13,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 __all__ = [
     "FREE",
     "Cost",
+    "common_dtype",
     "compute_like",
     "contraction",
     "contraction_dtype",
@@ -92,9 +93,11 @@ _CONTRACTION_DTYPES = {
     torch.float8_e5m2: "fp8",
     torch.float8_e4m3fnuz: "fp8",
     torch.float8_e5m2fnuz: "fp8",
+    torch.float4_e2m1fn_x2: "fp4",
     torch.int8: "int8",
     torch.uint8: "int8",
 }
+_FLOATS = ("fp4", "fp8")  # a wider one holds a narrower one's values
 
 
 def contraction_dtype(dtype: torch.dtype) -> str:
@@ -102,14 +105,34 @@ def contraction_dtype(dtype: torch.dtype) -> str:
     return _CONTRACTION_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
 
 
-def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0) -> Cost:
-    """A matrix product; `extra` counts elementwise operations on its result."""
+def common_dtype(left: TensorUse, right: TensorUse) -> str:
+    """The narrowest pipe's dtype that holds both factors of a product, but for their scales."""
+    own = contraction_dtype(left.dtype)
+    if left.origin is None or right.origin is None:
+        return own
+    origins = {contraction_dtype(use.origin or use.dtype) for use in (left, right)}
+    if origins <= set(_FLOATS):
+        return max(origins, key=_FLOATS.index)
+    return origins.pop() if len(origins) == 1 else own
+
+
+def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0, dtype: str = "") -> Cost:
+    """A matrix product; `extra` counts elementwise operations on its result.
+
+    Args:
+        operand: a factor; its dtype is the product's unless `dtype` says another.
+        multiply_adds: one for each m, n and element of `operand` along k.
+        extra: elementwise operations, in the operand's dtype.
+        dtype: as `common_dtype` gives it.
+    """
+    if operand.dtype == torch.float4_e2m1fn_x2:
+        multiply_adds *= 2  # two numbers to an element
     if operand.dtype in (torch.int16, torch.int32, torch.int64, torch.bool):
         return Cost({"int32": 2 * multiply_adds + extra})
     if operand.dtype.is_complex:  # (a+bi)(c+di): four real multiply-adds
         real = "fp64" if operand.dtype == torch.complex128 else "fp32"
         return Cost({f"contraction.{real}": 8 * multiply_adds})
-    found = {f"contraction.{contraction_dtype(operand.dtype)}": 2 * multiply_adds}
+    found = {f"contraction.{dtype or contraction_dtype(operand.dtype)}": 2 * multiply_adds}
     if extra:
         found[scalar_pipe(operand.dtype)] = extra
     return Cost({key: count for key, count in found.items() if count})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
+from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule, scalar
 from solkit.roofline.work.products import multiply_adds
 from solkit.roofline.work.program import TracedOp
 from solkit.roofline.work.structure import CONTRACTIONS
@@ -15,7 +15,7 @@ def _product(op: TracedOp) -> Cost:
     An added term costs nothing: the accumulators can start from it.
     """
     left, right = (op.arguments[name] for name in CONTRACTIONS[op.name.removesuffix("_")])
-    return contraction(left, multiply_adds(left, right, op.result))
+    return contraction(left, multiply_adds(left, right, op.result), dtype=common_dtype(left, right))
 
 
 @rule("addbmm")

@@ -1,0 +1,115 @@
+"""The narrow dtype that data had before it was converted and scaled.
+
+References of quantised products convert fp8 or int8 data to fp32, multiply it by the scales of its
+rows or blocks, and multiply matrices then. A kernel multiplies the narrow data on the tensor cores
+and scales the sums, so the product belongs to the narrow dtype's pipe. Walking forwards, each
+operand is annotated with the dtype that holds its values but for such scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from solkit.roofline.work.program import Program, TensorUse, TracedOp
+
+__all__ = ["with_origins"]
+
+_MOVES = {
+    f"aten.{name}"
+    for name in (
+        "_to_copy clone contiguous _unsafe_view index index_select embedding gather cat stack "
+        "repeat constant_pad_nd copy_ neg"
+    ).split()
+}
+_SCALINGS = {f"aten.{name}" for name in "mul mul_ div div_".split()}
+_BLOCK = 16
+"""Elements that share a scale at the least: NVFP4 has one for 16, the smallest block in use."""
+
+_FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+"""Magnitudes of e2m1: OCP Microscaling Formats 1.0, table 5."""
+
+_NARROW = {
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    *(torch.float4_e2m1fn_x2, torch.int8),
+}
+
+
+def with_origins(program: Program) -> Program:
+    """The program, its uses annotated with `TensorUse.origin`."""
+    held = _Held()
+    return replace(program, ops=tuple(held.annotate(op) for op in program.ops))
+
+
+class _Held:
+    """What each storage holds at one point of the program."""
+
+    def __init__(self) -> None:
+        self._origin: dict[int, torch.dtype] = {}
+        self._scales: set[int] = set()  # storages whose elements repeat in blocks
+
+    def annotate(self, op: TracedOp) -> TracedOp:
+        """The op with the origins of its operands; what it makes is noted."""
+        origin = self._made_by(op)
+        scales = op.name in _MOVES and self._is_scale(op.inputs, op.result)
+        annotated = op
+        if any(self._of(use) for use in op.inputs):
+            annotated = op.mapped(self._annotated)
+        for use in (*op.outputs, *op.written):
+            self._origin.pop(use.storage, None)
+            self._scales.discard(use.storage)
+        if op.outputs or _is_whole(op):
+            if origin is not None:
+                self._origin[op.result.storage] = origin
+            if scales:
+                self._scales.add(op.result.storage)
+        return annotated
+
+    def _annotated(self, leaf: Any) -> Any:
+        origin = self._of(leaf) if isinstance(leaf, TensorUse) else None
+        return leaf if origin is None else replace(leaf, origin=origin)
+
+    def _of(self, use: TensorUse) -> torch.dtype | None:
+        return use.dtype if use.dtype in _NARROW else self._origin.get(use.storage)
+
+    def _made_by(self, op: TracedOp) -> torch.dtype | None:
+        """What holds the values of an op's result, but for scales."""
+        if not op.inputs or not op.result.dtype.is_floating_point:
+            return None
+        if op.name in _SCALINGS:
+            data, *others = op.inputs
+            if "mul" in op.name and others and others[0].numel > data.numel:
+                data, others = others[0], [data]
+            return self._of(data) if self._is_scale(others, op.result) else None
+        if op.name not in _MOVES:
+            return None
+        sources = [use for use in op.inputs if use.dtype.is_floating_point or use.dtype in _NARROW]
+        if op.name == "aten.copy_":
+            sources = list(op.inputs[-1:])
+        if sources and _holds_fp4(sources[0]):
+            return torch.float4_e2m1fn_x2
+        origins = {self._of(use) for use in sources}
+        return origins.pop() if len(origins) == 1 else None
+
+    def _is_scale(self, uses: Iterable[TensorUse], result: TensorUse) -> bool:
+        """Whether operands, broadcast to a result, are the same for whole blocks of it."""
+        return all(
+            use.distinct * _BLOCK <= result.distinct or use.storage in self._scales for use in uses
+        )
+
+
+def _is_whole(op: TracedOp) -> bool:
+    """Whether an in-place op leaves nothing of what was there, or scales all of it."""
+    written = op.written[0]
+    return op.name in _SCALINGS or (op.name == "aten.copy_" and written.offset == 0)
+
+
+def _holds_fp4(table: TensorUse) -> bool:
+    """Whether a small table of known numbers has those of e2m1: it decodes packed fp4."""
+    if table.value is None or table.numel > 1 << 8 or not table.numel:
+        return False
+    return bool(np.isin(np.abs(table.value), _FP4_VALUES).all())
