@@ -14,7 +14,7 @@ peaks, which no measurement may exceed.
 
 from __future__ import annotations
 
-from solkit.roofline.calibration.choice import Chosen, calibrated, choose, excesses
+from solkit.roofline.calibration.choice import Chosen, calibrated, choose, doubts
 from solkit.roofline.calibration.record import Calibration, Conditions, Reading, Regime
 from solkit.roofline.calibration.store import folder, own, read, save, shipped
 
@@ -26,7 +26,7 @@ __all__ = [
     "Regime",
     "calibrated",
     "choose",
-    "excesses",
+    "doubts",
     "folder",
     "own",
     "read",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from solkit.core import Ceiling, ClockKind, Device
+from solkit.core import Ceiling, Device
 from solkit.roofline.calibration import store
 from solkit.roofline.calibration.record import Calibration, Reading, Regime
 
-__all__ = ["Chosen", "calibrated", "choose", "excesses"]
+__all__ = ["Chosen", "calibrated", "choose", "doubts"]
 
 _END_TO_END = (Regime.BURST, Regime.SUSTAINED)
+_COUNTING_ERROR = 1.002  # of the SM clock, by a global timer that ticks every us of about 1 ms
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ def choose(device: Device) -> Chosen | None:
 def calibrated(device: Device, driver: str | None = None) -> Device:
     """The device with measured ceilings, as far as there are any.
 
-    Each is the highest of the end-to-end rates, in bursts or sustained. A rate above the analytic
-    peak is left out, and a note says so: the catalogue or its clock must be wrong.
+    Each is the highest of the end-to-end rates, in bursts or sustained, that is not above the
+    analytic peak (`doubts` tells of those).
 
     Args:
         device: from the catalogue or NVML.
@@ -56,9 +57,8 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
         return device
     record = chosen.calibration
     launch = record.find("launch.graph", Regime.QUEUED)
-    notes = [_about_excess(reading, device) for reading in excesses(record, device)]
-    if driver is not None and driver != record.software.driver:
-        notes.append(_about_driver(chosen, driver))
+    differs = driver is not None and driver != record.software.driver
+    notes = (_about_driver(chosen, driver),) if differs else ()
     return replace(
         device,
         calibrated={name: _ceiling(best, record) for name, best in _best(record, device).items()},
@@ -67,9 +67,15 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
     )
 
 
-def excesses(calibration: Calibration, device: Device) -> tuple[Reading, ...]:
-    """Readings above the analytic peak of their pipe, which nothing may be."""
-    return tuple(r for r in calibration.readings if _exceeds(r, device))
+def doubts(calibration: Calibration, device: Device) -> tuple[str, ...]:
+    """A sentence per figure above the analytic peak of its pipe, which nothing may be."""
+    highest: dict[str, Reading] = {}
+    for reading in calibration.readings:
+        known = highest.get(reading.name)
+        if _exceeds(reading, device) and (known is None or reading.value > known.value):
+            highest[reading.name] = reading
+    clocks = [r.sm_clock_mhz or 0.0 for r in calibration.readings if r.regime is Regime.BURST]
+    return tuple(_doubt(each, device, max(clocks, default=0.0)) for each in highest.values())
 
 
 def _fits(calibration: Calibration, device: Device) -> bool:
@@ -94,10 +100,18 @@ def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
 
 
 def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:
-    for reading in calibration.readings:
+    for reading in (*calibration.readings, *_issued(calibration.readings)):
         known = reading.regime in _END_TO_END and reading.ceiling in device.ceilings
         if known and not _exceeds(reading, device):
             yield reading
+
+
+def _issued(readings: Iterable[Reading]) -> Iterator[Reading]:
+    """What fp32 tells of the schedulers: a multiply-add is one instruction."""
+    for reading in readings:
+        if reading.ceiling == "fp32":
+            changed = {"ceiling": "issue", "unit": "op/s", "value": reading.value / 2}
+            yield reading.model_copy(update=changed)
 
 
 def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:
@@ -113,16 +127,20 @@ def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:
     )
 
 
-def _about_excess(reading: Reading, device: Device) -> str:
+def _doubt(reading: Reading, device: Device, highest_mhz: float) -> str:
+    """What is wrong: the SM clock, where one that was counted explains it, else the catalogue."""
     assert reading.ceiling is not None
     peak = device.ceilings[reading.ceiling]
-    of_memory = reading.ceiling == "dram"
-    kind = "maximum" if of_memory or device.clock_kind is ClockKind.MAXIMUM else "boost"
+    excess = reading.value / peak.value
+    of_clock = reading.ceiling != "dram" and highest_mhz / peak.clock_mhz * _COUNTING_ERROR
+    cause = (
+        f"the SM clock ran at up to {highest_mhz:.0f} MHz, above the {peak.clock_mhz:g} expected"
+        if excess <= of_clock
+        else f"the catalogue's rate or clock of {reading.ceiling} is wrong"
+    )
     return (
-        f"Calibration: {reading.name} ({reading.regime.value}) was measured at "
-        f"{reading.value / 1e12:.4g} T{reading.unit}, above the analytic peak of "
-        f"{peak.value / 1e12:.4g} at the {kind} clock of {peak.clock_mhz:g} MHz. It is not used: "
-        "the catalogue or the clock is wrong."
+        f"{reading.name}: {reading.value / 1e12:.4g} T{reading.unit} is {100 * (excess - 1):.1f} % "
+        f"above the analytic peak, and not used: {cause}."
     )
 
 

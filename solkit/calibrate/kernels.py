@@ -98,22 +98,30 @@ def empty_kernel():
     """Do nothing."""
 
 
-@triton.jit(do_not_specialize=["cycles"])
-def spin_kernel(clock, cycles):
-    """Keep one warp waiting for SM clock cycles; store how many passed, and how many ns."""
-    start_ns = tl.inline_asm_elementwise(
-        "mov.u64 $0, %globaltimer;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
-    )
-    start = tl.inline_asm_elementwise(
+@triton.jit
+def _cycles():
+    return tl.inline_asm_elementwise(
         "mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
     )
-    now = start
-    while now - start < cycles:
-        now = tl.inline_asm_elementwise(
-            "mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
-        )
-    end_ns = tl.inline_asm_elementwise(
+
+
+@triton.jit
+def _nanoseconds():
+    return tl.inline_asm_elementwise(
         "mov.u64 $0, %globaltimer;", "=l", [], dtype=tl.int64, is_pure=False, pack=1
     )
+
+
+@triton.jit(do_not_specialize=["wait", "count"])
+def spin_kernel(clock, wait, count):
+    """Keep a warp busy for `wait` SM clock cycles, then for `count`; store those, and their ns."""
+    begin = _cycles()
+    now = begin
+    while now - begin < wait:
+        now = _cycles()
+    start_ns, start = _nanoseconds(), _cycles()
+    now = start
+    while now - start < count:
+        now = _cycles()
+    tl.store(clock + 1, _nanoseconds() - start_ns)
     tl.store(clock, now - start)
-    tl.store(clock + 1, end_ns - start_ns)

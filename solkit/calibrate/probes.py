@@ -144,7 +144,7 @@ def compile_all() -> None:
         lambda: write_kernel.warmup(buffer, 1.0, 1, 1, **memory),
         lambda: copy_kernel.warmup(buffer, buffer, 1, 1, **memory),
         lambda: empty_kernel.warmup(grid=(1,)),
-        lambda: spin_kernel.warmup(clock, 1, num_warps=1, grid=(1,)),
+        lambda: spin_kernel.warmup(clock, 1, 1, num_warps=1, grid=(1,)),
     )
     with ThreadPoolExecutor(len(jobs)) as pool:
         for done in [pool.submit(job) for job in jobs]:

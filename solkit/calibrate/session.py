@@ -285,12 +285,11 @@ def _warnings(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
         held = [f"{name} ({share:.0%})" for name, share in reasons.items() if name not in _EXPECTED]
         if held:
             yield f"{reading.name}, {reading.regime.value}: held down by {', '.join(held)}."
-    burst = next((r for r in readings if (r.name, r.regime) == ("fp32", Regime.BURST)), None)
-    clock = burst.sm_clock_mhz if burst else None
-    if clock is not None and clock < _NEAR_MAXIMUM * gpu.max_sm_clock_mhz:
+    clocks = [r.sm_clock_mhz for r in readings if r.regime is Regime.SUSTAINED and r.sm_clock_mhz]
+    if clocks and max(clocks) < _NEAR_MAXIMUM * gpu.max_sm_clock_mhz:
         yield (
-            f"The SM clock was {clock:.0f} of {gpu.max_sm_clock_mhz:.0f} MHz in short bursts of "
-            "fp32: it is locked, or something holds it down."
+            f"The SM clock never rose above {max(clocks):.0f} of {gpu.max_sm_clock_mhz:.0f} MHz, "
+            "whatever ran: it is locked, or something holds it down."
         )
 
 

@@ -35,7 +35,8 @@ _GATE_CYCLES = 2_000_000  # about 1 ms: the host queues a train meanwhile
 _SESSION = 200  # launches that the profiler records at a time
 _MARKER = "spin_kernel"
 _CLOCK_HZ = 1.4e9  # clock cycles are counted for so many per second of a train: most of it
-_CLOCK_TRAINS = 2
+_CLOCK_LAG_CYCLES = 100_000  # from the train's start: about 50 us, longer than a launch takes
+_CLOCK_TRAINS = 3
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class Stopwatch:
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
         self._clock = torch.zeros(2, dtype=torch.int64, device="cuda")
+        self._unread = torch.zeros_like(self._clock)
         self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def launch_s(self, probe: Probe) -> float:
@@ -178,7 +180,7 @@ class Stopwatch:
         The host must take less than 20 ms for all of them.
         """
         torch.cuda.synchronize()
-        spin_kernel[(1,)](self._clock, 20 * _GATE_CYCLES, num_warps=1)
+        self._spin(20 * _GATE_CYCLES)
         first, last = _event(), _event()
         first.record()
         start = time.perf_counter()
@@ -193,7 +195,7 @@ class Stopwatch:
         """Seconds of `count` launches end to end."""
         start, end = _event(), _event()
         torch.cuda.synchronize()
-        spin_kernel[(1,)](self._clock, _GATE_CYCLES, num_warps=1)
+        self._spin(_GATE_CYCLES)
         start.record()
         for _ in range(count):
             probe.launch()
@@ -202,18 +204,24 @@ class Stopwatch:
         return float(start.elapsed_time(end)) / 1e3
 
     def _clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
-        """The SM clock during a train after a rest, counted by one warp beside it."""
+        """The SM clock during a train after a rest, counted by one warp beside it.
+
+        That warp is there before the train, which might leave it no room.
+        """
         torch.cuda.synchronize()
         time.sleep(_REST_S)
-        spin_kernel[(1,)](self._clock, _GATE_CYCLES, num_warps=1)
-        self._side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._side):
-            spin_kernel[(1,)](self._clock, int(_CLOCK_HZ * seconds), num_warps=1)
+            self._spin(_GATE_CYCLES + _CLOCK_LAG_CYCLES, int(_CLOCK_HZ * seconds))
+        self._spin(_GATE_CYCLES, clock=self._unread)
         for _ in range(count):
             probe.launch()
         torch.cuda.synchronize()
         cycles, nanoseconds = self._clock.tolist()
         return 1e3 * float(cycles) / float(nanoseconds)
+
+    def _spin(self, wait: int, count: int = 1, clock: torch.Tensor | None = None) -> None:
+        target = self._clock if clock is None else clock
+        spin_kernel[(1,)](target, wait, count, num_warps=1)
 
 
 def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
@@ -226,7 +234,7 @@ def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
         for single in singles:
             single.before()
             single.probe.launch()
-            spin_kernel[(1,)](clock, 1, num_warps=1)
+            spin_kernel[(1,)](clock, 1, 1, num_warps=1)
         torch.cuda.synchronize()
     return marked(read_activities(session.profiler.kineto_results.events()), len(singles))
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from solkit.core import Device
 from solkit.report import units
 from solkit.report.parts import print_plainly
-from solkit.roofline.calibration import Calibration, Reading, Regime, excesses
+from solkit.roofline.calibration import Calibration, Reading, Regime, doubts
 
 __all__ = ["overview", "render"]
 
@@ -63,12 +63,7 @@ def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
     yield Text(f"\n{_LEGEND}\n", style="dim")
     yield from _bandwidths(calibration)
     yield from (Text(line) for line in _launches(calibration.readings))
-    for reading in excesses(calibration, device):
-        yield Text(
-            f"{reading.name} ({reading.regime.value}) lies above its analytic peak and is not "
-            "used: the catalogue or the clock is wrong.",
-            style="bold red",
-        )
+    yield from (Text(doubt, style="bold red") for doubt in doubts(calibration, device))
     yield from (Text(warning, style="yellow") for warning in calibration.warnings)
     for name, reason in calibration.skipped.items():
         yield Text(f"{name} was not measured: {reason}", style="yellow")

@@ -14,7 +14,7 @@ from rich.text import Text
 from solkit.core import Ceiling, ClockKind, Device
 from solkit.report import calibration
 from solkit.report.parts import print_plainly
-from solkit.roofline.calibration import Calibration
+from solkit.roofline.calibration import Calibration, doubts
 from solkit.roofline.devices import aliases
 
 __all__ = ["dumps", "render"]
@@ -48,7 +48,7 @@ def render(
         Text("\nCatalogue", style="bold"),
         _table(known, wide),
         Text(f"\n{_LEGEND}", style="dim"),
-        *_calibrations(measured),
+        *_calibrations(measured, known),
     )
     print_plainly(Group(*page), console)
 
@@ -63,11 +63,21 @@ def dumps(known: Sequence[Device], live: Sequence[Device], measured: Measured = 
     return json.dumps({"schema": "solkit.devices/1", **described}, indent=2, allow_nan=False)
 
 
-def _calibrations(measured: Measured) -> Iterator[RenderableType]:
+def _calibrations(measured: Measured, known: Sequence[Device]) -> Iterator[RenderableType]:
     if measured:
         yield Text("\nCalibrations", style="bold")
         yield calibration.overview(measured)
+        yield from (Text(doubt, style="yellow") for doubt in _doubts(measured, known))
         yield Text(f"\n{_MEASURED}", style="dim")
+
+
+def _doubts(measured: Measured, known: Sequence[Device]) -> Iterator[str]:
+    """What must be wrong with the catalogue's whole GPUs, where more was measured."""
+    by_key = {device.key: device for device in known}
+    for each, _ in measured:
+        if each.gpu.key in by_key:
+            found = doubts(each, by_key[each.gpu.key])
+            yield from (f"{each.gpu.key} {each.created:%Y-%m-%d}: {doubt}" for doubt in found)
 
 
 def _table(devices: Iterable[Device], wide: bool) -> Table:
