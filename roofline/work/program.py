@@ -228,6 +228,8 @@ class _Recorder(TorchDispatchMode):
         fresh = {u.storage for u in made} - {u.storage for u in _uses(before)}
         if not written and not fresh:
             return  # it handed an argument back
+        if func is _COPY and before[0][0] == before[0][1]:
+            return  # Python ends ``x[i] += y`` by copying x[i] to where it is
         names = [argument.name for argument in func._schema.arguments]
         op = TracedOp(
             name=str(func.overloadpacket).replace("::", "."),
@@ -249,6 +251,9 @@ class _Recorder(TorchDispatchMode):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
                 self._storages.setdefault(storage._cdata, (base, storage))
+
+
+_COPY = torch.ops.aten.copy_.default
 
 
 def _is_view(func: Any) -> bool:
