@@ -57,8 +57,8 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
         return device
     record = chosen.calibration
     launch = record.find("launch.graph", Regime.QUEUED)
-    differs = driver is not None and driver != record.software.driver
-    notes = (_about_driver(chosen, driver),) if differs else ()
+    differs = driver not in (None, record.software.driver)
+    notes = (_about_driver(chosen, str(driver)),) if differs else ()
     return replace(
         device,
         calibrated={name: _ceiling(best, record) for name, best in _best(record, device).items()},
@@ -68,14 +68,19 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
 
 
 def doubts(calibration: Calibration, device: Device) -> tuple[str, ...]:
-    """A sentence per figure above the analytic peak of its pipe, which nothing may be."""
-    highest: dict[str, Reading] = {}
-    for reading in calibration.readings:
-        known = highest.get(reading.name)
-        if _exceeds(reading, device) and (known is None or reading.value > known.value):
-            highest[reading.name] = reading
+    """What lies above the analytic peak of its pipe, as nothing may: a sentence per cause."""
     clocks = [r.sm_clock_mhz or 0.0 for r in calibration.readings if r.regime is Regime.BURST]
-    return tuple(_doubt(each, device, max(clocks, default=0.0)) for each in highest.values())
+    causes: dict[str, dict[str, float]] = {}
+    for reading in calibration.readings:
+        if _exceeds(reading, device):
+            excess = _share(reading, device) - 1
+            above = causes.setdefault(_cause(reading, device, max(clocks, default=0.0)), {})
+            above[reading.name] = max(excess, above.get(reading.name, 0.0))
+    return tuple(
+        f"{', '.join(above)}: measured up to {100 * max(above.values()):.1f} % above the analytic "
+        f"peak, and not used: {cause}."
+        for cause, above in causes.items()
+    )
 
 
 def _fits(calibration: Calibration, device: Device) -> bool:
@@ -84,8 +89,13 @@ def _fits(calibration: Calibration, device: Device) -> bool:
 
 
 def _exceeds(reading: Reading, device: Device) -> bool:
-    peak = None if reading.ceiling is None else device.ceilings.get(reading.ceiling)
-    return peak is not None and reading.value > peak.value
+    return reading.ceiling in device.ceilings and _share(reading, device) > 1
+
+
+def _share(reading: Reading, device: Device) -> float:
+    """Of the analytic peak."""
+    assert reading.ceiling is not None
+    return reading.value / device.ceilings[reading.ceiling].value
 
 
 def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
@@ -127,21 +137,14 @@ def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:
     )
 
 
-def _doubt(reading: Reading, device: Device, highest_mhz: float) -> str:
-    """What is wrong: the SM clock, where one that was counted explains it, else the catalogue."""
+def _cause(reading: Reading, device: Device, highest_mhz: float) -> str:
+    """The SM clock, where one that was counted explains the excess; else the catalogue."""
     assert reading.ceiling is not None
-    peak = device.ceilings[reading.ceiling]
-    excess = reading.value / peak.value
-    of_clock = reading.ceiling != "dram" and highest_mhz / peak.clock_mhz * _COUNTING_ERROR
-    cause = (
-        f"the SM clock ran at up to {highest_mhz:.0f} MHz, above the {peak.clock_mhz:g} expected"
-        if excess <= of_clock
-        else f"the catalogue's rate or clock of {reading.ceiling} is wrong"
-    )
-    return (
-        f"{reading.name}: {reading.value / 1e12:.4g} T{reading.unit} is {100 * (excess - 1):.1f} % "
-        f"above the analytic peak, and not used: {cause}."
-    )
+    expected_mhz = device.ceilings[reading.ceiling].clock_mhz
+    by_clock = highest_mhz / expected_mhz * _COUNTING_ERROR
+    if reading.ceiling != "dram" and _share(reading, device) <= by_clock:
+        return f"the SM clock ran at up to {highest_mhz:.0f} MHz, not {expected_mhz:g}"
+    return f"the catalogue's rate or clock of {reading.ceiling} is wrong"
 
 
 def _about_driver(chosen: Chosen, driver: str) -> str:

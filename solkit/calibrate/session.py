@@ -270,7 +270,7 @@ def _software() -> Software:
         torch=torch.__version__,
         triton=triton.__version__,
         python=platform.python_version(),
-        platform=platform.platform(),
+        platform=f"{platform.system()} {platform.machine()}",
     )
 
 
