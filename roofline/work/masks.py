@@ -42,13 +42,23 @@ class Pattern:
     """A set of elements of a storage.
 
     Attributes:
-        bits: element ``e`` of the storage is in the set where ``bits[e % len(bits)]``.
+        bits: element ``e`` of the storage is in the set where ``bits[e // block % len(bits)]``.
+        block: so many elements lie together of which the set has all or none.
     """
 
     bits: Bits
+    block: int = 1
 
     def under(self, use: TensorUse) -> Mask | None:
         """The set as a mask over a view; ``None`` where that would be too large."""
+        steps = sorted({math.gcd(self.block, step) for step in (*use.stride, 1)}, reverse=True)
+        for block in steps:  # the largest blocks that the view does not cut
+            blocks, cut = in_blocks(use, block), self.cut(block)
+            if blocks is not None and cut is not None:
+                return cut._under_blocks(blocks)
+        return None
+
+    def _under_blocks(self, use: TensorUse) -> Mask | None:
         period = self.bits.size
         shape = _varying(use, period)
         start = use.offset % period
@@ -61,6 +71,13 @@ class Pattern:
             places = places + _along(axis, len(shape), np.arange(n, dtype=np.int64) * step)
         return self.bits[places % period]
 
+    def cut(self, block: int) -> Pattern | None:
+        """The same set in smaller blocks; ``None`` where that would be too large."""
+        copies = self.block // block
+        if self.bits.size * copies > _MAX_BITS:
+            return None
+        return self if copies == 1 else Pattern(np.repeat(self.bits, copies), block)
+
 
 def pattern_of(use: TensorUse, mask: Mask, extent: int) -> Pattern | None:
     """What a mask over a view says of the storage; ``None`` where that would be too large.
@@ -70,6 +87,11 @@ def pattern_of(use: TensorUse, mask: Mask, extent: int) -> Pattern | None:
         mask: broadcasts to its shape.
         extent: elements of the storage.
     """
+    block = block_size(use, mask)
+    blocks = in_blocks(use, block) if block > 1 and extent % block == 0 else None
+    if blocks is not None:
+        coarse = pattern_of(blocks, reduce_to(mask, blocks.shape), extent // block)
+        return None if coarse is None else Pattern(coarse.bits, block * coarse.block)
     period = _period(use, mask, extent)
     if period > _MAX_BITS or period == 0:
         return None
@@ -139,14 +161,16 @@ def _along(axis: int, ndim: int, values: npt.NDArray[np.int64]) -> npt.NDArray[n
 
 def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
     """All that is in any of the sets; ``None`` where one is missing or periods do not fit."""
-    found = [p.bits for p in patterns if p is not None]
+    block = math.gcd(*(p.block for p in patterns if p is not None))
+    cut = [p and p.cut(block) for p in patterns]
+    found = [p.bits for p in cut if p is not None]
     longest = max(bits.size for bits in found) if found else 0
     if len(found) < len(patterns) or any(longest % bits.size for bits in found):
         return None
     bits = np.zeros(longest, dtype=bool)
     for part in found:
         bits.reshape(-1, part.size)[...] |= part
-    return Pattern(bits)
+    return Pattern(bits, block)
 
 
 def everything(ndim: int) -> Mask:

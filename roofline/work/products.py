@@ -53,7 +53,7 @@ def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
         third = next(size for axis, size in sizes.items() if axis not in axes)
         return count(mask, (*batch, *(sizes[a] for a in axes))) * third
     if len(given) == 3 and math.prod(batch) * m * k * n <= _MAX_EXACT:
-        pairs = _pairs(given["mk"], given["kn"], (m, k, n))
+        pairs = _pairs(given["mk"], given["kn"], k)
         return int(_total(pairs * given["mn"], (*batch, m, n)))
     return min(_two(a, given[a], b, given[b], batch, sizes) for a, b in combinations(given, 2))
 
@@ -99,11 +99,12 @@ def _total(values: npt.NDArray[np.int64], shape: Sequence[int]) -> int:
     return int(values.sum()) * repeats
 
 
-def _pairs(left: Mask, right: Mask, sizes: tuple[int, int, int]) -> npt.NDArray[np.int64]:
-    """How many pairs of factors each element of the product sums."""
-    m, k, n = sizes
-    left = np.broadcast_to(left, (*left.shape[:-2], m, k))
-    right = np.broadcast_to(right, (*right.shape[:-2], k, n))
+def _pairs(left: Mask, right: Mask, k: int) -> npt.NDArray[np.int64]:
+    """How many pairs of factors each element of the product sums; broadcasts to its shape."""
+    if left.shape[-1] == right.shape[-2] == 1:
+        return k * np.asarray(left & right, dtype=np.int64)
+    left = np.broadcast_to(left, (*left.shape[:-1], k))
+    right = np.broadcast_to(right, (*right.shape[:-2], k, right.shape[-1]))
     # in float32, whole numbers are exact up to 2^24, and BLAS computes it
     return np.rint(left.astype(np.float32) @ right.astype(np.float32)).astype(np.int64)
 
@@ -120,7 +121,7 @@ def product_mask(
     batch = max(math.prod(left.shape[:-2]), math.prod(right.shape[:-2]))
     if batch * m * k * n > _MAX_EXACT:
         return None
-    return _pairs(left, right, (m, k, n)) > 0
+    return _pairs(left, right, k) > 0
 
 
 HIDDEN = -1e4

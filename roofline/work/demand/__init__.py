@@ -54,7 +54,8 @@ def live_ops(program: Program) -> list[TracedOp]:
         for use in overwritten:
             _overwritten(use, wanted)
         for use in op.inputs:
-            wanted[use.storage].append(use)
+            if use.distinct:
+                wanted[use.storage].append(use)
     return live[::-1]
 
 

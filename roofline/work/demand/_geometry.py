@@ -94,10 +94,9 @@ def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
 def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
     """Which elements of a view some of `uses` see; ``None`` for all of them, or if unknown."""
     uses = [use for use in uses if use.numel]
-    if not uses or any(use.dtype != target.dtype or use == target for use in uses):
-        same = [use for use in uses if use == target]
-        return both(same[0].mask) if len(same) == len(uses) == 1 else None
-    masks = [_seen(target, use) for use in uses]
+    if not uses or any(use.dtype != target.dtype for use in uses):
+        return None
+    masks = [use.mask if use == target else _seen(target, use) for use in uses]
     found = masks[0]
     for mask in masks[1:]:
         found = None if found is None or mask is None else found | mask

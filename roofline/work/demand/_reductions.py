@@ -14,10 +14,10 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 @rule("_softmax _safe_softmax _log_softmax")
 def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
-    """A wanted element needs its whole line; of a single element the softmax is 1."""
+    """A wanted element needs its whole line."""
     output, dim = op.outputs[0], op.arguments["dim"]
-    if not output.shape or output.shape[dim] == 1:
-        return {id(use): nothing_of(use) for use in (op.inputs[0], output)}
+    if not output.shape:
+        return {}
     box = list(wanted.box)
     box[dim] = range(output.shape[dim])
     lines = None if wanted.mask is None else both(any_along(wanted.mask, dim))
