@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
 import multiprocessing
-import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import worker
-from solkit.core import Work
+from solkit.core import Device, Work
 from solkit.roofline import devices
 
 HEADER = "import torch\nimport torch.nn.functional as F\n"
@@ -78,7 +79,7 @@ def run_in_child(function: Callable[..., Any], *args: Any, device: str = "h100")
     _warm_up()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(sender, function, args, device))
+    process = context.Process(target=_child, args=(sender, function, args, devices.find(device)))
     process.start()
     sender.close()
     try:
@@ -93,18 +94,25 @@ def run_in_child(function: Callable[..., Any], *args: Any, device: str = "h100")
 
 @functools.cache
 def _warm_up() -> None:
+    """Load and compute what forks would else do each on its own; nothing is patched here."""
+    from solkit.adapters import fake_cuda, triton_compiler
+
+    fake_cuda.defer_dynamo()
+    triton_compiler.prepare()
+    with FakeTensorMode():
+        torch.softmax(torch.ones(2, 2) @ torch.ones(2, 2), dim=-1).copy_(torch.ones(2, 2))
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page
+
+
+def _child(
+    sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: Device
+) -> None:
     from solkit import study
-
-    study.warm_up()  # forks find it done
-
-
-def _child(sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: str) -> None:
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    from solkit.adapters import fake_cuda, fake_triton
+    from solkit.adapters import fake_cuda
 
     try:
-        fake_cuda.install(devices.find(device))
-        fake_triton.install(devices.find(device))
+        study.fake(device)
         with fake_cuda.fake_tensors():
             answer = None, function(*args)
     except BaseException:

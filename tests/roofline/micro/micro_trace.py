@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import tempfile
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from solkit import worker
 from solkit.core import Work
 from solkit.roofline import devices
 
@@ -56,42 +54,24 @@ LIMIT_S = 300
 
 def works(problems: Sequence[Micro]) -> list[Work | str]:
     """Trace each problem as `solkit score` would, for an H100; of an error, its traceback."""
-    from solkit import study
-
-    study.warm_up()
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_trace_all, args=(sender, list(problems)))
-    process.start()
-    sender.close()
-    found: list[Work | str] = []
-    try:
-        while len(found) < len(problems):
-            if not receiver.poll(LIMIT_S):
-                raise TimeoutError(f"{problems[len(found)]} took more than {LIMIT_S} s")
-            found.append(receiver.recv())
-    finally:
-        process.kill()
-        process.join()
+    sources = [problem.source for problem in problems]
+    found: list[Work | str] = worker.call("micro_trace:_trace_all", sources, timeout_s=LIMIT_S)
     return found
 
 
-def _trace_all(sender: Any, problems: list[Micro]) -> None:
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    import torch
+def _trace_all(sources: list[str]) -> list[Work | str]:
+    from solkit import study  # brings triton
 
-    from solkit import study
-
-    torch.set_num_threads(1)
     device = devices.find("h100")
     study.fake(device)
     study.fake = lambda _: None  # once is enough, and takes longer than a trace
-    with tempfile.TemporaryDirectory() as folder:
-        for number, problem in enumerate(problems):
-            path = Path(folder) / f"micro_{number}.py"
-            path.write_text(problem.source, encoding="utf-8")
-            try:
-                answer = study.study(str(path), None, device, None, {}, False, 1).cases[0].work
-            except BaseException:
-                answer = traceback.format_exc()
-            sender.send(answer)
+    found: list[Work | str] = []
+    for number, source in enumerate(sources):
+        path = Path(tempfile.gettempdir()) / f"micro_{number}.py"
+        path.write_text(source, encoding="utf-8")
+        try:
+            answer = study.study(str(path), None, device, None, {}, False, 1).cases[0].work
+        except BaseException:
+            answer = traceback.format_exc()
+        found.append(answer)
+    return found
