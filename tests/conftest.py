@@ -14,7 +14,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from solkit import worker
+from solkit import study, worker
+from solkit.adapters import fake_cuda, triton_compiler
 from solkit.core import Device, Work
 from solkit.roofline import devices
 
@@ -95,8 +96,6 @@ def run_in_child(function: Callable[..., Any], *args: Any, device: str = "h100")
 @functools.cache
 def _warm_up() -> None:
     """Load and compute what forks would else do each on its own; nothing is patched here."""
-    from solkit.adapters import fake_cuda, triton_compiler
-
     fake_cuda.defer_dynamo()
     triton_compiler.prepare()
     with FakeTensorMode():
@@ -108,9 +107,6 @@ def _warm_up() -> None:
 def _child(
     sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: Device
 ) -> None:
-    from solkit import study
-    from solkit.adapters import fake_cuda
-
     try:
         study.fake(device)
         with fake_cuda.fake_tensors():
