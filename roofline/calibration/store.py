@@ -47,9 +47,9 @@ def save(calibration: Calibration, path: Path | None = None) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _write_once(target, text)
-    except FileExistsError as error:
-        raise InputError(f"{target} exists: a calibration is never overwritten") from error
     except OSError as error:
+        if target.exists():
+            raise InputError(f"{target} exists: a calibration is never overwritten") from error
         raise InputError(f"cannot write {target}: {error.strerror}") from error
     return target
 
