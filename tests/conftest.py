@@ -36,6 +36,12 @@ def _hide_gpu() -> None:
 _hide_gpu()
 
 
+@pytest.fixture(autouse=True)
+def calibrations_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None: what a developer measured on his machine changes no test."""
+    monkeypatch.setenv("SOLKIT_CALIBRATIONS", str(Path(__file__).with_name("none")))
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
     """Write a kernel file with the usual imports; gives its path."""
