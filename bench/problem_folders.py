@@ -70,7 +70,7 @@ def definitions_below(path: Path) -> Iterator[Path]:
         return
     for file in sorted(path.rglob("*.json")):
         is_folder = file.name == "definition.json" and file.with_name("workload.jsonl").is_file()
-        if is_folder or "definitions" in file.relative_to(path.parent).parts[:-1]:
+        if is_folder or "definitions" in file.absolute().parts[:-1]:
             yield file
 
 

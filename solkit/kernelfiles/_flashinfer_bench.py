@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from solkit.core import Tolerance
 from solkit.errors import KernelFileError
@@ -63,6 +63,13 @@ _LISTED = 8
 class _Definition(Definition):
     op_type: Name
     axes: Mapping[Name, Annotated[Union[ConstAxis, VarAxis], Field(discriminator="type")]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renames_type(cls, members: Any) -> Any:
+        """The first definitions of FlashInfer-Trace said ``type``."""
+        is_early = isinstance(members, dict) and "op_type" not in members and "type" in members
+        return {**members, "op_type": members["type"]} if is_early else members
 
 
 class _Trace(Record):

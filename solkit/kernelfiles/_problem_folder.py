@@ -59,6 +59,7 @@ __all__ = [
 
 # ------------------------------------------------------------------------------------ records
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
 Name = Annotated[str, Field(min_length=1)]
 Size = Annotated[int, Field(ge=0)]
 DType = Literal[
@@ -74,6 +75,7 @@ DType = Literal[
     "int32",
     "int16",
     "int8",
+    "uint8",
     "bool",
 ]
 
@@ -105,7 +107,10 @@ class ExprAxis(Record):
 
 
 class TensorSpec(Record):
-    """An input or output: its axes by name, outermost first; ``None`` for a Python scalar."""
+    """An input or output: its axes, outermost first; ``None`` for a Python scalar.
+
+    An axis is a name, a number, or arithmetic over names (``"hidden_size / 2"``).
+    """
 
     shape: tuple[Name, ...] | None
     dtype: DType
@@ -130,7 +135,7 @@ class Definition(Record):
             raise ValueError(f"{', '.join(sorted(both))} is both an input and an output")
         for name, spec in {**self.inputs, **self.outputs}.items():
             for axis in spec.shape or ():
-                if axis not in self.axes and not axis.isdigit():
+                if not self.axes.keys() >= set(_NAME.findall(axis)):
                     known = ", ".join(self.axes)
                     raise ValueError(f"{name} has axis {axis!r}; the axes are: {known}")
         return self
@@ -592,6 +597,8 @@ class _Inputs:
         return self._kernel._random(name, shape, self._device)
 
     def _scalar(self, name: str, spec: TensorSpec, source: Any) -> bool | int | float:
+        if source is None and name in self._axes:
+            return self._axes[name]
         if source is None and spec.dtype.startswith("int"):
             self.assumptions.append(f"Input {name} is 0: no workload says what it is.")
             return 0
@@ -650,12 +657,16 @@ def _resolve(path: str, roots: Sequence[Path]) -> Path:
 def _sizes(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
     if spec.shape is None:
         return None
-    return tuple(int(axis) if axis.isdigit() else axes[axis] for axis in spec.shape)
+    return tuple(_size_of(axis, axes) for axis in spec.shape)
+
+
+def _size_of(axis: str, axes: Mapping[str, int]) -> int:
+    return axes[axis] if axis in axes else int(evaluate(axis, axes))
 
 
 # -------------------------------------------------------------------------------- drawing inputs
 
-_INTEGER_RANGE = {"int8": (-128, 128)}
+_INTEGER_RANGE = {"int8": (-128, 128), "uint8": (0, 256)}
 _OTHER_INTEGERS = (-1024, 1024)
 """Both benchmarks' ``_rand_tensor``."""
 
@@ -732,8 +743,8 @@ def _structured(
         return "is spread evenly", torch.arange(count) * total // (count - 1)
     if name.endswith("last_page_len") and "page_size" in axes:
         return "says that every page is full", torch.full(shape, axes["page_size"])
-    if name == "seq_lens" and {"max_num_pages", "page_size"} <= axes.keys():
-        longest = axes["max_num_pages"] * axes["page_size"]
+    longest = axes.get("max_seq_len", axes.get("max_num_pages", 0) * axes.get("page_size", 0))
+    if name == "seq_lens" and longest:
         return "is as long as the page table allows", torch.full(shape, longest)
     for names, targets in _INDEXED:
         bound = next((axes[axis] for axis in axes if re.search(targets, axis)), None)
