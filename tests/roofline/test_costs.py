@@ -76,20 +76,20 @@ REDUCTIONS = {
     "a euclidean norm": (randn(8, 64), "a0.norm(dim=1)", {"fp32": 8 * 127, "sfu": 8}),
     "trace": (randn(5, 7), "a0.trace()", {"fp32": 4}),
     "look-ups": (f"{randn(10)};{randn(64)}", "torch.searchsorted(a0, a1)", {"fp32": 64}),
-    "scatter_add fills 10 slots": (
+    "scatter_add to 10 slots": (
         f"{randn(10)};{ints(10, 100)};{randn(100)}",
         "a0.scatter_add(0, a1, a2)",
-        {"fp32": 90},
+        {"fp32": 100},
     ),
     "index_add of rows": (
         f"{randn(10, 4)};{ints(10, 50)};{randn(50, 4)}",
         "a0.index_add(0, a1, a2)",
-        {"fp32": 160},
+        {"fp32": 200},
     ),
     "index_put of rows, accumulated": (
         f"{randn(10, 4)};{ints(10, 50)};{randn(50, 4)}",
         "a0.index_put((a1,), a2, accumulate=True)",
-        {"fp32": 160},
+        {"fp32": 200},
     ),
     "index_put moves": (
         f"{randn(10, 4)};{ints(10, 50)};{randn(50, 4)}",
@@ -158,10 +158,10 @@ LINEAR_ALGEBRA = {
     "inverse: 2 n^3": (randn(4, 4), "torch.linalg.inv(a0)", 128),
     "determinant: 2/3 n^3": (randn(6, 6), "torch.linalg.det(a0)", 144),
     "solve: 2/3 n^3 + 2 n^2 k": (f"{randn(6, 6)};{randn(6, 2)}", "torch.linalg.solve(a0, a1)", 288),
-    "triangular solve: n^2 k": (
+    "triangular solve: n (n - 1) k": (
         f"{randn(6, 6)};{randn(6, 2)}",
         "torch.linalg.solve_triangular(a0, a1, upper=True)",
-        72,
+        60,
     ),
     "symmetric eigenvalues: 4/3 n^3": (randn(6, 6), "torch.linalg.eigvalsh(a0)", 288),
     "r of a qr: m n^2 + n^3 / 3": (randn(8, 6), "torch.linalg.qr(a0, 'r')[1]", 288 + 72),
@@ -404,6 +404,7 @@ def lstm(out, bidirectional=True):
         "weights": weights,
         "bidirectional": bidirectional,
         "batch_first": True,
+        "sequences": 2,
     }
     return TracedOp("solkit.lstm", (), arguments, (x, *weights), (out,), arguments=arguments)
 

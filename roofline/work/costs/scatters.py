@@ -12,7 +12,12 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 
 
 def accumulated(op: TracedOp, thrown: int) -> Cost:
-    """`thrown` numbers added up in the result."""
+    """`thrown` numbers added up in a result that starts at zero."""
+    return scalar(op.result, max(thrown - op.result.distinct, 0))
+
+
+def _added(op: TracedOp, thrown: int) -> Cost:
+    """`thrown` numbers added to what the target holds."""
     return scalar(op.result, max(thrown - _zeros(op), 0))
 
 
@@ -28,7 +33,7 @@ def _zeros(op: TracedOp) -> int:
 @rule("scatter_add scatter_reduce")
 def _scatter(op: TracedOp) -> Cost:
     """One number per index."""
-    return accumulated(op, op.arguments["index"].distinct)
+    return _added(op, op.arguments["index"].distinct)
 
 
 @rule("scatter")
@@ -40,14 +45,14 @@ def _scatter_with_reduce(op: TracedOp) -> Cost:
 @rule("index_add index_reduce")
 def _index_add(op: TracedOp) -> Cost:
     """A slice per index."""
-    return accumulated(op, op.arguments["source"].distinct)
+    return _added(op, op.arguments["source"].distinct)
 
 
 @rule("index_put _unsafe_index_put _index_put_impl _unsafe_masked_index_put_accumulate")
 def _index_put(op: TracedOp) -> Cost:
     """One number per element of the region that the indices name."""
     always = op.name.endswith("put_accumulate")
-    return accumulated(op, _region(op)) if always or op.arguments.get("accumulate") else FREE
+    return _added(op, _region(op)) if always or op.arguments.get("accumulate") else FREE
 
 
 def _region(op: TracedOp) -> int:
@@ -65,7 +70,7 @@ def _region(op: TracedOp) -> int:
 def _put(op: TracedOp) -> Cost:
     """As a scatter into the flattened tensor."""
     thrown = op.arguments["index"].distinct
-    return accumulated(op, thrown) if op.arguments.get("accumulate") else FREE
+    return _added(op, thrown) if op.arguments.get("accumulate") else FREE
 
 
 @rule("embedding_dense_backward")

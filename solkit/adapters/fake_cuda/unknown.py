@@ -52,7 +52,9 @@ class KnownValues(TorchDispatchMode):
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(*args, **kwargs)
-        if func is _aten.index.Tensor:
+        if func in _FILLING and isinstance(args[0], FakeTensor):
+            out = args[0]  # as large as it was: a model's initialisation is thousands of these
+        elif func is _aten.index.Tensor:
             out = func(args[0], _without_masks(args[1]))
         else:
             out = _call(func, args, kwargs)
@@ -64,6 +66,11 @@ class KnownValues(TorchDispatchMode):
 
 _MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
 """Where real tensors come in: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
+
+_FILLING = (
+    *(_aten.zero_.default, _aten.fill_.Scalar, _aten.bernoulli_.float, _aten.exponential_.default),
+    *(_aten.uniform_.default, _aten.normal_.default),
+)
 
 
 def _lifted(tensor: torch.Tensor) -> torch.Tensor:
@@ -225,7 +232,13 @@ def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return tensor.new_empty((count,))
 
 
+def _device(tensor: torch.Tensor) -> torch.device:
+    """``tensor.device``, which torch dispatches like an op: the most frequent one."""
+    return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
+
+
 _ANSWERS: dict[Any, Callable[..., Any]] = {
+    torch.ops.prim.device.default: _device,
     _aten._local_scalar_dense.default: _item,
     _aten.lift_fresh.default: lambda tensor: tensor,
     _aten.equal.default: _equal,

@@ -11,6 +11,7 @@ element, whatever its size.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -255,6 +256,7 @@ def propagate(
         _compute(func, args, kwargs, inputs, fakes)
 
 
+@functools.cache
 def _is_view(func: torch._ops.OpOverload) -> bool:
     infos = [returned.alias_info for returned in func._schema.returns]
     return any(info is not None and not info.is_write for info in infos)
@@ -421,6 +423,7 @@ def _draws_integers(func: torch._ops.OpOverload) -> bool:
     return func.overloadpacket in _INTEGER_DRAWS
 
 
+@functools.cache
 def _is_pure(func: torch._ops.OpOverload) -> bool:
     """Whether the result of `func` follows from its arguments alone."""
     return _draws_integers(func) or not (
