@@ -72,18 +72,26 @@ class Solution:
         """The entry point, and the Python module that holds it.
 
         CUDA and C++ are built at the first call, so that a failure to build is the candidate's,
-        and not at all where tensors are fake.
+        and not at all where tensors are fake. There, a Python source may also import a package
+        that is not installed (a kernel language): the bound needs no candidate.
 
         Raises:
             KernelFileError: a Python source fails to import, or has no such function.
         """
-        if self.builder == "python":
+        if self.builder != "python":
+            return (self._not_built if is_fake(device) else self._build_and_call), None
+        try:
             module = self._import(_new_folder() if is_fake(device) else self._cache())
-            function = getattr(module, self.symbol, None)
-            if not callable(function):
-                raise KernelFileError(f"has no function {self.symbol}", self.entry_file)
-            return function, module
-        return (self._not_built if is_fake(device) else self._build_and_call), None
+        except KernelFileError as error:
+            cause = error.__cause__
+            if isinstance(cause, ModuleNotFoundError) and cause.name and is_fake(device):
+                return functools.partial(self._not_imported, cause.name), None
+            place = f"{self.path}[{self.entry_file}]"
+            raise KernelFileError(error.message, place, error.line) from cause
+        function = getattr(module, self.symbol, None)
+        if not callable(function):
+            raise KernelFileError(f"has no function {self.symbol}", self.entry_file)
+        return function, module
 
     def _import(self, folder: Path) -> ModuleType:
         """Import the entry file such that absolute and relative imports find the other sources."""
@@ -96,6 +104,11 @@ class Solution:
     def _not_built(self, *_: Any) -> Any:
         raise UnsupportedError(
             f"{self.symbol} of {self.entry_file}: CUDA and C++ sources are not compiled here"
+        )
+
+    def _not_imported(self, package: str, *_: Any) -> Any:
+        raise UnsupportedError(
+            f"{self.symbol} of {self.entry_file}: it imports {package}, which is not installed here"
         )
 
     def _build_and_call(self, *args: Any) -> Any:

@@ -47,7 +47,7 @@ def test_verdict_of_a_time():
     between = (FILL.at.hard_ms + FILL.time_ms) / 2
     assert FILL.at.hard_ms < between < FILL.time_ms
     assert time_verdict(FILL, H100, between) is Verdict.BEATS_ALGORITHM
-    assert time_verdict(FILL, H100, 0.99 * FILL.at.hard_ms) is Verdict.IMPOSSIBLE
+    assert time_verdict(FILL, H100, 0.98 * FILL.at.hard_ms) is Verdict.IMPOSSIBLE
     assert time_verdict(FILL, H100, 1.01 * FILL.time_ms) is Verdict.CORRECT
 
 
