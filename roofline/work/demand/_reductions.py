@@ -142,17 +142,22 @@ def _trace(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(x): sliced(x, whole(x), np.eye(x.shape[0], x.shape[1], dtype=np.bool_))}
 
 
+_MAX_MASK = 1 << 24  # elements
+
+
 @rule("nll_loss_forward nll_loss2d_forward")
 def _nll_loss(op: TracedOp, wanted: Wanted) -> Needs:
     """One class per target."""
     del wanted
     x, target = op.arguments["self"], op.arguments["target"]
     axis = 0 if len(x.shape) == 1 else 1
+    first = [range(1) if d == axis else None for d in range(len(x.shape))]
     if target.value is None:
-        picked = sliced(x, [range(1) if d == axis else None for d in range(len(x.shape))])
-        return {id(x): replace(picked, sure=False)}
+        return {id(x): replace(sliced(x, first), sure=False)}
     labels = target.value.astype(np.int64)
     ignored = labels == op.arguments["ignore_index"]
+    if x.numel > _MAX_MASK:  # as many, elsewhere
+        return {id(x): replace(sliced(x, first, np.expand_dims(~ignored, axis)), sure=False)}
     line = np.arange(x.shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(x.shape))])
     chosen = np.expand_dims(np.where(ignored, -1, labels), axis) == line
     return {

@@ -29,6 +29,7 @@ from solkit.adapters.fake_cuda.values import (
     remember,
     share_of,
 )
+from solkit.adapters.fake_cuda.views import quick_view
 from solkit.errors import UnsupportedError
 
 __all__ = ["KnownValues", "holding", "numpy_array"]
@@ -88,6 +89,9 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An op on fake tensors; where its shape depends on data, on the known values."""
+    view = quick_view(func, args, kwargs)
+    if view is not None:
+        return view
     try:
         return func(*args, **kwargs)
     except (DynamicOutputShapeException, DataDependentOutputException) as error:
