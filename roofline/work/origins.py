@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -56,9 +55,7 @@ class _Held:
         """The op with the origins of its operands; what it makes is noted."""
         origin = self._made_by(op)
         scales = op.name in _MOVES and self._is_scale(op.inputs, op.result)
-        annotated = op
-        if any(self._of(use) for use in op.inputs):
-            annotated = op.mapped(self._annotated)
+        annotated = self._annotated(op)
         for use in (*op.outputs, *op.written):
             self._origin.pop(use.storage, None)
             self._scales.discard(use.storage)
@@ -69,9 +66,10 @@ class _Held:
                 self._scales.add(op.result.storage)
         return annotated
 
-    def _annotated(self, leaf: Any) -> Any:
-        origin = self._of(leaf) if isinstance(leaf, TensorUse) else None
-        return leaf if origin is None else replace(leaf, origin=origin)
+    def _annotated(self, op: TracedOp) -> TracedOp:
+        origins = {id(use): (use, self._of(use)) for use in op.inputs}
+        swaps = {key: replace(use, origin=o) for key, (use, o) in origins.items() if o}
+        return op.mapped(lambda leaf: swaps.get(id(leaf), leaf)) if swaps else op
 
     def _of(self, use: TensorUse) -> torch.dtype | None:
         return use.dtype if use.dtype in _NARROW else self._origin.get(use.storage)

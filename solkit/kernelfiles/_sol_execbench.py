@@ -133,15 +133,19 @@ def load(path: str, solution: str | None) -> SolExecBenchKernel:
             definition=definition,
             workloads=workloads,
             blob_roots=(file.parent, *([Path(blobs)] if blobs else [])),
-            solution=None if solution is None else _solution(solution, len(definition.inputs)),
+            solution=None if solution is None else _solution(solution, definition),
         )
     )
 
 
-def _solution(path: str, arguments: int) -> Solution:
+def _solution(path: str, definition: Definition) -> Solution:
     if path.endswith(".py"):
-        return of_python_file(path, arguments)
+        return of_python_file(path, len(definition.inputs))
     record = read_json(_Solution, path)
+    if record.definition != definition.name:
+        raise KernelFileError(
+            f"is a solution for {record.definition!r}, not for {definition.name!r}", path
+        )
     sources, spec = record.texts(path), record.spec
     file, symbol = split_entry(spec.entry_point, sources, path)
     return Solution(
