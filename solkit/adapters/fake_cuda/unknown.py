@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
+from solkit.adapters.fake_cuda.shortcuts import at_once
 from solkit.adapters.fake_cuda.values import (
     Known,
     compute_known,
@@ -29,7 +30,6 @@ from solkit.adapters.fake_cuda.values import (
     remember,
     share_of,
 )
-from solkit.adapters.fake_cuda.views import quick_view
 from solkit.errors import UnsupportedError
 
 __all__ = ["KnownValues", "holding", "numpy_array"]
@@ -53,9 +53,7 @@ class KnownValues(TorchDispatchMode):
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(*args, **kwargs)
-        if func in _FILLING and isinstance(args[0], FakeTensor):
-            out = args[0]  # as large as it was: a model's initialisation is thousands of these
-        elif func is _aten.index.Tensor:
+        if func is _aten.index.Tensor:
             out = func(args[0], _without_masks(args[1]))
         else:
             out = _call(func, args, kwargs)
@@ -67,11 +65,6 @@ class KnownValues(TorchDispatchMode):
 
 _MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
 """Where real tensors come in: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
-
-_FILLING = (
-    *(_aten.zero_.default, _aten.fill_.Scalar, _aten.bernoulli_.float, _aten.exponential_.default),
-    *(_aten.uniform_.default, _aten.normal_.default),
-)
 
 
 def _lifted(tensor: torch.Tensor) -> torch.Tensor:
@@ -89,9 +82,9 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An op on fake tensors; where its shape depends on data, on the known values."""
-    view = quick_view(func, args, kwargs)
-    if view is not None:
-        return view
+    out = at_once(func, args, kwargs)
+    if out is not None:
+        return out
     try:
         return func(*args, **kwargs)
     except (DynamicOutputShapeException, DataDependentOutputException) as error:

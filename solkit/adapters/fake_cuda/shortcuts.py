@@ -1,0 +1,70 @@
+"""Frequent ops on fake tensors without torch's detours: twice as fast a trace.
+
+`FakeTensorMode` looks an op up in its cache, among decompositions and among special cases before it
+calls the kernel for meta tensors. Here that kernel is called at once, for ops that have one in C++
+and no special case.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
+
+__all__ = ["at_once"]
+
+_aten = torch.ops.aten
+
+_DIRECT = {
+    *(_aten.view.default, _aten._unsafe_view.default, _aten.expand.default, _aten.detach.default),
+    *(_aten.t.default, _aten.transpose.int, _aten.permute.default, _aten.alias.default),
+    *(_aten.unsqueeze.default, _aten.squeeze.dim, _aten.select.int, _aten.slice.Tensor),
+    *(_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.cat.default),
+    _aten.native_batch_norm.default,  # this package's own
+}
+_KEEPING = {
+    *(_aten.zero_.default, _aten.fill_.Scalar, _aten.uniform_.default, _aten.normal_.default),
+    *(_aten.bernoulli_.float, _aten.exponential_.default, _aten.relu_.default),
+    *(_aten.hardtanh_.default, _aten.silu_.default, _aten.leaky_relu_.default),
+}
+"""In-place ops on one tensor, which stays as it is but for its contents."""
+
+
+def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What an op gives on fake tensors of known sizes; ``None`` where torch has to do it.
+
+    Where the kernel fails, too: torch's own way says why.
+    """
+    if func in _KEEPING:
+        return args[0] if isinstance(args[0], FakeTensor) else None
+    if func not in _DIRECT or kwargs:
+        return None
+    given = args[0] if isinstance(args[0], (list, tuple)) else args
+    tensors = [argument for argument in given if isinstance(argument, torch.Tensor)]
+    if not tensors or not all(_is_plain(tensor) for tensor in tensors):
+        return None
+    mode, device = tensors[0].fake_mode, tensors[0].fake_device  # type: ignore[attr-defined]
+    if any(tensor.fake_device != device for tensor in tensors):  # type: ignore[attr-defined]
+        return None
+    try:
+        with in_kernel_invocation_manager(mode):
+            made = func(*args)
+    except (RuntimeError, IndexError):
+        return None
+    if isinstance(made, torch.Tensor):
+        return FakeTensor(mode, made, device)
+    return tuple(FakeTensor(mode, tensor, device) for tensor in made)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a dense fake one of known sizes."""
+    return (
+        type(tensor) is FakeTensor
+        and not tensor._has_symbolic_sizes_strides
+        and tensor.layout == torch.strided
+    )
