@@ -9,6 +9,7 @@ is kept only if it gives the numeric count at sizes that it was not made from.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "SymbolicWork",
     "amounts_of",
     "explained_formulas",
+    "multiples",
     "named_sizes",
     "symbolic_bound",
 ]
@@ -69,7 +71,7 @@ class SymbolicWork:
         fixed: the other sizes.
         formulas: one an amount.
         checked: the sizes at which every formula gave the numeric amount, with that work.
-        conditions: on the sizes, as far as the symbolic run met them.
+        conditions: on the sizes: met by the symbolic run, or by all sizes that were checked.
         tolerance: of the problem.
     """
 
@@ -162,16 +164,20 @@ def explained_formulas(
 def _further(
     sizes: Point, count: Count, known: dict[tuple[int, ...], Mapping[str, int]]
 ) -> list[Point]:
-    """Random sizes that the program takes, between a quarter and twice the problem's own."""
+    """Random sizes that the program takes, from a quarter to twice the problem's own or so.
+
+    None of them is of a lattice that a polynomial is fitted to.
+    """
     draw = random.Random(0)
+    fitted = {_key(point) for point in _lattice(sizes, _DEGREE)}
     found: list[Point] = []
     for attempt in range(_ATTEMPTS):
         steps = {name: _step(n) if attempt > _TRIED else 1 for name, n in sizes.items()}
         point = {
-            name: step * draw.randint(max(1, n // (4 * step)), max(1, 2 * n // step))
+            name: step * draw.randint(max(1, n // (4 * step)), max(2 * n, n + 8 * step) // step)
             for (name, n), step in zip(sizes.items(), steps.values())
         }
-        if _key(point) in known:
+        if _key(point) in known or _key(point) in fitted:
             continue
         try:
             known[_key(point)] = count(point)
@@ -184,6 +190,12 @@ def _further(
         f"only {len(found)} of {_ATTEMPTS} other values of {', '.join(sizes)} are taken by the "
         f"program, too few to check a formula (wanted {_TRIED})"
     )
+
+
+def multiples(points: Sequence[Point]) -> tuple[str, ...]:
+    """The sizes of which nothing but multiples was checked, as the program takes no others."""
+    divisors = {name: math.gcd(*(point[name] for point in points)) for name in points[0]}
+    return tuple(f"{name} is a multiple of {n}" for name, n in divisors.items() if n > 1)
 
 
 def _key(point: Point) -> tuple[int, ...]:
@@ -247,9 +259,8 @@ def _fitted(
                     counts[_key(point)] = count(point).get(amount, 0)
             expression = _interpolated(list(sizes), counts, degree)
             if _matches(expression, points, wanted, 0.0):
-                why = (
-                    f"{reason}; exact at {len(counts)} sizes of a lattice and {len(points)} others"
-                )
+                others = len(points) - 1  # the problem's own is of the lattice
+                why = f"{reason}; exact at {len(counts)} sizes of a lattice and {others} others"
                 return Formula(amount, _readable(expression), "fitted", why)
     except InputError as error:
         return Formula(amount, "", "refused", f"{reason}; and no polynomial was fitted: {error}")

@@ -528,6 +528,7 @@ def symbolic_bound(
     shape: Shape | None = None,
     precision: str = "tolerance",
     reference: str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
 ) -> SymbolicBound:
     """The roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
 
@@ -538,6 +539,7 @@ def symbolic_bound(
         shape: sizes to override; the file's first shape otherwise.
         precision: as for `bound`.
         reference: as for `load`.
+        time_limit_s: for tracing at all the sizes it takes; 180 s by default.
 
     Raises:
         InputError: the file, the device, a name, the shape or the precision is at fault, or no
@@ -548,8 +550,9 @@ def symbolic_bound(
     target = _target(device)
     path, other = _paths(source, reference)
     given = (path, other, target, shape, tuple(names))
+    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     try:
-        found = worker.call("solkit.symbolic_study:symbolic_work", *given, timeout_s=_STUDY_LIMIT_S)
+        found = worker.call("solkit.symbolic_study:symbolic_work", *given, timeout_s=limit_s)
     except JobDiedError as death:
         raise KernelFileError(f"making a formula of it failed: {death}", path) from death
     return symbolic.symbolic_bound(found, target, precision)

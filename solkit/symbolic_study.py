@@ -15,7 +15,13 @@ from solkit.adapters import fake_cuda, symbolic_sizes
 from solkit.core import Case, Device, Value
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel
-from solkit.roofline.symbolic import SymbolicWork, amounts_of, explained_formulas, named_sizes
+from solkit.roofline.symbolic import (
+    SymbolicWork,
+    amounts_of,
+    explained_formulas,
+    multiples,
+    named_sizes,
+)
 from solkit.roofline.work import work_of_program
 from solkit.roofline.work.program import trace
 from solkit.study import case_of, fake
@@ -63,6 +69,7 @@ def symbolic_work(
     checked = tuple((point, cases[tuple(point.values())].work) for point in points)
     tolerance = cases[tuple(sizes.values())].tolerance
     fixed = {name: value for name, value in base.items() if name not in sizes}
+    conditions += multiples(points)
     return SymbolicWork(sizes, fixed, formulas, checked, conditions, tolerance)
 
 

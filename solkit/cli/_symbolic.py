@@ -11,7 +11,7 @@ from solkit.cli import _base
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -30,12 +30,20 @@ def show_formula(
     precision: str,
     protocol: str,
     json: str | None,
+    time_limit: float | None,
+    refused: Mapping[str, bool],
 ) -> None:
     """Find the formula and print it.
 
+    Args:
+        refused: options that a formula has no answer to, and whether each was given.
+
     Raises:
-        InputError: several shapes or a warm protocol, or what `pipeline.symbolic_bound` raises.
+        InputError: several shapes, a warm protocol or such an option, or what
+            `pipeline.symbolic_bound` raises.
     """
+    for option in (name for name, given in refused.items() if given):
+        raise InputError(f"--symbolic gives the formula of the whole problem: not with {option}")
     if protocol != "cold":
         raise InputError("--symbolic: whether inputs fit in L2 depends on the sizes; use cold")
     if shapes is not None and len(shapes) > 1:
@@ -50,6 +58,7 @@ def show_formula(
             shape=shapes[0] if shapes else None,
             precision=precision,
             reference=reference,
+            time_limit_s=time_limit,
         )
     if json != "-":
         _render(found, _base.console())

@@ -69,9 +69,9 @@ def bound(
         shapes = _options.parse_shapes(shape)
         _base.check_writable(json)
         if symbolic is not None:
-            show_formula(
-                kernel, symbolic, device, reference, shapes, precision.value, protocol.value, json
-            )
+            refused = {"--explain": explain, "--fusion": fusion, "--groups": groups is not None}
+            asked = (kernel, symbolic, device, reference, shapes, precision.value, protocol.value)
+            show_formula(*asked, json, time_limit, refused)
             return
         with _base.stdout_kept_for_the_report():
             from solkit import worker

@@ -85,3 +85,40 @@ def test_a_device_that_is_not_known_names_the_near_ones(path):
     outcome = solkit("bound", path, "--device", "RTX PRO 6000 Server Edition")
     assert outcome.exit_code == 2
     assert "rtx-pro-6000-blackwell" in outcome.stderr
+
+
+STEPPED = """
+def inputs(N=64, M=3, device="cuda"):
+    if N % 16:
+        raise ValueError("blocks of 16")
+    return torch.randn(N, M, device=device)
+def reference(x):
+    return x + 1
+"""
+
+
+def test_a_formula_tells_the_sizes_that_it_was_checked_at(write):
+    outcome = solkit("bound", write(STEPPED), "--device", "h100", "--symbolic", "N,M")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "N is a multiple of 16" in outcome.stdout
+    assert "M is a multiple" not in outcome.stdout
+    told = re.findall(r"^N=(\d+), M=(\d+): (\S+) ms, numeric (\S+) ms", outcome.stdout, re.M)
+    assert len(told) == 4
+    for n, m, formula_ms, numeric_ms in told:
+        assert formula_ms == numeric_ms
+        # 4 bytes in and 4 out for each element, at 3352 GB/s
+        assert float(formula_ms) == pytest.approx(8 * int(n) * int(m) / 3.35232e9, rel=1e-4)
+
+
+@pytest.mark.parametrize("option", [["--explain"], ["--fusion"], ["--groups", "0-1"]])
+def test_what_a_formula_has_no_answer_to_is_refused(path, option):
+    outcome = solkit("bound", path, "--symbolic", "N", *option)
+    assert outcome.exit_code == 2
+    assert f"not with {option[0]}" in outcome.stderr
+
+
+def test_a_formula_keeps_to_the_time_limit(write):
+    body = PROBLEM.replace("    return torch.sin", "    while True: pass\n    return torch.sin")
+    outcome = solkit("bound", write(body), "--symbolic", "N", "--time-limit", "0.5")
+    assert outcome.exit_code == 2
+    assert "ran for over 0.5 s" in outcome.stderr

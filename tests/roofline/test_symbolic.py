@@ -114,6 +114,21 @@ def test_sizes_that_the_program_rejects_are_passed_over():
     assert all(point["M"] % 8 == 0 for point in points)
 
 
+def test_a_formula_is_checked_where_it_was_not_fitted():
+    asked = []
+
+    def count(point):
+        asked.append(point["M"])
+        # 3M at the sizes that a polynomial is fitted to, more elsewhere
+        off = math.prod(point["M"] - n for n in (64, 56, 48, 40, 32))
+        return {"fp32": 3 * point["M"] + abs(off)}
+
+    (found,), points = explained_formulas({"M": 64}, count, {}, "")
+    assert {64, 56, 48, 40, 32} <= set(asked)
+    assert {point["M"] for point in points} & {56, 48, 40, 32} == set()
+    assert found.origin == "refused"
+
+
 def test_a_program_with_one_valid_size_is_refused():
     def count(point):
         if point["M"] != 64:
