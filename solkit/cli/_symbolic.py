@@ -35,8 +35,7 @@ def show_formula(
 ) -> None:
     """Find the formula and print it.
 
-    Args:
-        refused: options that a formula has no answer to, and whether each was given.
+    `refused` are options that a formula has no answer to, and whether each was given.
 
     Raises:
         InputError: several shapes, a warm protocol or such an option, or what
