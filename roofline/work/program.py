@@ -115,15 +115,22 @@ class TracedOp:
         return (self.outputs or self.written)[0]
 
     def mapped(self, function: Callable[[Any], Any]) -> TracedOp:
-        """The op with `function` applied to each of its uses."""
+        """The op with `function` applied to each of its uses, once: rules tell uses by identity."""
+        done: dict[int, Any] = {}
+
+        def once(leaf: Any) -> Any:
+            if id(leaf) not in done:
+                done[id(leaf)] = function(leaf)
+            return done[id(leaf)]
+
         return replace(
             self,
-            args=tree_map(function, self.args, is_leaf=_is_use),
-            kwargs=tree_map(function, self.kwargs, is_leaf=_is_use),
-            arguments=tree_map(function, self.arguments, is_leaf=_is_use),
-            inputs=tuple(map(function, self.inputs)),
-            outputs=tuple(map(function, self.outputs)),
-            written=tuple(map(function, self.written)),
+            args=tree_map(once, self.args, is_leaf=_is_use),
+            kwargs=tree_map(once, self.kwargs, is_leaf=_is_use),
+            arguments=tree_map(once, self.arguments, is_leaf=_is_use),
+            inputs=tuple(map(once, self.inputs)),
+            outputs=tuple(map(once, self.outputs)),
+            written=tuple(map(once, self.written)),
         )
 
 
