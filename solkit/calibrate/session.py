@@ -18,11 +18,11 @@ import triton
 
 import solkit
 from solkit.calibrate import probes
-from solkit.calibrate.conditions import ConditionSampler
 from solkit.calibrate.kernels import empty_kernel
 from solkit.calibrate.pipes import PIPES
 from solkit.calibrate.stopwatch import Probe, Single, Stopwatch
 from solkit.errors import SolkitError, UnsupportedError
+from solkit.measure.conditions import ConditionSampler
 from solkit.measure.statistics import median_interval
 from solkit.roofline import nvml
 from solkit.roofline.calibration.record import (

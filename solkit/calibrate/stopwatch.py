@@ -18,10 +18,10 @@ from statistics import median
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from solkit.calibrate.conditions import ConditionSampler
 from solkit.calibrate.kernels import spin_kernel
 from solkit.errors import UnsupportedError
 from solkit.measure.activities import Activity, Kind
+from solkit.measure.conditions import ConditionSampler
 from solkit.measure.statistics import median_interval
 from solkit.measure.timing import read_activities
 from solkit.roofline.calibration.record import Conditions, Reading, Regime, Timer

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from solkit.calibrate.conditions import Sample, summarise
 from solkit.calibrate.probes import tensor_names
 from solkit.calibrate.session import warnings_of
 from solkit.calibrate.stopwatch import Probe, marked
@@ -14,21 +13,6 @@ from solkit.roofline.calibration import Conditions, Reading, Regime
 from solkit.roofline.calibration.record import Gpu
 
 GPU = Gpu(key="k", name="n", uuid="u", sm_count=1, max_sm_clock_mhz=2000, max_memory_clock_mhz=1)
-
-
-def test_conditions_are_medians_and_extremes():
-    samples = [
-        Sample(0.0, 1000, 2600, 300, 40, 0x4),
-        Sample(0.1, 1200, 2600, 700, 42, 0x4 | 0x40),
-        Sample(0.2, 1900, None, 650, 41, 0),
-        Sample(0.3),
-    ]
-    assert summarise(samples) == Conditions(
-        samples=4, sm_clock_mhz=1200, sm_clock_low_mhz=1000, memory_clock_mhz=2600, power_w=650,
-        power_high_w=700, temperature_c=42,
-        reasons={"power cap": 0.667, "hardware thermal slowdown": 0.333},
-    )  # fmt: skip
-    assert summarise([]) == Conditions(samples=0)
 
 
 def test_a_reading_is_the_median_with_its_interval():
