@@ -9,6 +9,8 @@
     │   ├── ShapeError              a --shape that does not fit the problem
     │   └── ParamsError             --params that do not fit the kernel
     ├── UnsupportedError            well-formed input that SolKit cannot do on this machine
+    │   └── GpuBusyError            another SolKit measures on the GPU: names it
+    ├── TraceError                  a measurement could not be written down: names the file
     └── WorkerError                 a child process of SolKit failed
         └── JobDiedError            user code ended its process, crashed it, or ran out of time
 
@@ -18,12 +20,14 @@ A message names the bad value, where it stands, and the valid choices.
 from __future__ import annotations
 
 __all__ = [
+    "GpuBusyError",
     "InputError",
     "JobDiedError",
     "KernelFileError",
     "ParamsError",
     "ShapeError",
     "SolkitError",
+    "TraceError",
     "UnknownDeviceError",
     "UnsupportedError",
     "WorkerError",
@@ -70,6 +74,14 @@ class ParamsError(InputError):
 
 class UnsupportedError(SolkitError):
     """Well-formed input that SolKit cannot handle on this machine."""
+
+
+class GpuBusyError(UnsupportedError):
+    """Another SolKit measured on the GPU for longer than this one would wait."""
+
+
+class TraceError(SolkitError):
+    """A measurement could not be written down; what was written before is intact."""
 
 
 class WorkerError(SolkitError):

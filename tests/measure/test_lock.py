@@ -1,0 +1,258 @@
+"""One SolKit at a time on a GPU, by real processes; and who else is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from solkit.errors import GpuBusyError, UnsupportedError
+from solkit.measure.lock import GpuProcess, company, exclusive, processes
+
+UUID = "GPU-a0000000-0000-0000-0000-000000000000"
+HOLD = """
+import sys, time
+from solkit.measure.lock import exclusive
+with exclusive(sys.argv[1], 30):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOLKIT_LOCKS", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def hold():
+    """Start processes that hold a GPU; what is left of them is killed in the end."""
+    started = []
+
+    def hold(uuid=UUID, seconds=60.0):
+        command = [sys.executable, "-c", HOLD, uuid, str(seconds)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def take(limit_s=0.2, uuid=UUID):
+    with exclusive(uuid, limit_s):
+        return True
+
+
+def test_the_holder_is_named(hold):
+    process = hold()
+    with pytest.raises(GpuBusyError) as caught:
+        take()
+    message = str(caught.value)
+    assert message.startswith(f"{UUID} is measured on by process {process.pid} (")
+    assert f"{sys.executable} -c" in message
+    assert f" since {time.gmtime().tm_year}-" in message
+    assert "waited 0.2 s" in message
+
+
+def test_another_gpu_is_free(hold):
+    hold()
+    assert take(uuid="GPU-b")
+
+
+def test_waiting_ends_when_the_holder_does(hold):
+    hold(seconds=0.5)
+    start = time.monotonic()
+    assert take(limit_s=30)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV, signal.SIGINT])
+def test_the_dead_hold_nothing(hold, how):
+    process = hold()
+    process.send_signal(how)
+    process.wait()
+    assert take(limit_s=0)
+
+
+def test_what_the_holder_started_does_not_hold_it_on():
+    with exclusive(UUID, 0):
+        child = subprocess.Popen(["sleep", "30"], close_fds=False)
+    try:
+        assert take(limit_s=0)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_threads_of_one_process_wait_for_each_other():
+    inside = []
+
+    def work():
+        for _ in range(5):
+            with exclusive(UUID, 30):
+                inside.append(1)
+                assert sum(inside) == 1
+                time.sleep(0.002)
+                inside.append(-1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(inside), sum(inside)) == (40, 0)
+
+
+def test_an_error_inside_frees_it():
+    with pytest.raises(ZeroDivisionError), exclusive(UUID, 0):
+        raise ZeroDivisionError
+    assert take(limit_s=0)
+
+
+def test_every_user_may_lock_the_file(folder):
+    before = os.umask(0o077)
+    try:
+        take()
+    finally:
+        os.umask(before)
+    (path,) = folder.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+    assert path.read_bytes() == b""  # nobody holds it: nobody is named
+
+
+@pytest.mark.parametrize("garbage", [b"", b"{", b"[]", b'{"pid": "x"}', b"\xff" * 5000])
+def test_a_signature_that_cannot_be_read_is_no_obstacle(folder, hold, garbage):
+    hold()
+    (path,) = folder.iterdir()
+    path.write_bytes(garbage)
+    with pytest.raises(GpuBusyError, match="another process, which did not sign"):
+        take()
+
+
+@pytest.mark.parametrize("trap", ["link", "hard link", "folder", "fifo"])
+def test_only_a_plain_file_is_written_to(folder, trap):
+    precious = folder / "precious"
+    precious.write_text("mine")
+    path = folder / f"solkit-{UUID}.lock"
+    if trap == "link":
+        path.symlink_to(precious)
+    elif trap == "hard link":
+        path.hardlink_to(precious)
+    elif trap == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(UnsupportedError, match="cannot lock the GPU by"):
+        take()
+    assert precious.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_is_passed_over(monkeypatch, tmp_path):
+    monkeypatch.setenv("SOLKIT_LOCKS", str(tmp_path / "gone"))
+    uuid = f"GPU-test-{os.getpid()}"
+    path = Path("/tmp") / f"solkit-{uuid}.lock"
+    try:
+        assert take(uuid=uuid)
+        assert path.exists()
+    finally:
+        path.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------------- foreign processes
+
+
+@pytest.fixture
+def other():
+    """A process that is not of ours: adopted by init, since what started it is gone."""
+    code = "import subprocess; print(subprocess.Popen(['sleep', '60'], stdout=-3).pid)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    pid = int(found.stdout)
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen(["sleep", "60"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def listed(*pids):
+    return [GpuProcess(pid, 512 << 20) for pid in pids]
+
+
+GONE = 2**22 + 1  # above the largest process number that Linux gives
+
+
+def test_ours_alone(child):
+    assert company(listed(os.getpid(), child), [child]) == company(listed(child), [child])
+    assert company(listed(child), [child]).evidence == ()
+
+
+def test_what_ours_started_is_ours(child):
+    assert company(listed(child), [os.getpid()]).evidence == ()
+    assert company(listed(child), [os.getppid()]).evidence == ()
+
+
+def test_a_stranger_is_named(child, other):
+    found = company(listed(child, other), [child])
+    assert found.evidence == (f"Others computed on the GPU: process {other} (sleep 60, 512 MiB).",)
+    assert found.notes == ()
+
+
+def test_before_ours_are_there_everybody_is_a_stranger(other):
+    assert company(listed(other), []).evidence
+    assert company([], []) == company(listed(), [])
+    assert not company([], []).notes
+
+
+def test_numbers_of_another_namespace_are_counted(child):
+    two = [child, os.getpid()]
+    same = company(listed(GONE, GONE + 1), two)
+    assert same.evidence == ()
+    assert "another namespace" in same.notes[0]
+    more = company(listed(GONE, GONE + 1, GONE + 2), two)
+    assert more.evidence == ("NVML lists 3 processes on the GPU, of which 2 are SolKit's.",)
+
+
+def test_a_list_that_lacks_even_ours_tells_nothing(child):
+    found = company([], [child])
+    assert found.evidence == ()
+    assert "not even SolKit" in found.notes[0]
+
+
+def test_nvml_is_asked(monkeypatch):
+    rows = [SimpleNamespace(pid=7, usedGpuMemory=1024), SimpleNamespace(pid=8, usedGpuMemory=None)]
+    answers = {
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
+        "nvmlDeviceGetComputeRunningProcesses": lambda gpu: rows if gpu == UUID else [],
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(pynvml, name, answer)
+    assert processes(UUID) == (GpuProcess(7, 1024), GpuProcess(8, None))
+
+    def refuse(_):
+        raise pynvml.NVMLError_NotSupported
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetComputeRunningProcesses", refuse)
+    with pytest.raises(UnsupportedError, match="Not Supported"):
+        processes(UUID)
