@@ -1,8 +1,9 @@
-"""Copies of inputs that a kernel may write into."""
+"""Tensors that cross between a candidate and its judge: seeded, copied, poisoned, held together."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.kernelfiles import Workload
 
-__all__ = ["fresh", "is_unchanged", "seed_everything"]
+__all__ = ["distinct", "fresh", "is_unchanged", "poison", "poisoned", "same_bits", "seed_everything"]
+
+_POISON = {
+    # bytes an element -> its integer dtype, and bits that are a NaN in each float of that width
+    1: (torch.uint8, 0x7F),
+    2: (torch.int16, 0x7FDA),
+    4: (torch.int32, 0x7FDADADA),
+    8: (torch.int64, 0x7FFADADADADADADA),
+}
 
 
 def seed_everything(seed: int) -> None:
@@ -58,6 +67,57 @@ def is_unchanged(before: Workload, after: Workload) -> bool:
     """Whether every input tensor of `after` still has the bytes it was copied from."""
     pairs = zip(_tensors(before), _tensors(after), strict=True)
     return all(_same_bytes(old, new) for old, new in pairs)
+
+
+def poison(tensors: Sequence[torch.Tensor]) -> None:
+    """Fill tensors with bits that no kernel computes: NaN with a payload, odd integers.
+
+    For destinations before each run. Where a candidate makes its outputs itself, poison tensors of
+    their sizes in its process and free them: what it then leaves unwritten holds the poison.
+    """
+    for tensor in tensors:
+        bits, pattern = _bits(tensor)
+        bits.fill_(pattern)
+
+
+def poisoned(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """How many elements of each tensor still hold the poison, so were never written.
+
+    One byte is too little to tell a poison from a value, so that bools, fp8 and 8-bit integers
+    count only where the whole tensor is untouched.
+    """
+    return [_untouched(tensor) for tensor in tensors]
+
+
+def _untouched(tensor: torch.Tensor) -> int:
+    bits, pattern = _bits(tensor)
+    held = int((bits == pattern).sum())
+    return held if bits.dtype is not torch.uint8 or held == bits.numel() else 0
+
+
+def _bits(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """A tensor's memory as integers, and the poison of that width."""
+    plain = distinct(tensor.detach())
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    kind, pattern = _POISON[plain.element_size()]
+    return plain.view(kind), 1 if tensor.dtype is torch.bool else pattern
+
+
+def distinct(tensor: torch.Tensor) -> torch.Tensor:
+    """A view with each element of an expanded tensor once, so that it can be written."""
+    for dim, (stride, size) in enumerate(zip(tensor.stride(), tensor.shape, strict=True)):
+        if stride == 0 and size > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
+
+
+def same_bits(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+    """Whether two runs gave the same outputs bit for bit: NaN equals itself, 0 is not -0."""
+    return len(left) == len(right) and all(
+        a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and _same_bytes(a, b)
+        for a, b in zip(left, right, strict=True)
+    )
 
 
 def _tensors(workload: Workload) -> list[torch.Tensor]:
