@@ -1,10 +1,21 @@
-"""The reference in wide arithmetic: what its outputs are without rounding, and how sure that is."""
+"""The reference in wide arithmetic: what its outputs are without rounding, and how sure that is.
+
+Notation
+    f        the reference in wide arithmetic
+    x        its inputs; x' = x (1 + t d), each d a random sign
+    t        the cube root of the wide unit roundoff: rounding and curvature both stay small
+    sigma    |f(x') - f(x)| / t, in the mean over the draws of d: the sensitivity
+
+Sensitivities from random perturbations: Kenney & Laub, "Small-sample statistical condition
+estimates for general matrix functions", SIAM J. Sci. Comput. 15(1), 1994.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +25,24 @@ from torch.utils._pytree import tree_map
 
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.inputs import fresh, seed_everything
+from solkit.measure.inputs import seed_everything
 
 __all__ = ["Exact", "exact_reference"]
+
+_DRAWS, _DRAWS_OF_FEW = 2, 8
+_FEW = 16
+"""Elements over which a root mean square is trusted."""
+
+_WIDE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.float64: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+    torch.complex128: torch.complex128,
+}
+_AS_FP32 = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 
 
 @dataclass(frozen=True)
@@ -26,9 +52,10 @@ class Exact:
     Attributes:
         value: the output, in fp64 (fp32 where the reference does not run in fp64), of the same
             shape. Integers and bools as the wide reference gives them.
-        sensitivity: per element, how far it moves if every input moves by a relative amount t at
-            random, divided by t. Zero for integers and bools.
-        others: the output of nearby inputs. Kept only of integers and bools, where a tie that
+        sensitivity: sigma of each element; zero for integers and bools. None is below the root
+            mean square of its neighbours along the axis where that is least, since a few draws
+            of one element may be small by luck.
+        others: the output of nearby inputs. Kept of integers and bools only, where a tie that
             rounding breaks one way or the other gives another value altogether.
     """
 
@@ -40,7 +67,176 @@ class Exact:
 def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
     """The reference's outputs on the same inputs, in fp64; in fp32 where fp64 does not run.
 
+    Inputs, weights and whatever the reference makes are widened, and casts to fp32, fp16 or bf16
+    are ignored; casts to fp8 and to integers stay: a reference that quantises means them.
+
+    Args:
+        workload: left as it is.
+        seed: set before each run, for references that draw random numbers.
+
     Raises:
         UnsupportedError: the reference runs in neither.
     """
-    raise UnsupportedError(f"not yet: {workload}, {seed}")
+    failures = []
+    for wide in (torch.float64, torch.float32):
+        try:
+            return _WideReference(workload, wide, seed).outputs()
+        except Exception as error:  # the user's code, on tensors that it was not written for
+            failures.append(f"{type(error).__name__} in {wide}: {str(error)[:200]}")
+    raise UnsupportedError("the reference does not run in wide arithmetic: " + "; ".join(failures))
+
+
+class _WideReference:
+    """A workload's reference, to be run in wide arithmetic.
+
+    Args:
+        workload, seed: as in `exact_reference`.
+        wide: the real dtype to compute in.
+    """
+
+    def __init__(self, workload: Workload, wide: torch.dtype, seed: int) -> None:
+        self._workload, self._wide, self._seed = workload, wide, seed
+        self._reference = _with_wide_weights(workload.reference, wide)
+        self._step = torch.finfo(wide).eps ** (1 / 3)
+
+    def outputs(self) -> list[Exact]:
+        values = self._run(0)
+        few = any(value.numel() < _FEW**2 for value in values if _is_inexact(value))
+        draws = _DRAWS_OF_FEW if few else _DRAWS
+        squares = [_square(value - value) if _is_inexact(value) else None for value in values]
+        others: list[tuple[torch.Tensor, ...]] = [()] * len(values)
+        for draw in range(1, 1 + draws):
+            for i, moved in enumerate(self._run(draw)):
+                if squares[i] is None:
+                    others[i] = (*others[i], moved)
+                else:
+                    squares[i] += _square(moved - values[i])
+        return [
+            Exact(value, _sensitivity(value, square, draws * self._step**2), other)
+            for value, square, other in zip(values, squares, others, strict=True)
+        ]
+
+    def _run(self, draw: int) -> list[torch.Tensor]:
+        """The outputs; on the inputs themselves for draw 0, else on inputs near them."""
+        inputs = self._inputs(draw)
+        with _wide_arithmetic(self._wide):
+            seed_everything(self._seed)
+            outputs = replace(inputs, reference=self._reference).run_reference()
+        return [self._widen(output) if _is_inexact(output) else output for output in outputs]
+
+    def _inputs(self, draw: int) -> Workload:
+        places = itertools.count()
+
+        def convert(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            if leaf.dtype not in _WIDE:
+                return leaf.detach().clone()
+            copied = leaf.detach().to(_widened(leaf.dtype, self._wide), copy=True)
+            if draw:
+                copied *= 1 + self._step * _signs(copied, (self._seed, draw, next(places)))
+            return copied.requires_grad_(leaf.requires_grad)
+
+        args, kwargs = tree_map(convert, (self._workload.args, dict(self._workload.kwargs)))
+        return self._workload.with_inputs(args, kwargs)
+
+    def _widen(self, output: torch.Tensor) -> torch.Tensor:
+        return output.detach().to(_widened(output.dtype, self._wide))
+
+
+def _sensitivity(value: torch.Tensor, squares: torch.Tensor | None, scale: float) -> torch.Tensor:
+    if squares is None:
+        return torch.zeros_like(value, dtype=torch.float32)
+    # where infinities meet, their difference says nothing of how far the element moves
+    sampled = squares.nan_to_num(nan=0.0, posinf=0.0).div_(scale).sqrt_()
+    return torch.maximum(sampled, _level(sampled))
+
+
+def _square(values: torch.Tensor) -> torch.Tensor:
+    """Of the modulus, where complex."""
+    return values.abs().square()
+
+
+def _level(values: torch.Tensor) -> torch.Tensor:
+    """Root mean square over what shares an element's index in one axis; the least over the axes."""
+    count = values.numel()
+    squares = values.square()
+    level = squares.mean().expand(values.shape)
+    for axis, size in enumerate(values.shape):
+        if 1 < size <= count // _FEW:
+            rest = [other for other in range(values.dim()) if other != axis]
+            level = torch.minimum(level, squares.mean(rest, keepdim=True))
+    return level.sqrt()
+
+
+def _signs(like: torch.Tensor, key: tuple[int, ...]) -> torch.Tensor:
+    generator = torch.Generator(like.device).manual_seed(hash(key) % 2**63)
+    bits = torch.empty_like(like, dtype=torch.int8).random_(0, 2, generator=generator)
+    return bits.mul_(2).sub_(1)
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _widened(dtype: torch.dtype, wide: torch.dtype) -> torch.dtype:
+    """The wide dtype in place of a floating one: fp8 too."""
+    kind = _WIDE.get(dtype, torch.float64)
+    return kind if wide is torch.float64 else _AS_FP32[kind]
+
+
+def _with_wide_weights(reference: Any, wide: torch.dtype) -> Callable[..., Any]:
+    """A module's forward on wide weights; any other function stays itself.
+
+    The module is copied, not patched: recurrent layers keep lists of their weights that only
+    `torch.nn.Module.to` keeps in step.
+    """
+    model = getattr(reference, "model", None)
+    if not isinstance(model, torch.nn.Module):
+        return reference  # type: ignore[no-any-return]
+    copied = copy.deepcopy(model).to(wide)
+
+    def forward(*args: Any) -> Any:
+        with torch.no_grad():
+            return copied(*args)
+
+    return forward
+
+
+@contextlib.contextmanager
+def _wide_arithmetic(wide: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(wide)
+    try:
+        with _Widening(wide):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _Widening(TorchDispatchMode):
+    """Has every op take and give wide tensors in place of fp32, fp16 and bf16 ones."""
+
+    def __init__(self, wide: torch.dtype) -> None:
+        self._wide = wide
+        super().__init__()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one op."""
+        if func is torch.ops.aten.view.dtype:  # reads bits: of the dtype that is there
+            return func(*args, **(kwargs or {}))
+        wide_args, wide_kwargs = tree_map(self._widen, (args, dict(kwargs or {})))
+        result = func(*wide_args, **wide_kwargs)
+        for argument, old, new in zip(func._schema.arguments, args, wide_args, strict=False):
+            if old is not new and argument.alias_info and argument.alias_info.is_write:
+                old.copy_(new)  # a buffer from outside, written in place
+        return result
+
+    def _widen(self, leaf: Any) -> Any:
+        if isinstance(leaf, torch.dtype):
+            return _widened(leaf, self._wide) if leaf in _WIDE else leaf
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in _WIDE:
+            return leaf.to(_widened(leaf.dtype, self._wide))
+        return leaf
