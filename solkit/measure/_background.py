@@ -1,0 +1,256 @@
+"""What still runs when a candidate has returned: threads, processes, timers, streams.
+
+Who starts a thread or a process is the innermost frame outside the standard library at that
+moment. Processes are noticed by Python's audit events, which nobody can unsubscribe from (PEP 578);
+threads have such events from Python 3.12 only, so the function that starts them is wrapped.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from solkit.measure._provenance import is_library, responsible, where
+from solkit.measure.findings import Finding
+
+__all__ = ["Background"]
+
+_THREAD_STARTERS = (
+    *((_thread, name) for name in ("start_new_thread", "start_new", "start_joinable_thread")),
+    *((threading, name) for name in ("_start_new_thread", "_start_joinable_thread")),
+)
+_PROCESS_EVENTS = {
+    *("os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"),
+    "subprocess.Popen",
+}
+_PEEK_EVENTS = {
+    *("gc.get_objects", "gc.get_referrers", "sys._getframe", "sys._current_frames"),
+}
+_ENDING_S = 0.01  # for a thread that has done its work to be gone
+_TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
+_PRIORITIES = (0, -1)  # torch.cuda.Stream's own choice of two
+_STREAMS_PER_POOL = 32  # c10/cuda/CUDAStream.cpp, kStreamsPerPoolBits = 5
+
+
+class _Log:
+    """What the audit hook saw since a candidate came.
+
+    Attributes:
+        threads: started by the candidate, each with the place it was started at.
+        hidden_threads: places where it started threads that ``threading`` knows nothing of.
+        processes: places where it started processes.
+        library_processes: how many others started.
+        peeks: events by which it looks at memory that is not its own, with places.
+    """
+
+    def __init__(self) -> None:
+        self.threads: list[tuple[weakref.ref[threading.Thread], str]] = []
+        self.hidden_threads: list[str] = []
+        self.processes: list[str] = []
+        self.library_processes = 0
+        self.peeks: set[tuple[str, str]] = set()
+
+    def note(self, event: str) -> None:
+        """Take note of an audit event."""
+        frame = responsible(_calling_frame())
+        if frame is None:
+            return
+        is_own = not is_library(frame.f_code.co_filename)
+        if event in _PEEK_EVENTS:
+            if is_own and _is_peek(event):
+                self.peeks.add((event, where(frame)))
+        elif is_own:
+            self.processes.append(where(frame))
+        else:
+            self.library_processes += 1
+
+    def note_thread(self, function: Any) -> None:
+        """Take note of a thread that is started to run `function`."""
+        frame = responsible(_calling_frame())
+        if frame is None or is_library(frame.f_code.co_filename):
+            return
+        thread = getattr(function, "__self__", None)
+        if isinstance(thread, threading.Thread):
+            self.threads.append((weakref.ref(thread), where(frame)))
+        else:
+            self.hidden_threads.append(where(frame))
+
+
+class _Watch:
+    """Keeps the log of this process; set up once, since an audit hook cannot be removed."""
+
+    def __init__(self) -> None:
+        self._log: _Log | None = None
+        self._noting = threading.local()
+
+    def begin(self) -> _Log:
+        """A new log."""
+        if self._log is None:
+            sys.addaudithook(self._audit)
+            for module, name in _THREAD_STARTERS:
+                if hasattr(module, name):
+                    setattr(module, name, self._noted(getattr(module, name)))
+        self._log = _Log()
+        return self._log
+
+    def _audit(self, event: str, _: tuple[Any, ...]) -> None:
+        wanted = event in _PROCESS_EVENTS or event in _PEEK_EVENTS
+        if not wanted or self._log is None or getattr(self._noting, "now", False):
+            return
+        self._noting.now = True  # to look at frames is such an event itself
+        try:
+            self._log.note(event)
+        finally:
+            self._noting.now = False
+
+    def _noted(self, start: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(start)
+        def starting(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if self._log is not None:
+                self._log.note_thread(function)
+            return start(function, *args, **kwargs)
+
+        return starting
+
+
+_watch = _Watch()
+
+
+class Background:
+    """What runs in the background when this is made, to tell what a candidate adds."""
+
+    def __init__(self) -> None:
+        self._log = _watch.begin()
+        self._idents = set(sys._current_frames())
+        self._children = set(_children())
+        self._timers = _timers()
+        self._hooks = _hooks()
+
+    def findings(self) -> Iterator[Finding]:
+        """What the candidate left running, and what it looked at."""
+        yield from _busy_streams()
+        yield from self._thread_findings()
+        yield from self._process_findings()
+        for name in _timers() - self._timers:
+            yield Finding("timer signal", f"a timer ({name}) is to interrupt later code", True)
+        for name, hook in _hooks() - self._hooks:
+            yield Finding("trace hook", f"{name} now sees all that Python runs: {hook}", True)
+        for event, place in sorted(self._log.peeks):
+            yield Finding("peeked memory", f"{event} was called at {place}", False)
+
+    def _thread_findings(self) -> Iterator[Finding]:
+        for reference, place in self._log.threads:
+            thread = reference()
+            if thread is not None and thread.is_alive():
+                is_idle = _is_idle(thread)
+                doing = "waits for work" if is_idle else "still runs after the call has returned"
+                if is_idle or _outlives(thread):
+                    text = f"the thread {thread.name!r} started at {place} {doing}"
+                    yield Finding("background thread", text, not is_idle)
+        visible = {thread.ident for thread in threading.enumerate()}
+        hidden = set(sys._current_frames()) - visible - self._idents
+        if hidden and self._log.hidden_threads:
+            text = f"a thread that threading does not know runs since {self._log.hidden_threads[0]}"
+            yield Finding("background thread", text, True)
+
+    def _process_findings(self) -> Iterator[Finding]:
+        alive = set(_children()) - self._children
+        if len(alive) > self._log.library_processes:
+            started = f" (started at {self._log.processes[0]})" if self._log.processes else ""
+            text = f"{len(alive)} child process(es) still run{started}"
+            yield Finding("background process", text, bool(self._log.processes))
+
+
+def _calling_frame() -> FrameType | None:
+    """The innermost frame that is not of this module."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame
+
+
+def _is_peek(event: str) -> bool:
+    """Whether it is asked for itself: much of the standard library looks one frame up."""
+    frame = _calling_frame()
+    file = frame.f_code.co_filename if frame is not None else ""
+    return event != "sys._getframe" or not is_library(file) or Path(file).name == "inspect.py"
+
+
+def _outlives(thread: threading.Thread) -> bool:
+    """Whether it is more than a thread in its last moments, its work done."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    owner = responsible(frame)
+    if owner is None:
+        time.sleep(_ENDING_S)
+    return thread.is_alive()
+
+
+def _is_idle(thread: threading.Thread) -> bool:
+    """Whether it is a worker of a standard pool with nothing to do."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return False
+    file, function = frame.f_code.co_filename, frame.f_code.co_name
+    return function == "_worker" and Path(file).match("concurrent/futures/thread.py")
+
+
+def _children() -> Iterator[int]:
+    """Processes that this one started and that have not ended (Linux)."""
+    for task in Path("/proc/self/task").glob("*/children"):
+        for pid in task.read_text().split():
+            if not _has_ended(int(pid)):
+                yield int(pid)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"  # zombie, dead: proc(5)
+
+
+def _timers() -> set[str]:
+    return {name for name in _TIMERS if signal.getitimer(getattr(signal, name))[0] > 0}
+
+
+def _hooks() -> set[tuple[str, str]]:
+    """The hooks by which Python tells of calls: names, with what is hooked in."""
+    found: dict[str, Callable[..., Any] | str | None] = {
+        "sys.settrace": sys.gettrace(),
+        "sys.setprofile": sys.getprofile(),
+        "threading.settrace": threading.gettrace(),
+        "threading.setprofile": threading.getprofile(),
+    }
+    monitoring = getattr(sys, "monitoring", None)  # Python 3.12
+    if monitoring is not None:
+        found |= {f"sys.monitoring tool {i}": monitoring.get_tool(i) for i in range(6)}
+    return {(name, repr(hook)) for name, hook in found.items() if hook is not None}
+
+
+def _busy_streams() -> Iterator[Finding]:
+    """Streams of torch's pools that work on when the current one, which is waited for, is done."""
+    if not torch.cuda.is_initialized():
+        return
+    current = torch.cuda.current_stream()
+    current.synchronize()
+    pool = {
+        stream.cuda_stream: stream
+        for priority in _PRIORITIES
+        for stream in (torch.cuda.Stream(priority=priority) for _ in range(_STREAMS_PER_POOL))
+    }
+    busy = [stream for handle, stream in pool.items() if not stream.query()]
+    if busy:
+        text = f"{len(busy)} stream(s) still work when the caller's stream is done: nobody waits"
+        yield Finding("unjoined stream", text, True)

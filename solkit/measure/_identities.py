@@ -1,0 +1,204 @@
+"""Which functions are still those that were there before the candidate came."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import Any
+
+from solkit.measure._provenance import is_library, owner_of
+from solkit.measure.findings import Finding
+
+__all__ = ["Identities"]
+
+_TRICK = "patched function"
+
+# What measuring rests on: clocks, waiting, events, recording, comparing, answering.
+_INSTRUMENTS = """
+    builtins time json os random ctypes weakref
+    torch.cuda torch.cuda.streams torch.cuda.graphs torch.testing torch.utils._pytree
+    torch.profiler torch.profiler.profiler torch.autograd.profiler
+    triton.testing triton.runtime.jit triton.runtime.autotuner triton.runtime.driver
+    triton.compiler.compiler
+""".split()
+_COMPARISONS = """
+    allclose equal isclose isfinite isnan all any abs sub eq ne le max amax empty empty_like
+    zeros
+""".split()
+# What a reference computes with: somebody may have a reason to replace these for himself.
+_COMPUTING = "torch torch._C._nn torch.nn torch.nn.functional triton triton.language".split()
+_HARNESS = "solkit"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A value by name, with what it is made of where it is a Python function."""
+
+    value: Any
+    code: Any
+    defaults: Any
+
+    @classmethod
+    def of(cls, value: Any) -> _Known:
+        function = _function(value)
+        if function is None:
+            return cls(value, None, None)
+        return cls(value, function.__code__, function.__defaults__)
+
+    def is_still(self, value: Any) -> bool:
+        if value is not self.value:
+            return False
+        function = _function(value)
+        return function is None or (
+            function.__code__ is self.code and function.__defaults__ is self.defaults
+        )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A module or class whose functions are known.
+
+    Attributes:
+        name: dotted.
+        owner: the module or class.
+        names: the functions, as they were.
+        is_instrument: whether measuring rests on all of them.
+    """
+
+    name: str
+    owner: Any
+    names: Mapping[str, _Known]
+    is_instrument: bool
+
+    @classmethod
+    def of(cls, name: str, owner: Any, is_instrument: bool) -> _Place:
+        found = {key: _Known.of(v) for key, v in _namespace(owner).items() if _is_code(v)}
+        return cls(name, owner, found, is_instrument)
+
+    def rests_on(self, name: str) -> bool:
+        is_comparison = self.name in ("torch", "torch.Tensor") and name.strip("_") in _COMPARISONS
+        return self.is_instrument or is_comparison
+
+
+class Identities:
+    """The functions of torch, triton, Python and SolKit as they are when this is made.
+
+    Not seen: what is patched in C, and content of data (a dict that harness code looks things up
+    in). Hence nothing that decides a verdict is computed in the candidate's process.
+    """
+
+    def __init__(self) -> None:
+        self._modules = {name: _imported(name) for name in (*_INSTRUMENTS, *_COMPUTING)}
+        self._places = list(_places(self._modules))
+
+    def findings(self) -> Iterator[Finding]:
+        """What was replaced since."""
+        for name, module in self._modules.items():
+            if module is not None and sys.modules.get(name) is not module:
+                yield Finding(_TRICK, f"the module {name} was replaced in sys.modules", True)
+        for place in self._places:
+            now = _namespace(place.owner)
+            for name, known in place.names.items():
+                if not known.is_still(now.get(name)):
+                    yield from _replaced(place, name, known, now.get(name))
+            if place.name.startswith(_HARNESS):
+                yield from _shadowed(place, now)
+
+
+def _replaced(place: _Place, name: str, known: _Known, new: Any) -> Iterator[Finding]:
+    full = f"{place.name}.{name}"
+    if new is None:
+        yield Finding(_TRICK, f"{full} was removed", True)
+    elif new is known.value:
+        yield Finding(_TRICK, f"{full} was given new code", True)
+    else:
+        file = owner_of(_function(new) or new)
+        # torch wraps some of its own functions when its compiler is imported
+        if place.rests_on(name) or file is None or not is_library(file):
+            by = f" of {file}" if file is not None else ""
+            yield Finding(_TRICK, f"{full} was replaced by {_named(new)}{by}", True)
+
+
+def _shadowed(place: _Place, now: Mapping[str, Any]) -> Iterator[Finding]:
+    for name in now.keys() - place.names.keys():
+        if hasattr(builtins, name) and not name.startswith("__") and _is_code(now[name]):
+            yield Finding(_TRICK, f"{place.name}.{name} hides the builtin of that name", True)
+
+
+def _places(modules: Mapping[str, ModuleType | None]) -> Iterator[_Place]:
+    import torch
+
+    harness = {name: m for name, m in sys.modules.items() if name.partition(".")[0] == _HARNESS}
+    instruments = {name: modules[name] for name in _INSTRUMENTS} | harness
+    seen: set[int] = set()
+    for name, module in instruments.items():
+        if module is not None:
+            yield _Place.of(name, module, True)
+            yield from _classes(name, module, seen)
+    for name in _COMPUTING:
+        if modules[name] is not None:
+            yield _Place.of(name, modules[name], False)
+    yield _Place.of("torch.Tensor", torch.Tensor, False)
+    yield _Place.of("torch.nn.Module", torch.nn.Module, False)
+
+
+def _classes(name: str, module: ModuleType, seen: set[int]) -> Iterator[_Place]:
+    """The classes that a module exports, wherever in its package they are defined."""
+    package = name.partition(".")[0]
+    for key, value in list(vars(module).items()):
+        home = getattr(value, "__module__", None) or ""
+        is_here = home.partition(".")[0] == package != "builtins" and not _is_tensor_type(value)
+        if isinstance(value, type) and is_here and id(value) not in seen:
+            seen.add(id(value))
+            yield _Place.of(f"{name}.{key}", value, True)
+
+
+def _is_tensor_type(value: Any) -> bool:
+    """Tensors are looked at once; the old ``torch.cuda.FloatTensor`` and its like not at all."""
+    return type(value).__name__ in ("_TensorMeta", "_ParameterMeta", "tensortype")
+
+
+def _namespace(owner: Any) -> dict[str, Any]:
+    """A module's or class's names; a class's with those that it inherits."""
+    if not isinstance(owner, type):
+        return vars(owner)
+    merged: dict[str, Any] = {}
+    for base in reversed(owner.__mro__[:-1]):  # less `object`
+        merged.update(vars(base))
+    return merged
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, (staticmethod, classmethod, property))
+
+
+def _function(value: Any) -> FunctionType | None:
+    inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return inner if isinstance(inner, FunctionType) else None
+
+
+def _named(value: Any) -> str:
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
+def _imported(name: str) -> ModuleType | None:
+    """The module, or ``None`` where its package is not installed (triton on some systems)."""
+    if importlib.util.find_spec(name.partition(".")[0]) is None:
+        return None
+    return importlib.import_module(name) if _exists(name) else _attribute(name)
+
+
+def _exists(name: str) -> bool:
+    return name in sys.modules or importlib.util.find_spec(name) is not None
+
+
+def _attribute(name: str) -> ModuleType | None:
+    """A module of torch's C extension, which is an attribute and no file."""
+    parent, _, last = name.rpartition(".")
+    found = getattr(importlib.import_module(parent), last, None)
+    return found if isinstance(found, ModuleType) else None
