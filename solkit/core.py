@@ -602,6 +602,8 @@ class Verdict(str, enum.Enum):
     """Between hard bound and roofline: to be explained, no accusation."""
     IMPOSSIBLE = "impossible"
     """Under the hard bound: no correct kernel can do this."""
+    DEGENERATE_PROBLEM = "degenerate_problem"
+    """Right, but the reference gives the same on other inputs: its time says nothing."""
 
     @property
     def is_failure(self) -> bool:

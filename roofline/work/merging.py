@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
+from solkit.roofline.work.fixed import Fixed
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
 __all__ = ["merged"]
@@ -51,38 +52,17 @@ def _without_constants(program: Program) -> Program:
     """The program without the ops whose results follow from the program alone."""
     rewritten = {use.storage for op in program.ops for use in op.written}
     constants = set(program.constants) - rewritten
-    normalised: dict[TensorUse, int] = {}
+    algebra = Fixed(rewritten)
     kept: list[TracedOp] = []
     for op in program.ops:
         made = {use.storage for use in op.outputs}
-        fixed = _is_constant(op, constants) or _is_fixed(op, normalised)
+        fixed = _is_constant(op, constants) or algebra.fixes(op)
         if fixed and made.isdisjoint(rewritten):
             constants |= made
             continue
-        if op.name.removeprefix("aten.") in _NORMALISING and made.isdisjoint(rewritten):
-            normalised[op.outputs[0]] = op.arguments["dim"]
+        algebra.learn(op)
         kept.append(op)
     return replace(program, ops=tuple(kept), constants=frozenset(constants))
-
-
-_NORMALISING = {"_softmax", "_safe_softmax"}
-
-
-def _is_fixed(op: TracedOp, normalised: dict[TensorUse, int]) -> bool:
-    """Whether algebra fixes an op's result: of one element the softmax is 1, and so is its sum.
-
-    Args:
-        op: the op.
-        normalised: the results of softmaxes, and the dimension that each sums to 1 along.
-    """
-    base, dim = op.name.removeprefix("aten."), op.arguments.get("dim")
-    if base in _NORMALISING | {"_log_softmax"}:
-        return not op.result.shape or op.result.shape[int(dim or 0)] == 1
-    if base != "sum" or op.inputs[0] not in normalised:
-        return False
-    rank = len(op.inputs[0].shape)
-    dims = range(rank) if not dim else [d % rank for d in dim]
-    return normalised[op.inputs[0]] % rank in dims
 
 
 def _is_constant(op: TracedOp, constants: set[int]) -> bool:

@@ -19,12 +19,12 @@ from typing import Any
 
 import torch
 
-from solkit.core import KernelAnalysis, Measurement, Protocol, Verdict
+from solkit.core import KernelAnalysis, Measurement, Protocol, Tolerance, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError, WorkerError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.measure._process import read_request
 from solkit.measure.activities import ActivityError
-from solkit.measure.compare import judge
+from solkit.measure.compare import compare, judge
 from solkit.measure.faults import CandidateError, explain, verdict_of
 from solkit.measure.inputs import fresh, is_unchanged, seed_everything
 from solkit.measure.machine import CpuMachine, CudaMachine, Machine
@@ -116,9 +116,13 @@ class _Examination:
     def outcome(self) -> Outcome:
         seed = self._request.seed
         errors = []
+        degenerate = False
+        earlier: _Checked | None = None
         for checked_seed in reversed(range(seed, seed + _CHECKED_SEEDS)):  # timed: the last
             checked = self._check(checked_seed)
             errors.append(checked.max_error)
+            degenerate = earlier is not None and _is_degenerate(earlier, checked)
+            earlier = checked
         launches = self._record_launches(checked)
         plan = plan_for(checked.reference_s)
         timed = self._time(checked, plan)
@@ -135,7 +139,9 @@ class _Examination:
             seed=seed,
         )
         measurement = _measurement(timed, max(errors), launches)
-        return Outcome(Verdict.CORRECT, timed.notes, protocol, measurement)
+        verdict = Verdict.DEGENERATE_PROBLEM if degenerate else Verdict.CORRECT
+        notes = (_DEGENERATE, *timed.notes) if degenerate else timed.notes
+        return Outcome(verdict, notes, protocol, measurement)
 
     def _check(self, seed: int) -> _Checked:
         workload = self._make_inputs(seed)
@@ -244,6 +250,19 @@ class _Examination:
         except (Exception, SystemExit) as error:
             errors = explain(error, doing, self._request.path)
             raise CandidateError(verdict_of(error), errors) from error
+
+
+_DEGENERATE = (
+    "The reference gives the same outputs, bit for bit, on two sets of inputs that differ: a "
+    "kernel that does none of its work would be right."
+)
+
+
+def _is_degenerate(one: _Checked, other: _Checked) -> bool:
+    """Whether inputs that differ gave the same outputs, floating ones among them."""
+    floating = any(tensor.is_floating_point() for tensor in other.want)
+    same = not compare(one.want, other.want, Tolerance(0.0, 0.0)).errors
+    return floating and same and not is_unchanged(one.workload, other.workload)
 
 
 def _measurement(

@@ -47,7 +47,7 @@ class Outcome:
     """What became of a candidate.
 
     Attributes:
-        verdict: what it is; ``CORRECT`` is the only one with a measurement.
+        verdict: what it is; ``CORRECT`` and ``DEGENERATE_PROBLEM`` alone have a measurement.
         errors: why it failed, a summary first. With ``CORRECT``: what limits the measurement, such
             as CUPTI not being usable.
         protocol: how the time was taken; ``None`` where none was.

@@ -99,6 +99,8 @@ def _verdict(case: _Case) -> Iterator[str]:
             "It is faster than the roofline of the reference as written: it does less work than "
             "the reference, or moves less through DRAM (see `beaten by`)."
         )
+    elif result.verdict is Verdict.DEGENERATE_PROBLEM:
+        yield "Other inputs give the same result, so the time says nothing of a kernel for it."
     elif result.verdict in _NO_TIME:
         yield f"The candidate {_NO_TIME[result.verdict]}: see the errors."
 

@@ -106,6 +106,28 @@ def test_a_right_kernel_is_timed(run):
     assert stages[-1] == "timing"
 
 
+CONSTANT = HEAD.replace("return x * 2", "return (x - x).relu()")
+
+
+def test_a_reference_that_ignores_its_inputs_is_told(run):
+    outcome = run("def kernel(x): return torch.zeros_like(x)", head=CONSTANT)
+    assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
+    assert "same outputs, bit for bit, on two sets of inputs" in outcome.errors[0]
+    assert outcome.measurement is not None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        CONSTANT.replace("torch.randn(N,", "torch.ones(N,"),  # the inputs were the same
+        HEAD.replace("return x * 2", "return x.numel() + torch.arange(3)"),  # no float
+    ],
+)
+def test_outputs_alike_prove_nothing_on_inputs_alike_or_as_whole_numbers(run, head):
+    outcome = run("def kernel(x): return reference(x)", head=head)
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+
+
 def test_a_wrong_kernel_is_not_timed(run):
     timer = FakeTimer()
     outcome = run("def kernel(x): return x * 2.1", machine=FakeMachine(timer))
