@@ -109,7 +109,8 @@ class _Known:
         return _Facts(*(None if p is None else p.under(use) for p in (zeros, floor)))
 
     def _concerns(self, op: TracedOp) -> bool:
-        return any(use.storage in self._patterns for use in (*op.inputs, *op.written))
+        known = any(use.storage in self._patterns for use in (*op.inputs, *op.written))
+        return known or (op.name in CONTRACTIONS and any(u.value is not None for u in op.inputs))
 
     def _needless(self, op: TracedOp, use: TensorUse) -> Mask | None:
         """Elements of an operand that need not be looked at."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from solkit.roofline.work.costs._base import Cost, contraction, rule
 from solkit.roofline.work.program import TensorUse, TracedOp
@@ -36,7 +37,9 @@ def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> in
 def _convolution_backward(op: TracedOp) -> Cost:
     """As many multiply-adds as the forward pass, for each gradient asked for."""
     grad, x = op.arguments["grad_output"], op.arguments["input"]
-    forward = _convolution_multiply_adds(op, x, grad)
     wanted = list(op.arguments["output_mask"])
+    if not wanted[1]:  # which elements of the input matter only concerns the weight's gradient
+        x = replace(x, mask=None)
+    forward = _convolution_multiply_adds(op, x, grad)
     extra = grad.numel if wanted[2] else 0
     return contraction(x, forward * (int(wanted[0]) + int(wanted[1])), extra)

@@ -11,6 +11,7 @@ family of ops; where a rule is missing the whole op counts.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,7 @@ def live_ops(program: Program) -> list[TracedOp]:
     for op in reversed(program.ops):
         if not any(_is_wanted(use, wanted) for use in (*op.outputs, *op.written)):
             continue
+        op = _asked_for(op, wanted)
         op, overwritten = _narrowed_write(op, wanted) if op.written else (_narrowed(op, wanted), ())
         live.append(op)
         for use in overwritten:
@@ -57,6 +59,16 @@ def live_ops(program: Program) -> list[TracedOp]:
             if use.distinct:
                 wanted[use.storage].append(use)
     return live[::-1]
+
+
+def _asked_for(op: TracedOp, wanted: Mapping[int, list[TensorUse]]) -> TracedOp:
+    """A backward op with an `output_mask` of the gradients that anything looks at."""
+    asked = op.arguments.get("output_mask", ())
+    if sum(asked) != len(op.outputs):  # there is no output of a gradient that is not asked for
+        return op
+    made = iter(op.outputs)
+    mask = [one and next(made).storage in wanted for one in asked]
+    return replace(op, arguments={**op.arguments, "output_mask": mask})
 
 
 _MANY = 16  # readers of a storage beyond which it is not asked who reads what of it

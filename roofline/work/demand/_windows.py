@@ -44,6 +44,29 @@ def _convolution(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
+@rule("convolution_backward")
+def _convolution_backward(op: TracedOp, wanted: Wanted) -> Needs:
+    """The input's gradient needs no input, the weight's no weight, the bias's neither.
+
+    Of an input, the weight's gradient needs what some window touches.
+    """
+    del wanted
+    grad, x, weight = (op.arguments[name] for name in ("grad_output", "input", "weight"))
+    of_input, of_weight, _ = op.arguments["output_mask"]
+    transposed = bool(op.arguments.get("transposed"))
+    lines = []
+    for axis, window in enumerate(windows_of(op), 2):
+        narrow, wide = (x, grad) if transposed else (grad, x)
+        met = meet(axis_line(narrow, axis), axis_line(wide, axis), window)
+        lines.append(met.narrow if transposed else met.wide)
+    none = np.zeros((1,) * len(x.shape), dtype=bool)
+    return {
+        id(x): sliced(x, whole(x), _outer(lines, 2) if of_weight else none),
+        id(weight): sliced(weight, whole(weight), None if of_input else none),
+        id(op.outputs[0]): op.outputs[0],
+    }
+
+
 def _channels(wanted: range, out: int, into: int, groups: int) -> tuple[range, range]:
     """(input channels, output channels) that a range of output channels needs."""
     if groups == 1:

@@ -38,7 +38,7 @@ def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> N
         own.define(schema)
     torch.library.register_fake("solkit::attention", _attention_shape, lib=own)
     torch.library.register_fake("solkit::attention_backward", _backward_shapes, lib=own)
-    for key in ("CUDA", "AutogradCUDA"):
+    for key in ("CUDA", "AutogradCUDA", "CPU", "AutogradCPU"):
         aten.impl("scaled_dot_product_attention", _attention, key)
 
 
@@ -78,9 +78,13 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """One op; a decomposition under `torch.func`, whose transforms know no ops of ours."""
+    """One op; a decomposition under `torch.func`, whose transforms know no ops of ours.
+
+    So are real tensors, on the CPU, decomposed.
+    """
     tensors = [t for t in (query, key, value, attn_mask) if t is not None]
-    if torch._C._functorch.maybe_current_level() is not None:
+    transformed = torch._C._functorch.maybe_current_level() is not None
+    if transformed or not any(isinstance(t, FakeTensor) for t in tensors):
         whole = _aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )

@@ -29,6 +29,15 @@ def attention(pairs, rows, width=8, values=8):
 
 
 PROBLEMS = {
+    "of tensors that stand on the CPU, with a known mask": (
+        "; ".join(["torch.randn(2, 2, 16, 8, dtype=bf16)"] * 3),
+        "m = torch.ones(16, 16, dtype=torch.bool).tril()\n"
+        "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=m)",
+        attention(4 * SEEN, 64),
+        CAUSAL,
+        Q,
+        "brute force runs on fake CUDA",
+    ),
     "dense": (
         QKV,
         "return F.scaled_dot_product_attention(a0, a1, a2)",

@@ -11,6 +11,13 @@ X, Y = "R(64, 32)", "R(32, 16)"
 XY = 2 * 64 * 32 * 16
 
 PROBLEMS = {
+    "a linear layer of zeros: its bias": (
+        "R(6, 4); R(6)",
+        "return F.linear(zeros(3, 4), a0, a1)",
+        {},
+        4 * 6,
+        4 * 18,
+    ),
     "mm": (f"{X}; {Y}", "return a0 @ a1", {"contraction.fp32": XY}, F * (N + 512), F * 1024),
     "in half precision": (
         "R(64, 32, d=f16); R(32, 16, d=f16)",

@@ -71,6 +71,20 @@ PROBLEMS = {
         F * (72 + 54 + 48),
         F * (72 + 54),
     ),
+    "of a convolution's input alone: its values are not read": (
+        "R(1, 2, 5, 5); R(3, 2, 3, 3); R(1, 3, 5, 5)",
+        grad("a0", "F.conv2d(a0, a1, padding=1)", given="a2"),
+        {"contraction.fp32": 2 * 2 * 3 * 13 * 13},  # 13 of 15 taps of an axis fall inside
+        F * (54 + 75),
+        F * 50,
+    ),
+    "of a strided convolution's weight alone, both tracked": (
+        "R(1, 2, 5, 5); R(3, 2, 1, 1); R(1, 3, 3, 3)",
+        grad("a0 a1", "F.conv2d(a0, a1, stride=2)", wrt="a1", given="a2"),
+        {"contraction.fp32": 2 * 2 * 3 * 9},
+        F * (2 * 9 + 27),  # every other position of each axis
+        F * 6,
+    ),
     "of a transposed convolution": (
         "R(1, 2, 4, 4); R(2, 3, 3, 3); R(1, 3, 6, 6)",
         grad("a0 a1", "F.conv_transpose2d(a0, a1)", given="a2"),
