@@ -1,12 +1,13 @@
 """The bound of every KernelBench problem: how many, how long it takes, and in how much memory.
 
     python bench/kernelbench.py KERNELBENCH [--levels 1 2 3] [--limit N] [--device h100]
-                                [--solar CHECKOUT [--solar-python PYTHON] [--solar-limit 120]]
+                                [--solar CHECKOUT [--solar-python PYTHON] [--solar-limit 120]
+                                 [--solar-every N]]
 
 Prints a table of the problems and one of the levels, in Markdown, and exits with 1 where a target
 (`Targets`) is missed. With a checkout of NVIDIA SOLAR (https://github.com/NVlabs/SOLAR, and
-torchview installed with its patches) that is run on the same problems, one process a problem, its
-imports not counted.
+torchview installed with its patches) that is run on the same problems or every Nth of a level, one
+process a problem, its imports not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,26 +117,34 @@ def solar_bound(problem: Problem, python: str, checkout: Path, limit_s: float) -
     return Outcome(seconds, memory_mb=memory_mb, failure=failure)
 
 
-def peak_memory_mb() -> float:
-    """The largest resident memory of this process, or of any it has waited for (Linux: KiB)."""
+def resources() -> tuple[float, float]:
+    """(MB of the largest process, CPU seconds of all) of this one and those it has waited for."""
     worker.shutdown()
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(w).ru_maxrss for w in who) / 1024
+    used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    memory_kib = max(usage.ru_maxrss for usage in used)  # KiB on Linux
+    return memory_kib / 1024, sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def print_problems(
-    problems: Sequence[Problem], bounds: Sequence[Outcome], solar: Sequence[Outcome]
+    problems: Sequence[Problem], bounds: Sequence[Outcome], solar: Mapping[str, Outcome]
 ) -> None:
+    """A row a problem; `solar` by the problem's label, where SOLAR was run on it."""
     heads = ["problem", "SolKit s", "bound ms", "limiter", "unmodelled"]
     rows = [
         [p.label, f"{b.seconds:.3f}", _bound(b), b.limiter, ", ".join(b.unmodelled)]
         for p, b in zip(problems, bounds)
     ]
     if solar:
-        heads += ["SOLAR s", "SOLAR MB", "SOLAR failed"]
-        for row, other in zip(rows, solar):
-            row += [f"{other.seconds:.1f}", f"{other.memory_mb:.0f}", other.failure or ""]
+        heads += ["SOLAR s", "SOLAR MB", "SOLAR fused ms"]
+        for row, problem in zip(rows, problems):
+            row += _solar_cells(solar.get(problem.label))
     print_table(heads, rows)
+
+
+def _solar_cells(outcome: Outcome | None) -> list[str]:
+    if outcome is None:
+        return ["", "", ""]
+    return [f"{outcome.seconds:.1f}", f"{outcome.memory_mb:.0f}", _bound(outcome)]
 
 
 def print_levels(tool: str, problems: Sequence[Problem], outcomes: Sequence[Outcome]) -> None:
@@ -188,6 +197,7 @@ def main() -> int:
     parser.add_argument("--solar", type=Path, metavar="CHECKOUT", help="run NVIDIA SOLAR as well")
     parser.add_argument("--solar-python", default=sys.executable, metavar="PYTHON")
     parser.add_argument("--solar-limit", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--solar-every", type=int, default=1, metavar="N", help="of each level")
     options = parser.parse_args()
     by_level = [find_problems(options.path, [n])[: options.limit] for n in options.levels]
     problems = [problem for level in by_level for problem in level]
@@ -196,18 +206,19 @@ def main() -> int:
     solkit_bound(problems[0], options.device)
     print(f"the first bound, which starts the worker: {time.perf_counter() - start:.2f} s\n")
     bounds = [solkit_bound(problem, options.device) for problem in problems]
-    memory_mb = peak_memory_mb()
-    solar = []
+    memory_mb, cpu_s = resources()
+    solar = {}
     if options.solar:
         run = (options.solar_python, options.solar, options.solar_limit)
-        for problem in problems:
-            solar.append(solar_bound(problem, *run))
-            print(f"SOLAR: {problem.label} {solar[-1].seconds:.1f} s", file=sys.stderr)
+        for problem in (p for level in by_level for p in level[:: options.solar_every]):
+            solar[problem.label] = solar_bound(problem, *run)
+            print(f"SOLAR: {problem.label} {solar[problem.label].seconds:.1f} s", file=sys.stderr)
     print_problems(problems, bounds, solar)
     print_levels("SolKit", problems, bounds)
-    print(f"SolKit's largest process: {memory_mb:.0f} MB\n")
+    print(f"SolKit's largest process: {memory_mb:.0f} MB; CPU time, the start of the worker")
+    print(f"included: {cpu_s:.0f} s, {cpu_s / len(problems):.3f} s a problem\n")
     if solar:
-        print_levels("SOLAR", problems, solar)
+        print_levels("SOLAR", [p for p in problems if p.label in solar], list(solar.values()))
     missed = Targets().missed(bounds, memory_mb)
     print("targets missed:", "; ".join(missed) or "none")
     return 1 if missed else 0

@@ -1,4 +1,4 @@
-"""Ops that are answered without torch's own way of making fake tensors: as eager makes real ones."""
+"""What is answered without torch's own way of making fake tensors is as eager makes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 aten = torch.ops.aten
 
-Seen = list[tuple[tuple[int, ...], tuple[int, ...], int, torch.dtype, bool]]
+Seen = tuple[tuple[int, ...], tuple[int, ...], int, torch.dtype, bool]
 
 OPS: dict[str, Callable[..., Any]] = {
     "view": lambda x: aten.view(x, [4, 3, 2]),
@@ -39,7 +39,7 @@ OPS: dict[str, Callable[..., Any]] = {
 
 
 def seen(op: Callable[..., Any], x: torch.Tensor) -> Seen:
-    """Shape, stride, offset, dtype and whether the storage is that of `x`, of each result."""
+    """Shape, stride, offset, dtype and whether the storage is that of `x`."""
     made = op(x)
     base = x.untyped_storage()._cdata
     return [

@@ -85,8 +85,11 @@ def test_solar_is_given_a_time_limit_and_its_failures_are_told(tmp_path, monkeyp
 
 def test_tables_are_markdown(capsys):
     outcomes = [Outcome(0.25, 1.5, "dram")]
-    kernelbench.print_problems([PROBLEM], outcomes, [Outcome(9.0, memory_mb=800, failure="x")])
+    failed = Outcome(9.0, memory_mb=800, failure="x")
+    kernelbench.print_problems([PROBLEM], outcomes, {PROBLEM.label: failed})
+    kernelbench.print_problems([PROBLEM], outcomes, {"1/2_b": failed})
     kernelbench.print_levels("SolKit", [PROBLEM], outcomes)
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == "| 1/1_a | 0.250 | 1.5 | dram |  | 9.0 | 800 | x |"
+    assert lines[6] == "| 1/1_a | 0.250 | 1.5 | dram |  |  |  |  |"
     assert "| level 1 | 1 of 1 | 0.250 | 0.250 | 0.250 |  |" in lines
