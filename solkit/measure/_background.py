@@ -241,14 +241,15 @@ def _hooks() -> set[tuple[str, str]]:
 
 def _busy_streams() -> Iterator[Finding]:
     """Streams of torch's pools that work on when the current one, which is waited for, is done."""
-    if not torch.cuda.is_initialized():
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return
+    streams: Callable[..., torch.cuda.Stream] = torch.cuda.Stream
     current = torch.cuda.current_stream()
     current.synchronize()
     pool = {
         stream.cuda_stream: stream
         for priority in _PRIORITIES
-        for stream in (torch.cuda.Stream(priority=priority) for _ in range(_STREAMS_PER_POOL))
+        for stream in (streams(priority=priority) for _ in range(_STREAMS_PER_POOL))
     }
     busy = [stream for handle, stream in pool.items() if not stream.query()]
     if busy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -14,14 +15,13 @@ from solkit.measure.findings import Finding
 
 __all__ = ["Globals"]
 
+_BACKENDS: Any = torch.backends  # modules with properties, which no stub knows
 # `fp32_precision` and not `allow_tf32`: the latter raises once the former was set.
 _FLAGS: Mapping[str, Callable[[], Any]] = {
-    "torch.backends.fp32_precision": lambda: torch.backends.fp32_precision,
-    "torch.backends.cuda.matmul.fp32_precision": (
-        lambda: torch.backends.cuda.matmul.fp32_precision
-    ),
-    "torch.backends.cudnn.conv.fp32_precision": lambda: torch.backends.cudnn.conv.fp32_precision,
-    "torch.backends.cudnn.rnn.fp32_precision": lambda: torch.backends.cudnn.rnn.fp32_precision,
+    "torch.backends.fp32_precision": lambda: _BACKENDS.fp32_precision,
+    "torch.backends.cuda.matmul.fp32_precision": lambda: _BACKENDS.cuda.matmul.fp32_precision,
+    "torch.backends.cudnn.conv.fp32_precision": lambda: _BACKENDS.cudnn.conv.fp32_precision,
+    "torch.backends.cudnn.rnn.fp32_precision": lambda: _BACKENDS.cudnn.rnn.fp32_precision,
     "torch.backends.cudnn.enabled": lambda: torch.backends.cudnn.enabled,
     "torch.backends.cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
     "torch.backends.cudnn.deterministic": lambda: torch.backends.cudnn.deterministic,
@@ -44,9 +44,9 @@ _FLAGS: Mapping[str, Callable[[], Any]] = {
     "autocast on the GPU": lambda: torch.is_autocast_enabled("cuda"),
     "autocast on the CPU": lambda: torch.is_autocast_enabled("cpu"),
     "threads": torch.get_num_threads,
-    "subnormals kept": lambda: min(map(abs, (5e-324, 1.0))) * _ONE > 0.0,
+    "subnormals kept": lambda: sys.float_info.min / _TWO > 0.0,
 }
-_ONE = 1.0
+_TWO = 2.0  # a name, so that the quotient is not folded into a constant
 _COMPUTE_KEYS = (
     *("CPU", "CUDA", "AutogradCPU", "AutogradCUDA", "AutocastCUDA"),
     *("CompositeImplicitAutograd", "CompositeExplicitAutograd", "BackendSelect", "Autograd"),
@@ -83,8 +83,11 @@ def _flags() -> dict[str, Any]:
 
 def _modes() -> list[Any]:
     """The modes that are entered; `torch.set_default_device` is one too, and a flag."""
-    modes = [*_get_current_function_mode_stack(), *_get_current_dispatch_mode_stack()]
+    modes = [*_function_modes(), *_get_current_dispatch_mode_stack()]
     return [mode for mode in modes if not isinstance(mode, DeviceContext)]
+
+
+_function_modes: Callable[[], list[Any]] = _get_current_function_mode_stack
 
 
 def _overrides() -> set[str]:

@@ -40,6 +40,7 @@ class _Known:
     """A value by name, with what it is made of where it is a Python function."""
 
     value: Any
+    function: FunctionType | None
     code: Any
     defaults: Any
 
@@ -47,15 +48,14 @@ class _Known:
     def of(cls, value: Any) -> _Known:
         function = _function(value)
         if function is None:
-            return cls(value, None, None)
-        return cls(value, function.__code__, function.__defaults__)
+            return cls(value, None, None, None)
+        return cls(value, function, function.__code__, function.__defaults__)
 
     def is_still(self, value: Any) -> bool:
-        if value is not self.value:
-            return False
-        function = _function(value)
-        return function is None or (
-            function.__code__ is self.code and function.__defaults__ is self.defaults
+        function = self.function
+        return value is self.value and (
+            function is None
+            or (function.__code__ is self.code and function.__defaults__ is self.defaults)
         )
 
 
@@ -166,7 +166,7 @@ def _is_tensor_type(value: Any) -> bool:
 def _namespace(owner: Any) -> dict[str, Any]:
     """A module's or class's names; a class's with those that it inherits."""
     if not isinstance(owner, type):
-        return vars(owner)
+        return dict(vars(owner))
     merged: dict[str, Any] = {}
     for base in reversed(owner.__mro__[:-1]):  # less `object`
         merged.update(vars(base))

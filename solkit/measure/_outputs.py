@@ -117,7 +117,7 @@ def _shares(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def _unmaterialised(outputs: Sequence[torch.Tensor]) -> Iterator[Finding]:
     for index, output in enumerate(outputs):
-        if torch._debug_has_internal_overlap(output) == _OVERLAPS:  # type: ignore[no-untyped-call]
+        if torch._debug_has_internal_overlap(output) == _OVERLAPS:
             text = (
                 f"output {index} of shape {tuple(output.shape)} repeats elements by strides of 0: "
                 "it was never written out"
