@@ -110,11 +110,11 @@ class _Known:
 
     def _concerns(self, op: TracedOp) -> bool:
         known = any(use.storage in self._patterns for use in (*op.inputs, *op.written))
-        return known or (op.name in CONTRACTIONS and any(u.value is not None for u in op.inputs))
+        return known or any(use.value is not None for use in _factors(op))
 
     def _needless(self, op: TracedOp, use: TensorUse) -> Mask | None:
         """Elements of an operand that need not be looked at."""
-        if use.value is not None and op.name not in CONTRACTIONS:
+        if use.value is not None and all(use is not factor for factor in _factors(op)):
             return None  # a mask that is data has to be read to know what it says
         return self.facts(use).known
 
@@ -130,6 +130,11 @@ class _Known:
             None if facts.zeros is None else pattern_of(use, facts.zeros, extent),
             None if facts.floor is None else pattern_of(use, facts.floor, extent),
         )
+
+
+def _factors(op: TracedOp) -> list[TensorUse]:
+    """The factors of a matrix product."""
+    return [op.arguments[name] for name in CONTRACTIONS.get(op.name, ())]
 
 
 def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:

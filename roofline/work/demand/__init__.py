@@ -64,7 +64,7 @@ def live_ops(program: Program) -> list[TracedOp]:
 def _asked_for(op: TracedOp, wanted: Mapping[int, list[TensorUse]]) -> TracedOp:
     """A backward op with an `output_mask` of the gradients that anything looks at."""
     asked = op.arguments.get("output_mask", ())
-    if sum(asked) != len(op.outputs):  # there is no output of a gradient that is not asked for
+    if not asked or sum(asked) != len(op.outputs):  # there is none of one not asked for
         return op
     made = iter(op.outputs)
     mask = [one and next(made).storage in wanted for one in asked]
