@@ -1,15 +1,48 @@
-"""Whether a candidate's outputs are the reference's, and where they are not."""
+"""Whether a candidate's outputs are the reference's, and where they are not.
+
+Where the exact outputs are known, an output may be as far from them as computing them well
+explains, whatever its order of operations.
+
+Notation
+    y, y_got     the exact output (`solkit.measure.exact`) and the candidate's
+    y_ref        the reference's
+    u            unit roundoff of the output's dtype: 2^-24 fp32, 2^-11 fp16, 2^-8 bf16
+    sigma        how far y moves with its inputs, per relative change of them (`Exact.sensitivity`)
+    c            relative error that is granted to computing
+
+::
+
+    |y_got - y| <= 2 u |y|  +  c (|y| + sigma)  +  lambda
+                   storing     computing           underflow
+
+A good algorithm's result is the exact one of inputs that are off by a few units of roundoff, and
+then is stored: its error is that backward error times the condition, here sigma (Higham, "Accuracy
+and Stability of Numerical Algorithms", 2nd ed., sections 1.5 and 1.6; for inner products 3.1, where
+|error| <= gamma_n |x|'|y|, of which sigma is what n errors of random signs leave: Higham & Mary,
+SIAM J. Sci. Comput. 41(5), 2019). What the length of sums, fused or repeated roundings make of c is
+read off the reference, which did the same work::
+
+    c = max(c0, 4 q)        q: the 99th percentile of (|y_ref - y| - u |y|) / (|y| + sigma)
+
+The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.1 times the 99th
+percentile) and about 2 for a candidate that rounds worse than the reference. c0 = max(2^-16, u/8) is
+for candidates that sum in longer chains or approximate special functions: 256 u in fp32, and an
+eighth of the rounding that a narrower output suffers anyway. An author who allows 1e-3 or more in
+fp32 allows tf32 (`solkit.roofline.precision`), hence c >= 4 * 2^-11. lambda is the smallest normal
+number, since GPUs may flush what is below it (Higham, chapter 2).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from solkit.core import Tolerance
+from solkit.measure.exact import Exact
 
 __all__ = ["Comparison", "compare", "default_tolerance", "judge"]
 
@@ -31,6 +64,16 @@ _DEFAULTS = {
     torch.float8_e5m2fnuz: Tolerance(0.125, 0.125),
 }
 _EXACT = Tolerance(0.0, 0.0)
+
+
+_PERCENTILE, _MARGIN, _LEAST_SHARE = 0.99, 4.0, 2.0**-16
+_TF32_TOLERANCE, _TF32_ROUNDOFF = 1e-3, 2.0**-11
+_LARGEST_SHARE = 0.25
+"""A reference whose c is more computes something else in wide arithmetic."""
+_SAMPLED = 1 << 20
+"""Elements, evenly spaced, that q is taken over."""
+_SIGNAL_SHARE = 0.25
+"""An `atol` that is a larger share of the outputs would let zeros pass for them."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +99,14 @@ def judge(
     want: Sequence[torch.Tensor],
     tolerance: Tolerance | None,
     check: Callable[[Any, Any], Any] | None,
+    exact: Sequence[Exact] | None = None,
 ) -> Comparison:
     """Compare outputs, by the file's own ``check(got, want)`` where it has one.
 
     `check` is given tensors (lists of them where there are several outputs). It rejects by
-    returning ``False`` or by an ``AssertionError``.
+    returning ``False`` or by an ``AssertionError``. The other arguments are those of `compare`.
     """
-    comparison = compare(got, want, tolerance)
+    comparison = compare(got, want, tolerance, exact)
     if check is None:
         return comparison
     single = len(got) == 1 and len(want) == 1
@@ -76,16 +120,28 @@ def judge(
 
 
 def compare(
-    got: Sequence[torch.Tensor], want: Sequence[torch.Tensor], tolerance: Tolerance | None = None
+    got: Sequence[torch.Tensor],
+    want: Sequence[torch.Tensor],
+    tolerance: Tolerance | None = None,
+    exact: Sequence[Exact] | None = None,
 ) -> Comparison:
-    """Compare outputs elementwise, in fp32 or, for fp64, in fp64.
+    """Compare outputs elementwise, by the rule that heads this module or by a tolerance.
 
-    NaN equals NaN only where `want` has it, and infinities must agree in sign.
+    The file's tolerance is a permission: what is within it passes as well, but for this, that its
+    `atol` counts no more than a quarter of the outputs' root mean square, or zeros would pass for
+    small outputs. Without one the rule decides alone; where there is no wide reference, or it
+    computes something else than the reference, each dtype's default tolerance does, its `atol` in
+    units of the root mean square.
+
+    Infinities must be the reference's, or the exact output beyond what the dtype holds. NaN passes
+    only where the reference has it. Integers and bools must equal the reference, or the exact
+    output, or where that hangs on a tie the output of inputs nearby.
 
     Args:
         got: the candidate's outputs.
         want: the reference's, in the same order; shape, dtype and count must agree.
-        tolerance: for floating outputs; by default each dtype's own.
+        tolerance: the file's own, for floating outputs.
+        exact: the reference's outputs in wide arithmetic.
     """
     errors: list[str] = []
     max_error = 0.0
@@ -94,13 +150,132 @@ def compare(
     for index, (mine, theirs) in enumerate(zip(got, want, strict=False)):
         where = f"output {index}"
         if _comparable(mine, theirs):
-            limit = tolerance or default_tolerance(theirs.dtype)
-            tally = _tally(mine, theirs, limit)
+            true = exact[index] if exact is not None and len(exact) == len(want) else None
+            rule = _rule(theirs, tolerance, true)
+            tally = _tally(mine, theirs, rule)
             max_error = max(max_error, tally.max_error)
             if tally.mismatched:
-                errors.append(f"{where}: {tally.describe(theirs, limit)}")
+                errors.append(f"{where}: {tally.describe(theirs, rule)}")
         errors += [f"{where}: {difference}" for difference in _form(mine, theirs)]
     return Comparison(max_error, tuple(errors))
+
+
+# ------------------------------------------------------------------------------------ the rule
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How far one output may be from what it should be, over its elements laid flat.
+
+    Attributes:
+        permitted: ``|got - want| <= atol + rtol * |want|`` passes.
+        storing, computing, underflow: of the rule that heads this module.
+        exact, sensitivity: y and sigma; ``None`` where only `permitted` decides.
+        others: outputs that pass as well, of integers and bools.
+    """
+
+    permitted: Tolerance
+    storing: float = 0.0
+    computing: float = 0.0
+    underflow: float = 0.0
+    exact: torch.Tensor | None = None
+    sensitivity: torch.Tensor | None = None
+    others: tuple[torch.Tensor, ...] = ()
+
+    def of(self, part: slice) -> _Rule:
+        """The rule over some of the elements."""
+        return replace(
+            self,
+            exact=None if self.exact is None else self.exact[part],
+            sensitivity=None if self.sensitivity is None else self.sensitivity[part],
+            others=tuple(other[part] for other in self.others),
+        )
+
+    def describe(self) -> str:
+        """What an element that breaks it does."""
+        parts = []
+        if self.exact is not None:
+            parts.append(f"what rounding explains ({self.storing + self.computing:.2g} relative)")
+        if self.permitted != _EXACT:
+            parts.append(f"{self.permitted.atol:.4g} + {self.permitted.rtol:.4g}*|want|")
+        return f"differ by over {' and over '.join(parts)}" if parts else "differ"
+
+
+def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) -> _Rule:
+    if not _is_inexact(want):
+        same = exact is not None and exact.value.shape == want.shape
+        others = (exact.value, *exact.others) if exact is not None and same else ()
+        return _Rule(_EXACT, others=tuple(_flat(other) for other in others))
+    level = _level(want)
+    permitted = _EXACT if tolerance is None else _capped(tolerance, level)
+    if exact is not None and (share := _computing(want, exact)) <= _LARGEST_SHARE:
+        loose = tolerance is not None and tolerance.rtol >= _TF32_TOLERANCE
+        return _Rule(
+            permitted,
+            storing=2 * _roundoff(want.dtype),
+            computing=max(share, _MARGIN * _TF32_ROUNDOFF * loose),
+            underflow=_underflow(want.dtype),
+            exact=_flat(exact.value),
+            sensitivity=_per_part(exact.sensitivity, want),
+        )
+    if tolerance is None:
+        default = default_tolerance(want.dtype)
+        permitted = Tolerance(default.rtol, default.atol * (level or 1.0))
+    return _Rule(permitted)
+
+
+def _capped(tolerance: Tolerance, level: float) -> Tolerance:
+    limit = _SIGNAL_SHARE * level if level else math.inf
+    return Tolerance(tolerance.rtol, min(tolerance.atol, limit))
+
+
+def _computing(want: torch.Tensor, exact: Exact) -> float:
+    """The share c; infinite where the exact output cannot serve."""
+    if want.dtype not in _DEFAULTS or exact.value.shape != want.shape:
+        return math.inf
+    if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
+        return math.inf  # no wider than the reference itself
+    u = _roundoff(want.dtype)
+    stride = max(1, want.numel() // _SAMPLED)
+    theirs, true = _flat(want)[::stride].double(), _flat(exact.value)[::stride].double()
+    sensitivity = _per_part(exact.sensitivity, want)[::stride].double()
+    finite = theirs.isfinite() & true.isfinite()
+    excess = (theirs - true).abs() - u * true.abs() - _underflow(want.dtype)
+    shares = (excess.clamp(min=0) / (true.abs() + sensitivity))[finite & (excess > 0)]
+    rank = int(finite.sum()) - math.ceil(_PERCENTILE * int(finite.sum()))  # from the largest
+    largest = float(shares.topk(rank + 1).values[-1]) if len(shares) > rank else 0.0
+    return max(_LEAST_SHARE, u / 8, _MARGIN * largest)
+
+
+def _roundoff(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps / 2
+
+
+def _underflow(dtype: torch.dtype) -> float:
+    """What may be lost below the normal numbers: all of it in fp32 and bf16, which GPUs flush."""
+    limits = torch.finfo(dtype)
+    return limits.tiny if limits.bits >= 32 or dtype is torch.bfloat16 else limits.tiny * limits.eps
+
+
+def _per_part(sensitivity: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """Laid flat; twice each where the output is complex and its parts are compared."""
+    flat = sensitivity.reshape(-1)
+    return flat.repeat_interleave(2) if want.is_complex() else flat
+
+
+def _level(want: torch.Tensor) -> float:
+    """Root mean square of the finite elements; 0 where there are none."""
+    flat = _flat(want)
+    total, count = 0.0, 0
+    for start in range(0, flat.numel(), _CHUNK):
+        values = flat[start : start + _CHUNK].double()
+        finite = values.isfinite()
+        total += float(values.masked_fill(~finite, 0.0).square().sum())
+        count += int(finite.sum())
+    return math.sqrt(total / count) if total else 0.0
+
+
+# --------------------------------------------------------------------------- element by element
 
 
 def _comparable(got: torch.Tensor, want: torch.Tensor) -> bool:
@@ -132,45 +307,47 @@ class _Tally:
     worst_got: float = 0.0
     worst_want: float = 0.0
 
-    def describe(self, want: torch.Tensor, limit: Tolerance) -> str:
+    def describe(self, want: torch.Tensor, rule: _Rule) -> str:
         share = 100 * self.mismatched / want.numel()
-        exact = limit.rtol == limit.atol == 0 or not _is_inexact(want)
-        beyond = "differ" if exact else f"differ by over {limit.atol:g} + {limit.rtol:g}*|want|"
         place = [int(i) for i in torch.unravel_index(torch.tensor(self.worst), want.shape)]
         nan = f", {self.stray_nan} of them NaN where the reference is not" if self.stray_nan else ""
         return (
-            f"{self.mismatched} of {want.numel()} elements ({share:.3g} %) {beyond}{nan}; "
+            f"{self.mismatched} of {want.numel()} elements ({share:.3g} %) {rule.describe()}{nan}; "
             f"the worst at {place}: got {self.worst_got:.6g}, expected {self.worst_want:.6g}; "
             f"largest error {self.max_error:.4g}"
         )
 
 
-def _tally(got: torch.Tensor, want: torch.Tensor, limit: Tolerance) -> _Tally:
+def _tally(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:
     mine, theirs = _flat(got), _flat(want)
     per_element = theirs.numel() // max(want.numel(), 1)  # 2 where complex
     tally = _Tally()
     for start in range(0, theirs.numel(), _CHUNK):
         part = slice(start, start + _CHUNK)
-        _add_chunk(tally, mine[part], theirs[part], start, limit)
+        _add_chunk(tally, mine[part], theirs[part], rule.of(part), start)
     tally.worst //= max(per_element, 1)
     tally.mismatched = min(tally.mismatched, want.numel())
     return tally
 
 
 def _add_chunk(
-    tally: _Tally, got: torch.Tensor, want: torch.Tensor, start: int, limit: Tolerance
+    tally: _Tally, got: torch.Tensor, want: torch.Tensor, rule: _Rule, start: int
 ) -> None:
-    wide_got, wide_want = _widen(got), _widen(want)
+    wide_got, wide_want = _widen(got, rule), _widen(want, rule)
     # dtypes that have no `==` of their own are told apart by their values
-    exact = _is_inexact(got) or _is_inexact(want) or got.dtype != want.dtype
-    same = (wide_got == wide_want) if exact else (got == want)
+    inexact = _is_inexact(got) or _is_inexact(want) or got.dtype != want.dtype
+    same = (wide_got == wide_want) if inexact else (got == want)
     nan_got, nan_want = wide_got.isnan(), wide_want.isnan()
     agree = same | (nan_got & nan_want)
+    for other in rule.others:
+        agree = agree | (got == other)
     error = (wide_got - wide_want).abs().masked_fill(agree, 0.0)
     if _is_inexact(want):
-        allowed = limit.atol + limit.rtol * wide_want.abs()
-        # an infinite `want` allows anything: it must have agreed already
-        agree = agree | ((error <= allowed) & wide_want.isfinite())
+        # an infinite `want` permits anything: it must have agreed already
+        permitted = rule.permitted.atol + rule.permitted.rtol * wide_want.abs()
+        agree = agree | ((error <= permitted) & wide_want.isfinite())
+    if rule.exact is not None:
+        agree = agree | _explained(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
     tally.mismatched += int((~agree).sum())
     tally.stray_nan += int((nan_got & ~nan_want).sum())
     finite = error.masked_fill(~error.isfinite(), 0.0)
@@ -180,6 +357,20 @@ def _add_chunk(
     if float(ranked[place]) > tally.worst_error:
         tally.worst, tally.worst_error = start + place, float(ranked[place])
         tally.worst_got, tally.worst_want = float(wide_got[place]), float(wide_want[place])
+
+
+def _explained(got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: float) -> torch.Tensor:
+    """Where the rule that heads this module holds; `largest` is the dtype's largest number."""
+    assert rule.exact is not None
+    assert rule.sensitivity is not None
+    exact = rule.exact.double()
+    lost = want.isfinite() & ~exact.isfinite()  # it differs from its wide self: not to be used
+    true = torch.where(lost, want, exact)
+    moves = rule.sensitivity.masked_fill(lost, 0.0)
+    size = true.abs()
+    allowed = rule.storing * size + rule.computing * (size + moves) + rule.underflow
+    overflow = got.isinf() & (got.signbit() == true.signbit()) & (size + allowed >= largest)
+    return ((got - true).abs() <= allowed) & true.isfinite() | overflow & ~true.isnan()
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -197,6 +388,7 @@ def _is_inexact(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
-def _widen(tensor: torch.Tensor) -> torch.Tensor:
+def _widen(tensor: torch.Tensor, rule: _Rule) -> torch.Tensor:
     narrow = tensor.dtype.is_floating_point and tensor.dtype is not torch.float64
+    narrow = narrow and rule.exact is None
     return tensor.to(torch.float32 if narrow else torch.float64)
