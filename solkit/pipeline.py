@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import solkit
@@ -230,8 +231,11 @@ def score(
     precision: str = "tolerance",
     measure: bool | None = None,
     time_limit_s: float | None = None,
+    trace: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Bound, analyse and, on a GPU, measure a kernel at each shape.
+
+    Every measurement is on disk, as a `solkit.measure.traces.Trace`, before the next one starts.
 
     Args:
         path: a kernel file, or its path.
@@ -243,24 +247,30 @@ def score(
         measure: ``None`` measures where the target is a GPU of this machine.
         time_limit_s: seconds that one shape's measurement may take, and that reading, tracing
             and compiling for all shapes may take together; 120 and 180 by default.
+        trace: the file that measurements are appended to; by default this month's in the user's
+            data folder (`solkit.measure.traces.default_path`).
 
     Raises:
-        InputError: the file, the device, a shape or a parameter is at fault.
+        InputError: the file, the device, a shape, a parameter or `trace` is at fault.
         UnsupportedError: `measure` is true, but the target is not in this machine.
+        TraceError: a measurement could not be written.
     """
     target = _target(device)
     chosen = dict(params or {})
     study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     study = _study(path, reference, target, shapes, chosen, True, study_limit_s, groups="")
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
-    wanted = _wants_measurement(measure, target, study)
-    results = []
-    for case in study.cases:
-        result = _forecast(case, target, precision, "cold")
-        if wanted:
-            result = _measured(result, case, study.kernel, target, chosen, limit_s)
-        results.append(result)
-    return Report(_environment(), study.kernel, target, tuple(results), study.failed)
+    environment = _environment()
+    results = [_forecast(case, target, precision, "cold") for case in study.cases]
+    if _wants_measurement(measure, target, study):
+        from solkit.measure.traces import TraceWriter, digests, trace_of  # takes time to load
+
+        writer = TraceWriter(None if trace is None else Path(trace))
+        for i, case in enumerate(study.cases):
+            sources = digests(study.kernel)
+            results[i] = _measured(results[i], case, study.kernel, target, chosen, limit_s)
+            writer.append(trace_of(study.kernel, sources, target, environment, results[i]))
+    return Report(environment, study.kernel, target, tuple(results), study.failed)
 
 
 # ----------------------------------------------------------------------------------- steps

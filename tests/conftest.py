@@ -42,6 +42,12 @@ def calibrations_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOLKIT_CALIBRATIONS", str(Path(__file__).with_name("none")))
 
 
+@pytest.fixture(autouse=True)
+def traces_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Stay as they are: what a test measures goes elsewhere."""
+    monkeypatch.setenv("SOLKIT_TRACES", str(tmp_path / "traces"))
+
+
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
     """Write a kernel file with the usual imports; gives its path."""

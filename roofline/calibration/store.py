@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from solkit import userdata
 from solkit.errors import InputError
 from solkit.roofline.calibration.record import Calibration
 
@@ -21,15 +22,8 @@ _SHIPPED = Path(__file__).with_name("shipped")
 
 
 def folder() -> Path:
-    """The folder of the user's own calibrations, which need not exist.
-
-    ``$SOLKIT_CALIBRATIONS``, else ``$XDG_DATA_HOME/solkit/calibrations``, else the same under
-    ``~/.local/share`` (XDG Base Directory Specification 0.8, where a relative path counts as none).
-    """
-    if chosen := os.environ.get(VARIABLE):
-        return Path(chosen)
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local/share") / "solkit/calibrations"
+    """The folder of the user's own calibrations: see `solkit.userdata.folder`."""
+    return userdata.folder("calibrations", VARIABLE)
 
 
 def save(calibration: Calibration, path: Path | None = None) -> Path:

@@ -48,6 +48,13 @@ _TimeLimit = Annotated[
         help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
     ),
 ]
+_Trace = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Append measurements there instead of to this month's file in your data folder.",
+    ),
+]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
 ]
@@ -66,6 +73,7 @@ def score(
     json: _options.Json = None,
     fail_under: _FailUnder = None,
     time_limit: _TimeLimit = None,
+    trace: _Trace = None,
     verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""
@@ -89,6 +97,7 @@ def score(
                 precision=precision.value,
                 measure=measure,
                 time_limit_s=time_limit,
+                trace=trace,
             )
         _show(report, json, verbose, explain)
     raise typer.Exit(exit_code(report, fail_under))
