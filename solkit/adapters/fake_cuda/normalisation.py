@@ -17,7 +17,8 @@ def fake_batch_norm(aten: torch.library.Library) -> None:
     Args:
         aten: where ops are overridden; whoever holds it decides how long.
     """
-    aten.impl("native_batch_norm", _batch_norm, "Meta")
+    # some versions of torch have one in Python already
+    aten.impl("native_batch_norm", _batch_norm, "Meta", allow_override=True)
     # else a fake tensor runs the decomposition (FakeTensorMode._dispatch_impl)
     meta_table[torch.ops.aten.native_batch_norm.default] = _batch_norm
 
