@@ -79,21 +79,24 @@ class Pattern:
         return self if copies == 1 else Pattern(np.repeat(self.bits, copies), block)
 
 
-def pattern_of(use: TensorUse, mask: Mask, extent: int) -> Pattern | None:
+def pattern_of(
+    use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS
+) -> Pattern | None:
     """What a mask over a view says of the storage; ``None`` where that would be too large.
 
     Args:
         use: the view.
         mask: broadcasts to its shape.
         extent: elements of the storage.
+        most: elements after which it has to repeat.
     """
     block = block_size(use, mask)
     blocks = in_blocks(use, block) if block > 1 and extent % block == 0 else None
     if blocks is not None:
-        coarse = pattern_of(blocks, reduce_to(mask, blocks.shape), extent // block)
+        coarse = pattern_of(blocks, reduce_to(mask, blocks.shape), extent // block, most)
         return None if coarse is None else Pattern(coarse.bits, block * coarse.block)
     period = _period(use, mask, extent)
-    if period > _MAX_BITS or period == 0:
+    if period > most or period == 0:
         return None
     shape = _varying(use, period)
     start = use.offset % period

@@ -111,7 +111,7 @@ def without(use: TensorUse, taken: TensorUse) -> TensorUse:
     return use if seen is None or not seen.any() else sliced(use, whole(use), ~seen)
 
 
-_MAX_SEEN = 1 << 22  # elements of a storage beyond which only boxes are taken apart
+_MAX_SEEN = 1 << 22  # elements without a repeat beyond which only boxes are taken apart
 
 
 def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
@@ -120,10 +120,8 @@ def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
     if box is not None and all(view.stride[d] for d in range(len(box))):
         return _box_mask(box, view.shape)
     extent = 1 + max(_last(view), _last(other))
-    if extent > _MAX_SEEN:
-        return None
     mask = everything(len(other.shape)) if other.mask is None else other.mask
-    pattern = pattern_of(other, mask, extent)
+    pattern = pattern_of(other, mask, extent, _MAX_SEEN)
     return None if pattern is None else pattern.under(view)
 
 

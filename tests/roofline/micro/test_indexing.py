@@ -8,6 +8,14 @@ F, I64 = 4, 8  # bytes of a float32 and of an int64 index
 UNKNOWN = "what is read depends on the data"
 
 PROBLEMS = {
+    "a known mask written in each of a batch of large matrices": (
+        "R(3, 1200, 1200)",
+        "b = a0.clone()\nb[:, causal(1200)] = 0\nreturn b",
+        {},
+        4 * 3 * (1200 * 1199 // 2),
+        4 * 3 * 1200 * 1200,
+        "too large for brute force",
+    ),
     "embedding: each row that is named once": (
         "R(1000, 32); arange(50) % 10",
         "return F.embedding(a1, a0)",
