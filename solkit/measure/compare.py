@@ -25,7 +25,7 @@ read off the reference, which did the same work::
     c = max(c0, 4 q)        q: the 99th percentile of (|y_ref - y| - u |y|) / (|y| + sigma)
 
 The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.1 times the 99th
-percentile) and about 2 for a candidate that rounds worse than the reference. c0 = max(2^-16, u/8) is
+percentile), and 2 for a candidate that rounds worse than the reference. c0 = max(2^-16, u/8) is
 for candidates that sum in longer chains or approximate special functions: 256 u in fp32, and an
 eighth of the rounding that a narrower output suffers anyway. An author who allows 1e-3 or more in
 fp32 allows tf32 (`solkit.roofline.precision`), hence c >= 4 * 2^-11. lambda is the smallest normal

@@ -100,21 +100,14 @@ class _WideReference:
         self._step = torch.finfo(wide).eps ** (1 / 3)
 
     def outputs(self) -> list[Exact]:
+        """See `exact_reference`."""
         values = self._run(0)
+        moves = [_Moves(value, self._step) for value in values]
         few = any(value.numel() < _FEW**2 for value in values if _is_inexact(value))
-        draws = _DRAWS_OF_FEW if few else _DRAWS
-        squares = [_square(value - value) if _is_inexact(value) else None for value in values]
-        others: list[tuple[torch.Tensor, ...]] = [()] * len(values)
-        for draw in range(1, 1 + draws):
-            for i, moved in enumerate(self._run(draw)):
-                if squares[i] is None:
-                    others[i] = (*others[i], moved)
-                else:
-                    squares[i] += _square(moved - values[i])
-        return [
-            Exact(value, _sensitivity(value, square, draws * self._step**2), other)
-            for value, square, other in zip(values, squares, others, strict=True)
-        ]
+        for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
+            for move, output in zip(moves, self._run(draw), strict=True):
+                move.add(output)
+        return [move.exact() for move in moves]
 
     def _run(self, draw: int) -> list[torch.Tensor]:
         """The outputs; on the inputs themselves for draw 0, else on inputs near them."""
@@ -144,17 +137,35 @@ class _WideReference:
         return output.detach().to(_widened(output.dtype, self._wide))
 
 
-def _sensitivity(value: torch.Tensor, squares: torch.Tensor | None, scale: float) -> torch.Tensor:
-    if squares is None:
-        return torch.zeros_like(value, dtype=torch.float32)
-    # where infinities meet, their difference says nothing of how far the element moves
-    sampled = squares.nan_to_num(nan=0.0, posinf=0.0).div_(scale).sqrt_()
-    return torch.maximum(sampled, _level(sampled))
+class _Moves:
+    """How far one output moves, gathered draw by draw so that one draw at a time is in memory.
 
+    Args:
+        value: the output.
+        step: t.
+    """
 
-def _square(values: torch.Tensor) -> torch.Tensor:
-    """Of the modulus, where complex."""
-    return values.abs().square()
+    def __init__(self, value: torch.Tensor, step: float) -> None:
+        self._value, self._step, self._draws = value, step, 0
+        self._squares = torch.zeros_like(value.real if value.is_complex() else value)
+        self._others: tuple[torch.Tensor, ...] = ()
+
+    def add(self, output: torch.Tensor) -> None:
+        """Take in the output of one draw."""
+        if not _is_inexact(output):
+            self._others += (output,)
+            return
+        # where infinities meet, their difference says nothing of how far the element moves
+        move = (output - self._value).abs().nan_to_num_(nan=0.0, posinf=0.0)
+        self._squares += move.div_(self._step).square_()
+        self._draws += 1
+
+    def exact(self) -> Exact:
+        """The output with its sensitivity."""
+        if not self._draws:
+            return Exact(self._value, self._squares, self._others)
+        sampled = self._squares.div_(self._draws).sqrt_()
+        return Exact(self._value, torch.maximum(sampled, _level(sampled)))
 
 
 def _level(values: torch.Tensor) -> torch.Tensor:
@@ -214,12 +225,12 @@ def _wide_arithmetic(wide: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-class _Widening(TorchDispatchMode):
+class _Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Has every op take and give wide tensors in place of fp32, fp16 and bf16 ones."""
 
     def __init__(self, wide: torch.dtype) -> None:
         self._wide = wide
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

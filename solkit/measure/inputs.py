@@ -12,7 +12,15 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.kernelfiles import Workload
 
-__all__ = ["distinct", "fresh", "is_unchanged", "poison", "poisoned", "same_bits", "seed_everything"]
+__all__ = [
+    "distinct",
+    "fresh",
+    "is_unchanged",
+    "poison",
+    "poisoned",
+    "same_bits",
+    "seed_everything",
+]
 
 _POISON = {
     # bytes an element -> its integer dtype, and bits that are a NaN in each float of that width

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from solkit.core import KernelFile, Value
+from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.exact import Exact
+from solkit.measure.compare import compare
+from solkit.measure.exact import Exact, exact_reference
+from solkit.measure.inputs import distinct, fresh, seed_everything
 
-__all__ = ["Trial", "trials"]
+__all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "trials"]
+
+_SEEDS = 2
+_PLANTED_EVERY = 64
 
 
 @dataclass(frozen=True)
@@ -20,8 +28,8 @@ class Trial:
 
     Attributes:
         name: how the inputs were made, e.g. ``"inputs()"``, ``"large"``, ``"held-out M=100"``.
-        seed: what `solkit.measure.inputs.seed_everything` was given before `make`; give it the
-            same before the candidate runs.
+        seed: what `solkit.measure.inputs.seed_everything` was given before the inputs were made
+            and before the reference ran; give it the same before the candidate runs.
         workload: the inputs, which no one has written into yet.
         want: the reference's outputs.
         exact: the same in wide arithmetic; ``None`` where the reference does not run in it.
@@ -36,6 +44,87 @@ class Trial:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Distribution:
+    """Values in place of those that ``inputs()`` gives.
+
+    Attributes:
+        name: of the trials on it.
+        values: makes them from those given, in fp32 (fp64 for fp64), and the dtype they go to.
+        first_only: only the first floating tensor has them, the others keep theirs.
+        infinite: some are infinities.
+        subnormal: all are below the normal numbers.
+    """
+
+    name: str
+    values: Callable[[torch.Tensor, torch.dtype], torch.Tensor]
+    first_only: bool = False
+    infinite: bool = False
+    subnormal: bool = False
+
+
+def _scaled(given: torch.Tensor, _: torch.dtype, factor: float) -> torch.Tensor:
+    return given * factor
+
+
+def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """From -1 to 1 in the order of the indices: an element in a wrong place differs."""
+    return torch.linspace(-1, 1, given.numel(), device=given.device).reshape(given.shape)
+
+
+def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """A single 1 a row, moving on from row to row: a contraction picks elements out."""
+    width = given.shape[-1]
+    rows = torch.arange(given.numel() // width, device=given.device)
+    hot = torch.nn.functional.one_hot((3 + 7 * rows) % width, width)
+    return hot.reshape(given.shape).to(given.dtype)
+
+
+def _repeated(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Ties everywhere, and no variance."""
+    return torch.full_like(given, 0.75)
+
+
+def _negative(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    return -given.abs()
+
+
+def _zeros(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Zeros of both signs."""
+    return torch.zeros_like(given).copysign(torch.randn_like(given))
+
+
+def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Below the least normal number of the dtype, in the proportions given."""
+    finite = given.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return given / finite.abs().amax().clamp(min=1e-30) * (torch.finfo(dtype).tiny / 2)
+
+
+def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
+    """Infinities here and there."""
+    for sign in signs:
+        places = torch.randint(_PLANTED_EVERY, given.shape, device=given.device) == 0
+        given = given.masked_fill(places, sign * torch.inf)
+    return given
+
+
+DISTRIBUTIONS = (
+    # 2^7 takes normal numbers beyond the exponential's range in fp32 (88.7); 2^-10 takes their
+    # variance (1e-6) below the epsilons of normalisations
+    Distribution("large", partial(_scaled, factor=2.0**7)),
+    Distribution("tiny", partial(_scaled, factor=2.0**-10)),
+    Distribution("one-hot rows", _one_hot, first_only=True),
+    Distribution("ramps", _ramp),
+    Distribution("repeated values", _repeated),
+    Distribution("negative", _negative),
+    Distribution("zeros", _zeros),
+    Distribution("subnormal", _subnormal, subnormal=True),
+    Distribution("infinities", partial(_planted, signs=(1.0, -1.0)), infinite=True),
+    Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
+)
+"""In the order in which they are tried."""
+
+
 def trials(
     make: Callable[[Mapping[str, Value]], Workload],
     description: KernelFile,
@@ -43,20 +132,132 @@ def trials(
     shape: Mapping[str, Value] | None = None,
     skip: Collection[str] = (),
 ) -> Iterator[Trial]:
-    """Fresh inputs by several distributions and seeds, lazily: one trial is alive at a time.
+    """Fresh inputs by several seeds, shapes and distributions, made one trial at a time.
 
-    The two that ``inputs()`` gives come first. A distribution that the reference does not allow
-    (it raises, or gives NaN or infinities that it did not give on ``inputs()``) is left out.
+    First the two that ``inputs()`` gives, then the file's held-out shapes, then `DISTRIBUTIONS`.
+    These reach floating tensors only, of more than one element; integers, scalars and the weights
+    of modules stay. One that the reference does not allow is left out: the reference raises, or
+    gives infinities or NaN that it did not give for ``inputs()``; or, with infinities among the
+    inputs, NaN, or outputs of which a larger share is infinite; or, with subnormal inputs, other
+    outputs than with zeros, for which GPUs may take them.
 
     Args:
         make: the workload of a shape, as `LoadedKernel.workload` gives it, with inputs drawn from
             the global generators, which are seeded before each call.
         description: the kernel file's.
-        seed: of the first trial.
+        seed: of the first trial; each has one of its own.
         shape: what is measured; overrides the file's defaults.
         skip: names of trials to leave out: such as the reference dies of (a device assertion).
 
     Raises:
         Exception: what `make` or the reference raise on the inputs that the file itself gives.
     """
-    raise NotImplementedError(make, description, seed, shape, skip)
+    shape = shape or {}
+    planned = [("inputs()" if i == 0 else f"inputs(), seed {i}", shape) for i in range(_SEEDS)]
+    planned += [(f"held-out {_words(held)}", held) for held in description.problem.held_out_shapes]
+    usual = 0
+    for place, (name, sizes) in enumerate(planned):
+        if name not in skip:
+            workload = _made(make, sizes, seed + place)
+            want = _reference(workload, seed + place)
+            usual = max(usual, _nonfinite(want)) if sizes is shape else usual
+            yield _trial(name, seed + place, workload, want)
+    for place, distribution in enumerate(DISTRIBUTIONS, start=len(planned)):
+        if distribution.name not in skip:
+            yield from _distributed(
+                distribution, seed + place, _made(make, shape, seed + place), usual
+            )
+
+
+def _words(shape: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in shape.items())
+
+
+def _made(
+    make: Callable[[Mapping[str, Value]], Workload], shape: Mapping[str, Value], seed: int
+) -> Workload:
+    seed_everything(seed)
+    return make(shape)
+
+
+def _trial(name: str, seed: int, workload: Workload, want: list[torch.Tensor]) -> Trial:
+    try:
+        return Trial(name, seed, workload, want, exact_reference(workload, seed))
+    except UnsupportedError as error:
+        return Trial(name, seed, workload, want, None, (str(error),))
+
+
+def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
+    own = fresh(workload)
+    seed_everything(seed)
+    return own.run_reference()
+
+
+# --------------------------------------------------------------------------- distributions
+
+
+def _distributed(
+    distribution: Distribution, seed: int, workload: Workload, usual: int
+) -> Iterator[Trial]:
+    """The trial on that distribution, if the reference allows it; `usual`: non-finite outputs."""
+    if not _fill(workload, distribution):
+        return
+    try:
+        want = _reference(workload, seed)
+    except Exception:  # it is not made for such values, which is no fault of anyone's
+        return
+    if _spreads_not(want) if distribution.infinite else _nonfinite(want) <= usual:
+        trial = _trial(distribution.name, seed, workload, want)
+        if not distribution.subnormal or _may_be_flushed(trial):
+            yield trial
+
+
+def _fill(workload: Workload, distribution: Distribution) -> bool:
+    """Write a distribution's values into a workload's inputs; whether there were any to write."""
+    seen: set[tuple[int, torch.Size]] = set()
+    for leaf in tree_leaves((workload.args, dict(workload.kwargs))):
+        if not isinstance(leaf, torch.Tensor) or not _takes_values(leaf):
+            continue
+        key = leaf.data_ptr(), leaf.shape
+        if key not in seen and not (seen and distribution.first_only):
+            seen.add(key)
+            _write(leaf, distribution)
+    return bool(seen)
+
+
+def _takes_values(leaf: torch.Tensor) -> bool:
+    return leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1
+
+
+def _write(leaf: torch.Tensor, distribution: Distribution) -> None:
+    plain = distinct(leaf.detach())
+    given = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
+    values = distribution.values(given, plain.dtype)
+    limit = torch.finfo(plain.dtype).max
+    plain.copy_(torch.where(values.isfinite(), values.clamp(-limit, limit), values))
+
+
+def _nonfinite(outputs: list[torch.Tensor]) -> int:
+    return sum(int((~torch.isfinite(_widened(out))).sum()) for out in outputs)
+
+
+def _spreads_not(outputs: list[torch.Tensor]) -> bool:
+    """No NaN, and no larger a share of any output infinite than was planted, for each sign."""
+    return not any(
+        bool(_widened(out).isnan().any())
+        or int(_widened(out).isinf().sum()) > 3 * out.numel() / _PLANTED_EVERY
+        for out in outputs
+    )
+
+
+def _widened(out: torch.Tensor) -> torch.Tensor:
+    """fp8 has no `isfinite` of its own."""
+    return out.float() if out.is_floating_point() and out.element_size() == 1 else out
+
+
+def _may_be_flushed(trial: Trial) -> bool:
+    """Whether zeros in place of the inputs give the same outputs, by the rule of `compare`."""
+    zeros = fresh(trial.workload)
+    _fill(zeros, Distribution("zeros", lambda given, _: torch.zeros_like(given)))
+    flushed = _reference(zeros, trial.seed)
+    return not compare(flushed, trial.want, None, trial.exact).errors
