@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from solkit import userdata
+from solkit import pipeline, userdata
 from solkit.core import (
     Candidate,
     KernelAnalysis,
@@ -30,7 +30,7 @@ from solkit.core import (
     Verdict,
 )
 from solkit.errors import InputError, TraceError
-from solkit.measure import traces
+from solkit.measure import Outcome, traces
 from solkit.measure.traces import (
     Trace,
     TracedBound,
@@ -42,6 +42,7 @@ from solkit.measure.traces import (
     digests,
     read,
 )
+from solkit.roofline import devices
 from solkit.roofline.calibration.record import Conditions
 
 OLD = Path(__file__).parent / "data" / "traces-1.jsonl"
@@ -339,11 +340,11 @@ def test_other_files_are_not_appended_to(tmp_path):
 
 
 def test_a_path_that_cannot_be_written_is_told_at_once(tmp_path):
-    with pytest.raises(InputError, match="cannot write traces to .*: No such file or directory"):
+    with pytest.raises(InputError, match=r"cannot write traces to .*: No such file or directory"):
         TraceWriter(tmp_path / "no" / "folder.jsonl")
     with pytest.raises(InputError, match="Is a directory"):
         TraceWriter(tmp_path)
-    with pytest.raises(InputError, match="cannot read .*: No such file"):
+    with pytest.raises(InputError, match=r"cannot read .*: No such file"):
         read(tmp_path / "none.jsonl")
 
 
@@ -385,4 +386,52 @@ def test_a_folders_digest_is_of_its_sources(tmp_path):
 
 
 def test_the_schema_is_named_once():
-    assert traces.SCHEMA == trace().schema
+    assert trace().schema == traces.SCHEMA
+
+
+# ------------------------------------------------------------------------------ solkit.score
+
+KERNEL = """
+def inputs(N=16, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+
+def kernel(x, *, BLOCK=64):
+    return x * 2
+
+SHAPES = [{"N": 16}, {"N": 32}]
+"""
+
+
+def test_each_shape_is_on_disk_before_the_next_one_starts(write, path, monkeypatch):
+    gpu = replace(devices.find("h100"), source="nvml", uuid="GPU-a")
+    measured = Outcome(Verdict.CORRECT, (), trace().protocol, trace().measurement)
+    crashed = Outcome(Verdict.CRASHED, ("timing: gone",), None, None)
+    seen = []
+
+    def measure(_, shape, *__, **___):
+        seen.append((shape["N"], len(path.read_bytes().splitlines())))
+        return measured if len(seen) == 1 else crashed
+
+    monkeypatch.setattr(pipeline.measuring, "measure", measure)
+    source = write(KERNEL)
+    report = pipeline.score(source, device=gpu, params={"BLOCK": 128}, trace=path)
+    assert seen == [(16, 0), (32, 1)]
+    (first, second), faults = read(path)
+    assert faults == ()
+    assert first.candidate.params == {"BLOCK": 128}
+    assert first.candidate.sha256 == sha256(Path(source).read_bytes()).hexdigest()
+    assert first.measurement == measured.measurement
+    assert (first.verdict, second.verdict) == tuple(result.verdict for result in report.results)
+    assert first.bound.roofline_ms == report.results[0].bound.time_ms
+    assert first.bound.observed_clock_ms == report.results[0].bound.at.observed_clock_ms
+    assert first.device.uuid == "GPU-a"
+    assert first.software["solkit"] == report.environment["solkit"]
+    assert (second.problem.shape["N"], second.evidence) == (32, ("timing: gone",))
+
+
+def test_without_a_measurement_there_is_no_trace(write, path):
+    pipeline.score(write(KERNEL), device="h100", trace=path)
+    assert not path.exists()
