@@ -19,7 +19,7 @@ import numpy.typing as npt
 from solkit.roofline.work.masks import compact
 from solkit.roofline.work.program import Mask, TensorUse
 
-__all__ = ["HIDDEN", "count", "multiply_adds", "product_mask", "shown_pairs"]
+__all__ = ["HIDDEN", "count", "is_gram", "multiply_adds", "product_mask", "shown_pairs"]
 
 _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a second
 
@@ -45,6 +45,8 @@ def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
         for axes, mask in (("mk", left.mask), ("kn", right.mask), ("mn", out.mask))
         if mask is not None
     }
+    if not given and is_gram(left, right):
+        return math.prod(batch) * m * (m + 1) // 2 * k
     if not given:
         rows, columns = 1 if left.stride[-2] == 0 else m, 1 if right.stride[-1] == 0 else n
         return math.prod(batch) * rows * k * columns
@@ -56,6 +58,14 @@ def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
         pairs = _pairs(given["mk"], given["kn"], k)
         return int(_total(pairs * given["mn"], (*batch, m, n)))
     return min(_two(a, given[a], b, given[b], batch, sizes) for a, b in combinations(given, 2))
+
+
+def is_gram(left: TensorUse, right: TensorUse) -> bool:
+    """Whether a matrix meets its own transpose: one triangle of the result is the other one."""
+    if len(left.shape) < 2 or len(left.shape) != len(right.shape):
+        return False
+    shape, stride = ((*of[:-2], of[-1], of[-2]) for of in (right.shape, right.stride))
+    return left == replace(right, shape=shape, stride=stride)
 
 
 def _as_matrices(

@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from solkit.roofline.work.costs import attention_pairs, cost_of
+from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 
@@ -111,7 +112,8 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
     if op.result.dtype.is_complex:
         flops = flops * 6 // 8  # three real products instead of four (Gauss)
-    return flops // 2 if symmetric else flops
+    halved = is_gram(*(op.arguments[name] for name in _CONTRACTIONS[op.name]))
+    return flops // 2 if symmetric and not halved else flops
 
 
 def _thick(op: TracedOp) -> bool:

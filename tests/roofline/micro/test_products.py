@@ -86,9 +86,23 @@ PROBLEMS = {
     "x times its transpose: half of it is the other half": (
         X,
         "return a0 @ a0.T",
-        {"contraction.fp32": (64 * 65 * 32, 2 * 64 * 64 * 32)},
+        {"contraction.fp32": 64 * 65 * 32},
         F * N,
         F * 4096,
+    ),
+    "a batch of Gram matrices: one triangle of each": (
+        "R(3, 8, 4, 4)",
+        "f = a0.flatten(2)\nreturn torch.einsum('bcn,bdn->bcd', f, f) / 16",
+        {"contraction.fp32": 3 * 8 * 9 * 16, "fp32": 3 * 64},
+        F * 3 * 128,
+        F * 3 * 64,
+    ),
+    "a square of a matrix is no Gram matrix": (
+        "R(8, 8)",
+        "return a0 @ a0",
+        {"contraction.fp32": 2 * 8**3},
+        F * 64,
+        F * 64,
     ),
     "two parts of one storage": (
         "R(64, 64)",
