@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from solkit.roofline.work.masks import block_size, everything, in_blocks
+from solkit.roofline.work.masks import block_size, everything, in_blocks, pattern_of
 from solkit.roofline.work.program import TensorUse
 
 __all__ = ["covered_bytes", "covers", "overlap"]
@@ -127,8 +127,22 @@ def overlap(one: TensorUse, other: TensorUse) -> bool:
         return True  # nothing is gained by taking it apart
     if covers(one, other) or covers(other, one):
         return True
+    meet = _masks_meet(one, other) if one.mask is not None or other.mask is not None else None
+    if meet is not None:
+        return meet
     apart = [covered_bytes([use]) for use in (one, other)]
     return sum(apart) > covered_bytes([one, other])
+
+
+def _masks_meet(one: TensorUse, other: TensorUse) -> bool | None:
+    """Whether two masked regions share an element; ``None`` where masks do not tell."""
+    if one.dtype.itemsize != other.dtype.itemsize:
+        return None
+    extent = 1 + max(region[2] + _reach(region) for region in map(_canonical, (one, other)))
+    masks = [everything(len(u.shape)) if u.mask is None else u.mask for u in (one, other)]
+    pattern = pattern_of(one, masks[0], extent)
+    seen = None if pattern is None else pattern.under(other)
+    return None if seen is None else bool((seen & masks[1]).any())
 
 
 def _union(runs: Sequence[_Runs]) -> int:
