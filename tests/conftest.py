@@ -34,6 +34,7 @@ def _hide_gpu() -> None:
 
 
 _hide_gpu()
+torch.set_num_threads(1)  # tensors are tiny here: threads would only wait for one another
 
 
 @pytest.fixture(autouse=True)
