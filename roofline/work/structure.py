@@ -297,6 +297,25 @@ def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
     return _choose(outside, margin, _NOTHING, len(op.result.shape))
 
 
+@_rule("im2col")
+def _im2col(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Taps that fall into the padding."""
+    del facts
+    x, lines = op.inputs[0], []
+    names = ("kernel_size", "stride", "padding", "dilation")
+    for n, *window in zip(x.shape[-2:], *(op.arguments[name] for name in names)):
+        size, stride, padding, dilation = window
+        count = (n + 2 * padding - dilation * (size - 1) - 1) // stride + 1
+        taps = np.arange(size)[:, None] * dilation - padding + np.arange(count) * stride
+        lines.append((taps >= 0) & (taps < n))
+    rows, columns = lines
+    inside = rows[:, None, :, None] & columns[None, :, None, :]
+    taps = inside.reshape(rows.shape[0] * columns.shape[0], -1)
+    if inside.all() or x.shape[-3] * taps.size > _MAX_ELEMENTS:
+        return _NOTHING
+    return _Facts(zeros=lifted(np.tile(~taps, (x.shape[-3], 1)), len(op.result.shape)))
+
+
 @_rule("diag_embed")
 def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
     del facts

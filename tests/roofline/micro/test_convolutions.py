@@ -17,6 +17,13 @@ def taps(results, size, kernel, stride=1, padding=0, dilation=1):
 
 
 PROBLEMS = {
+    "as a product of unfolded windows": (
+        "R(1, 2, 5, 5); R(3, 2, 3, 3)",
+        "return (a1.flatten(1) @ F.unfold(a0, 3, padding=1)).view(1, 3, 5, 5)",
+        {"contraction.fp32": 2 * 2 * 3 * 13 * 13},  # 13 of 15 taps of an axis fall inside
+        4 * (50 + 54),
+        4 * 75,
+    ),
     "1x1": (
         "R(2, 8, 6, 6); R(16, 8, 1, 1)",
         "return F.conv2d(a0, a1)",
