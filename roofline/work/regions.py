@@ -61,7 +61,10 @@ def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
     bits = np.zeros(extent, dtype=bool)
     for use, mask in zip(blocks, masks):
         view = np.lib.stride_tricks.as_strided(bits[use.offset :], use.shape, use.stride)
-        np.logical_or(view, mask, out=view)
+        if _disjoint_size(*_canonical(use)) is None or 0 in use.stride:
+            view[np.broadcast_to(mask, use.shape)] = True  # an element may stand in many places
+        else:
+            np.logical_or(view, mask, out=view)
     return int(bits.sum()) * size * item
 
 
