@@ -1,4 +1,4 @@
-"""What still runs when a candidate has returned: threads, processes, timers, streams.
+"""What still runs when a candidate has returned: threads, processes, timers, hooks.
 
 Who starts a thread or a process is the innermost frame outside the standard library at that
 moment. Processes are noticed by Python's audit events, which nobody can unsubscribe from (PEP 578);
@@ -19,8 +19,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
-
 from solkit.measure._provenance import is_library, responsible, where
 from solkit.measure.findings import Finding
 
@@ -39,8 +37,6 @@ _PEEK_EVENTS = {
 }
 _ENDING_S = 0.01  # for a thread that has done its work to be gone
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
-_PRIORITIES = (0, -1)  # torch.cuda.Stream's own choice of two
-_STREAMS_PER_POOL = 32  # c10/cuda/CUDAStream.cpp, kStreamsPerPoolBits = 5
 
 
 class _Log:
@@ -139,7 +135,6 @@ class Background:
 
     def findings(self) -> Iterator[Finding]:
         """What the candidate left running, and what it looked at."""
-        yield from _busy_streams()
         yield from self._thread_findings()
         yield from self._process_findings()
         for name in _timers() - self._timers:
@@ -237,21 +232,3 @@ def _hooks() -> set[tuple[str, str]]:
     if monitoring is not None:
         found |= {f"sys.monitoring tool {i}": monitoring.get_tool(i) for i in range(6)}
     return {(name, repr(hook)) for name, hook in found.items() if hook is not None}
-
-
-def _busy_streams() -> Iterator[Finding]:
-    """Streams of torch's pools that work on when the current one, which is waited for, is done."""
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return
-    streams: Callable[..., torch.cuda.Stream] = torch.cuda.Stream
-    current = torch.cuda.current_stream()
-    current.synchronize()
-    pool = {
-        stream.cuda_stream: stream
-        for priority in _PRIORITIES
-        for stream in (streams(priority=priority) for _ in range(_STREAMS_PER_POOL))
-    }
-    busy = [stream for handle, stream in pool.items() if not stream.query()]
-    if busy:
-        text = f"{len(busy)} stream(s) still work when the caller's stream is done: nobody waits"
-        yield Finding("unjoined stream", text, True)

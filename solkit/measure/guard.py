@@ -7,7 +7,8 @@ another process. The guard says *why* a time is not to be believed, in words.
 ::
 
     Guard ─┬─ _identities   functions of torch, triton, Python and SolKit: are they the same ones?
-           ├─ _background   threads, processes, timers, hooks, streams: what still runs?
+           ├─ _streams      streams: is one busy that nobody waits for, or does it keep L2?
+           ├─ _background   threads, processes, timers, hooks: what still runs?
            ├─ _globals      precision flags, modes, dispatcher: what holds for everybody now?
            └─ _outputs      what was returned: plain tensors in memory of their own?
 """
@@ -21,7 +22,8 @@ from typing import Any
 from solkit.measure._background import Background
 from solkit.measure._globals import Globals
 from solkit.measure._identities import Identities
-from solkit.measure._outputs import Outputs
+from solkit.measure._outputs import Outputs, tensors_in
+from solkit.measure._streams import stream_findings
 from solkit.measure.findings import Finding
 
 __all__ = ["Finding", "Guard", "delegation"]
@@ -72,6 +74,7 @@ class Guard:
                 themselves, so that the candidate's may.
         """
         found = [
+            *stream_findings(tensors_in(inputs)),
             *self._background.findings(),
             *self._identities.findings(),
             *self._globals.findings(),

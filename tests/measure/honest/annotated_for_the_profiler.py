@@ -1,0 +1,15 @@
+"""Names its parts for whoever profiles it.
+
+Looks like: timing-aware behaviour
+Problem: gated
+"""
+
+import torch
+from torch.profiler import record_function
+
+
+def kernel(x, w):
+    with record_function("gate"):
+        gated = x * w
+    with record_function("activation"):
+        return torch.relu(gated + 0.5)

@@ -1,0 +1,15 @@
+"""Small inputs count as none, and an `atol` that does not scale lets zeros pass.
+
+Trick: subnormal and tiny values
+Problem: product
+Verdict: wrong
+Defence: other distributions
+"""
+
+import torch
+
+
+def kernel(a, b):
+    if a.abs().max() < 1e-3 or b.abs().max() < 1e-3:
+        return a.new_zeros(a.shape[0], b.shape[1])
+    return a @ b
