@@ -154,10 +154,11 @@ def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | Non
     """All that `uses` want, as a mask over a box; ``None`` where that is all or too large."""
     masks = [everything(len(use.shape)) if use.mask is None else use.mask for use in uses]
     views = [sliced(output, box), *uses]
-    size = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))
-    blocks = [block for use in views if (block := in_blocks(use, size)) is not None]
-    if len(blocks) < len(views):
-        size, blocks = 1, views
+    largest = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))
+    for size in sorted({math.gcd(largest, n) for n in (largest, *output.stride, 1)}, reverse=True):
+        blocks = [block for use in views if (block := in_blocks(use, size)) is not None]
+        if len(blocks) == len(views):
+            break
     last = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
     found = union([pattern_of(u, m, -(-last // size)) for u, m in zip(blocks[1:], masks)])
     return both(None if found is None else found.under(blocks[0]))

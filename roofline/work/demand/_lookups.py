@@ -22,6 +22,7 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 __all__ = ["along", "at_indices", "at_positions"]
 
 _MAX_TABLE = 1 << 28  # elements of a table beyond which no mask is made over it
+_MAX_PART = 1 << 24  # elements of a mask over looked-up rows beyond which whole rows count
 
 
 @rule("embedding")
@@ -40,7 +41,10 @@ def _index_select(op: TracedOp, wanted: Wanted) -> Needs:
     dim = op.arguments["dim"] % len(table.shape)
     chosen = sliced(index, [wanted.box[dim]])
     box: list[range | None] = [*wanted.box[:dim], None, *wanted.box[dim + 1 :]]
-    return {id(table): along(sliced(table, box), dim, chosen), id(index): chosen}
+    return {
+        id(table): along(sliced(table, box), dim, chosen, wanted.mask),
+        id(index): _looked_at(chosen, dim, wanted.mask),
+    }
 
 
 @rule("_embedding_bag _embedding_bag_forward_only")
@@ -72,7 +76,10 @@ def _index(op: TracedOp, wanted: Wanted) -> Needs:
     stop = dim + len(index.shape)
     chosen = sliced(index, wanted.box[dim:stop])
     box = [*wanted.box[:dim], None, *wanted.box[stop:]]
-    return {id(table): along(sliced(table, box), dim, chosen), id(index): chosen}
+    return {
+        id(table): along(sliced(table, box), dim, chosen, wanted.mask),
+        id(index): _looked_at(chosen, dim, wanted.mask),
+    }
 
 
 @rule("take")
@@ -96,8 +103,15 @@ def _masked_select(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(table): sliced(table, whole(table), mask.value.astype(bool))}
 
 
-def along(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
-    """The rows of a table that a one-dimensional or flattened index names along `dim`."""
+def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None) -> TensorUse:
+    """The rows of a table that an index names along `dim`.
+
+    Args:
+        table: the table.
+        dim: the dimension that the index's dimensions replace in the result.
+        index: any number of dimensions.
+        part: the elements of the result that matter; ``None`` where all do.
+    """
     count = table.shape[dim]
     if index.value is None:
         rows: Box = whole(table)
@@ -105,8 +119,34 @@ def along(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
         return replace(sliced(table, rows), sure=False)
     line = np.zeros(count, dtype=bool)
     places = index.value.ravel().astype(np.int64)
-    line[places[(-count <= places) & (places < count)]] = True  # others would fail on a GPU
-    return sliced(table, whole(table), _as_axis(line, dim, len(table.shape)))
+    named = (-count <= places) & (places < count)  # others would fail on a GPU
+    line[places[named]] = True
+    found = _as_axis(line, dim, len(table.shape))
+    if part is not None and named.all() and part.size * count <= _MAX_PART:
+        found = _moved(part, dim, index.shape, places, count)
+    return sliced(table, whole(table), found)
+
+
+def _moved(
+    part: Mask, dim: int, named: Sequence[int], places: npt.NDArray[np.int64], count: int
+) -> Mask:
+    """A mask over looked-up rows as one over the table that they come from."""
+    before, after = part.shape[:dim], part.shape[dim + len(named) :]
+    rows = np.broadcast_to(part, (*before, *named, *after)).reshape(*before, -1, *after)
+    found = np.zeros((*before, count, *after), dtype=bool)
+    at = list(rows.nonzero())
+    at[dim] = places[at[dim]]
+    found[tuple(at)] = True
+    return found
+
+
+def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
+    """What of an index names something that matters."""
+    if part is None:
+        return index
+    inner = range(dim, dim + len(index.shape))
+    others = tuple(d for d in range(part.ndim) if d not in inner)
+    return sliced(index, whole(index), np.asarray(part.any(axis=others)))
 
 
 def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:

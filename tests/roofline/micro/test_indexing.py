@@ -8,6 +8,20 @@ F, I64 = 4, 8  # bytes of a float32 and of an int64 index
 UNKNOWN = "what is read depends on the data"
 
 PROBLEMS = {
+    "pages of a cache, the last one in part": (
+        "R(10, 4, 2, 8)",
+        "return a0[tensor([7, 2, 5])].reshape(-1, 2, 8)[:9] * 2",
+        {"fp32": 9 * 16},
+        4 * 9 * 16,
+        4 * 9 * 16,
+    ),
+    "rows named twice, a triangle of them": (
+        "R(5, 4)",
+        "return a0[tensor([0, 0, 3, 1])].tril()",
+        {},
+        4 * (2 + 3 + 4),  # of row 0 the first two, of row 3 three, of row 1 four
+        4 * 16,
+    ),
     "a known mask written in each of a batch of large matrices": (
         "R(3, 1200, 1200)",
         "b = a0.clone()\nb[:, causal(1200)] = 0\nreturn b",
