@@ -25,11 +25,12 @@ read off the reference, which did the same work::
     c = max(c0, 4 q)        q: the 99th percentile of (|y_ref - y| - u |y|) / (|y| + sigma)
 
 The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.1 times the 99th
-percentile), and 2 for a candidate that rounds worse than the reference. c0 = max(2^-16, u/8) is
-for candidates that sum in longer chains or approximate special functions: 256 u in fp32, and an
-eighth of the rounding that a narrower output suffers anyway. An author who allows 1e-3 or more in
-fp32 allows tf32 (`solkit.roofline.precision`), hence c >= 4 * 2^-11. lambda is the smallest normal
-number, since GPUs may flush what is below it (Higham, chapter 2).
+percentile), and 2 for a candidate that rounds worse than the reference. c0 is what any candidate
+may do: 2^-16 = 256 u in fp32, for longer chains of sums and approximate special functions; 2 u for
+narrower outputs, for intermediates stored in their dtype once, as operands of tensor cores are. An
+author who allows 1e-3 or more in fp32 allows tf32 (`solkit.roofline.precision`), hence
+c >= 4 * 2^-11. lambda is the smallest normal number, since GPUs may flush what is below it (Higham,
+chapter 2).
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ _EXACT = Tolerance(0.0, 0.0)
 
 
 _PERCENTILE, _MARGIN, _LEAST_SHARE = 0.99, 4.0, 2.0**-16
+_FP32_ROUNDOFF = 2.0**-24
 _TF32_TOLERANCE, _TF32_ROUNDOFF = 1e-3, 2.0**-11
 _LARGEST_SHARE = 0.25
 """A reference whose c is more computes something else in wide arithmetic."""
@@ -209,7 +211,7 @@ def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) 
     level = _level(want)
     permitted = _EXACT if tolerance is None else _capped(tolerance, level)
     if exact is not None and (share := _computing(want, exact)) <= _LARGEST_SHARE:
-        loose = tolerance is not None and tolerance.rtol >= _TF32_TOLERANCE
+        loose = tolerance is not None and tolerance.rtol >= _TF32_TOLERANCE  # as in precision.py
         return _Rule(
             permitted,
             storing=2 * _roundoff(want.dtype),
@@ -244,7 +246,8 @@ def _computing(want: torch.Tensor, exact: Exact) -> float:
     shares = (excess.clamp(min=0) / (true.abs() + sensitivity))[finite & (excess > 0)]
     rank = int(finite.sum()) - math.ceil(_PERCENTILE * int(finite.sum()))  # from the largest
     largest = float(shares.topk(rank + 1).values[-1]) if len(shares) > rank else 0.0
-    return max(_LEAST_SHARE, u / 8, _MARGIN * largest)
+    least = 2 * u if u > _FP32_ROUNDOFF else _LEAST_SHARE
+    return max(least, _MARGIN * largest)
 
 
 def _roundoff(dtype: torch.dtype) -> float:
