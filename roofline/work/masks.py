@@ -79,9 +79,7 @@ class Pattern:
         return self if copies == 1 else Pattern(np.repeat(self.bits, copies), block)
 
 
-def pattern_of(
-    use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS
-) -> Pattern | None:
+def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -> Pattern | None:
     """What a mask over a view says of the storage; ``None`` where that would be too large.
 
     Args:

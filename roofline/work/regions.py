@@ -14,6 +14,7 @@ from solkit.roofline.work.program import TensorUse
 __all__ = ["covered_bytes", "covers", "overlap"]
 
 _MAX_RUNS = 1 << 22  # beyond so many runs the largest single region stands in: a lower bound
+_MANY_RUNS = 1 << 16  # beyond so many it is faster to mark elements
 _MAX_BITS = 1 << 28
 
 _Region = tuple[tuple[int, ...], tuple[int, ...], int, int]
@@ -38,9 +39,12 @@ def covered_bytes(uses: Sequence[TensorUse]) -> int:
     for region in dense:  # the common case: one use spans all the others
         if all(_within(other, region) for other in everyone):
             return math.prod(region[0]) * region[3]
-    if masked:
+    runs = sum(
+        math.prod(shape if stride[-1:] != (1,) else shape[:-1]) for shape, stride, *_ in unique
+    )
+    if masked or (runs > _MANY_RUNS and len({item for *_, item in unique}) == 1):
         return _masked_bytes(uses, everyone)
-    if sum(math.prod(shape[:-1]) for shape, *_ in unique) > _MAX_RUNS:
+    if runs > _MAX_RUNS:
         return max((_disjoint_size(*r) or max(r[0], default=1)) * r[3] for r in unique)
     return _union([_runs(*region) for region in unique])
 

@@ -21,7 +21,7 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 __all__ = ["along", "at_indices", "at_positions"]
 
-_MAX_TABLE = 1 << 28  # elements of a table beyond which no mask is made over it
+_MAX_TABLE = 1 << 26  # elements of a table beyond which no mask is made over it
 _MAX_PART = 1 << 24  # elements of a mask over looked-up rows beyond which whole rows count
 
 
