@@ -1,8 +1,8 @@
 """KernelBench's form, unchanged: `Model`, `get_inputs`, `get_init_inputs`, and `ModelNew`.
 
 https://github.com/ScalingIntelligence/KernelBench. The candidate `ModelNew` stands in the same
-file or in one of its own. Weights are made after the same seed for both models, and tensors
-straight on the device. Numbers at the top level of the file serve as its sizes.
+file or in one of its own. Weights are made after the same seed for both models; inputs are not,
+since a candidate could then know them. Tensors are made straight on the device. Numbers at the top level of the file serve as its sizes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ class KernelBenchKernel(LoadedKernel):
         vars(self._problem_module).update(self.full_shape(shape))
         path = self.description.problem.path
         with torch.device(device), blaming(path, "calling get_inputs()"):
-            torch.manual_seed(_SEED)
             args = tuple(self._problem_module.get_inputs())
         args = tree_map(lambda a: a.to(device) if isinstance(a, torch.Tensor) else a, args)
         model = self._build("Model", self._problem_module, device)

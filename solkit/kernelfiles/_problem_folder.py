@@ -718,8 +718,9 @@ def _random_scalar(dtype: str) -> bool | int | float:
 # ------------------------------------------------------------------- data that is not here
 
 _OFFSETS = {
-    "qo_indptr": ("total_q",),
-    "kv_indptr": ("num_kv_indices", "total_kv"),
+    "qo_indptr": ("total_q", "total_tokens"),
+    "kv_indptr": ("num_kv_indices", "total_kv", "total_tokens"),
+    "seq_indptr": ("total_tokens",),
     "cu_seqlens": ("total_seq_len",),
 }
 """Offsets of sequences, and the axes that the last of them is the size of, by the constraints of
