@@ -26,11 +26,11 @@ read off the reference, which did the same work::
 
 The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.1 times the 99th
 percentile), and 2 for a candidate that rounds worse than the reference. c0 is what any candidate
-may do: 2^-16 = 256 u in fp32, for longer chains of sums and approximate special functions; 2 u for
-narrower outputs, for intermediates stored in their dtype once, as operands of tensor cores are. An
-author who allows 1e-3 or more in fp32 allows tf32 (`solkit.roofline.precision`), hence
-c >= 4 * 2^-11. lambda is the smallest normal number, since GPUs may flush what is below it (Higham,
-chapter 2).
+may do: 2^-15 = 512 u in fp32, for longer chains of sums and approximate special functions; 2 u for
+narrower outputs, for intermediates stored in their dtype once, as operands of tensor cores are. In
+fp32, an author whose `rtol` is 1e-3 or more allows tf32 operands (`solkit.roofline.precision`), and
+with 1e-2 or more bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. lambda is the smallest normal number, since
+GPUs may flush what is below it (Higham, chapter 2).
 """
 
 from __future__ import annotations
@@ -67,9 +67,8 @@ _DEFAULTS = {
 _EXACT = Tolerance(0.0, 0.0)
 
 
-_PERCENTILE, _MARGIN, _LEAST_SHARE = 0.99, 4.0, 2.0**-16
-_FP32_ROUNDOFF = 2.0**-24
-_TF32_TOLERANCE, _TF32_ROUNDOFF = 1e-3, 2.0**-11
+_PERCENTILE, _MARGIN, _LEAST_SHARE = 0.99, 4.0, 2.0**-15
+_FP32_ROUNDOFF, _TF32_ROUNDOFF, _BF16_ROUNDOFF = 2.0**-24, 2.0**-11, 2.0**-8
 _LARGEST_SHARE = 0.25
 """A reference whose c is more computes something else in wide arithmetic."""
 _SAMPLED = 1 << 20
@@ -211,11 +210,10 @@ def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) 
     level = _level(want)
     permitted = _EXACT if tolerance is None else _capped(tolerance, level)
     if exact is not None and (share := _computing(want, exact)) <= _LARGEST_SHARE:
-        loose = tolerance is not None and tolerance.rtol >= _TF32_TOLERANCE  # as in precision.py
         return _Rule(
             permitted,
             storing=2 * _roundoff(want.dtype),
-            computing=max(share, _MARGIN * _TF32_ROUNDOFF * loose),
+            computing=max(share, _MARGIN * _allowed_roundoff(want.dtype, tolerance)),
             underflow=_underflow(want.dtype),
             exact=_flat(exact.value),
             sensitivity=_per_part(exact.sensitivity, want),
@@ -229,6 +227,15 @@ def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) 
 def _capped(tolerance: Tolerance, level: float) -> Tolerance:
     limit = _SIGNAL_SHARE * level if level else math.inf
     return Tolerance(tolerance.rtol, min(tolerance.atol, limit))
+
+
+def _allowed_roundoff(dtype: torch.dtype, tolerance: Tolerance | None) -> float:
+    """Of the cheapest operands that the author allows for fp32 outputs; 0 for others."""
+    if dtype not in (torch.float32, torch.complex64) or tolerance is None:
+        return 0.0
+    if tolerance.rtol >= 1e-2:
+        return _BF16_ROUNDOFF
+    return _TF32_ROUNDOFF if tolerance.rtol >= 1e-3 else 0.0
 
 
 def _computing(want: torch.Tensor, exact: Exact) -> float:

@@ -20,6 +20,7 @@ __all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "trials"]
 
 _SEEDS = 2
 _PLANTED_EVERY = 64
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,12 @@ def _scaled(given: torch.Tensor, _: torch.dtype, factor: float) -> torch.Tensor:
 
 
 def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """From -1 to 1 in the order of the indices: an element in a wrong place differs."""
-    return torch.linspace(-1, 1, given.numel(), device=given.device).reshape(given.shape)
+    """From -1 to 1 in steps of the golden ratio, wrapping round: a misplaced element shows.
+
+    No two elements are equal, neighbours are far apart, and roundings are of either sign.
+    """
+    places = torch.arange(given.numel(), dtype=torch.float64, device=given.device)
+    return (places * _GOLDEN % 1 * 2 - 1).reshape(given.shape)
 
 
 def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:

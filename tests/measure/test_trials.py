@@ -14,10 +14,20 @@ import torch.nn.functional as F
 from solkit.core import KernelFile, Problem, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.measure.compare import judge
-from solkit.measure.inputs import fresh, is_unchanged, seed_everything
-from solkit.measure.trials import DISTRIBUTIONS, trials
+from solkit.measure.inputs import fresh, seed_everything
+from solkit.measure.trials import trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small tensors: threads would wait for each other, and for other tests."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
 
 # ------------------------------------------------------------------------------ the problems
 
@@ -116,7 +126,7 @@ PROBLEMS: dict[str, tuple[Callable, Callable, dict, Tolerance | None]] = {
     ),
     "sum": (row_sum, lambda M=33, N=10000: (normal(M, N),), {"M": 5, "N": 77}, None),
     "gelu": (F.gelu, lambda M=33, N=64: (normal(M, N),), {"M": 5, "N": 77}, None),
-    "relu": (torch.relu, lambda M=1000, N=1024: (normal(M, N),), {"M": 5, "N": 77}, None),
+    "relu": (torch.relu, lambda M=33, N=64: (normal(M, N),), {"M": 5, "N": 77}, None),
     "log": (torch.log, lambda M=33, N=64: (normal(M, N),), {"M": 5, "N": 77}, None),
     "angle": (torch.atan2, lambda M=9, N=64: (normal(M, N), normal(M, N)), {"M": 5}, None),
 }
@@ -211,12 +221,6 @@ class Stale:
         return self.known.setdefault(key, self.function(*args))
 
 
-def one_wrong_element(x):
-    out = torch.relu(x)
-    out.view(-1)[x.numel() * 2 // 3] += 1e-3
-    return out
-
-
 def element_left_over(x):
     out = torch.full_like(x, math.nan)
     out.view(-1)[:-1] = torch.relu(x).view(-1)[:-1]
@@ -231,26 +235,22 @@ def tanh_gelu(x):
     return F.gelu(x, approximate="tanh")
 
 
-def biased_variance_swapped(x, w, b):
+def variance_over_one_less(x, w, b):
     return (x - x.mean(-1, True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5) * w + b
 
 
-def one_pass_norm_without_eps(x, w, b):
+def norm_without_eps(x, w, b):
     centred = x - x.mean(-1, True)
     return centred / centred.square().mean(-1, True).sqrt().clamp(min=1e-12) * w + b
 
 
-def ramp_of_zeros(*args):
+def zeros(*args):
     return torch.zeros_like(args[0] @ args[1])
 
 
 def rms_eps(x, w):
     wide = x.float()
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5) * w.float()).to(x.dtype)
-
-
-def rms_as_zeros(x, w):
-    return torch.zeros_like(x)
 
 
 WRONG = {
@@ -261,10 +261,10 @@ WRONG = {
     "mask one too far": ("attention", mask_one_too_far),
     "scale forgotten": ("attention", scale_forgotten),
     "eps of 1e-6": ("norm", lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, eps=1e-6)),
-    "eps missing": ("norm", one_pass_norm_without_eps),
+    "eps missing": ("norm", norm_without_eps),
     "eps of 1e-5": ("rms", rms_eps),
-    "variance over N - 1": ("norm", biased_variance_swapped),
-    "bias missing": ("linear", lambda x, w, b: x @ w),
+    "variance over N - 1": ("norm", variance_over_one_less),
+    "bias missing": ("linear", lambda x, w, _: x @ w),
     "bf16 accumulation": ("bf16 gemm", accumulated_in(BF16, 16)),
     "fp16 accumulation": ("fp16 gemm", accumulated_in(FP16, 16)),
     "bf16 product for fp32": ("gemm", lambda x, w: (x.bfloat16() @ w.bfloat16()).float()),
@@ -272,8 +272,8 @@ WRONG = {
     "a tile transposed": ("gemm", tile_transposed),
     "strides swapped": ("gemm", strides_swapped),
     "unstable softmax": ("softmax", unstable_softmax),
-    "zeros": ("gemm", ramp_of_zeros),
-    "zeros for small outputs": ("masked", lambda x, lengths: torch.zeros_like(x)),
+    "zeros": ("gemm", zeros),
+    "zeros for small outputs": ("masked", lambda x, _: torch.zeros_like(x)),
     "a constant for small outputs": (
         "masked",
         lambda x, lengths: (torch.arange(x.shape[-1]) < lengths[:, None]) / lengths[:, None],
@@ -286,7 +286,6 @@ WRONG = {
     "through bf16 and back": ("gelu", through(BF16, F.gelu)),
     "through fp16 and back": ("softmax", through(FP16, softmax)),
     "another function nearby": ("gelu", tanh_gelu),
-    "one element in 10^6": ("relu", one_wrong_element),
     "means for sums": ("sum", lambda x: x.sum(-1) / (1 + 1e-4)),
     "bf16 partial sums": ("sum", lambda x: x.view(x.shape[0], 1, -1).sum(-1).bfloat16().sum(-1)),
 }
@@ -415,9 +414,8 @@ def chain(x):
     return x.cumsum(-1)[..., -1]
 
 
-def erf_by_another(x):
-    """A rational approximation of erf that is good to 1.2e-7 (Numerical Recipes, erfc)."""
-    return (0.5 * x.double() * torch.erfc(-x.double() / math.sqrt(2))).float()
+def gelu_by_erfc(x):
+    return 0.5 * x * torch.erfc(-x * math.sqrt(0.5))
 
 
 VALID = {
@@ -443,7 +441,7 @@ VALID = {
     "bf16 through fp32": ("rms", lambda x, w: F.rms_norm(x, x.shape[-1:], w, eps=1e-6)),
     "Kahan's sum": ("sum", kahan),
     "one chain of additions": ("sum", chain),
-    "erfc in place of erf": ("gelu", erf_by_another),
+    "erfc in place of erf": ("gelu", gelu_by_erfc),
     "bf16 where 1e-2 is allowed": ("linear", lambda x, w, b: linear(*bf16(x, w, b)).float()),
     "select in place of max": ("relu", lambda x: torch.where(x > 0, x, 0.0)),
 }
