@@ -14,7 +14,7 @@ from solkit.roofline.work.program import TensorUse
 __all__ = ["covered_bytes", "covers", "overlap"]
 
 _MAX_RUNS = 1 << 22  # beyond so many runs the largest single region stands in: a lower bound
-_MANY_RUNS = 1 << 16  # beyond so many it is faster to mark elements
+_BITS_A_RUN = 16  # it is faster to mark so many elements than to sort a run
 _MAX_BITS = 1 << 28
 
 _Region = tuple[tuple[int, ...], tuple[int, ...], int, int]
@@ -42,7 +42,9 @@ def covered_bytes(uses: Sequence[TensorUse]) -> int:
     runs = sum(
         math.prod(shape if stride[-1:] != (1,) else shape[:-1]) for shape, stride, *_ in unique
     )
-    if masked or (runs > _MANY_RUNS and len({item for *_, item in unique}) == 1):
+    extent = max(region[2] + _reach(region) for region in everyone)
+    sizes = {item for *_, item in everyone}
+    if masked or (extent < _BITS_A_RUN * runs and len(sizes) == 1):
         return _masked_bytes(uses, everyone)
     if runs > _MAX_RUNS:
         return max((_disjoint_size(*r) or max(r[0], default=1)) * r[3] for r in unique)
