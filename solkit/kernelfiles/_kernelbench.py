@@ -2,7 +2,8 @@
 
 https://github.com/ScalingIntelligence/KernelBench. The candidate `ModelNew` stands in the same
 file or in one of its own. Weights are made after the same seed for both models; inputs are not,
-since a candidate could then know them. Tensors are made straight on the device. Numbers at the top level of the file serve as its sizes.
+since a candidate could then know them. Tensors are made straight on the device. Numbers at the top
+level of the file serve as its sizes.
 """
 
 from __future__ import annotations
