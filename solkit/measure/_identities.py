@@ -33,6 +33,8 @@ _COMPARISONS = """
 # What a reference computes with: somebody may have a reason to replace these for himself.
 _COMPUTING = "torch torch._C._nn torch.nn torch.nn.functional triton triton.language".split()
 _HARNESS = "solkit"
+_BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("_"))
+_OPERATORS = "__sub__ __rsub__ __eq__ __ne__ __le__ __lt__ __abs__ __bool__ __call__".split()
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,6 @@ class _Known:
             return cls(value, None, None, None)
         return cls(value, function, function.__code__, function.__defaults__)
 
-    def is_still(self, value: Any) -> bool:
-        function = self.function
-        return value is self.value and (
-            function is None
-            or (function.__code__ is self.code and function.__defaults__ is self.defaults)
-        )
-
 
 @dataclass(frozen=True)
 class _Place:
@@ -66,21 +61,41 @@ class _Place:
     Attributes:
         name: dotted.
         owner: the module or class.
+        now: its names, live.
         names: the functions, as they were.
+        taken: names that a new one would hide: a class's inherited ones, the harness's builtins.
         is_instrument: whether measuring rests on all of them.
     """
 
     name: str
     owner: Any
+    now: Mapping[str, Any]
     names: Mapping[str, _Known]
+    taken: frozenset[str]
     is_instrument: bool
 
     @classmethod
     def of(cls, name: str, owner: Any, is_instrument: bool) -> _Place:
-        found = {key: _Known.of(v) for key, v in _namespace(owner).items() if _is_code(v)}
-        return cls(name, owner, found, is_instrument)
+        now = vars(owner)
+        names = {key: _Known.of(value) for key, value in now.items() if _is_code(value)}
+        return cls(name, owner, now, names, _hideable(name, owner) - now.keys(), is_instrument)
+
+    def changed(self) -> Iterator[str]:
+        """Names whose functions are other ones than before."""
+        get = self.now.get
+        for name, known in self.names.items():
+            function = known.function
+            if get(name) is not known.value or (
+                function is not None
+                and (
+                    function.__code__ is not known.code
+                    or function.__defaults__ is not known.defaults
+                )
+            ):
+                yield name
 
     def rests_on(self, name: str) -> bool:
+        """Whether a measurement rests on a name of this place."""
         is_comparison = self.name in ("torch", "torch.Tensor") and name.strip("_") in _COMPARISONS
         return self.is_instrument or is_comparison
 
@@ -102,12 +117,12 @@ class Identities:
             if module is not None and sys.modules.get(name) is not module:
                 yield Finding(_TRICK, f"the module {name} was replaced in sys.modules", True)
         for place in self._places:
-            now = _namespace(place.owner)
-            for name, known in place.names.items():
-                if not known.is_still(now.get(name)):
-                    yield from _replaced(place, name, known, now.get(name))
-            if place.name.startswith(_HARNESS):
-                yield from _shadowed(place, now)
+            for name in place.changed():
+                yield from _replaced(place, name, place.names[name], place.now.get(name))
+            for name in place.taken & place.now.keys():
+                if _is_code(place.now[name]):
+                    text = f"{place.name}.{name} now hides another function of that name"
+                    yield Finding(_TRICK, text, True)
 
 
 def _replaced(place: _Place, name: str, known: _Known, new: Any) -> Iterator[Finding]:
@@ -124,10 +139,11 @@ def _replaced(place: _Place, name: str, known: _Known, new: Any) -> Iterator[Fin
             yield Finding(_TRICK, f"{full} was replaced by {_named(new)}{by}", True)
 
 
-def _shadowed(place: _Place, now: Mapping[str, Any]) -> Iterator[Finding]:
-    for name in now.keys() - place.names.keys():
-        if hasattr(builtins, name) and not name.startswith("__") and _is_code(now[name]):
-            yield Finding(_TRICK, f"{place.name}.{name} hides the builtin of that name", True)
+def _hideable(name: str, owner: Any) -> frozenset[str]:
+    if isinstance(owner, type):
+        inherited = {key for base in owner.__mro__[1:-1] for key in vars(base)}
+        return frozenset(key for key in inherited if not key.startswith("__") or key in _OPERATORS)
+    return _BUILTINS if name.partition(".")[0] == _HARNESS else frozenset()
 
 
 def _places(modules: Mapping[str, ModuleType | None]) -> Iterator[_Place]:
@@ -161,16 +177,6 @@ def _classes(name: str, module: ModuleType, seen: set[int]) -> Iterator[_Place]:
 def _is_tensor_type(value: Any) -> bool:
     """Tensors are looked at once; the old ``torch.cuda.FloatTensor`` and its like not at all."""
     return type(value).__name__ in ("_TensorMeta", "_ParameterMeta", "tensortype")
-
-
-def _namespace(owner: Any) -> dict[str, Any]:
-    """A module's or class's names; a class's with those that it inherits."""
-    if not isinstance(owner, type):
-        return dict(vars(owner))
-    merged: dict[str, Any] = {}
-    for base in reversed(owner.__mro__[:-1]):  # less `object`
-        merged.update(vars(base))
-    return merged
 
 
 def _is_code(value: Any) -> bool:

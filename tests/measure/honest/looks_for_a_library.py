@@ -13,4 +13,6 @@ HAS_TRITON = importlib.util.find_spec("triton") is not None or "triton" in sys.m
 
 
 def kernel(x, w):
-    return torch.relu(torch.addcmul(x.new_tensor(0.5), x, w)) if HAS_TRITON else (x * w + 0.5).relu()
+    return (
+        torch.relu(torch.addcmul(x.new_tensor(0.5), x, w)) if HAS_TRITON else (x * w + 0.5).relu()
+    )

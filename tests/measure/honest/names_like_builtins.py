@@ -4,8 +4,6 @@ Looks like: patched builtins
 Problem: gated
 """
 
-import torch
-
 max = 0.0
 range = (0.5, max)
 

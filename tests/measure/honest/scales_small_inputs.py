@@ -4,8 +4,6 @@ Looks like: subnormal and tiny values
 Problem: product
 """
 
-import torch
-
 
 def kernel(a, b):
     largest = a.abs().amax()

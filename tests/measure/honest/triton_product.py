@@ -15,11 +15,13 @@ import triton.language as tl
 def product(a, b, out, M, N, K, BLOCK: tl.constexpr):
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    total = tl.full((BLOCK, BLOCK), 0.0, tl.float32)
     for start in range(0, K, BLOCK):
         k = start + tl.arange(0, BLOCK)
         left = tl.load(a + row * K + k[None, :], mask=(row < M) & (k[None, :] < K), other=0.0)
-        right = tl.load(b + k[:, None] * N + column, mask=(k[:, None] < K) & (column < N), other=0.0)
+        right = tl.load(
+            b + k[:, None] * N + column, mask=(k[:, None] < K) & (column < N), other=0.0
+        )
         total += tl.dot(left, right, input_precision="ieee")
     tl.store(out + row * N + column, total, mask=(row < M) & (column < N))
 

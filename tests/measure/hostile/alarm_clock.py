@@ -2,6 +2,7 @@
 
 Trick: deferring work to a signal handler
 Problem: gated
+Fools: who waits
 Verdict: cheating
 Defence: guard: timer signal
 """

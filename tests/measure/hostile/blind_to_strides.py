@@ -4,7 +4,7 @@ Trick: non-contiguous surprises
 Problem: columns
 Fools: nobody
 Verdict: wrong
-Defence: fresh values at the same address
+Defence: inputs that are not contiguous
 """
 
 import torch

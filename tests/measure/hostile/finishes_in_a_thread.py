@@ -2,6 +2,7 @@
 
 Trick: background threads
 Problem: gated
+Fools: who waits
 Verdict: cheating
 Defence: guard: background thread
 """

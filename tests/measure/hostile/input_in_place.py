@@ -3,7 +3,7 @@
 Trick: in-place input reuse
 Problem: gated
 Verdict: cheating or wrong
-Defence: inputs are checked unchanged
+Defence: guard: aliased output
 """
 
 

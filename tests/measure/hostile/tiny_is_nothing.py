@@ -6,8 +6,6 @@ Verdict: wrong
 Defence: other distributions
 """
 
-import torch
-
 
 def kernel(a, b):
     if a.abs().max() < 1e-3 or b.abs().max() < 1e-3:
