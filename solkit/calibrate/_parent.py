@@ -16,11 +16,13 @@ import solkit.errors
 from solkit.core import Device
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
 from solkit.measure._process import python
+from solkit.measure.lock import exclusive
 from solkit.roofline.calibration.record import Calibration, Gpu
 
 __all__ = ["calibrate", "gpu_of"]
 
 _LIMIT_S = 180.0  # it takes half of that; a GPU that hangs is not waited for
+_PATIENCE_S = 60.0  # with another SolKit that measures on the GPU
 
 
 def calibrate(device: Device, *, quick: bool = False) -> Calibration:
@@ -33,11 +35,17 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
         quick: fewer sizes and samples, in about a third of the time.
 
     Raises:
+        GpuBusyError: another SolKit measures on it.
         UnsupportedError: the device is not in this machine, or torch sees it not.
         WorkerError: the measuring process failed.
     """
     if device.uuid is None:
         raise UnsupportedError(f"cannot calibrate {device.name}: it is not in this machine")
+    with exclusive(device.uuid, _PATIENCE_S):
+        return _calibrate(device, device.uuid, quick)
+
+
+def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
     asked = {
         "gpu": gpu_of(device).model_dump(mode="json"),
         "quick": quick,
@@ -46,7 +54,7 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
         command = [*python(_CODE.format(path=sys.path)), json.dumps(asked), str(answer)]
-        ended = _run(command, {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": device.uuid})
+        ended = _run(command, {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": uuid})
         if not answer.exists():
             raise WorkerError(f"the calibrating process ended with code {ended} and no answer")
         return _conclude(answer.read_text(encoding="utf-8"))
