@@ -33,7 +33,7 @@ from solkit.measure.compare import compare
 from solkit.measure.faults import verdict_of
 from solkit.measure.inputs import seed_everything
 from solkit.measure.machine import CudaMachine, Machine
-from solkit.measure.sampling import Plan, Samples, Subject, sample
+from solkit.measure.sampling import Plan, Series, Subject, in_turns, sample
 from solkit.measure.statistics import median_interval
 from solkit.roofline.nvml import driver_version
 
@@ -264,31 +264,33 @@ class Bench:
         if ready:
             first, last = next(iter(ready.values())), list(ready.values())[-1]
             with _precision(precision):
-                samples, timing = self._sample(last, first, plan)
+                compiled, eager, timing = self._sample(last, first, plan)
         for kind, call in calls.items():
             if isinstance(call, Failure):
                 yield kind, call.row()
             else:
-                times = samples.candidate if kind == "compiled" else samples.reference
-                yield kind, {"status": OK, **_times_row(times), **timing}
+                series = compiled if kind == "compiled" else eager
+                yield kind, {"status": OK, **_times_row(series.times), **timing}
 
-    def _sample(self, candidate: Call, reference: Call, plan: Plan) -> tuple[Samples, Row]:
+    def _sample(self, candidate: Call, reference: Call, plan: Plan) -> tuple[Series, Series, Row]:
         subjects = Subject("candidate", lambda: candidate), Subject("reference", lambda: reference)
         failures = []
         timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
         for timer in timers:
             try:
-                with self._machine.clock() as clock:
-                    samples = sample(timer, *subjects, plan, random.Random(_SEED))
+                with self._machine.conditions() as conditions:
+                    sides = in_turns(timer, *subjects)
+                    series = sample(*sides, plan, random.Random(_SEED))
             except ActivityError as error:
                 failures.append(str(error))
                 continue
-            return samples, {
+            row = {
                 "method": timer.method,
-                "sm_clock_mhz": clock.median_mhz,
+                "sm_clock_mhz": conditions.since().sm_clock_mhz,
                 "matmul_tf32": torch.backends.cuda.matmul.allow_tf32,
                 "conv_tf32": torch.backends.cudnn.allow_tf32,
             }
+            return *series, row
         raise RuntimeError("no way of timing works: " + "; ".join(failures))
 
     def clear(self) -> None:
@@ -465,7 +467,9 @@ def _warm_up(machine: Machine) -> None:
     nothing = Subject("nothing", lambda: lambda: torch.zeros(1, device=machine.device))
     timers, _ = machine.timers()
     with contextlib.suppress(ActivityError):
-        timers[0].time([nothing])
+        timers[0].start()
+        timers[0].time(nothing)
+        timers[0].stop()
     del timers
     torch.cuda.empty_cache()
 

@@ -602,6 +602,10 @@ class Verdict(str, enum.Enum):
     """Between hard bound and roofline: to be explained, no accusation."""
     IMPOSSIBLE = "impossible"
     """Under the hard bound: no correct kernel can do this."""
+    CHEATING = "cheating"
+    """Proven to do something else than the work within the time: the evidence says what."""
+    UNSTABLE = "unstable"
+    """Right, but timed under conditions that make the time unreliable: the evidence says which."""
     DEGENERATE_PROBLEM = "degenerate_problem"
     """Right, but the reference gives the same on other inputs: its time says nothing."""
 
@@ -618,6 +622,7 @@ _FAILURES = frozenset(
         Verdict.CRASHED,
         Verdict.TIMED_OUT,
         Verdict.OUT_OF_MEMORY,
+        Verdict.CHEATING,
     }
 )
 
@@ -627,14 +632,16 @@ class Protocol:
     """How a time was taken.
 
     Attributes:
-        method: ``"cupti"`` (CUPTI activity through PyTorch's profiler) or ``"events"`` (CUDA
-            events); never mixed within a comparison.
-        l2: ``"cold"``: flushed before each call.
+        method: ``"cupti"`` (CUPTI activity through PyTorch's profiler), ``"events"`` (CUDA events)
+            or ``"graph replay"``; never mixed within a comparison.
+        l2: ``"cold"``: flushed before each call; ``"warm"``: after a call of the same.
         flush: how, in words.
         warmup_calls: untimed calls before.
         samples: timed calls.
         time_limit_s: seconds after which the candidate's process is killed.
         seed: of the inputs.
+        name: of the `solkit.measure.protocols.TimingProtocol`.
+        launched: ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed.
     """
 
     method: str
@@ -644,6 +651,8 @@ class Protocol:
     samples: int
     time_limit_s: float
     seed: int
+    name: str = "cold"
+    launched: str = "eager"
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,23 @@
 """Real timing: a candidate is checked against its reference and timed on the GPU.
 
-Each candidate runs in a process of its own that is killed at its time limit, so that nothing it
-does (a crash, an endless kernel, a poisoned CUDA context) reaches the caller, who needs no torch.
+A candidate runs in a process of its own that is killed at its time limit. Another process, the
+referee's, makes the inputs, knows the right outputs and decides; the caller needs no torch.
 
 ::
 
-    measure ─► _process.supervise ─► _child ─┬─ inputs, compare     is it correct?
-       ▲                                     ├─ sampling, timing    how long does it take?
-       └──────── Outcome (messages) ◄────────┴─ statistics, clocks
+    Session ─┬─► _referee ─┬─ trials, compare, exact      is it correct?
+             │     │       ├─ protocols, sampling         how long does it take?
+             │     │       └─ wallclock, conditions       can that be believed?
+             │   remote    (channel, sharing)
+             │     ▼
+             └─► _candidate ── guard, timing, activities
+
+What is contained, and what is not: docs/measuring.md.
 """
 
 from __future__ import annotations
 
-from solkit.measure._parent import is_available, measure
 from solkit.measure.messages import Outcome
+from solkit.measure.session import Limits, Session, is_available, measure
 
-__all__ = ["Outcome", "is_available", "measure"]
+__all__ = ["Limits", "Outcome", "Session", "is_available", "measure"]

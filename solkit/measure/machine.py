@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Protocol
+import functools
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 
 from solkit.core import KernelAnalysis
 from solkit.errors import UnsupportedError
-from solkit.measure.clocks import ClockSampler
+from solkit.measure.conditions import ConditionSampler
+from solkit.measure.protocols import PROTOCOLS, TimingProtocol
 from solkit.measure.sampling import Timer
-from solkit.measure.timing import CuptiTimer, EventTimer, L2Flush
+from solkit.measure.timing import CuptiTimer, EventTimer, FlushBuffer, L2Flush, captured
 
 __all__ = ["CpuMachine", "CudaMachine", "Machine"]
+
+COLD = PROTOCOLS["cold"]
 
 
 class Machine(Protocol):
@@ -30,16 +35,32 @@ class Machine(Protocol):
         """Wait for all that was launched; raises what went wrong in it."""
         ...
 
-    def timers(self) -> tuple[Sequence[Timer], str]:
-        """Ways of timing, best first, and how they flush L2, in words.
+    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
+        """A protocol's ways of timing, best first, and how they flush L2, in words.
 
         Raises:
             UnsupportedError: there are none.
         """
         ...
 
-    def clock(self) -> ClockSampler:
-        """A sampler of the SM clock."""
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """Replays what `work` launches from a CUDA graph.
+
+        Raises:
+            ActivityError: it cannot be captured.
+        """
+        ...
+
+    def occupy(self, seconds: float) -> None:
+        """Queue something that keeps the device busy for that long, at most some milliseconds."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """Device memory that this process holds for tensors that are alive; frees the rest."""
+        ...
+
+    def conditions(self) -> ConditionSampler:
+        """A sampler of clocks and throttle reasons."""
         ...
 
     def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
@@ -67,14 +88,40 @@ class CudaMachine:
         """See `Machine`."""
         torch.cuda.synchronize()
 
-    def timers(self) -> tuple[Sequence[Timer], str]:
-        """See `Machine`."""
-        flush = L2Flush()
-        return (CuptiTimer(flush), EventTimer(flush)), flush.description
+    @functools.cached_property
+    def _buffer(self) -> FlushBuffer:
+        return FlushBuffer()
 
-    def clock(self) -> ClockSampler:
+    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
+        """See `Machine`. The timers learn anew how long the host takes over a call."""
+        flush = L2Flush(self._buffer)
+        warm = protocol.l2 == "warm"
+        made: dict[str, Timer] = {
+            "cupti": CuptiTimer(flush, warm=warm),
+            "events": EventTimer(flush, warm=warm),
+            "graph replay": EventTimer(flush, warm=warm, calls=protocol.calls),
+        }
+        before = "; then an untimed call: L2 is warm" if warm else ""
+        return [made[name] for name in protocol.timers], self._buffer.description + before
+
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """See `Machine`."""
-        return ClockSampler(f"GPU-{torch.cuda.get_device_properties().uuid}")
+        return captured(work).replay
+
+    def occupy(self, seconds: float) -> None:
+        """See `Machine`."""
+        self._buffer.occupy(seconds)
+
+    def memory_bytes(self) -> int:
+        """See `Machine`."""
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        return torch.cuda.memory_allocated()
+
+    def conditions(self) -> ConditionSampler:
+        """See `Machine`."""
+        return ConditionSampler(f"GPU-{torch.cuda.get_device_properties().uuid}")
 
     def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
         """See `Machine`."""
@@ -91,12 +138,24 @@ class CpuMachine:
     def synchronize(self) -> None:
         """Nothing to wait for."""
 
-    def timers(self) -> tuple[Sequence[Timer], str]:
+    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
         """There are none; raises `UnsupportedError`."""
-        raise UnsupportedError("only a CUDA device can be timed")
+        raise UnsupportedError(f"only a CUDA device can be timed ({protocol.name})")
 
-    def clock(self) -> ClockSampler:
-        """There is none; raises `UnsupportedError`."""
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """There are no graphs: the work itself."""
+        return work
+
+    def occupy(self, seconds: float) -> None:
+        """Nothing is queued."""
+
+    def memory_bytes(self) -> int:
+        """None."""
+        gc.collect()
+        return 0
+
+    def conditions(self) -> ConditionSampler:
+        """There are none; raises `UnsupportedError`."""
         raise UnsupportedError("only a CUDA device has an SM clock")
 
     def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:

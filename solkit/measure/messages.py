@@ -1,18 +1,20 @@
-"""What the measuring process is asked, and what it answers: one JSON object a line.
-
-JSON and not pickle, since the candidate's code runs on the answering side.
-"""
+"""What the referee is asked, and what it answers, in JSON."""
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from solkit.core import Measurement, Protocol, Tolerance, Value, Verdict
+from solkit.roofline.calibration.record import Conditions
 
-__all__ = ["Outcome", "Request", "decode", "encode"]
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["Outcome", "Request", "Samples", "decode", "encode"]
 
 T = TypeVar("T")
 
@@ -27,9 +29,10 @@ class Request:
         shape: sizes that override the file's defaults.
         params: the candidate's tuning parameters.
         tolerance: instead of the file's own; ``None`` leaves it to the file.
-        time_limit_s: seconds after which the process is killed.
+        time_limit_s: seconds after which the candidate's process is killed.
         seed: of the inputs.
         device: where the inputs are made; only ``"cuda"`` can be timed.
+        protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
     """
 
     path: str
@@ -40,6 +43,21 @@ class Request:
     time_limit_s: float
     seed: int
     device: str = "cuda"
+    protocol: str = "cold"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Every time that counts, in the order taken.
+
+    Attributes:
+        candidate_ms, reference_ms: times of single calls.
+        conditions: clocks, power, temperature and throttle reasons meanwhile.
+    """
+
+    candidate_ms: tuple[float, ...] = ()
+    reference_ms: tuple[float, ...] = ()
+    conditions: Conditions | None = None
 
 
 @dataclass(frozen=True)
@@ -58,11 +76,12 @@ class Outcome:
     errors: tuple[str, ...]
     protocol: Protocol | None
     measurement: Measurement | None
+    samples: Samples = Samples()
 
 
 def encode(message: Request | Outcome) -> str:
     """One line of JSON."""
-    return json.dumps(asdict(message))
+    return json.dumps(_adapters()[type(message)].dump_python(message))
 
 
 def decode(kind: type[T], line: str) -> T:
@@ -71,6 +90,12 @@ def decode(kind: type[T], line: str) -> T:
     Raises:
         ValueError: it is no JSON, or not of that kind.
     """
+    message: T = _adapters()[kind].validate_python(json.loads(line))
+    return message
+
+
+@functools.cache
+def _adapters() -> dict[type, TypeAdapter[Any]]:
     from pydantic import TypeAdapter  # 0.1 s, and not wanted by `import solkit`
 
-    return TypeAdapter(kind).validate_python(json.loads(line))
+    return {kind: TypeAdapter(kind) for kind in (Request, Outcome)}

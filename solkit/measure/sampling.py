@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from solkit.measure.activities import CallTime
+from solkit.measure.activities import ActivityError, CallTime
+from solkit.measure.conditions import Interval
 from solkit.measure.statistics import median_interval
 
-__all__ = ["Plan", "Samples", "Subject", "Timer", "plan_for", "sample"]
+__all__ = [
+    "Local",
+    "Plan",
+    "Series",
+    "Side",
+    "Subject",
+    "Timer",
+    "Uncertainty",
+    "in_turns",
+    "of_first",
+    "plan_for",
+    "sample",
+]
 
 _SLOW_S = 1.0
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is timed.
+    """What is timed in this process.
 
     Attributes:
-        name: ``"candidate"`` or ``"reference"``.
+        name: what the flush remembers its host time by.
         prepare: makes inputs ready, untimed, and gives the call to time.
     """
 
@@ -30,16 +43,45 @@ class Subject:
 
 
 class Timer(Protocol):
-    """A way of timing calls.
+    """A way of timing calls in this process.
 
     Attributes:
         method: `solkit.core.Protocol.method`.
     """
 
-    method: str
+    @property
+    def method(self) -> str: ...  # noqa: D102
 
-    def time(self, subjects: Sequence[Subject]) -> list[CallTime]:
-        """Call each subject once, in that order; its time on the GPU.
+    def start(self) -> None:
+        """Begin a round of calls."""
+        ...
+
+    def time(self, subject: Subject) -> None:
+        """Call it once, and wait until the GPU is done."""
+        ...
+
+    def stop(self) -> list[CallTime]:
+        """The times of the round's calls, in their order.
+
+        Raises:
+            ActivityError: this way of timing does not work here.
+        """
+        ...
+
+
+class Side(Protocol):
+    """One of the two that are timed in turns, wherever it runs."""
+
+    def start(self) -> None:
+        """Begin a round of calls."""
+        ...
+
+    def call(self) -> None:
+        """Make one call and wait until it is done."""
+        ...
+
+    def stop(self) -> list[CallTime]:
+        """The times of the round's calls, in their order.
 
         Raises:
             ActivityError: this way of timing does not work here.
@@ -48,13 +90,78 @@ class Timer(Protocol):
 
 
 @dataclass(frozen=True)
+class Local:
+    """A side that runs in this process."""
+
+    timer: Timer
+    subject: Subject
+
+    def start(self) -> None:
+        """See `Side`."""
+        self.timer.start()
+
+    def call(self) -> None:
+        """See `Side`."""
+        self.timer.time(self.subject)
+
+    def stop(self) -> list[CallTime]:
+        """See `Side`."""
+        return self.timer.stop()
+
+
+class _Turns:
+    """One timer for two sides of one process: a round of both is one round of the timer's."""
+
+    def __init__(self, timer: Timer) -> None:
+        self.timer = timer
+        self.owners: list[int] = []
+        self._times: list[CallTime] | None = None
+
+    def start(self, side: int) -> None:
+        if side == 0:
+            self.owners, self._times = [], None
+            self.timer.start()
+
+    def stop(self, side: int) -> list[CallTime]:
+        if self._times is None:
+            self._times = self.timer.stop()
+        return [t for t, owner in zip(self._times, self.owners, strict=True) if owner == side]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One of two sides that share a timer."""
+
+    turns: _Turns
+    subject: Subject
+    side: int
+
+    def start(self) -> None:
+        self.turns.start(self.side)
+
+    def call(self) -> None:
+        self.turns.owners.append(self.side)
+        self.turns.timer.time(self.subject)
+
+    def stop(self) -> list[CallTime]:
+        return self.turns.stop(self.side)
+
+
+def in_turns(timer: Timer, first: Subject, second: Subject) -> tuple[Side, Side]:
+    """Two sides that run in this process under the same timer."""
+    turns = _Turns(timer)
+    return _Turn(turns, first, 0), _Turn(turns, second, 1)
+
+
+@dataclass(frozen=True)
 class Plan:
     """How many samples are taken.
 
     Attributes:
         warmup: untimed pairs of calls before.
-        minimum, maximum: samples of the candidate, and as many of the reference.
-        precision: enough once the median's 95 % interval is within this share of it.
+        minimum, maximum: samples of each side.
+        precision: enough once the 95 % interval of `solkit.measure.statistics` is within this
+            share of its middle.
         budget_s: no more samples than fit, beyond the minimum.
     """
 
@@ -65,12 +172,25 @@ class Plan:
     budget_s: float = 2.0
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Times of calls, in the order they were taken."""
+@dataclass
+class Series:
+    """What was taken of one side, in the order it was taken.
 
-    candidate: tuple[CallTime, ...]
-    reference: tuple[CallTime, ...]
+    Attributes:
+        times: of the calls.
+        ran: when each one ran, on `time.monotonic`'s clock.
+    """
+
+    times: list[CallTime] = field(default_factory=list)
+    ran: list[Interval] = field(default_factory=list)
+
+    @property
+    def spans_ms(self) -> list[float]:
+        """The times from first start to last end."""
+        return [taken.span_ms for taken in self.times]
+
+
+Uncertainty = Callable[[Series, Series], float]
 
 
 def plan_for(reference_s: float) -> Plan:
@@ -78,40 +198,61 @@ def plan_for(reference_s: float) -> Plan:
     return Plan(warmup=1, minimum=3) if reference_s > _SLOW_S else Plan()
 
 
+def of_first(first: Series, second: Series) -> float:
+    """How uncertain the first side's median is, as a share of it."""
+    del second
+    return median_interval(first.spans_ms).relative_error
+
+
 def sample(
-    timer: Timer,
-    candidate: Subject,
-    reference: Subject,
+    first: Side,
+    second: Side,
     plan: Plan,
     order: random.Random,
+    uncertainty: Uncertainty = of_first,
     clock: Callable[[], float] = time.monotonic,
-) -> Samples:
-    """Time candidate and reference in pairs, each pair in random order, until sure enough.
+) -> tuple[Series, Series]:
+    """Time two sides in pairs, each pair in random order, until sure enough.
 
     The interval is looked at only after the minimum and each doubling, since stopping at the first
     lucky look of many would make it too narrow.
 
     Raises:
-        ActivityError: from the timer.
+        ActivityError: from either side.
     """
-    timer.time(_pairs(candidate, reference, plan.warmup, order))
-    taken: dict[str, list[CallTime]] = {candidate.name: [], reference.name: []}
-    start = clock()
-    count = plan.minimum
+    taken = Series(), Series()
+    untimed, count = plan.warmup, plan.minimum
     while count > 0:
-        subjects = _pairs(candidate, reference, count, order)
-        for subject, call_time in zip(subjects, timer.time(subjects), strict=True):
-            taken[subject.name].append(call_time)
-        spans = [call_time.span_ms for call_time in taken[candidate.name]]
-        have = len(spans)
-        if median_interval(spans).relative_error <= plan.precision:
+        _round((first, second), taken, untimed, count, order, clock)
+        untimed, have = 0, len(taken[0].times)
+        if uncertainty(*taken) <= plan.precision:
             break
-        affordable = int((plan.budget_s / max(clock() - start, 1e-9) - 1) * have)
+        spent_s = clock() - min(series.ran[0].start_s for series in taken)
+        affordable = int((plan.budget_s / max(spent_s, 1e-9) - 1) * have)
         count = min(have, plan.maximum - have, affordable)
-    return Samples(tuple(taken[candidate.name]), tuple(taken[reference.name]))
+    return taken
 
 
-def _pairs(
-    candidate: Subject, reference: Subject, count: int, order: random.Random
-) -> list[Subject]:
-    return [s for _ in range(count) for s in order.sample((candidate, reference), k=2)]
+def _round(
+    sides: tuple[Side, Side],
+    taken: tuple[Series, Series],
+    untimed: int,
+    count: int,
+    order: random.Random,
+    clock: Callable[[], float],
+) -> None:
+    """Time some pairs; the first ones, which warm up, are left out."""
+    ran: tuple[list[Interval], list[Interval]] = [], []
+    for side in sides:
+        side.start()
+    for _ in range(untimed + count):
+        for which in order.sample((0, 1), k=2):
+            start = clock()
+            sides[which].call()
+            ran[which].append(Interval(start, clock()))
+    for side, series, intervals in zip(sides, taken, ran, strict=True):
+        times = side.stop()
+        if len(times) != untimed + count:
+            raise ActivityError(f"{len(times)} times for {untimed + count} calls")
+        series.times += times[untimed:]
+        series.ran += intervals[untimed:]

@@ -5,119 +5,200 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from solkit.measure.activities import Activity, CallTime, Kind, call_times
+from solkit.measure.activities import Activity, ActivityError, CallTime, Kind, call_times
 from solkit.measure.sampling import Subject
 
-__all__ = ["CuptiTimer", "EventTimer", "L2Flush", "read_activities"]
+__all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "captured", "read_activities"]
 
 _MIN_FLUSH_BYTES = 256 << 20
-_MAX_PASSES = 64
+_LONG_PASSES = 16
+_MOST_HIDDEN_S = 0.005
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z]")
 
 
-class L2Flush:
-    """Makes L2 cold by reading a large buffer, which leaves clean lines in it.
+class FlushBuffer:
+    """A buffer larger than L2. Reading it leaves clean lines of it in L2.
 
     A buffer that is written instead leaves dirty lines, whose way to DRAM the next kernel pays.
-    One pass is read before each call, and more where the host needs longer than that to queue the
-    call, so that the GPU never waits for the host within a call that does not itself wait.
     """
 
     def __init__(self) -> None:
         l2_bytes = torch.cuda.get_device_properties().L2_cache_size
-        self.buffer_bytes = max(2 * l2_bytes, _MIN_FLUSH_BYTES)
-        self._buffer = torch.zeros(self.buffer_bytes // 4, dtype=torch.float32, device="cuda")
+        self.size = max(2 * l2_bytes, _MIN_FLUSH_BYTES)
+        self._buffer = torch.zeros(self.size // 4, dtype=torch.float32, device="cuda")
         self._sum = torch.zeros((), dtype=torch.float32, device="cuda")
-        self._host_s: dict[str, float] = {}
-        self._read(1)
-        self._pass_s = self._time_passes(4)
+        self.read(1)
+        self.pass_s = self._time_passes(4)
 
     @property
     def description(self) -> str:
         """How it flushes, in words."""
-        size = self.buffer_bytes >> 20
-        return f"a {size} MiB buffer read before each call: clean lines are left in L2"
+        return f"a {self.size >> 20} MiB buffer read before each call: clean lines are left in L2"
 
-    def __call__(self, name: str) -> None:
-        """Queue the flush before a call of the subject with that name."""
-        queueing_s = self._host_s.get(name, 0.0)
-        self._read(min(1 + math.ceil(queueing_s / self._pass_s), _MAX_PASSES))
-
-    def learn(self, name: str, host_s: float) -> None:
-        """Take note of how long the host took over a call (the least is kept)."""
-        self._host_s[name] = min(host_s, self._host_s.get(name, math.inf))
-
-    def _read(self, passes: int) -> None:
+    def read(self, passes: int) -> None:
+        """Queue reading it that often."""
         for _ in range(passes):
             torch.sum(self._buffer, dim=0, out=self._sum)
+
+    def occupy(self, seconds: float) -> None:
+        """Queue as many passes as take that long, and one more."""
+        passes = 1 + math.ceil(seconds / self.pass_s)
+        long, short = divmod(passes, _LONG_PASSES)
+        for _ in range(long):  # few launches: a stream takes about a thousand before the host waits
+            self._read_long()
+        self.read(short)
+
+    def _read_long(self) -> None:
+        torch.sum(self._buffer.expand(_LONG_PASSES, -1), dim=(0, 1), out=self._sum)
 
     def _time_passes(self, passes: int) -> float:
         start, end = _event(), _event()
         start.record()
-        self._read(passes)
+        self.read(passes)
         end.record()
         end.synchronize()
         return float(start.elapsed_time(end)) / 1e3 / passes
 
 
+class L2Flush:
+    """Makes L2 cold, and keeps the GPU busy while the host queues the call that comes next.
+
+    One pass is read before each call, and more where the host needs longer than that to queue the
+    call, so that the GPU never waits for the host within a call that does not itself wait.
+    """
+
+    def __init__(self, buffer: FlushBuffer) -> None:
+        self._buffer = buffer
+        self._host_s: dict[str, float] = {}
+
+    def __call__(self, name: str) -> None:
+        """Queue the flush before a call of the subject with that name."""
+        self._buffer.occupy(min(self._host_s.get(name, 0.0), _MOST_HIDDEN_S))
+
+    def learn(self, name: str, host_s: float) -> None:
+        """Take note of how long the host took over a call (the least is kept)."""
+        self._host_s[name] = min(host_s, self._host_s.get(name, math.inf))
+
+
 class CuptiTimer:
-    """Times calls by CUPTI's activity records, had through PyTorch's profiler."""
+    """Times calls by CUPTI's activity records, had through PyTorch's profiler.
+
+    Args:
+        flush: makes L2 cold before each call.
+        warm: whether an untimed call of the same goes before, so that L2 holds what fits.
+    """
 
     method = "cupti"
 
-    def __init__(self, flush: L2Flush) -> None:
-        self._flush = flush
+    def __init__(self, flush: L2Flush, *, warm: bool = False) -> None:
+        self._flush, self._warm = flush, warm
+        self._labels: list[str] = []
+        self._session: Any = None
 
-    def time(self, subjects: Sequence[Subject]) -> list[CallTime]:
-        """See `solkit.measure.sampling.Timer.time`.
+    def start(self) -> None:
+        """See `solkit.measure.sampling.Timer`."""
+        self._labels = []
+        self._session = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+        self._session.__enter__()
+
+    def time(self, subject: Subject) -> None:
+        """See `solkit.measure.sampling.Timer`."""
+        label = f"solkit::{subject.name}::{len(self._labels)}"
+        self._labels.append(label)
+        call = _prepared(subject, self._flush, self._warm)
+        with record_function(label):
+            start = time.perf_counter()
+            call()
+            self._flush.learn(subject.name, time.perf_counter() - start)
+        torch.cuda.synchronize()
+
+    def stop(self) -> list[CallTime]:
+        """See `solkit.measure.sampling.Timer`.
 
         Raises:
             ActivityError: CUPTI recorded no GPU activity for a call, or none that can be told
                 apart from another's.
         """
-        labels = [f"solkit::{subject.name}::{i}" for i, subject in enumerate(subjects)]
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as session:
-            for label, subject in zip(labels, subjects, strict=True):
-                call = subject.prepare()
-                self._flush(subject.name)
-                with record_function(label):
-                    start = time.perf_counter()
-                    call()
-                    self._flush.learn(subject.name, time.perf_counter() - start)
-            torch.cuda.synchronize()
-        return call_times(read_activities(session.profiler.kineto_results.events()), labels)
+        session, self._session = self._session, None
+        session.__exit__(None, None, None)
+        events = session.profiler.kineto_results.events()
+        return call_times(read_activities(events), self._labels)
 
 
 class EventTimer:
-    """Times calls by CUDA events on the current stream; some µs too long, by the events."""
+    """Times calls by CUDA events on the current stream; some µs too long, by the events.
 
-    method = "events"
+    Where the subject's call is a graph of many calls the time is divided by their number, and
+    neither events nor launches weigh in it: that is what the method ``"graph replay"`` does.
 
-    def __init__(self, flush: L2Flush) -> None:
-        self._flush = flush
+    Args:
+        flush, warm: as for `CuptiTimer`.
+        calls: how many the subject's call amounts to.
+    """
 
-    def time(self, subjects: Sequence[Subject]) -> list[CallTime]:
-        """See `solkit.measure.sampling.Timer.time`."""
-        pairs = [self._queue(subject) for subject in subjects]
-        torch.cuda.synchronize()
-        return [CallTime(float(start.elapsed_time(end)), None) for start, end in pairs]
+    def __init__(self, flush: L2Flush, *, warm: bool = False, calls: int = 1) -> None:
+        self._flush, self._warm, self._calls = flush, warm, calls
+        self._times: list[CallTime] = []
 
-    def _queue(self, subject: Subject) -> tuple[torch.cuda.Event, torch.cuda.Event]:
-        call = subject.prepare()
-        self._flush(subject.name)
-        events = _event(), _event()
-        start = time.perf_counter()
-        events[0].record()
+    @property
+    def method(self) -> str:
+        """See `solkit.measure.sampling.Timer`."""
+        return "events" if self._calls == 1 else "graph replay"
+
+    def start(self) -> None:
+        """See `solkit.measure.sampling.Timer`."""
+        self._times = []
+
+    def time(self, subject: Subject) -> None:
+        """See `solkit.measure.sampling.Timer`."""
+        call = _prepared(subject, self._flush, self._warm)
+        start, end = _event(), _event()
+        since = time.perf_counter()
+        start.record()
         call()
-        events[1].record()
-        self._flush.learn(subject.name, time.perf_counter() - start)
-        return events
+        end.record()
+        self._flush.learn(subject.name, time.perf_counter() - since)
+        torch.cuda.synchronize()
+        self._times.append(CallTime(float(start.elapsed_time(end)) / self._calls, None))
+
+    def stop(self) -> list[CallTime]:
+        """See `solkit.measure.sampling.Timer`."""
+        return self._times
+
+
+def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    """A CUDA graph of what `work` launches, after running it once.
+
+    Raises:
+        ActivityError: it cannot be captured, as it waits for the host or allocates on its own.
+    """
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        work()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            work()
+    except Exception as error:
+        raise ActivityError(f"it cannot be captured in a CUDA graph: {error}") from error
+    return graph
+
+
+def _prepared(subject: Subject, flush: L2Flush, warm: bool) -> Callable[[], Any]:
+    call = subject.prepare()
+    flush(subject.name)
+    if warm:
+        call()
+    return call
 
 
 def read_activities(events: Iterable[Any]) -> list[Activity]:

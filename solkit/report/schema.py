@@ -125,6 +125,8 @@ class ProtocolJson(JsonModel):
     samples: int
     time_limit_s: Number
     seed: int
+    name: str
+    launched: str
 
 
 class WorkJson(JsonModel):

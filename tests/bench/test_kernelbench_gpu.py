@@ -51,19 +51,21 @@ class CountingTimer:
     def __init__(self):
         self.calls = 0
 
-    def time(self, subjects):
-        times = []
-        for subject in subjects:
-            subject.prepare()()
-            self.calls += 1
-            times.append(CallTime(float(self.calls), None))
-        return times
+    def start(self):
+        self.first = self.calls + 1
+
+    def time(self, subject):
+        subject.prepare()()
+        self.calls += 1
+
+    def stop(self):
+        return [CallTime(float(call), None) for call in range(self.first, self.calls + 1)]
 
 
 class FailingTimer:
     method = "cupti"
 
-    def time(self, _subjects):
+    def start(self):
         raise ActivityError("no CUPTI")
 
 
@@ -79,8 +81,9 @@ class OneCpu:
     def timers(self):
         return self._timers or (CountingTimer(),), "nothing is flushed"
 
-    def clock(self):
-        return contextlib.nullcontext(SimpleNamespace(median_mhz=1980.0))
+    def conditions(self):
+        told = SimpleNamespace(sm_clock_mhz=1980.0)
+        return contextlib.nullcontext(SimpleNamespace(since=lambda: told))
 
 
 def run_graph(module, _inputs):

@@ -4,26 +4,26 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from solkit.measure._process import supervise
+from solkit.measure._process import Child
 
 
-def child(code):
-    """A child that runs `code`, which finds its descriptor in `fd` and has `answer(text)`."""
-    start = """
-import os, sys
-from solkit.measure._process import read_request
-fd = int(sys.argv[1])
-request = read_request(fd)
-def answer(text):
-    os.write(fd, text.encode())
-"""
-    return [sys.executable, "-c", start + code]
+@pytest.fixture
+def start():
+    started = []
+
+    def start(code, **options):
+        child = Child([sys.executable, "-c", f"import os, sys\n{code}"], os.environ, **options)
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.end()
 
 
 def is_alive(pid):
@@ -35,109 +35,100 @@ def is_alive(pid):
     return state != "Z"  # a zombie that nobody reaps is as good as dead
 
 
-def wait_until_dead(pid):
-    for _ in range(100):
-        if not is_alive(pid):
+def wait_until(condition):
+    for _ in range(500):
+        if condition():
             return True
         time.sleep(0.02)
     return False
 
 
-def test_request_and_answer():
-    ended = supervise(child("answer(request.strip()[::-1])"), "abc", 30)
-    assert (ended.answer, ended.returncode, ended.timed_out) == ("cba", 0, False)
+def written(path):
+    assert wait_until(lambda: path.exists() and path.read_text())
+    return int(path.read_text())
 
 
-def test_prints_are_kept_apart_from_the_answer():
-    code = "print('hello'); print('oh', file=sys.stderr); answer('42')"
-    ended = supervise(child(code), "", 30)
-    assert ended.answer == "42"
-    assert set(ended.printed.split()) == {"hello", "oh"}
+def test_prints_are_kept(start):
+    child = start("print('hello'); print('oh', file=sys.stderr)")
+    assert child.end(30) == 0
+    assert set(child.printed()) == {"hello", "oh"}
 
 
-def test_a_flood_of_prints_keeps_its_end():
-    code = "print('x' * 20_000_000); print('the end'); answer('done')"
-    ended = supervise(child(code), "", 60)
-    assert ended.answer == "done"
-    assert ended.printed.endswith("the end\n")
-    assert len(ended.printed) <= 16 << 10
+def test_prints_of_one_that_lives_can_be_forgotten(start):
+    child = start("print('old', flush=True); sys.stdin.close(); import time; time.sleep(600)")
+    assert wait_until(lambda: child.printed() == ["old"])
+    child.forget_printed()
+    assert child.printed() == []
+    assert child.is_alive
 
 
-def test_a_large_answer():
-    ended = supervise(child("answer('y' * 3_000_000)"), "", 30)
-    assert ended.answer == "y" * 3_000_000
+def test_a_flood_of_prints_keeps_its_end(start):
+    child = start("print('x' * 20_000_000); print('the end')")
+    assert child.end(60) == 0
+    assert child.printed()[-1] == "the end"
+    assert sum(map(len, child.printed())) <= 16 << 10
 
 
-def test_a_child_that_sleeps_is_killed_with_its_own_children(tmp_path):
+@pytest.mark.parametrize("leaves_the_group", [False, True])
+def test_its_own_children_end_with_it(start, tmp_path, leaves_the_group):
     pid_file = tmp_path / "pid"
-    code = f"""
+    child = start(
+        f"""
 import subprocess, time
-sleeper = subprocess.Popen(['sleep', '600'])
+sleeper = subprocess.Popen(['sleep', '600'], start_new_session={leaves_the_group})
 open({str(pid_file)!r}, 'w').write(str(sleeper.pid))
-answer('started')
 time.sleep(600)
 """
-    start = time.monotonic()
-    ended = supervise(child(code), "", 3)
-    assert time.monotonic() - start < 15
-    assert (ended.timed_out, ended.returncode) == (True, -signal.SIGKILL)
-    assert ended.answer == "started"
-    assert wait_until_dead(int(pid_file.read_text()))
+    )
+    sleeper = written(pid_file)
+    assert child.end() == -signal.SIGKILL
+    assert wait_until(lambda: not is_alive(sleeper))
 
 
-def test_children_left_behind_are_killed(tmp_path):
-    pid_file = tmp_path / "pid"
-    code = f"""
-import subprocess
-sleeper = subprocess.Popen(['sleep', '600'])
-open({str(pid_file)!r}, 'w').write(str(sleeper.pid))
-"""
-    ended = supervise(child(code), "", 30)
-    assert (ended.timed_out, ended.returncode) == (False, 0)
-    assert wait_until_dead(int(pid_file.read_text()))
-
-
-def test_a_child_that_ignores_signals():
+def test_one_that_ignores_signals(start):
     code = """
-import signal, time
+import signal
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
+print('ready', flush=True)
 while True:
     pass
 """
-    assert supervise(child(code), "", 2).timed_out
+    child = start(code)
+    assert wait_until(child.printed)
+    assert child.end() == -signal.SIGKILL
+    assert not child.is_alive
 
 
-def test_a_segmentation_fault():
-    ended = supervise(child("import ctypes; ctypes.string_at(0)"), "", 30)
-    assert (ended.returncode, ended.timed_out, ended.answer) == (-signal.SIGSEGV, False, "")
+def test_how_it_ended(start):
+    assert start("import ctypes; ctypes.string_at(0)").end(30) == -signal.SIGSEGV
+    assert start("os._exit(7)").end(30) == 7
+    child = start("raise ValueError('of mine')")
+    assert child.end(30) == 1
+    assert "ValueError: of mine" in child.printed()
 
 
-def test_an_exit_and_an_exception():
-    assert supervise(child("os._exit(7)"), "", 30).returncode == 7
-    ended = supervise(child("raise ValueError('of mine')"), "", 30)
-    assert ended.returncode == 1
-    assert "ValueError: of mine" in ended.printed
+def test_input_finds_nothing(start):
+    child = start("input()")
+    child.end(30)
+    assert "EOFError: EOF when reading a line" in child.printed()
 
 
-def test_input_finds_nothing():
-    assert "EOFError" in supervise(child("input()"), "", 30).printed
-
-
-def test_an_interrupt_leaves_no_child(tmp_path):
+def test_memory_counts_what_it_started(start, tmp_path):
     pid_file = tmp_path / "pid"
-    code = f"""
-import time
-open({str(pid_file)!r}, 'w').write(str(os.getpid()))
+    eat = "x = bytearray(200 << 20); import time; time.sleep(600)"
+    child = start(
+        f"""
+import subprocess, time
+eater = subprocess.Popen([sys.executable, '-c', {eat!r}])
+open({str(pid_file)!r}, 'w').write(str(eater.pid))
 time.sleep(600)
 """
-    timer = threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        supervise(child(code), "", 60)
-    assert wait_until_dead(int(pid_file.read_text()))
+    )
+    written(pid_file)
+    assert wait_until(lambda: child.resident_bytes() > 200 << 20)
 
 
-def test_the_parent_needs_no_torch():
+def test_the_caller_needs_no_torch():
     code = "import sys, solkit.measure; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

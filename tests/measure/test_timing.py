@@ -5,7 +5,7 @@ import torch
 
 from solkit.measure.activities import ActivityError
 from solkit.measure.sampling import Subject
-from solkit.measure.timing import CuptiTimer, L2Flush
+from solkit.measure.timing import CuptiTimer, FlushBuffer, L2Flush
 
 
 class Flush:
@@ -21,29 +21,51 @@ class Flush:
         self.learnt.append((name, host_s))
 
 
-def test_a_profiler_that_sees_no_gpu_is_no_timer(monkeypatch):
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_profiler_that_sees_no_gpu_is_no_timer(monkeypatch, warm):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     flush, ran = Flush(), []
-    subjects = [Subject(name, lambda: lambda: ran.append(1)) for name in ("one", "two")]
+    timer = CuptiTimer(flush, warm=warm)
+    timer.start()
+    for name in ("one", "two"):
+        timer.time(Subject(name, lambda: lambda: ran.append(1)))
     with pytest.raises(ActivityError, match="no GPU activity recorded for the call solkit::one::0"):
-        CuptiTimer(flush).time(subjects)
+        timer.stop()
     assert flush.called == ["one", "two"]
-    assert len(ran) == 2
+    assert len(ran) == (4 if warm else 2)
     assert [name for name, _ in flush.learnt] == ["one", "two"]
     assert all(host_s > 0 for _, host_s in flush.learnt)
 
 
+class Buffer:
+    def __init__(self):
+        self.asked = []
+
+    def occupy(self, seconds):
+        self.asked.append(seconds)
+
+
 def test_the_flush_lasts_as_long_as_the_host_needs():
-    flush = L2Flush.__new__(L2Flush)  # without its buffer, which wants a GPU
-    flush._host_s, flush._pass_s = {}, 80e-6
-    passes = []
-    flush._read = passes.append
-    flush("candidate")
-    flush.learn("candidate", 500e-6)
-    flush.learn("candidate", 200e-6)  # the least counts: some calls wait for the flush itself
-    flush.learn("candidate", 900e-6)
-    flush("candidate")
-    flush.learn("slow", 1.0)
+    buffer = Buffer()
+    flush = L2Flush(buffer)
+    flush("kernel")
+    flush.learn("kernel", 100e-6)
+    flush.learn("kernel", 190e-6)
+    flush("kernel")
+    flush.learn("kernel", 50e-6)
+    flush.learn("slow", 3.0)
+    flush("kernel")
     flush("slow")
-    flush("reference")
-    assert passes == [1, 4, 64, 1]
+    assert buffer.asked == [0.0, 100e-6, 50e-6, 5e-3]
+
+
+def test_occupying_takes_few_launches():
+    buffer = FlushBuffer.__new__(FlushBuffer)  # without its memory, which wants a GPU
+    buffer.pass_s = 80e-6
+    launched = []
+    buffer.read = launched.append
+    buffer._read_long = lambda: launched.append("long")
+    buffer.occupy(0.0)
+    buffer.occupy(81e-6)
+    buffer.occupy(40 * 80e-6)
+    assert launched == [1, 3, "long", "long", 9]

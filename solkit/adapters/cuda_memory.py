@@ -1,0 +1,100 @@
+"""Device memory that other processes may open: the CUDA driver's own calls, by ctypes.
+
+PyTorch has no call that allocates outside its caching allocator and exports the result. The driver
+gives small allocations parts of one 2 MiB page, which an exported handle would show as a whole, so
+sizes are rounded up to whole pages (CUDA Runtime API, cudaIpcGetMemHandle).
+
+The functions are libcuda's of CUDA 12 and 13: cuMemAlloc_v2, cuMemFree_v2, cuIpcGetMemHandle,
+cuIpcOpenMemHandle_v2, cuIpcCloseMemHandle.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import torch
+
+from solkit.errors import UnsupportedError
+
+__all__ = ["allocate", "close_handle", "free", "handle_of", "open_handle"]
+
+_PAGE = 2 << 20
+_HANDLE_BYTES = 64  # cuda.h, CU_IPC_HANDLE_SIZE
+_LAZY_PEER_ACCESS = 1  # cuda.h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+_OUT_OF_MEMORY = 2  # cuda.h, CUDA_ERROR_OUT_OF_MEMORY
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_char * _HANDLE_BYTES),)
+
+
+def allocate(size: int) -> int:
+    """The address of new memory on the current device, of at least that many bytes.
+
+    Raises:
+        torch.OutOfMemoryError: there is not as much.
+    """
+    address = ctypes.c_uint64()
+    pages = ctypes.c_size_t(-(-size // _PAGE) * _PAGE)
+    code = _driver().cuMemAlloc_v2(ctypes.byref(address), pages)
+    if code == _OUT_OF_MEMORY:
+        torch.cuda.empty_cache()
+        code = _driver().cuMemAlloc_v2(ctypes.byref(address), pages)
+    if code == _OUT_OF_MEMORY:
+        raise torch.OutOfMemoryError(f"CUDA out of memory: {size >> 20} MiB to be shared")
+    _check(code, "allocating memory to share")
+    return address.value
+
+
+def free(address: int) -> None:
+    """Give back what `allocate` gave."""
+    _check(_driver().cuMemFree_v2(ctypes.c_uint64(address)), "freeing shared memory")
+
+
+def handle_of(address: int) -> bytes:
+    """What another process opens the memory by.
+
+    Raises:
+        UnsupportedError: the system has no CUDA IPC.
+    """
+    handle = _Handle()
+    code = _driver().cuIpcGetMemHandle(ctypes.byref(handle), ctypes.c_uint64(address))
+    _check(code, "exporting memory (CUDA IPC)")
+    return bytes(handle)
+
+
+def open_handle(handle: bytes) -> int:
+    """The address, in this process, of memory that another one exported.
+
+    Raises:
+        UnsupportedError: the system has no CUDA IPC.
+    """
+    address = ctypes.c_uint64()
+    value = _Handle.from_buffer_copy(handle)
+    code = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(address), value, _LAZY_PEER_ACCESS)
+    _check(code, "opening memory of another process (CUDA IPC)")
+    return address.value
+
+
+def close_handle(address: int) -> None:
+    """Let go of what `open_handle` gave."""
+    _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(address)), "closing shared memory")
+
+
+@functools.cache
+def _driver() -> Any:
+    torch.zeros(1, device="cuda")  # makes the device's primary context current
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise UnsupportedError(f"the CUDA driver's library cannot be loaded: {error}") from error
+
+
+def _check(code: int, doing: str) -> None:
+    if code:
+        text = ctypes.c_char_p()
+        _driver().cuGetErrorString(code, ctypes.byref(text))
+        said = (text.value or b"").decode() or f"error {code}"
+        raise UnsupportedError(f"{doing}: {said}")

@@ -1,0 +1,253 @@
+"""Tensors in memory that two processes share: CUDA IPC, or a memory file where there is no GPU.
+
+Each block is an allocation of its own, so that sharing one shows nothing else. (PyTorch's own way
+of sharing CUDA tensors hands over whole segments of its allocator, and keeps them for ever where
+the other process is killed.)
+
+::
+
+    referee:    pack(value) ─► Packed ─► allocate(size) ─► fill ─► ticket ─┐ a frame
+    candidate:  unpack(packed, attach(ticket)) ◄───────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import io
+import mmap
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from solkit.adapters import cuda_memory
+
+__all__ = ["Block", "Packed", "allocate", "attach", "pack", "unpack"]
+
+_ALIGNMENT = 512  # bytes; what PyTorch's own allocator gives, on which vectorised loads rely
+
+
+class Block(abc.ABC):
+    """Shared memory.
+
+    Attributes:
+        size: in bytes.
+        device: ``"cpu"`` or ``"cuda"``.
+    """
+
+    size: int
+    device: str
+
+    @abc.abstractmethod
+    def at(self, offset: int, size: int) -> torch.Tensor:
+        """Bytes of the block, as a tensor whose storage is just them."""
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in the block."""
+        if not self.size or tensor.layout is not torch.strided or not tensor.numel():
+            return False
+        first = self.at(0, 1).data_ptr()
+        return tensor.device.type == self.device and first <= tensor.data_ptr() < first + self.size
+
+    @abc.abstractmethod
+    def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
+        """What `attach` needs in the other process: a message, and descriptors to send along."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Give the memory back. The other process must have closed its own end, or be gone."""
+
+
+def allocate(size: int, device: str) -> Block:
+    """A block on a device, its bytes not set.
+
+    Raises:
+        torch.OutOfMemoryError: it does not fit.
+    """
+    if device == "cpu":
+        return _HostBlock(os.memfd_create("solkit"), size, new=True)
+    return _CudaBlock(cuda_memory.allocate(max(size, 1)), size, cuda_memory.free)
+
+
+def attach(ticket: dict[str, Any], descriptors: Sequence[int]) -> Block:
+    """The block that another process allocated."""
+    size = int(ticket["size"])
+    if ticket["kind"] == "host":
+        (descriptor,) = descriptors
+        return _HostBlock(descriptor, size, new=False)
+    handle = bytes.fromhex(ticket["handle"])
+    return _CudaBlock(cuda_memory.open_handle(handle), size, cuda_memory.close_handle)
+
+
+class _HostBlock(Block):
+    device = "cpu"
+
+    def __init__(self, descriptor: int, size: int, *, new: bool) -> None:
+        self.size, self._descriptor = size, descriptor
+        if new:
+            os.ftruncate(descriptor, max(size, 1))
+        self._map = mmap.mmap(descriptor, max(size, 1))
+
+    def at(self, offset: int, size: int) -> torch.Tensor:
+        if not size:
+            return torch.empty(0, dtype=torch.uint8)
+        return torch.frombuffer(self._map, dtype=torch.uint8, count=size, offset=offset)
+
+    def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
+        return {"kind": "host", "size": self.size}, (self._descriptor,)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        with contextlib.suppress(BufferError):  # tensors on it are left: it goes with the last
+            self._map.close()
+
+
+class _CudaBlock(Block):
+    device = "cuda"
+
+    def __init__(self, address: int, size: int, release: Any) -> None:
+        self.size, self._address, self._release = size, address, release
+
+    def at(self, offset: int, size: int) -> torch.Tensor:
+        if not size:
+            return torch.empty(0, dtype=torch.uint8, device="cuda")
+        return torch.as_tensor(_Pointer(self._address + offset, size), device="cuda")
+
+    def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
+        handle = cuda_memory.handle_of(self._address).hex()
+        return {"kind": "cuda", "size": self.size, "handle": handle}, ()
+
+    def close(self) -> None:
+        torch.cuda.synchronize()
+        self._release(self._address)
+
+
+class _Pointer:
+    """Memory as numba's CUDA array interface, version 3, describes it."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+        }
+
+
+# ------------------------------------------------------------------------------ whole inputs
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A value taken apart: its tensors' storages, and the rest.
+
+    Attributes:
+        pickled: the value, with a note in place of each tensor.
+        places: (offset, size) in bytes of each storage in a block.
+        storages: the bytes themselves, in the process that packed them; not sent.
+    """
+
+    pickled: bytes
+    places: tuple[tuple[int, int], ...]
+    storages: tuple[torch.Tensor, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes that a block needs."""
+        return max((offset + size for offset, size in self.places), default=0)
+
+    def fill(self, block: Block) -> None:
+        """Write the storages to a block."""
+        for (offset, size), storage in zip(self.places, self.storages, strict=True):
+            block.at(offset, size).copy_(storage)
+
+    def changed(self, block: Block) -> Iterator[int]:
+        """Numbers of the storages that no longer have the bytes in the block that were packed."""
+        for number, (offset, size) in enumerate(self.places):
+            if not torch.equal(block.at(offset, size), self.storages[number]):
+                yield number
+
+    def dumps(self) -> bytes:
+        """What `loads` needs in the other process."""
+        return pickle.dumps((self.pickled, self.places))
+
+    @classmethod
+    def loads(cls, data: bytes) -> Packed:
+        """What was packed in another process, which must be trusted."""
+        return cls(*pickle.loads(data))
+
+
+def pack(value: Any, device: str) -> Packed:
+    """Take a value apart.
+
+    Tensors that share a storage will share it again; strides, offsets and gaps are kept. Tensors
+    that lie elsewhere than on the device, and those of other layouts, are pickled by value.
+    """
+    buffer = io.BytesIO()
+    packer = _Packer(buffer, torch.device(device).type)
+    packer.dump(value)
+    places, offset = [], 0
+    for storage in packer.storages:
+        places.append((offset, storage.numel()))
+        offset += -(-storage.numel() // _ALIGNMENT) * _ALIGNMENT
+    return Packed(buffer.getvalue(), tuple(places), tuple(packer.storages))
+
+
+def unpack(packed: Packed, block: Block) -> Any:
+    """Put a value together again: new tensor objects on the block's memory."""
+    return _Unpacker(io.BytesIO(packed.pickled), packed.places, block).load()
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, device_type: str) -> None:
+        super().__init__(file)
+        self._device_type = device_type
+        self.storages: list[torch.Tensor] = []
+        self._numbers: dict[int, int] = {}
+
+    def persistent_id(self, value: Any) -> Any:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or not self._is_shared(value):
+            return None
+        plain = value.detach().resolve_conj().resolve_neg()
+        return (
+            self._number(plain.untyped_storage()),
+            str(plain.dtype).removeprefix("torch."),
+            plain.storage_offset(),
+            tuple(plain.size()),
+            tuple(plain.stride()),
+            value.requires_grad,
+            isinstance(value, torch.nn.Parameter),
+        )
+
+    def _is_shared(self, tensor: torch.Tensor) -> bool:
+        return tensor.layout is torch.strided and tensor.device.type == self._device_type
+
+    def _number(self, storage: torch.UntypedStorage) -> int:
+        key = storage.data_ptr() or -len(self.storages) - 1  # empty ones have no address
+        if key not in self._numbers:
+            self._numbers[key] = len(self.storages)
+            as_bytes = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+            self.storages.append(as_bytes)
+        return self._numbers[key]
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, places: Sequence[tuple[int, int]], block: Block) -> None:
+        super().__init__(file)
+        self._places, self._block = places, block
+        self._storages: dict[int, torch.UntypedStorage] = {}
+
+    def persistent_load(self, note: Any) -> torch.Tensor:
+        number, dtype, offset, size, stride, requires_grad, is_parameter = note
+        if number not in self._storages:
+            self._storages[number] = self._block.at(*self._places[number]).untyped_storage()
+        storage = self._storages[number]
+        empty = torch.empty(0, dtype=getattr(torch, dtype), device=storage.device)
+        tensor = empty.set_(storage, offset, size, stride)
+        if is_parameter:
+            return torch.nn.Parameter(tensor, requires_grad=requires_grad)
+        return tensor.requires_grad_(requires_grad)

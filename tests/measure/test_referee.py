@@ -1,0 +1,454 @@
+"""The course of an examination: referee and candidate in two threads, a fake machine beneath."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from textwrap import dedent
+from types import SimpleNamespace
+
+import pytest
+
+from solkit.core import KernelAnalysis, Launch, Tolerance, Verdict
+from solkit.errors import KernelFileError, UnsupportedError, WorkerError
+from solkit.measure._candidate import serve
+from solkit.measure._referee import examine
+from solkit.measure.activities import ActivityError, CallTime
+from solkit.measure.channel import Channel, pair
+from solkit.measure.conditions import Sample, summarise
+from solkit.measure.messages import Request
+
+LAUNCH = KernelAnalysis(Launch("k", (1, 1, 1), 4, 2), registers=32)
+
+
+class FakeTimer:
+    """Makes each call, and tells times of its own: 100, 101, 100, ... ms."""
+
+    def __init__(self, method="fake", fails=False, tells=100.0):
+        self.method, self.fails, self.tells = method, fails, tells
+        self.calls, self.rounds = 0, 0
+        self._times = []
+
+    def start(self):
+        self.rounds += 1
+        self._times = []
+
+    def time(self, subject):
+        subject.prepare()()
+        self.calls += 1
+        span_ms = self.tells + self.calls % 2
+        self._times.append(CallTime(span_ms, span_ms / 2))
+
+    def stop(self):
+        if self.fails:
+            raise ActivityError("no GPU activity")
+        return self._times
+
+
+class FakeMachine:
+    device = "cpu"
+
+    def __init__(self, *timers, heated=()):
+        self.all_timers = timers or (FakeTimer(),)
+        self.heated = heated
+
+    def synchronize(self):
+        pass
+
+    def timers(self, _protocol=None):
+        return self.all_timers, "not at all"
+
+    def captured(self, work):
+        return work
+
+    def occupy(self, seconds):
+        pass
+
+    def memory_bytes(self):
+        return 0
+
+    def conditions(self):
+        told = summarise([Sample(0.0, sm_clock_mhz=1410.0)])
+        seen = SimpleNamespace(samples=self.heated, since=lambda: told)
+        return contextlib.nullcontext(seen)
+
+    @contextlib.contextmanager
+    def recording(self):
+        launches = []
+        yield launches
+        launches.append(LAUNCH)
+
+
+HEAD = """
+import torch
+
+def inputs(N=16, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+"""
+
+
+class NoGuard:
+    """Finds nothing: the real one takes a while, and has tests of its own."""
+
+    @classmethod
+    def armed(cls):
+        return cls()
+
+    def findings(self, *_):
+        return ()
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr("solkit.measure._candidate.Guard", NoGuard)
+
+    def run(kernel, head=HEAD, mine=None, theirs=None, say=lambda _: None, **changes):
+        path = tmp_path / "mine.py"
+        path.write_text(dedent(head) + dedent(kernel))
+        request = {"path": str(path), "reference": None, "shape": {}, "params": {}}
+        request |= {"tolerance": None, "time_limit_s": 60.0, "seed": 5, "device": "cpu"}
+        theirs = theirs or FakeMachine()
+        ours, other = pair()
+        channel = Channel(other, trusting=True)
+        thread = threading.Thread(target=serve, args=(channel, lambda _: theirs), daemon=True)
+        thread.start()
+        with ours:
+            referees = Channel(ours, trusting=False)
+            referees.receive()  # it is ready
+            outcome = examine(Request(**{**request, **changes}), mine or reference(), referees, say)
+        thread.join()
+        return outcome
+
+    return run
+
+
+def reference(**options):
+    return FakeMachine(FakeTimer(tells=300.0), **options)
+
+
+def test_a_right_kernel_is_timed(run):
+    stages = []
+    outcome = run("def kernel(x): return x + x", say=stages.append)
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+    measurement, protocol = outcome.measurement, outcome.protocol
+    assert measurement.median_ms == 100.5
+    assert (measurement.low_ms, measurement.high_ms) == (100.0, 101.0)
+    assert measurement.kernel_sum_ms == measurement.median_ms / 2
+    assert measurement.reference_ms == 300.5
+    assert (measurement.method, measurement.samples, measurement.max_error) == ("fake", 20, 0.0)
+    assert measurement.sm_clock_mhz == 1410.0
+    assert measurement.launches == (LAUNCH,)
+    assert (protocol.method, protocol.l2, protocol.flush) == ("fake", "cold", "not at all")
+    assert (protocol.name, protocol.launched) == ("cold", "eager")
+    assert (protocol.samples, protocol.seed, protocol.time_limit_s) == (20, 5, 60.0)
+    assert sorted(set(outcome.samples.candidate_ms)) == [100.0, 101.0]
+    assert sorted(set(outcome.samples.reference_ms)) == [300.0, 301.0]
+    assert stages[0] == "loading the problem"
+    assert "timing by the wall clock" in stages
+
+
+CONSTANT = HEAD.replace("return x * 2", "return (x - x).relu()")
+
+
+def test_a_reference_that_ignores_its_inputs_is_told(run):
+    outcome = run("def kernel(x): return torch.zeros_like(x)", head=CONSTANT)
+    assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
+    assert "same outputs, bit for bit, on two sets of inputs" in outcome.errors[0]
+    assert outcome.measurement is not None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        CONSTANT.replace("torch.randn(N,", "torch.ones(N,"),  # the inputs were the same
+        HEAD.replace("return x * 2", "return x.numel() + torch.arange(3)"),  # no float
+    ],
+)
+def test_outputs_alike_prove_nothing_on_inputs_alike_or_as_whole_numbers(run, head):
+    outcome = run("def kernel(x): return reference(x)", head=head)
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+
+
+def test_a_wrong_kernel_is_not_timed(run):
+    theirs = FakeMachine()
+    outcome = run("def kernel(x): return x * 2.1", theirs=theirs)
+    assert outcome.verdict is Verdict.WRONG
+    assert outcome.measurement is outcome.protocol is None
+    assert "output 0: 16 of 16 elements" in outcome.errors[0]
+    assert theirs.all_timers[0].calls == 0
+
+
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        ("x[:8] * 2", "shape (8,) where the reference has (16,)"),
+        ("(x * 2).double()", "dtype torch.float64 where the reference has torch.float32"),
+        ("x * 2, x * 3", "2 output(s) where the reference has 1"),
+        ("None", "0 output(s) where the reference has 1"),
+        ("torch.empty(1 << 25)", "the outputs take 134217728 bytes"),
+        ("torch.where(x > 0, x * 2, float('nan'))", "NaN where the reference is not"),
+    ],
+)
+def test_wrong_outputs(run, returned, text):
+    outcome = run(f"def kernel(x): return {returned}")
+    assert outcome.verdict is Verdict.WRONG
+    assert text in "\n".join(outcome.errors)
+
+
+def test_a_kernel_that_writes_nothing_finds_poison(run):
+    kernel = """
+        calls = []
+        def kernel(x):
+            calls.append(1)
+            return x * 2 if len(calls) == 1 else torch.empty_like(x)
+    """
+    assert run(kernel).verdict is Verdict.WRONG
+
+
+def test_a_kernel_that_is_right_for_one_seed_only(run):
+    kernel = """
+        first = []
+        def kernel(x):
+            first.append(x * 2)
+            return first[0].clone()
+    """
+    outcome = run(kernel)
+    assert outcome.verdict is Verdict.WRONG
+
+
+def test_outputs_of_timed_calls_are_checked(run):
+    kernel = """
+        calls = []
+        def kernel(x):
+            calls.append(1)
+            return x * 2 if len(calls) < 8 else torch.zeros_like(x)
+    """
+    outcome = run(kernel)
+    assert outcome.verdict is Verdict.WRONG
+    assert outcome.errors[0].endswith("(a timed call)")
+
+
+def test_outputs_of_rows_are_checked(run):
+    kernel = """
+        last = []
+        def kernel(x):
+            last.append(x.data_ptr())
+            in_a_row = len(last) > 35 and last[-1] == last[-2] == last[-3]
+            return torch.zeros_like(x) if in_a_row else x * 2
+    """
+    outcome = run(kernel, theirs=FakeMachine(FakeTimer(tells=0.7)))
+    assert outcome.verdict is Verdict.WRONG
+
+
+def test_times_that_the_wall_clock_contradicts(run):
+    kernel = """
+        import time
+        def kernel(x):
+            time.sleep(0.02)
+            return x * 2
+    """
+    outcome = run(kernel, theirs=FakeMachine(FakeTimer(tells=1.0)))
+    assert outcome.verdict is Verdict.CHEATING
+    assert "by the referee's clock" in outcome.errors[0]
+
+
+def test_throttled_calls(run):
+    start = time.monotonic()  # the machine is too hot for 100 s from now on
+    heated = [Sample(start + i / 200, 1410.0, reasons=0x40) for i in range(20_000)]
+    outcome = run("def kernel(x): return x * 2", mine=reference(heated=heated))
+    assert outcome.verdict is Verdict.UNSTABLE
+    assert "hardware thermal slowdown" in outcome.errors[0]
+    assert outcome.measurement.samples == 20
+
+
+def test_every_call_of_an_in_place_kernel_gets_the_same_inputs(run):
+    head = """
+        import torch
+        OUTPUTS = ("x",)
+        def inputs(N=16, device="cuda"):
+            return (torch.randn(N, device=device),)
+        def reference(x):
+            x.mul_(2)
+    """
+    assert run("def kernel(x): x.add_(x.clone())", head=head).verdict is Verdict.CORRECT
+
+
+def test_writing_into_inputs_that_the_reference_leaves_alone(run):
+    outcome = run("def kernel(x):\n    y = x * 2\n    x.zero_()\n    return y")
+    assert outcome.verdict is Verdict.WRONG
+    assert "input tensor 0 was written into" in outcome.errors[0]
+
+
+def test_writing_into_inputs_as_the_reference_does(run):
+    head = HEAD.replace("return x * 2", "return x.mul_(2)")
+    assert run("def kernel(x): return x.mul_(2)", head=head).verdict is Verdict.CORRECT
+    assert run("def kernel(x): return x * 2", head=head).verdict is Verdict.CORRECT
+
+
+def test_inputs_and_calls_are_seeded(run):
+    head = HEAD.replace("return x * 2", "return x + torch.rand_like(x)")
+    kernel = "def kernel(x): return torch.rand_like(x) + x"
+    assert run(kernel, head=head).verdict is Verdict.CORRECT
+
+
+def test_a_kernel_that_differs_from_call_to_call_is_told(run):
+    kernel = """
+        calls = []
+        def kernel(x):
+            calls.append(1)
+            return x * 2 * (1 + 1e-6 * (len(calls) % 2))
+    """
+    outcome = run(kernel)
+    assert outcome.verdict is Verdict.CORRECT
+    assert outcome.errors == ("Two calls on the same inputs gave outputs that differ in bits.",)
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "text"),
+    [
+        ("raise ValueError('no')", Verdict.CRASHED, "ValueError: no"),
+        ("raise SystemExit(3)", Verdict.CRASHED, "SystemExit: 3"),
+        ("raise KeyboardInterrupt", Verdict.CRASHED, "KeyboardInterrupt"),
+        ("raise torch.OutOfMemoryError('full')", Verdict.OUT_OF_MEMORY, "full"),
+        (
+            "from triton.runtime.errors import OutOfResources; raise OutOfResources(9, 8, 'smem')",
+            Verdict.DOES_NOT_COMPILE,
+            "smem",
+        ),
+    ],
+)
+def test_failures(run, tmp_path, body, verdict, text):
+    outcome = run(f"\ndef kernel(x):\n    {body}\n")
+    assert outcome.verdict is verdict
+    assert outcome.errors[0].startswith("running the candidate: ")
+    assert text in outcome.errors[0]
+    assert outcome.errors[1].startswith(f"at {tmp_path / 'mine.py'}:")
+
+
+def test_tolerance_of_the_request_then_of_the_file(run):
+    kernel = "def kernel(x): return x * 2 + 0.01"
+    assert run(kernel).verdict is Verdict.WRONG
+    own = HEAD + "TOLERANCE = {'rtol': 0.0, 'atol': 0.02}\n"
+    outcome = run(kernel, head=own)
+    assert outcome.verdict is Verdict.CORRECT
+    assert outcome.measurement.max_error == pytest.approx(0.01, rel=1e-3)
+    assert run(kernel, head=own, tolerance=Tolerance(0.0, 0.001)).verdict is Verdict.WRONG
+
+
+def test_own_check(run):
+    lax = HEAD + "def check(got, want): return True\n"
+    assert run("def kernel(x): return x * 3", head=lax).verdict is Verdict.CORRECT
+
+
+def test_shape_and_params_arrive(run):
+    kernel = """
+        def kernel(x, *, SCALE=1):
+            assert x.shape == (24,)
+            return x * SCALE
+    """
+    assert run(kernel, shape={"N": 24}, params={"SCALE": 2}).verdict is Verdict.CORRECT
+
+
+def test_inputs_of_many_kinds_arrive(run):
+    head = """
+        import torch
+        def inputs(N=8, device="cuda"):
+            base = torch.randn(N, N, device=device)
+            shared = {"t": base.T, "row": base[2, 1:], "n": 3, "dtype": torch.bfloat16}
+            weight = torch.nn.Parameter(torch.randn(N, device=device))
+            empty = torch.empty(0, device=device)
+            return (base, [weight, empty], None), {"options": shared, "word": "relu"}
+        def reference(x, weights, nothing, options, word):
+            return (x * weights[0]).to(options["dtype"]), options["t"] + options["row"].sum()
+    """
+    kernel = """
+        def kernel(x, weights, nothing, options, word):
+            assert isinstance(weights[0], torch.nn.Parameter) and weights[0].requires_grad
+            assert weights[1].shape == (0,) and nothing is None and word == "relu"
+            assert options["t"].stride() == (1, 8) and options["t"].data_ptr() == x.data_ptr()
+            assert options["row"].storage_offset() == 17 and options["n"] == 3
+            return reference(x, weights, nothing, options, word)
+    """
+    assert run(kernel, head=head).verdict is Verdict.CORRECT
+
+
+def test_a_candidate_in_a_file_of_its_own(run, tmp_path):
+    problem = tmp_path / "problem.py"
+    problem.write_text(HEAD)
+    kernel = "import torch\ndef kernel(x, *, SCALE=1): return x * SCALE"
+    outcome = run(kernel, head="", reference=str(problem), params={"SCALE": 2})
+    assert outcome.verdict is Verdict.CORRECT
+
+
+def test_kernelbench(run):
+    head = """
+        import torch
+        size = 8
+        class Model(torch.nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.linear = torch.nn.Linear(n, n)
+            def forward(self, x):
+                return self.linear(x).relu()
+        def get_inputs():
+            return [torch.randn(4, size)]
+        def get_init_inputs():
+            return [size]
+    """
+    new = """
+        class ModelNew(Model):
+            def forward(self, x):
+                return torch.clamp(self.linear(x), min=0)
+    """
+    assert run(new, head=head).verdict is Verdict.CORRECT
+    assert run(new.replace("min=0", "min=0.1"), head=head).verdict is Verdict.WRONG
+
+
+def test_the_next_timer_is_used_from_the_start_where_the_first_fails(run):
+    def machine():
+        return FakeMachine(FakeTimer(fails=True), FakeTimer("fallback"))
+
+    theirs = machine()
+    outcome = run("def kernel(x): return x * 2", mine=machine(), theirs=theirs)
+    assert outcome.verdict is Verdict.CORRECT
+    assert outcome.errors == ("not timed by fake: no GPU activity",)
+    assert outcome.measurement.method == outcome.protocol.method == "fallback"
+    assert theirs.all_timers[1].calls == 30  # 10 pairs to warm up, 20 timed
+
+
+def test_no_timer_works(run):
+    with pytest.raises(WorkerError, match="no GPU activity"):
+        run("def kernel(x): return x * 2", theirs=FakeMachine(FakeTimer(fails=True)))
+
+
+def test_a_reference_that_fails_is_the_files_fault(run):
+    head = HEAD.replace("return x * 2", "return x.nothing()")
+    with pytest.raises(KernelFileError, match="running the reference: AttributeError"):
+        run("def kernel(x): return x", head=head)
+
+
+def test_a_reference_that_fills_the_memory(run):
+    head = HEAD.replace("return x * 2", "raise torch.OutOfMemoryError('full')")
+    with pytest.raises(UnsupportedError, match="full"):
+        run("def kernel(x): return x", head=head)
+
+
+def test_inputs_that_fill_the_memory(run):
+    head = HEAD.replace("return (torch", "raise torch.OutOfMemoryError('full')\n    return (torch")
+    with pytest.raises(UnsupportedError, match="inputs do not fit into memory"):
+        run("def kernel(x): return x", head=head)
+
+
+def test_inputs_that_cannot_be_shared(run):
+    head = HEAD.replace("device=device),)", "device=device), lambda: 1)")
+    with pytest.raises(UnsupportedError, match="cannot be shared"):
+        run("def kernel(x, f): return x", head=head.replace("reference(x)", "reference(x, f)"))
+
+
+def test_a_file_with_a_reference_alone(run):
+    with pytest.raises(KernelFileError, match="no kernel to measure"):
+        run("")

@@ -1,0 +1,257 @@
+"""Real processes, on the CPU, where candidates are checked but not timed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from solkit.core import (
+    KernelAnalysis,
+    Launch,
+    Measurement,
+    Occupancy,
+    Protocol,
+    Tolerance,
+    Verdict,
+)
+from solkit.errors import InputError, KernelFileError, ParamsError, ShapeError, UnsupportedError
+from solkit.measure import Limits, Outcome, Session, is_available, measure
+from solkit.measure.messages import Request, Samples, decode, encode
+from solkit.measure.session import _visible
+from solkit.roofline.calibration.record import Conditions
+
+HEAD = """
+import torch
+
+def inputs(N=16, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+"""
+WRONG = "def kernel(x): return x * 3"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(kernel, head=HEAD):
+        path = tmp_path / "mine.py"
+        path.write_text(head + dedent(kernel))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session(device="cpu", limits=Limits(host_bytes=4 << 30)) as session:
+        yield session
+
+
+@pytest.fixture
+def check(session, write):
+    """Measure a kernel, then a wrong one, which must be recognised whatever came before."""
+
+    def check(kernel, head=HEAD, **options):
+        outcome = session.measure(write(kernel, head), {}, {}, **options)
+        after = session.measure(write(WRONG), {}, {})
+        assert after.verdict is Verdict.WRONG, after
+        return outcome
+
+    return check
+
+
+def test_messages_survive_the_way():
+    launch = Launch(
+        "k", (3, 2, 1), 4, 3, 1, {"BLOCK": 64, "CAUSAL": True, "x": None}, {"x": "*fp32"}
+    )
+    kernel = KernelAnalysis(launch, 32, 0, 1024, Occupancy(0.5, "registers", 4, 2.5, 0.83), True)
+    measurement = Measurement(
+        1.5, 1.4, 1.6, None, 2.0, "events", float("inf"), 20, 1980.0, (kernel,)
+    )
+    protocol = Protocol("events", "cold", "read", 13, 20, 120.0, 0)
+    samples = Samples((1.5, 1.4), (2.0, 2.0), Conditions(samples=1, reasons={"idle": 0.5}))
+    outcome = Outcome(Verdict.CORRECT, ("a\nb", "ü"), protocol, measurement, samples)
+    assert decode(Outcome, encode(outcome)) == outcome
+    shape = {"M": 4096, "p": 0.5, "dtype": "bfloat16", "causal": True}
+    request = Request("k.py", None, shape, {}, Tolerance(1e-2, 0.0), 5.0, 3)
+    again = decode(Request, encode(request))
+    assert again == request
+    assert [type(v) for v in again.shape.values()] == [int, float, str, bool]
+
+
+def test_many_candidates_share_the_processes(session, write):
+    session.measure(write(WRONG), {}, {})
+    before = session._referee.pid, session._candidate.pid
+    start = time.monotonic()
+    for factor in range(3, 8):
+        outcome = session.measure(write(f"def kernel(x): return x * {factor}"), {}, {})
+        assert outcome.verdict is Verdict.WRONG
+    assert time.monotonic() - start < 15  # 5 starts of torch would take longer
+    assert (session._referee.pid, session._candidate.pid) == before
+
+
+def test_a_kernel_that_prints_and_dies(check):
+    kernel = """
+        import ctypes
+        def kernel(x):
+            print("about to die")
+            ctypes.string_at(0)
+    """
+    outcome = check(kernel)
+    assert outcome.verdict is Verdict.CRASHED
+    assert outcome.errors[0] == "running the candidate: the process was killed by SIGSEGV"
+    assert "about to die" in outcome.errors
+    assert any("mine.py" in line and "kernel" in line for line in outcome.errors)  # faulthandler
+
+
+def test_a_kernel_that_never_ends(check):
+    kernel = """
+        def kernel(x):
+            print("round and round")
+            while True:
+                pass
+    """
+    outcome = check(kernel, time_limit_s=2.0)
+    assert outcome.verdict is Verdict.TIMED_OUT
+    assert outcome.errors == ("running the candidate: killed after 2 s", "round and round")
+
+
+def test_a_kernel_that_eats_the_memory(check):
+    kernel = """
+        import time
+        def kernel(x):
+            eaten = bytearray(5 << 30)
+            time.sleep(60)
+    """
+    outcome = check(kernel)
+    assert outcome.verdict is Verdict.OUT_OF_MEMORY
+    assert "GiB of host memory; 4.0 GiB are allowed" in outcome.errors[0]
+
+
+def test_a_candidate_that_speaks_for_the_harness(check):
+    kernel = """
+        import os, stat
+        def kernel(x):
+            for fd in range(3, 64):
+                try:
+                    if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                        os.write(fd, b"\\0\\0\\0\\2\\0\\0\\0\\0[]")
+                except OSError:
+                    pass
+            return x * 2
+    """
+    outcome = check(kernel)
+    assert outcome.verdict is Verdict.CRASHED
+    assert "answered nonsense" in outcome.errors[0]
+
+
+def test_a_reference_that_never_ends(check):
+    head = HEAD.replace("    return x * 2", "    while True: pass")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("solkit.measure.session._GRACE_S", 1.0)
+        outcome = check(WRONG, head, time_limit_s=2.0)
+    assert outcome.verdict is Verdict.TIMED_OUT
+    assert outcome.errors == ("running the reference: killed after 2 s",)
+
+
+def test_a_right_kernel_has_no_time_without_a_gpu(check):
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        check("def kernel(x): return x * 2")
+
+
+@pytest.mark.parametrize(
+    ("shape", "params", "error"),
+    [({"Q": 3}, {}, ShapeError), ({}, {"BLOCK": 3}, ParamsError)],
+)
+def test_input_errors_reach_the_caller(session, write, shape, params, error):
+    with pytest.raises(error):
+        session.measure(write("def kernel(x): return x * 2"), shape, params)
+
+
+def test_an_unknown_protocol(session, write):
+    with pytest.raises(InputError, match="no timing protocol 'hot'; expected one of: cold, warm"):
+        session.measure(write(WRONG), {}, {}, protocol="hot")
+
+
+def test_a_file_that_fails_to_import_is_named_with_its_line(session, write):
+    path = write("1 / 0", head="\n\n")
+    with pytest.raises(KernelFileError) as caught:
+        session.measure(path, {}, {})
+    assert (caught.value.path, caught.value.line) == (path, 3)
+
+
+def processes_of(mark):
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupt_or_a_sudden_end_leaves_no_process(write, signal_number):
+    """Whether the caller hears of its end or not."""
+    path = write("import time\ndef kernel(x):\n    print('here', flush=True)\n    time.sleep(600)")
+    code = f"""
+import solkit.measure
+with solkit.measure.Session(device="cpu") as session:
+    session.measure({path!r}, {{}}, {{}})
+"""
+    mark = f"SOLKIT_TEST_{os.getpid()}_{signal_number}"
+    env = {**os.environ, mark: "1"}
+    caller = subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while len(processes_of(mark)) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1.0)
+        caller.send_signal(signal_number)
+        caller.wait(30)
+        while processes_of(mark) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert processes_of(mark) == []
+    finally:
+        caller.kill()
+
+
+def test_an_interrupt_while_measuring_closes_the_session(write):
+    path = write("import time\ndef kernel(x): time.sleep(600)")
+    with Session(device="cpu") as session:
+        timer = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            session.measure(path, {}, {})
+        assert session._referee is session._candidate is None
+
+
+# ------------------------------------------------------- which GPU
+
+
+def test_the_processes_see_one_gpu():
+    assert _visible(None, 2) == "2"
+    assert _visible("4, GPU-abc,6", 1) == "GPU-abc"
+    assert _visible("4", 1) == ""
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_hidden_gpus_are_not_available(monkeypatch, hidden):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert not is_available()
+
+
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_no_gpu_is_said(write):
+    with pytest.raises(UnsupportedError, match="sees no CUDA device"):
+        measure(write("def kernel(x): return x * 2"), {}, {})
