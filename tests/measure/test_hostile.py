@@ -15,9 +15,10 @@ import gc
 import multiprocessing
 import os
 import pickle
-import random
 import re
 import secrets
+import sys
+import time
 import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,11 +26,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 from solkit.core import Verdict
 from solkit.kernelfiles import Workload, load
-from solkit.measure import is_available, measure
+
 from solkit.measure._identities import Identities
 from solkit.measure.compare import judge
 from solkit.measure.exact import exact_reference
@@ -73,6 +74,10 @@ class Specimen:
         return "Asked for" in self.facts
 
     @property
+    def is_interpreted(self) -> bool:
+        return self.asks_for_a_kernel or "interpreter" in self.facts.get("Runs on", "")
+
+    @property
     def runs_on_cpu(self) -> bool:
         return self.facts.get("Runs on") != "cuda"
 
@@ -99,6 +104,8 @@ def on_cpu(specimens):
 
 def serve(pipe, specimen: Specimen) -> None:
     """Run a candidate for the referee: inputs come, outputs go."""
+    if specimen.is_interpreted:
+        os.environ["TRITON_INTERPRET"] = "1"
     launches = count_launches() if specimen.asks_for_a_kernel else None
     findings = Guard.armed().findings
     workload = candidate_of(specimen)
@@ -107,12 +114,14 @@ def serve(pipe, specimen: Specimen) -> None:
     while True:
         pipe.send_bytes(pickle.dumps(answer))
         batch, watch, shares = pickle.loads(pipe.recv_bytes())
+        outputs = []
         with profiled(watch == "profiled"):
             runs = [placed(arenas, workload, *inputs) for inputs in batch]
-            poison(workload)
-            returned = [run.kernel(*run.args, **run.kwargs) for run in runs]
-        outputs = [results(run, value) for run, value in zip(runs, returned, strict=True)]
-        found = () if watch == "profiled" else findings(returned[-1], inputs_of(runs[-1]), shares)
+            poison()
+            for run in runs:
+                returned = run.kernel(*run.args, **run.kwargs)
+                outputs.append(results(run, returned))
+        found = findings(returned, inputs_of(runs[-1]), shares) if watch == "guard" else ()
         after = [[t.detach().numpy().copy() for t in tensors(run)] for run in runs]
         ran = None if launches is None else len(launches)
         answer = {"outputs": outputs, "findings": found, "inputs": after, "launches": ran}
@@ -124,7 +133,6 @@ def candidate_of(specimen: Specimen) -> Workload:
 
 def count_launches() -> list[str]:
     """Launches of Triton kernels, which the interpreter runs, from now on."""
-    os.environ["TRITON_INTERPRET"] = "1"
     from triton.runtime.interpreter import GridExecutor
 
     launches: list[str] = []
@@ -157,7 +165,7 @@ def placed(arenas, workload, arena, values, args, kwargs) -> Workload:
     return replace(workload, args=tuple(fill(args)), kwargs=fill(kwargs))
 
 
-def poison(workload: Workload) -> None:
+def poison() -> None:
     """Leave NaN in the memory that the allocator gives out next."""
     spoilt = [torch.full((n,), torch.nan) for n in (256, 256, 1024, 4096) for _ in range(3)]
     del spoilt
@@ -238,24 +246,26 @@ def trials_of(problem: str, shape: tuple) -> tuple[tuple[Trial, ...], ...]:
     def make(defence, arena, sizes=None, change=None, watch=""):
         torch.manual_seed(secrets.randbits(63))
         workload = loaded.workload(sizes or dict(shape), {}, "cpu")
-        return trial(workload if change is None else changed(workload, change), defence, arena)
+        return trial(
+            workload if change is None else changed(workload, change), defence, arena, watch
+        )
 
     def trial(workload, defence, arena, watch=""):
         safe = changed(workload, torch.clone)
         return Trial(defence, arena, workload, safe.run_reference(), exact_reference(safe), watch)
 
-    usual, fresh = make("the usual inputs", "A"), make(FRESH, "A")
+    usual, fresh = (make(why, "A", watch="guard") for why in ("the usual inputs", FRESH))
     twin = trial(changed(fresh.workload, twin_of), TWIN, "B")
     kinds = [make(KINDS, "A", change=change) for change in DISTRIBUTIONS]
     shapes = [make(SHAPES, f"C{i}", sizes) for i, sizes in enumerate(held_out)]
-    burst = tuple(make(BURST, arena) for arena in "ADE")
-    timed = replace(make(TIMED, "A"), watch="profiled")
+    burst = tuple(make(BURST, arena, watch="guard") for arena in "ADE")
+    timed = make(TIMED, "A", watch="profiled")
     return *((one,) for one in (usual, fresh, twin, *kinds, *shapes)), burst, (timed,)
 
 
 DISTRIBUTIONS = (
     lambda x: x * 1e3,
-    lambda x: x * 1e-20,
+    lambda x: x * 1e-6,
     lambda x: -x.abs(),
     torch.zeros_like,
 )
@@ -311,7 +321,7 @@ class Referee:
                     )
                 )
                 self.judge(batch, receive(pipe))
-        except Caught as caught:
+        except CaughtError as caught:
             return replace(caught.outcome, findings=tuple(self.findings))
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             return Outcome(Verdict.CRASHED, OWN_PROCESS, tuple(self.findings), repr(error))
@@ -322,11 +332,11 @@ class Referee:
 
     def note(self, answer) -> None:
         if "error" in answer:
-            raise Caught(Verdict.CRASHED, "it raised", answer["error"])
+            raise CaughtError(Verdict.CRASHED, "it raised", answer["error"])
         self.findings += answer["findings"]
         for finding in answer["findings"]:
             if finding.is_proof:
-                raise Caught(Verdict.CHEATING, f"guard: {finding.trick}", finding.evidence)
+                raise CaughtError(Verdict.CHEATING, f"guard: {finding.trick}", finding.evidence)
 
     def judge(self, batch, answer) -> None:
         self.note(answer)
@@ -339,14 +349,14 @@ class Referee:
                 trial.exact,
             ).errors
             if errors:
-                raise Caught(Verdict.WRONG, trial.defence, errors[0])
+                raise CaughtError(Verdict.WRONG, trial.defence, errors[0])
             if not unchanged(trial.workload, after):
-                raise Caught(Verdict.WRONG, UNCHANGED, "an input changed")
+                raise CaughtError(Verdict.WRONG, UNCHANGED, "an input changed")
         if self.specimen.asks_for_a_kernel and not answer["launches"]:
-            raise Caught(Verdict.CHEATING, RAN, "no kernel of its own ran")
+            raise CaughtError(Verdict.CHEATING, RAN, "no kernel of its own ran")
 
 
-class Caught(Exception):
+class CaughtError(Exception):
     def __init__(self, verdict, defence, evidence):
         self.outcome = Outcome(verdict, defence, evidence=evidence)
         super().__init__(self.outcome)
@@ -396,6 +406,7 @@ def guarded(target, pipe, *args) -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w")
     os.closerange(3, pipe.fileno())
     os.closerange(pipe.fileno() + 1, 256)
     try:
@@ -419,19 +430,15 @@ def naive(pipe, specimen: Specimen) -> None:
 
     The tolerance is a lenient one, and memory that held the expected output is free again.
     """
-    if specimen.asks_for_a_kernel:
+    if specimen.is_interpreted:
         os.environ["TRITON_INTERPRET"] = "1"
     loaded = load(str(specimen.path), specimen.problem)
     torch.manual_seed(42)
     workload = loaded.workload(specimen.shape, {}, "cpu")
-    if not workload.written_arguments() and specimen.facts["Problem"] != "linear":
-        torch.manual_seed(42)
-        workload = load(specimen.problem).workload(specimen.shape, {}, "cpu").with_inputs(
-            workload.args, workload.kwargs
-        )
-        workload = replace(workload, kernel=loaded.workload(specimen.shape, {}, "cpu").kernel)
-    want = workload.run_reference()
+    want = [output.clone() for output in workload.run_reference()]
     got = workload.run_kernel()
+    if specimen.facts.get("Fools") == "who waits":
+        time.sleep(0.2)
     agree = [torch.allclose(g, w.to(g.dtype), 5e-2, 5e-2) for g, w in zip(got, want, strict=True)]
     for _ in range(2):
         workload.run_kernel()
@@ -467,7 +474,8 @@ def test_hostile_fools_a_naive_check(specimen):
         process.kill()
         process.join()
     print(answer)
-    assert answer.get("accepted") is (specimen.facts.get("Fools") != "nobody")
+    fools = not specimen.facts.get("Fools", "").startswith("nobody")
+    assert answer.get("accepted") is fools
 
 
 @by_name("specimen", on_cpu(HONEST))
