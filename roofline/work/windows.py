@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["Line", "Met", "Window", "axis_line", "meet", "windows_of"]
+__all__ = ["Line", "Met", "Window", "axis_line", "meet", "sources_of", "windows_of"]
 
 Line = npt.NDArray[np.bool_]
 
@@ -97,3 +97,26 @@ def axis_line(use: TensorUse, axis: int) -> Line:
     if use.mask is None or use.mask.shape[axis] == 1:
         return np.ones(use.shape[axis], dtype=bool)
     return np.asarray(use.mask.any(axis=tuple(d for d in range(use.mask.ndim) if d != axis)))
+
+
+def sources_of(op: TracedOp) -> list[npt.NDArray[np.float64]]:
+    """Where an interpolation's results lie between the input's elements, axis by axis.
+
+    They are torch's source positions: with corners aligned o (n - 1) / (m - 1), else
+    (o + 1/2) / scale - 1/2. They may lie outside.
+    """
+    sizes, made = op.inputs[0].shape[2:], op.result.shape[2:]
+    if op.arguments.get("align_corners"):
+        return [np.arange(m) * ((n - 1) / max(m - 1, 1)) for n, m in zip(sizes, made)]
+    scales = _scales(op, len(sizes))
+    steps = [1 / scale if scale else n / m for n, m, scale in zip(sizes, made, scales)]
+    return [(np.arange(m) + 0.5) * step - 0.5 for m, step in zip(made, steps)]
+
+
+def _scales(op: TracedOp, axes: int) -> list[float | None]:
+    """The scale factors that were given, an axis each."""
+    given = op.arguments
+    if "scale_factors" in given:
+        return list(given["scale_factors"] or [None] * axes)
+    names = [["scales"], ["scales_h", "scales_w"], ["scales_d", "scales_h", "scales_w"]][axes - 1]
+    return [given.get(name) for name in names]

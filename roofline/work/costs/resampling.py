@@ -11,10 +11,12 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from solkit.roofline.work.costs._base import Cost, rule, scalar
 from solkit.roofline.work.costs.scatters import accumulated
 from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.windows import sources_of
 
 _LINEAR_TAPS, _CUBIC_TAPS = 2, 7  # a multiply-add; a product and three multiply-adds
 
@@ -48,37 +50,14 @@ def _upsample_backward(op: TracedOp) -> Cost:
 
 def _between(op: TracedOp, shape: tuple[int, ...], made: TensorUse, cubic: bool = False) -> int:
     """Results that fall on no input element."""
-    axes = len(shape) - 2
-    scales = _scales(op, axes)
-    on = math.prod(
-        _on_elements(shape[2 + d], made.shape[2 + d], _aligned(op), scales[d], cubic)
-        for d in range(axes)
-    )
+    axes = zip(sources_of(op), shape[2:])
+    on = math.prod(_on_elements(source, size, cubic) for source, size in axes)
     copies = on * math.prod(made.shape[:2])
     return max(made.distinct - copies, 0)
 
 
-def _aligned(op: TracedOp) -> bool:
-    return bool(op.arguments.get("align_corners"))
-
-
-def _scales(op: TracedOp, axes: int) -> list[float | None]:
-    """The scale factors that were given, an axis each."""
-    given = op.arguments
-    if "scale_factors" in given:
-        return list(given["scale_factors"] or [None] * axes)
-    names = [["scales"], ["scales_h", "scales_w"], ["scales_d", "scales_h", "scales_w"]][axes - 1]
-    return [given.get(name) for name in names]
-
-
-def _on_elements(size: int, made: int, aligned: bool, scale: float | None, cubic: bool) -> int:
-    """Results along one axis that are copies: torch's source positions, whole or past an edge."""
-    position = np.arange(made, dtype=np.float64)
-    if aligned:
-        source = position * ((size - 1) / max(made - 1, 1))
-    else:
-        step = 1 / scale if scale else size / made
-        source = (position + 0.5) * step - 0.5
+def _on_elements(source: npt.NDArray[np.float64], size: int, cubic: bool) -> int:
+    """Results along one axis that are copies: source positions that are whole or past an edge."""
     whole = np.abs(source - np.round(source)) < 1e-6  # too many copies leave a lower bound
     outside = (source <= 0) | (source >= size - 1)
     return int((whole if cubic else whole | outside).sum())

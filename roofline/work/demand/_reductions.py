@@ -83,7 +83,6 @@ def _leading(count: int) -> Rule:
 rule("_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d")(
     _leading(2)
 )
-rule("upsample_bilinear2d upsample_linear1d upsample_bicubic2d upsample_trilinear3d")(_leading(2))
 rule("native_group_norm")(_leading(1))
 
 

@@ -11,7 +11,7 @@ from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
 from solkit.roofline.work.demand._geometry import sliced, whole
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
-from solkit.roofline.work.windows import Line, axis_line, meet, windows_of
+from solkit.roofline.work.windows import Line, axis_line, meet, sources_of, windows_of
 
 
 @rule("convolution _convolution cudnn_convolution")
@@ -130,3 +130,23 @@ def _nearest(op: TracedOp, wanted: Wanted) -> Needs:
         line[np.arange(m) * n // m] = True
         lines.append(line)
     return {id(x): sliced(x, whole(x), _outer(lines, 2))}
+
+
+@rule("upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d")
+def _interpolated(op: TracedOp, wanted: Wanted) -> Needs:
+    """Batches and channels as a box; along each axis, the elements next to a result."""
+    x, output = op.inputs[0], op.outputs[0]
+    taps = np.arange(-1, 3) if "cubic" in op.name else np.arange(2)
+    lines = []
+    for axis, source in enumerate(sources_of(op), 2):
+        near = np.floor(source[list(wanted.box[axis])] + _ROUNDING)
+        between = np.abs(source[list(wanted.box[axis])] - near) > _ROUNDING
+        reached = near[:, None] + taps * between[:, None]  # on an element, that one alone
+        line = np.zeros(x.shape[axis], dtype=bool)
+        line[np.clip(reached, 0, line.size - 1).astype(np.int64)] = True
+        lines.append(line)
+    box = [*wanted.box[:2], *[None] * len(lines)]
+    return {id(x): sliced(x, box, _outer(lines, 2)), id(output): sliced(output, box)}
+
+
+_ROUNDING = 1e-6

@@ -17,6 +17,27 @@ def taps(results, size, kernel, stride=1, padding=0, dilation=1):
 
 
 PROBLEMS = {
+    "shrunk by interpolation: the two elements around each result": (
+        "R(1, 2, 16, 10)",
+        "return F.interpolate(a0, size=(2, 10), mode='bilinear')",
+        {"fp32": 2 * 40},  # along the other axis each result falls on an element
+        4 * 2 * 4 * 10,
+        4 * 40,
+    ),
+    "corners aligned: every fourth element": (
+        "R(1, 1, 9)",
+        "return F.interpolate(a0, size=3, mode='linear', align_corners=True)",
+        {},
+        4 * 3,
+        4 * 3,
+    ),
+    "shrunk by cubic interpolation: four elements around each result": (
+        "R(1, 1, 32, 32)",
+        "return F.interpolate(a0, size=(4, 4), mode='bicubic')",
+        {"fp32": (7 * 16, 35 * 16)},
+        4 * 16 * 16,
+        4 * 16,
+    ),
     "as a product of unfolded windows": (
         "R(1, 2, 5, 5); R(3, 2, 3, 3)",
         "return (a1.flatten(1) @ F.unfold(a0, 3, padding=1)).view(1, 3, 5, 5)",
