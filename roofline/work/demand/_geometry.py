@@ -88,7 +88,24 @@ def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
     known = [box for box in boxes if box is not None]
     box = _bounding(known) if len(known) == len(boxes) else whole(output)
     exact = all(b == box for b in boxes) and any(use.mask is None for use in uses)
-    return Wanted(box, None if exact else _union(output, box, uses))
+    return Wanted(box, None) if exact else _tightened(box, _union(output, box, uses))
+
+
+def _tightened(box: Box, mask: Mask | None) -> Wanted:
+    """A masked box without the indices at which the mask leaves nothing, where they are a range."""
+    if mask is None or not mask.any():
+        return Wanted(box, mask)
+    cuts: list[range] = []
+    for axis in range(mask.ndim):
+        used = np.flatnonzero(mask.any(axis=tuple(d for d in range(mask.ndim) if d != axis)))
+        step = int(used[1] - used[0]) if len(used) > 1 else 1
+        cut = range(int(used[0]), int(used[-1]) + 1, step)
+        cuts.append(cut if np.array_equal(used, cut) else range(cut.start, cut.stop))
+    tight = [
+        indices if n == 1 else indices[cut.start : cut.stop : cut.step]
+        for indices, cut, n in zip(box, cuts, mask.shape)
+    ]
+    return Wanted(tight, both(mask[_index(cuts, mask.shape)]))
 
 
 def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:

@@ -1,0 +1,18 @@
+"""What is wanted of an op's result, where only part of it is read."""
+
+from __future__ import annotations
+
+
+def test_attention_over_the_batch_of_which_one_position_is_read(work):
+    """As a vision transformer that takes the batch for the sequence, and reads the first token.
+
+    Only position 0 of 6 matters: 2 heads, 2 x 2 pairs, 4 for the scores and 4 for the values.
+    """
+    found = work(
+        "torch.randn(2, 6, 8, device=device)",
+        "h = a0.view(2, 6, 2, 4).permute(1, 2, 0, 3)\n"
+        "    out = F.scaled_dot_product_attention(h, h, h)\n"
+        "    return out.permute(2, 0, 1, 3).reshape(2, 6, 8)[:, 0] + 1.0",
+    )
+    assert found.operations["contraction.fp32"] == 2 * (2 * 2 * 2) * (4 + 4)
+    assert (found.dram_read_bytes, found.dram_write_bytes) == (4 * 2 * 8, 4 * 2 * 8)
