@@ -268,8 +268,10 @@ def score(
         writer = TraceWriter(None if trace is None else Path(trace))
         for i, case in enumerate(study.cases):
             sources = digests(study.kernel)
-            results[i] = _measured(results[i], case, study.kernel, target, chosen, limit_s)
-            writer.append(trace_of(study.kernel, sources, target, environment, results[i]))
+            outcome = _measure(case, study.kernel, target, chosen, limit_s)
+            results[i] = _judged(results[i], outcome, target)
+            told = results[i], outcome.samples
+            writer.append(trace_of(study.kernel, sources, target, environment, *told))
     return Report(environment, study.kernel, target, tuple(results), study.failed)
 
 
@@ -468,18 +470,16 @@ def _wants_measurement(measure: bool | None, device: Device, study: Study) -> bo
     return here and possible and measure is not False
 
 
-def _measured(
-    result: Result,
+def _measure(
     case: Case,
     kernel: KernelFile,
     device: Device,
     params: Mapping[str, Value],
     time_limit_s: float,
-) -> Result:
-    """The result with a measurement, and with what follows from it."""
+) -> measuring.Outcome:
     assert kernel.candidate is not None
     separate = kernel.candidate.path != kernel.problem.path
-    outcome = measuring.measure(
+    return measuring.measure(
         kernel.candidate.path,
         case.shape,
         params,
@@ -488,6 +488,10 @@ def _measured(
         time_limit_s=time_limit_s,
         gpu_index=_index(device),
     )
+
+
+def _judged(result: Result, outcome: measuring.Outcome, device: Device) -> Result:
+    """The result with what became of the candidate, and with what follows from its time."""
     result = replace(
         result,
         verdict=outcome.verdict,

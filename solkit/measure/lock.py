@@ -26,7 +26,16 @@ from typing import Any
 
 from solkit.errors import GpuBusyError, UnsupportedError
 
-__all__ = ["VARIABLE", "Company", "GpuProcess", "Holder", "company", "exclusive", "processes"]
+__all__ = [
+    "VARIABLE",
+    "Company",
+    "GpuProcess",
+    "Holder",
+    "company",
+    "exclusive",
+    "processes",
+    "uuid_of",
+]
 
 VARIABLE = "SOLKIT_LOCKS"
 """The environment variable that names a folder for the locks, such as one that containers share."""
@@ -198,18 +207,46 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
     Raises:
         UnsupportedError: NVML fails.
     """
+    with _nvml() as library:
+        gpu = library.nvmlDeviceGetHandleByUUID(uuid)
+        found = library.nvmlDeviceGetComputeRunningProcesses(gpu)
+        return tuple(GpuProcess(int(each.pid), _memory(each)) for each in found)
+
+
+def uuid_of(visible: str) -> str:
+    """The UUID of the GPU that an entry of ``CUDA_VISIBLE_DEVICES`` means.
+
+    Args:
+        visible: a number in PCI bus order, or a UUID, which need not be whole.
+
+    Raises:
+        UnsupportedError: there is no such GPU, or NVML fails.
+    """
+    if visible.startswith("MIG-"):  # never shortened in practice, and under a GPU's handle only
+        return visible
+    with _nvml() as library:
+        if visible.isdecimal():
+            gpu = library.nvmlDeviceGetHandleByIndex(int(visible))
+            return str(library.nvmlDeviceGetUUID(gpu))
+        for index in range(library.nvmlDeviceGetCount()):
+            uuid = str(library.nvmlDeviceGetUUID(library.nvmlDeviceGetHandleByIndex(index)))
+            if visible and uuid.startswith(visible):
+                return uuid
+    raise UnsupportedError(f"NVML knows no GPU {visible!r}")
+
+
+@contextlib.contextmanager
+def _nvml() -> Iterator[Any]:
     import pynvml  # 60 ms, and not wanted by `import solkit`
 
     try:
         pynvml.nvmlInit()
         try:
-            gpu = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-            found = pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+            yield pynvml
         finally:
             pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
-        raise UnsupportedError(f"NVML does not tell who is on {uuid}: {error}") from error
-    return tuple(GpuProcess(int(each.pid), _memory(each)) for each in found)
+        raise UnsupportedError(f"NVML: {error}") from error
 
 
 def _memory(process: Any) -> int | None:

@@ -1,16 +1,16 @@
 """Traces: every measurement as one line of JSON, on disk before the next one starts.
 
 The form is ``solkit.trace/1``, described in docs/traces.md: fields may be added, with defaults,
-never renamed; those of `solkit.core.Protocol` and `solkit.core.Measurement` count among them. A
-file is only ever appended to, by as many processes as there are; a line is written whole, or the
-file is as it was. What a crash of the machine cut off all the same is told by `read`, and the next
-trace starts on a line of its own.
+never renamed; those of `solkit.core.Protocol`, `solkit.core.Measurement` and the like count among
+them. A file is only ever appended to, by as many processes as there are; a line is written whole,
+or the file is as it was. What a crash of the machine cut off all the same is told by `read`, and
+the next trace starts on a line of its own.
 
 ::
 
     Trace ─┬─ candidate, problem, device, software
            ├─ verdict, evidence, bound
-           └─ protocol, measurement, samples, conditions
+           └─ protocol, measurement, samples
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from solkit import userdata
 from solkit.core import Device, KernelFile, Measurement, Protocol, Result, Tolerance, Value, Verdict
 from solkit.errors import InputError, TraceError
-from solkit.roofline.calibration.record import Conditions
+from solkit.measure.messages import Samples
 
 __all__ = [
     "SCHEMA",
@@ -43,7 +43,6 @@ __all__ = [
     "TracedCandidate",
     "TracedDevice",
     "TracedProblem",
-    "TracedSamples",
     "default_path",
     "digests",
     "read",
@@ -134,18 +133,6 @@ class TracedBound:
 
 
 @dataclass(frozen=True)
-class TracedSamples:
-    """Every time that was taken, in the order taken.
-
-    Attributes:
-        candidate_ms, reference_ms: times of single calls.
-    """
-
-    candidate_ms: tuple[float, ...] = ()
-    reference_ms: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
 class Trace:
     """One measurement: what was measured, on what, how, and what came of it.
 
@@ -159,8 +146,7 @@ class Trace:
         bound: what the time is held against; ``None`` where none is known.
         protocol, measurement: how it was timed and what came out, the launches made with it;
             ``None`` where it was not timed.
-        samples: the times behind it.
-        conditions: clocks, power, temperature and throttle reasons meanwhile; ``None``: not known.
+        samples: the times behind it, and clocks, power and the like meanwhile.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -176,8 +162,7 @@ class Trace:
     bound: TracedBound | None = None
     protocol: Protocol | None = None
     measurement: Measurement | None = None
-    samples: TracedSamples = field(default_factory=TracedSamples)
-    conditions: Conditions | None = None
+    samples: Samples = field(default_factory=Samples)
 
 
 _JSON = TypeAdapter(Trace)
@@ -209,8 +194,7 @@ def trace_of(
     device: Device,
     software: Mapping[str, str | None],
     result: Result,
-    samples: TracedSamples = TracedSamples(),
-    conditions: Conditions | None = None,
+    samples: Samples,
 ) -> Trace:
     """The trace of a result that was just measured."""
     assert kernel.candidate is not None
@@ -252,7 +236,6 @@ def trace_of(
         protocol=result.protocol,
         measurement=result.measurement,
         samples=samples,
-        conditions=conditions,
     )
 
 

@@ -16,7 +16,7 @@ import pynvml
 import pytest
 
 from solkit.errors import GpuBusyError, UnsupportedError
-from solkit.measure.lock import GpuProcess, company, exclusive, processes
+from solkit.measure.lock import GpuProcess, company, exclusive, processes, uuid_of
 
 UUID = "GPU-a0000000-0000-0000-0000-000000000000"
 HOLD = """
@@ -238,21 +238,73 @@ def test_a_list_that_lacks_even_ours_tells_nothing(child):
     assert "not even SolKit" in found.notes[0]
 
 
-def test_nvml_is_asked(monkeypatch):
-    rows = [SimpleNamespace(pid=7, usedGpuMemory=1024), SimpleNamespace(pid=8, usedGpuMemory=None)]
-    answers = {
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
-        "nvmlDeviceGetComputeRunningProcesses": lambda gpu: rows if gpu == UUID else [],
-    }
-    for name, answer in answers.items():
-        monkeypatch.setattr(pynvml, name, answer)
+class Library:
+    """What `solkit.measure.lock` asks of pynvml: two GPUs, two processes on the first."""
+
+    uuids = (UUID, "GPU-b0000000-0000-0000-0000-000000000000")
+    running = (
+        SimpleNamespace(pid=7, usedGpuMemory=1024),
+        SimpleNamespace(pid=8, usedGpuMemory=None),
+    )
+    open = 0
+
+    def nvmlInit(self):  # noqa: N802
+        self.open += 1
+
+    def nvmlShutdown(self):  # noqa: N802
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self):  # noqa: N802
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
+        if index > 1:
+            raise pynvml.NVMLError_InvalidArgument
+        return index
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):  # noqa: N802
+        return self.uuids.index(uuid)
+
+    def nvmlDeviceGetUUID(self, gpu):  # noqa: N802
+        return self.uuids[gpu]
+
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu):  # noqa: N802
+        if gpu == 1:
+            raise pynvml.NVMLError_NotSupported
+        return self.running
+
+
+@pytest.fixture
+def library(monkeypatch):
+    library = Library()
+    for name in dir(Library):
+        if name.startswith("nvml"):
+            monkeypatch.setattr(pynvml, name, getattr(library, name))
+    yield library
+    assert library.open == 0
+
+
+@pytest.mark.usefixtures("library")
+def test_nvml_lists_who_is_on_a_gpu():
     assert processes(UUID) == (GpuProcess(7, 1024), GpuProcess(8, None))
-
-    def refuse(_):
-        raise pynvml.NVMLError_NotSupported
-
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetComputeRunningProcesses", refuse)
     with pytest.raises(UnsupportedError, match="Not Supported"):
-        processes(UUID)
+        processes(Library.uuids[1])
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    ("visible", "index"), [("0", 0), ("1", 1), (Library.uuids[1], 1), ("GPU-b", 1)]
+)
+def test_what_cuda_may_see_has_a_uuid(visible, index):
+    assert uuid_of(visible) == Library.uuids[index]
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("visible", ["2", "", "GPU-c", "-1"])
+def test_what_is_not_there_has_none(visible):
+    with pytest.raises(UnsupportedError, match="NVML"):
+        uuid_of(visible)
+
+
+def test_a_slice_is_its_own_uuid():
+    assert uuid_of("MIG-c") == "MIG-c"

@@ -31,13 +31,13 @@ from solkit.core import (
 )
 from solkit.errors import InputError, TraceError
 from solkit.measure import Outcome, traces
+from solkit.measure.messages import Samples
 from solkit.measure.traces import (
     Trace,
     TracedBound,
     TracedCandidate,
     TracedDevice,
     TracedProblem,
-    TracedSamples,
     TraceWriter,
     digests,
     read,
@@ -68,8 +68,10 @@ def trace(name="kernel", evidence=()):
         measurement=Measurement(
             0.02, 0.019, 0.021, None, 0.03, "cupti", 1e-7, 3, 1755.0, (KernelAnalysis(launch, 32),)
         ),
-        samples=TracedSamples((0.019, 0.02, 0.021), (0.03, 0.031, 0.029)),
-        conditions=Conditions(samples=7, sm_clock_mhz=1755, reasons={"power cap": 0.429}),
+        samples=Samples(
+            (0.019, 0.02, 0.021), (0.03, 0.031, 0.029),
+            Conditions(samples=7, sm_clock_mhz=1755, reasons={"power cap": 0.429}),
+        ),
     )  # fmt: skip
 
 
@@ -93,7 +95,7 @@ def test_what_is_written_is_read_again(path):
 
 
 def test_a_line_is_json_for_everybody(path):
-    failed = replace(trace(), verdict=Verdict.WRONG, bound=None, protocol=None, conditions=None)
+    failed = replace(trace(), verdict=Verdict.WRONG, bound=None, protocol=None)
     huge = replace(trace().measurement, max_error=float("inf"), reference_ms=float("nan"))
     TraceWriter(path).append(replace(failed, measurement=huge))
 
@@ -126,7 +128,7 @@ def test_traces_of_older_versions_are_still_read():
     assert found[0].measurement.median_ms == 0.02
     assert found[0].measurement.launches[0].launch.constants == {"BLOCK": 64, "CAUSAL": True}
     assert found[0].protocol.method == "cupti"
-    assert found[0].conditions.reasons == {"power cap": 0.429}
+    assert found[0].samples.conditions.reasons == {"power cap": 0.429}
 
 
 # ------------------------------------------------------------------------------ damaged files
@@ -407,7 +409,8 @@ SHAPES = [{"N": 16}, {"N": 32}]
 
 def test_each_shape_is_on_disk_before_the_next_one_starts(write, path, monkeypatch):
     gpu = replace(devices.find("h100"), source="nvml", uuid="GPU-a")
-    measured = Outcome(Verdict.CORRECT, (), trace().protocol, trace().measurement)
+    told = trace()
+    measured = Outcome(Verdict.CORRECT, (), told.protocol, told.measurement, told.samples)
     crashed = Outcome(Verdict.CRASHED, ("timing: gone",), None, None)
     seen = []
 
@@ -423,7 +426,7 @@ def test_each_shape_is_on_disk_before_the_next_one_starts(write, path, monkeypat
     assert faults == ()
     assert first.candidate.params == {"BLOCK": 128}
     assert first.candidate.sha256 == sha256(Path(source).read_bytes()).hexdigest()
-    assert first.measurement == measured.measurement
+    assert (first.measurement, first.samples) == (measured.measurement, measured.samples)
     assert (first.verdict, second.verdict) == tuple(result.verdict for result in report.results)
     assert first.bound.roofline_ms == report.results[0].bound.time_ms
     assert first.bound.observed_clock_ms == report.results[0].bound.at.observed_clock_ms

@@ -1,0 +1,225 @@
+"""Whatever a candidate does to its process, the next one is measured, and nothing is left behind.
+
+On a CPU nothing can be timed, so a kernel that is right ends with an `UnsupportedError` that says
+so: that far the way goes through all of checking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from solkit.core import Verdict
+from solkit.errors import SolkitError, UnsupportedError, WorkerError
+from solkit.measure import Limits, Session
+from solkit.measure.traces import read
+
+HEAD = """
+import ctypes, os, signal, subprocess, sys, threading, time
+import torch
+
+def inputs(N=16, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+"""
+RIGHT = "def kernel(x): return x + x"
+WRONG = "def kernel(x): return x + 1"
+MARK = "SOLKIT_TEST_MARK"
+HOST_BYTES = 2 << 30
+OUTPUT_MIB = 2048
+
+
+@pytest.fixture(scope="module")
+def mark() -> Iterator[str]:
+    """In the environment of whatever is started here, by which it is found again."""
+    with pytest.MonkeyPatch.context() as patch:
+        mark = uuid.uuid4().hex
+        patch.setenv(MARK, mark)
+        yield mark
+
+
+@pytest.fixture(scope="module")
+def session(mark):
+    with Session(device="cpu", limits=Limits(host_bytes=HOST_BYTES)) as session:
+        yield session
+    assert wait_until_gone(mark)
+
+
+@pytest.fixture
+def measure(session, tmp_path):
+    def measure(kernel, limit_s=90.0):
+        path = tmp_path / f"{uuid.uuid4().hex}.py"
+        path.write_text(HEAD + kernel)
+        return session.measure(str(path), {}, {}, time_limit_s=limit_s)
+
+    return measure
+
+
+def marked(mark):
+    """The processes, but zombies and this one, that were started with a mark."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
+                found.add(int(folder.name))
+    return found - {os.getpid()}
+
+
+def wait_until_gone(mark, limit_s=20.0):
+    limit = time.monotonic() + limit_s
+    while marked(mark) and time.monotonic() < limit:
+        time.sleep(0.05)
+    return not marked(mark)
+
+
+# The body of a kernel; then the verdict, and what the first line of evidence must say.
+FAULTS = {
+    "segmentation fault": ("ctypes.string_at(0)", Verdict.CRASHED, "SIGSEGV"),
+    "abort": ("os.abort()", Verdict.CRASHED, "SIGABRT"),
+    "its group killed": ("os.kill(0, signal.SIGKILL)", Verdict.CRASHED, "SIGKILL"),
+    "every descriptor closed": ("os.closerange(0, 4096)", Verdict.CRASHED, ""),
+    "SystemExit": ("sys.exit(3)", Verdict.CRASHED, "SystemExit"),
+    "KeyboardInterrupt": ("raise KeyboardInterrupt", Verdict.CRASHED, "KeyboardInterrupt"),
+    "endless recursion": ("return kernel(x)", Verdict.CRASHED, "RecursionError"),
+    "MemoryError": ("raise MemoryError", Verdict.OUT_OF_MEMORY, "MemoryError"),
+    "a hoarder": (
+        "hoard = [bytearray(b'x') * (64 << 20) for _ in range(1000)]; time.sleep(60)",
+        Verdict.OUT_OF_MEMORY,
+        "of host memory; 2.0 GiB are allowed",
+    ),
+}
+
+ENDLESS = {
+    "loop that ignores signals": """
+    for number in set(range(1, 32)) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+    while True: pass""",
+    "stopped": "os.kill(os.getpid(), signal.SIGSTOP)",
+}
+
+
+def check_the_next(measure):
+    """The next candidate finds all in order."""
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        measure(RIGHT)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_crash_is_the_candidates_own(measure, name):
+    fault, verdict, words = FAULTS[name]
+    outcome = measure(f"def kernel(x):\n    {fault}")
+    assert (outcome.verdict, outcome.measurement) == (verdict, None)
+    assert words in outcome.errors[0]
+    check_the_next(measure)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_never_ends_is_killed(measure, name):
+    measure(WRONG)  # both processes are there
+    start = time.monotonic()
+    outcome = measure(f"def kernel(x):\n    {ENDLESS[name]}", limit_s=4.0)
+    assert time.monotonic() - start < 20
+    assert outcome.verdict is Verdict.TIMED_OUT
+    check_the_next(measure)
+
+
+def test_gigabytes_of_output_do_not_stay(measure):
+    flood = f"""
+def kernel(x):
+    line = b"x" * (1 << 20)
+    for _ in range({OUTPUT_MIB}):
+        os.write(1, line)
+    os.write(2, b"the end\\n")
+    os.abort()
+"""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    outcome = measure(flood)
+    assert outcome.verdict is Verdict.CRASHED
+    assert "the end" in "".join(outcome.errors)
+    assert sum(map(len, outcome.errors)) < 64 << 10
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib < 64 << 10
+    check_the_next(measure)
+
+
+def test_a_crash_in_import_is_survived_too(session, measure, tmp_path):
+    problem, candidate = tmp_path / "problem.py", tmp_path / "candidate.py"
+    problem.write_text(HEAD)
+    candidate.write_text(f"import ctypes\nctypes.string_at(0)\n{RIGHT}")
+    outcome = session.measure(str(candidate), {}, {}, reference=str(problem))
+    assert outcome.verdict is Verdict.CRASHED
+    assert "SIGSEGV" in outcome.errors[0]
+    with pytest.raises(SolkitError):  # in one file the referee, too, imports it
+        measure(f"ctypes.string_at(0)\n{RIGHT}")
+    check_the_next(measure)
+
+
+def test_a_session_survives_the_death_of_its_processes(measure, mark):
+    measure(WRONG)
+    for pid in marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(WorkerError):
+        measure(WRONG)
+    check_the_next(measure)
+
+
+# ------------------------------------------------------------------------------- the caller's end
+
+LOOP = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from test_traces import trace
+from solkit.measure import Session
+from solkit.measure.traces import TraceWriter
+
+writer = TraceWriter(Path(sys.argv[3]))
+print("ready", flush=True)
+with Session(device="cpu") as session:
+    while True:
+        outcome = session.measure(sys.argv[2], {}, {})
+        writer.append(trace(outcome.verdict.value))
+        print("written", flush=True)
+"""
+
+
+def test_an_end_of_the_caller_at_any_moment_leaves_whole_traces_and_no_process(tmp_path):
+    kernel, store = tmp_path / "kernel.py", tmp_path / "traces.jsonl"
+    kernel.write_text(HEAD + WRONG)
+    command = [sys.executable, "-c", LOOP, str(Path(__file__).parent), str(kernel), str(store)]
+    moments = random.Random(0)
+    written = 0
+    for end, lines in ((signal.SIGINT, 1), (signal.SIGINT, 3), (signal.SIGKILL, 2)):
+        mark = uuid.uuid4().hex
+        with subprocess.Popen(
+            command,
+            env={**os.environ, MARK: mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as caller:
+            told = [caller.stdout.readline() for _ in range(lines)]
+            time.sleep(moments.uniform(0, 0.5))
+            caller.send_signal(end)
+            told += caller.stdout.readlines()
+        assert caller.returncode == -end
+        assert wait_until_gone(mark)
+        found, faults = read(store)
+        written += told.count(b"written\n")
+        assert faults == ()
+        assert written <= len(found) <= written + 1  # one may be written, but not told of yet
+        written = len(found)
+        assert {each.candidate.name for each in found} <= {"wrong"}
