@@ -127,7 +127,7 @@ class _WideReference:
                 return leaf.detach().clone()
             copied = leaf.detach().to(_widened(leaf.dtype, self._wide), copy=True)
             if draw:
-                copied *= 1 + self._step * _signs(copied, (self._seed, draw, next(places)))
+                copied *= _nudges(copied, self._step, (self._seed, draw, next(places)))
             return copied.requires_grad_(leaf.requires_grad)
 
         args, kwargs = tree_map(convert, (self._workload.args, dict(self._workload.kwargs)))
@@ -147,7 +147,7 @@ class _Moves:
 
     def __init__(self, value: torch.Tensor, step: float) -> None:
         self._value, self._step, self._draws = value, step, 0
-        self._squares = torch.zeros_like(value.real if value.is_complex() else value)
+        self._sum = torch.zeros_like(value, dtype=torch.float32)
         self._others: tuple[torch.Tensor, ...] = ()
 
     def add(self, output: torch.Tensor) -> None:
@@ -157,33 +157,34 @@ class _Moves:
             return
         # where infinities meet, their difference says nothing of how far the element moves
         move = (output - self._value).abs().nan_to_num_(nan=0.0, posinf=0.0)
-        self._squares += move.div_(self._step).square_()
+        self._sum += move.div_(self._step)
         self._draws += 1
 
     def exact(self) -> Exact:
         """The output with its sensitivity."""
         if not self._draws:
-            return Exact(self._value, self._squares, self._others)
-        sampled = self._squares.div_(self._draws).sqrt_()
-        return Exact(self._value, torch.maximum(sampled, _level(sampled)))
+            return Exact(self._value, self._sum, self._others)
+        mean = self._sum.div_(self._draws)
+        return Exact(self._value, torch.maximum(mean, _level(mean)))
 
 
 def _level(values: torch.Tensor) -> torch.Tensor:
     """Root mean square over what shares an element's index in one axis; the least over the axes."""
     count = values.numel()
-    squares = values.square()
+    squares = values.double().square_()
     level = squares.mean().expand(values.shape)
     for axis, size in enumerate(values.shape):
         if 1 < size <= count // _FEW:
             rest = [other for other in range(values.dim()) if other != axis]
             level = torch.minimum(level, squares.mean(rest, keepdim=True))
-    return level.sqrt()
+    return level.sqrt().float()
 
 
-def _signs(like: torch.Tensor, key: tuple[int, ...]) -> torch.Tensor:
+def _nudges(like: torch.Tensor, step: float, key: tuple[int, ...]) -> torch.Tensor:
+    """1 + t d."""
     generator = torch.Generator(like.device).manual_seed(hash(key) % 2**63)
-    bits = torch.empty_like(like, dtype=torch.int8).random_(0, 2, generator=generator)
-    return bits.mul_(2).sub_(1)
+    signs = torch.empty_like(like.real).random_(0, 2, generator=generator).mul_(2).sub_(1)
+    return signs.mul_(step).add_(1)
 
 
 def _is_inexact(tensor: torch.Tensor) -> bool:

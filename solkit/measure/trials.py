@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from solkit.core import KernelFile, Value
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.compare import compare
+from solkit.measure.compare import compare, is_explained
 from solkit.measure.exact import Exact, exact_reference
 from solkit.measure.inputs import distinct, fresh, seed_everything
 
@@ -20,6 +20,7 @@ __all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "trials"]
 
 _SEEDS = 2
 _PLANTED_EVERY = 64
+_UNSOUND = 0.1
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -141,10 +142,12 @@ def trials(
 
     First the two that ``inputs()`` gives, then the file's held-out shapes, then `DISTRIBUTIONS`.
     These reach floating tensors only, of more than one element; integers, scalars and the weights
-    of modules stay. One that the reference does not allow is left out: the reference raises, or
-    gives infinities or NaN that it did not give for ``inputs()``; or, with infinities among the
-    inputs, NaN, or outputs of which a larger share is infinite; or, with subnormal inputs, other
-    outputs than with zeros, for which GPUs may take them.
+    of modules stay. A distribution that the reference does not allow is left out:
+
+    - the reference raises, or gives infinities or NaN that it did not give for ``inputs()``;
+    - its rounding decides its outputs (a softmax of huge products that are kept in bf16);
+    - with infinities among the inputs, it gives NaN, or a larger share of infinities than it got;
+    - with subnormal inputs, it gives other outputs than with zeros, which GPUs may take them for.
 
     Args:
         make: the workload of a shape, as `LoadedKernel.workload` gives it, with inputs drawn from
@@ -213,8 +216,33 @@ def _distributed(
         return
     if _spreads_not(want) if distribution.infinite else _nonfinite(want) <= usual:
         trial = _trial(distribution.name, seed, workload, want)
-        if not distribution.subnormal or _may_be_flushed(trial):
+        if _is_sound(trial) and not (distribution.subnormal and not _may_be_flushed(trial)):
             yield trial
+
+
+def _is_sound(trial: Trial) -> bool:
+    """Whether these inputs, and not the rounding of the reference, decide its outputs.
+
+    Without wide outputs to tell: whether inputs moved by a roundoff or less leave the outputs where
+    they are but for a tenth, in the Euclidean norm.
+    """
+    if trial.exact is not None:
+        return is_explained(trial.want, trial.exact)
+    near = fresh(trial.workload)
+    _fill(near, Distribution("near", _nudged))
+    pairs = zip(_reference(near, trial.seed), trial.want, strict=True)
+    return all(_distance(moved, want) <= _UNSOUND for moved, want in pairs)
+
+
+def _nudged(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return given * (1 + torch.finfo(dtype).eps * (torch.rand_like(given) - 0.5))
+
+
+def _distance(left: torch.Tensor, right: torch.Tensor) -> float:
+    """Relative, over the elements that both have finite."""
+    pair = [_widened(out).nan_to_num(0.0, 0.0, 0.0).float() for out in (left, right)]
+    size = float(pair[1].norm())
+    return float((pair[0] - pair[1]).norm()) / size if size else 0.0
 
 
 def _fill(workload: Workload, distribution: Distribution) -> bool:
