@@ -136,7 +136,7 @@ def test_defaults_reach_the_pipeline(pipeline):
             ("softmax.py",),
             {
                 "device": None, "reference": None, "shapes": None, "params": None,
-                "precision": "tolerance", "measure": None, "time_limit_s": None,
+                "precision": "tolerance", "measure": None, "time_limit_s": None, "trace": None,
             },
         )
     ]  # fmt: skip
@@ -155,7 +155,7 @@ def test_flags_reach_the_pipeline(pipeline):
             {
                 "device": "h100", "reference": "old.py", "shapes": [{"M": 1, "N": 2}, {"M": 3}],
                 "params": {"BLOCK": 64, "num_warps": 4, "fast": True}, "precision": "tf32",
-                "measure": False, "time_limit_s": 9.0,
+                "measure": False, "time_limit_s": 9.0, "trace": None,
             },
         )
     ]  # fmt: skip

@@ -23,7 +23,7 @@ _aten = torch.ops.aten
 _DIRECT = {
     *(_aten.view.default, _aten._unsafe_view.default, _aten.expand.default, _aten.detach.default),
     *(_aten.t.default, _aten.transpose.int, _aten.permute.default, _aten.alias.default),
-    *(_aten.unsqueeze.default, _aten.squeeze.dim, _aten.select.int, _aten.slice.Tensor),
+    *(_aten.unsqueeze.default, _aten.squeeze.dim, _aten.slice.Tensor),
     *(_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.cat.default),
     _aten.native_batch_norm.default,  # this package's own
 }
