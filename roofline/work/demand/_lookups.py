@@ -82,6 +82,23 @@ def _index(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
+_GRID_TAPS = {0: 2, 1: 1, 2: 4}
+"""Elements along each axis around a point: linear, nearest, cubic."""
+
+
+@rule("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler")
+def _grid_sample(op: TracedOp, wanted: Wanted) -> Needs:
+    """As many elements as the points' neighbours could be; *which* ones the grid's data says."""
+    x, grid = op.inputs[:2]
+    axes = range(2, len(x.shape))
+    neighbours = _GRID_TAPS[op.arguments.get("interpolation_mode", 0)] ** len(axes)
+    points = math.prod(grid.shape[1:-1])
+    plane = sliced(x, [*wanted.box[:2], *[None] * len(axes)])
+    if neighbours * points >= math.prod(x.shape[2:]):
+        return {id(x): plane, id(op.outputs[0]): op.outputs[0]}
+    return {id(x): _some(plane, axes, neighbours * points), id(op.outputs[0]): op.outputs[0]}
+
+
 @rule("take")
 def _take(op: TracedOp, wanted: Wanted) -> Needs:
     """Elements of the flattened tensor."""

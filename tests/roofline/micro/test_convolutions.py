@@ -17,6 +17,13 @@ def taps(results, size, kernel, stride=1, padding=0, dilation=1):
 
 
 PROBLEMS = {
+    "sampled at few points: four neighbours of each": (
+        "R(1, 3, 32, 32); torch.rand(1, 2, 4, 2, device=DEV) * 2 - 1",
+        "return F.grid_sample(a0, a1, align_corners=False)",
+        {"fp32": (3 * 8 * 7, 3 * 8 * 7 + 2 * 16)},
+        (4 * 3 * 8, 4 * (3 * 4 * 8 + 16)),
+        4 * 3 * 8,
+    ),
     "shrunk by interpolation: the two elements around each result": (
         "R(1, 2, 16, 10)",
         "return F.interpolate(a0, size=(2, 10), mode='bilinear')",
