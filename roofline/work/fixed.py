@@ -119,7 +119,9 @@ _LIMITS: dict[str, Callable[[TracedOp], Range | None]] = {
     "clamp": _clamp,
     "clamp_min": _clamp,
     "clamp_max": _clamp,
-    "hardtanh": lambda op: _limited(op, op.arguments["min_val"], op.arguments["max_val"]),
+    "hardtanh": lambda op: _limited(
+        op, op.arguments.get("min_val", -1), op.arguments.get("max_val", 1)
+    ),
     "minimum": lambda op: _limited(op, most=op.arguments["other"]),
     "maximum": lambda op: _limited(op, least=op.arguments["other"]),
 }

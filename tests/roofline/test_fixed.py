@@ -22,6 +22,7 @@ FIXED = {
     "at least 2, then at most 1": "return a0.clamp_min(2).clamp_max(1)",
     "negative, then a relu": "return torch.relu(a0.clamp(-3, -1))",
     "beyond a hardtanh": "return F.hardtanh(a0.clamp_min(5))",
+    "beyond a hardtanh of whole limits": "return F.hardtanh(a0.clamp_min(5), -1, 1)",
 }
 
 DEPENDENT = {
