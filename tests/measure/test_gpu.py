@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from textwrap import dedent
 
 import pytest
 
 from solkit.core import Verdict
 from solkit.errors import UnsupportedError
-from solkit.measure import is_available, measure
+from solkit.measure import Session, is_available, measure
+from solkit.measure.protocols import PROTOCOLS
 
 pytestmark = [
     pytest.mark.gpu,
@@ -242,6 +244,81 @@ def test_an_endless_kernel_is_killed_and_the_gpu_is_free_again(run):
     assert run(DOUBLE).verdict is Verdict.CORRECT
 
 
+# ------------------------------------------------------- one session, many candidates
+
+
+def used_mib():
+    """GPU memory in use, by NVML: of all processes."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    return pynvml.nvmlDeviceGetMemoryInfo(handle).used >> 20
+
+
+def test_protocols(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(HEAD + DOUBLE)
+    taken = {}
+    with Session() as session:
+        for name in PROTOCOLS:
+            outcome = session.measure(str(path), {"N": 1 << 20}, {}, protocol=name)
+            print(name, outcome.verdict, outcome.errors, outcome.measurement)
+            assert outcome.verdict is Verdict.CORRECT
+            assert outcome.protocol.name == name
+            taken[name] = outcome.measurement.median_ms
+    assert taken["warm"] < taken["cold"]
+    assert taken["replay"] == pytest.approx(taken["warm-graph"], rel=0.5)
+
+
+def test_faults_leave_the_memory_at_its_level_and_the_next_is_measured(tmp_path):
+    path = tmp_path / "mine.py"
+
+    def run(session, kernel, **options):
+        path.write_text(HEAD + dedent(kernel))
+        start = time.monotonic()
+        outcome = session.measure(str(path), {}, {}, **options)
+        print(outcome.verdict, f"{time.monotonic() - start:.2f} s", used_mib(), outcome.errors[:1])
+        return outcome
+
+    start_mib = used_mib()
+    with Session() as session:
+        assert run(session, DOUBLE).verdict is Verdict.CORRECT
+        level_mib = used_mib()
+        hog = """
+            kept = []
+            def kernel(x):
+                kept.append(torch.empty(1 << 34, device="cuda", dtype=torch.uint8))
+                while True:
+                    pass
+        """
+        assert run(session, hog, time_limit_s=10.0).verdict is Verdict.TIMED_OUT
+        assert used_mib() <= level_mib
+        assert run(session, DOUBLE).verdict is Verdict.CORRECT
+        illegal = DOUBLE.replace("tl.store(y + at", "tl.store(y + at + (1 << 44)")
+        assert run(session, illegal).verdict is Verdict.CRASHED
+        for _ in range(5):
+            assert run(session, DOUBLE).verdict is Verdict.CORRECT
+        assert used_mib() <= level_mib + 64
+    assert used_mib() <= start_mib + 64
+
+
+def test_a_time_that_is_made_up(run):
+    kernel = """
+        import solkit.measure.timing as timing
+        true_times = timing.call_times
+
+        def kernel(x):
+            def faster(*args):
+                import dataclasses
+                return [dataclasses.replace(t, span_ms=t.span_ms / 10) for t in true_times(*args)]
+            timing.call_times = faster
+            return (x * 3 - x).mul(1.0)
+    """
+    outcome = run(kernel)
+    assert outcome.verdict is Verdict.CHEATING
+
+
 # ------------------------------------------------------- the timers, in this process
 
 
@@ -269,20 +346,18 @@ def subjects():
 def test_both_timers_agree_to_some_microseconds(timers, subjects):
     from statistics import median
 
-    from solkit.measure.sampling import Plan, sample
+    from solkit.measure.sampling import Plan, in_turns, sample
 
-    times = {
-        method: sample(timer, *subjects, Plan(), random.Random(0))
+    taken = {
+        method: sample(*in_turns(timer, *subjects), Plan(), random.Random(0))
         for method, timer in timers.items()
     }
-    for who in ("candidate", "reference"):
-        cupti, events = (
-            median(t.span_ms for t in getattr(times[method], who)) for method in ("cupti", "events")
-        )
-        print(who, cupti, events)
+    for which in (0, 1):
+        cupti, events = (median(taken[method][which].spans_ms) for method in ("cupti", "events"))
+        print(which, cupti, events)
         assert cupti < events + 0.5e-3
         assert events - cupti < 15e-3
-    assert all(t.kernel_sum_ms is None for t in times["events"].candidate)
+    assert all(t.kernel_sum_ms is None for t in taken["events"][0].times)
 
 
 def test_the_flush_makes_l2_cold():
@@ -291,20 +366,29 @@ def test_the_flush_makes_l2_cold():
     import torch
 
     from solkit.measure.sampling import Subject
-    from solkit.measure.timing import CuptiTimer, L2Flush
+    from solkit.measure.timing import CuptiTimer, FlushBuffer, L2Flush
 
     class NoFlush(L2Flush):
         def __call__(self, name):
             pass
 
+    def time(timer):
+        timer.start()
+        for _ in range(30):
+            timer.time(subject)
+        return median(t.span_ms for t in timer.stop())
+
     eighth_of_l2 = torch.zeros(
         torch.cuda.get_device_properties().L2_cache_size // 32, device="cuda"
     )
     subject = Subject("sum", lambda: eighth_of_l2.sum)
-    timers = [CuptiTimer(flush) for flush in (L2Flush(), NoFlush())]
+    buffer = FlushBuffer()
+    flushes = (L2Flush(buffer), False), (NoFlush(buffer), False), (L2Flush(buffer), True)
+    timers = [CuptiTimer(flush, warm=warm) for flush, warm in flushes]
     for timer in timers:
-        timer.time([subject] * 30)  # until clocks are up
-    cold, warm = (median(t.span_ms for t in timer.time([subject] * 30)) for timer in timers)
+        time(timer)  # until clocks are up
+    cold, warm, also_warm = map(time, timers)
+    assert also_warm == pytest.approx(warm, rel=0.2)
     print(cold, warm)
     assert warm < 0.85 * cold  # 3.0 and 4.6 us on an H100
 

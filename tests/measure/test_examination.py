@@ -13,10 +13,10 @@ import pytest
 from solkit.core import KernelAnalysis, Launch, Tolerance, Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
 from solkit.measure._candidate import serve
-from solkit.measure._referee import examine
 from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel, pair
 from solkit.measure.conditions import Sample, summarise
+from solkit.measure.examination import examine
 from solkit.measure.messages import Request
 
 LAUNCH = KernelAnalysis(Launch("k", (1, 1, 1), 4, 2), registers=32)
@@ -225,7 +225,7 @@ def test_outputs_of_timed_calls_are_checked(run):
         calls = []
         def kernel(x):
             calls.append(1)
-            return x * 2 if len(calls) < 8 else torch.zeros_like(x)
+            return x * 2 if len(calls) < 20 else torch.zeros_like(x)
     """
     outcome = run(kernel)
     assert outcome.verdict is Verdict.WRONG
@@ -330,13 +330,29 @@ def test_failures(run, tmp_path, body, verdict, text):
 
 
 def test_tolerance_of_the_request_then_of_the_file(run):
-    kernel = "def kernel(x): return x * 2 + 0.01"
+    kernel = "def kernel(x): return x * 2 * 1.004"
     assert run(kernel).verdict is Verdict.WRONG
-    own = HEAD + "TOLERANCE = {'rtol': 0.0, 'atol': 0.02}\n"
-    outcome = run(kernel, head=own)
-    assert outcome.verdict is Verdict.CORRECT
-    assert outcome.measurement.max_error == pytest.approx(0.01, rel=1e-3)
-    assert run(kernel, head=own, tolerance=Tolerance(0.0, 0.001)).verdict is Verdict.WRONG
+    own = HEAD + "TOLERANCE = {'rtol': 0.01, 'atol': 0.0}\n"
+    assert run(kernel, head=own).verdict is Verdict.CORRECT
+    assert run(kernel, head=own, tolerance=Tolerance(0.001, 0.0)).verdict is Verdict.WRONG
+
+
+@pytest.mark.parametrize(
+    "computed", ["torch.where(x.abs() < 1e-4, 0.0, x * 2)", "x.clamp(-8, 8) * 2"]
+)
+def test_other_distributions_are_tried(run, computed):
+    outcome = run(f"def kernel(x): return {computed}")
+    assert outcome.verdict is Verdict.WRONG
+    assert not outcome.errors[0].endswith(("(inputs())", "(inputs(), seed 1)"))
+
+
+def test_held_out_shapes_are_tried(run):
+    head = HEAD + "HELD_OUT_SHAPES = [{'N': 19}]\n"
+    outcome = run("def kernel(x): return x.reshape(-1, 8).reshape(-1) * 2", head=head)
+    assert outcome.verdict is Verdict.CRASHED
+    outcome = run("def kernel(x): return x * (2 if len(x) == 16 else 3)", head=head)
+    assert outcome.verdict is Verdict.WRONG
+    assert outcome.errors[0].endswith("(held-out N=19)")
 
 
 def test_own_check(run):

@@ -1,0 +1,549 @@
+"""The course of one measurement, as the referee sees it: check, time, doubt, decide.
+
+It imports the problem alone (and the candidate only where both stand in one file), and talks to
+the candidate's process through `solkit.measure.remote`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from solkit.core import KernelAnalysis, Measurement, Protocol, Value, Verdict
+from solkit.errors import KernelFileError, SolkitError, UnsupportedError, WorkerError
+from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.measure.activities import ActivityError, CallTime
+from solkit.measure.channel import Channel
+from solkit.measure.compare import judge
+from solkit.measure.conditions import screen
+from solkit.measure.faults import CandidateError, explain, verdict_of
+from solkit.measure.findings import Finding
+from solkit.measure.inputs import fresh, is_unchanged, same_bits, seed_everything
+from solkit.measure.machine import Machine
+from solkit.measure.messages import Outcome, Request, Samples
+from solkit.measure.protocols import find
+from solkit.measure.remote import Form, Look, Remote, offsets_of
+from solkit.measure.sampling import Local, Plan, Series, Subject, plan_for, sample
+from solkit.measure.sharing import Block, Packed, allocate, pack
+from solkit.measure.statistics import median_interval
+from solkit.measure.trials import Trial, trials
+from solkit.measure.wallclock import check as check_by_wall_clock
+from solkit.roofline.calibration.record import Conditions
+
+__all__ = ["examine"]
+
+_LOOKS = 6  # how many timed calls of a round have their outputs judged, about; the last one always
+_MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
+_TRIALS_SHARE = 0.4  # of the time limit, after which no further distribution is tried
+_OUTPUT_SLACK_BYTES = 64 << 20
+_DEGENERATE = (
+    "The reference gives the same outputs, bit for bit, on two sets of inputs that differ: a "
+    "kernel that does none of its work would be right."
+)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One set of inputs, shared with the candidate's process; nothing else lies there.
+
+    Attributes:
+        trial: the inputs, untouched, in memory of the referee's own, and what is right on them.
+        packed, block: the inputs as shared.
+        written: numbers of the storages that the reference, too, writes into.
+    """
+
+    trial: Trial
+    packed: Packed
+    block: Block
+    written: frozenset[int]
+
+    @property
+    def is_written(self) -> bool:
+        """Whether calls change the inputs, as they are meant to."""
+        return bool(self.written)
+
+    def restore(self) -> None:
+        """Undo what a call wrote."""
+        self.packed.fill(self.block)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a reference does besides computing.
+
+    Attributes:
+        written: numbers of the inputs' storages that it writes into, or may by declaration.
+        aliases: whether its outputs lie in its inputs.
+        reference_s: how long it took, by the wall clock.
+    """
+
+    written: frozenset[int]
+    aliases: bool
+    reference_s: float
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What timing gave.
+
+    Attributes:
+        candidate, reference: the calls that count.
+        method, flush: as in `solkit.core.Protocol`.
+        notes: why a better method was not used, and other things to know.
+        conditions: clocks and the like meanwhile.
+        unstable: why the times are not to be relied upon; empty where they are.
+    """
+
+    candidate: Series
+    reference: Series
+    method: str
+    flush: str
+    notes: tuple[str, ...]
+    conditions: Conditions
+    unstable: tuple[str, ...] = ()
+
+    @property
+    def samples(self) -> Samples:
+        """As they are told."""
+        times = tuple(self.candidate.spans_ms), tuple(self.reference.spans_ms)
+        return Samples(*times, self.conditions)
+
+
+def examine(request: Request, machine: Machine, channel: Channel, say: Say) -> Outcome:
+    """Check and time the candidate of a request.
+
+    Args:
+        request: what to measure.
+        machine: what the reference runs on.
+        channel: to the candidate's process.
+        say: told what is being done, so that it is known should a process die of it.
+
+    Raises:
+        InputError: the kernel file, the shape or the parameters are at fault.
+        UnsupportedError: this machine cannot do it.
+        CandidateDiedError: the candidate's process ended.
+    """
+    deadline = time.monotonic() + request.time_limit_s
+    remote = Remote(channel, deadline, request.time_limit_s, say)
+    with contextlib.ExitStack() as blocks:
+        try:
+            return _Examination(request, machine, remote, say, blocks).outcome()
+        except CandidateError as failure:
+            return Outcome(failure.verdict, failure.errors, None, None)
+
+
+class _Examination:
+    """The course of one examination; raises `CandidateError` where the candidate fails."""
+
+    def __init__(
+        self,
+        request: Request,
+        machine: Machine,
+        remote: Remote,
+        say: Say,
+        blocks: contextlib.ExitStack,
+    ) -> None:
+        self._request, self._machine, self._remote = request, machine, remote
+        self._say, self._blocks = say, blocks
+        self._protocol = find(request.protocol)
+        self._results: Block | None = None
+        self._max_error = 0.0
+        self._calls = 1  # before timing; launches are recorded in one
+        self._shape: dict[str, Value] = {}  # of the latest trial
+        self._known_facts: Facts | None = None
+        self._notes: dict[str, None] = {}  # an ordered set
+
+    def outcome(self) -> Outcome:
+        """What becomes of the candidate."""
+        self._say("loading the problem")
+        self._problem = _problem(self._request)
+        self._remote.load(self._request.path, self._request.reference, self._machine.device)
+        sets = self._check()
+        degenerate = _is_degenerate([shared.trial for shared in sets])
+        if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
+            self._give_back(sets.pop(0))
+        self._remote.bind(self._request.shape, self._request.params)
+        timed_on = sets[-1]
+        launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
+        timed_on.restore()
+        plan = plan_for(self._facts.reference_s)
+        timed = self._time(sets, plan)
+        self._check_wall_clock(timed, timed_on)
+        self._heed(self._remote.look(guarded=True).findings)
+        verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
+        verdict = Verdict.DEGENERATE_PROBLEM if degenerate else verdict
+        notes = ((_DEGENERATE,) if degenerate else ()) + timed.unstable + timed.notes
+        measurement = _measurement(timed, self._max_error, launches)
+        evidence = (*notes, *self._notes)
+        return Outcome(verdict, evidence, self._record(timed, plan), measurement, timed.samples)
+
+    def _record(self, timed: Timed, plan: Plan) -> Protocol:
+        return Protocol(
+            method=timed.method,
+            l2=self._protocol.l2,
+            flush=timed.flush,
+            warmup_calls=self._calls + plan.warmup,
+            samples=len(timed.candidate.times),
+            time_limit_s=self._request.time_limit_s,
+            seed=self._request.seed,
+            name=self._protocol.name,
+            launched=self._protocol.launched,
+        )
+
+    # --------------------------------------------------------------------------- correctness
+
+    def _check(self) -> list[Shared]:
+        """Have the candidate run on all trials; those that ``inputs()`` gives stay shared."""
+        kept: list[Shared] = []
+        deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
+        for trial in self._trials():
+            is_usual = trial.name.startswith("inputs()")
+            if time.monotonic() > deadline and not is_usual:
+                self._notes[f"Not checked on {trial.name} and what follows: no time."] = None
+                break
+            self._remote.bind(self._shape, self._request.params)
+            with contextlib.ExitStack() as passing:
+                shared = self._share(trial, self._blocks if is_usual else passing)
+                self._check_on(shared, is_usual)
+                if is_usual:
+                    kept.append(shared)
+                else:
+                    self._give_back(shared)
+        return kept
+
+    def _trials(self) -> Iterator[Trial]:
+        """Inputs, and the reference's outputs on them.
+
+        Raises:
+            KernelFileError, UnsupportedError: the problem is at fault, or too large.
+        """
+        self._say("running the reference")
+        try:
+            yield from trials(
+                self._make, self._problem.description, self._request.seed, self._request.shape
+            )
+        except (SolkitError, CandidateError):
+            raise
+        except Exception as error:
+            path = self._request.reference or self._request.path
+            summary = "; ".join(explain(error, "running the reference", path))
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+                raise UnsupportedError(summary) from error
+            raise KernelFileError(summary, path) from error
+
+    def _make(self, shape: Mapping[str, Value]) -> Workload:
+        self._shape = dict(shape)
+        try:
+            return self._problem.workload(shape, {}, self._machine.device)
+        except KernelFileError as error:
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+                raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
+            raise
+
+    def _check_on(self, shared: Shared, is_usual: bool) -> None:
+        trial = shared.trial
+        self._remote.attach(trial.name, shared.packed, shared.block)
+        self._calls += 1
+        sizes = [tensor.numel() * tensor.element_size() for tensor in trial.want]
+        aliases = self._facts.aliases
+        look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=is_usual)
+        first = self._judge(look, shared, trial.name)
+        shared.restore()
+        if is_usual:
+            again = self._remote.run(trial.name, trial.seed, sizes, aliases)
+            second = self._judge(again, shared, f"{trial.name}, called again")
+            shared.restore()
+            if not same_bits(first, second):
+                self._notes["Two calls on the same inputs gave outputs that differ in bits."] = None
+        self._say("running the reference")
+
+    def _share(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
+        """Put a trial's inputs where the candidate sees them."""
+        self._say("sharing the inputs")
+        packed = _packed(trial.workload, self._machine.device)
+        if self._known_facts is None:
+            self._known_facts = _facts(trial, self._machine)
+        block = self._allocate(packed.size, blocks)
+        packed.fill(block)
+        return Shared(trial, packed, block, self._facts.written)
+
+    @property
+    def _facts(self) -> Facts:
+        assert self._known_facts is not None
+        return self._known_facts
+
+    def _allocate(self, size: int, blocks: contextlib.ExitStack) -> Block:
+        try:
+            block = allocate(size, self._machine.device)
+        except torch.OutOfMemoryError as error:
+            raise UnsupportedError(f"the inputs do not fit into memory twice: {error}") from error
+        blocks.callback(block.close)
+        return block
+
+    def _give_back(self, shared: Shared) -> None:
+        self._remote.detach(shared.trial.name)
+
+    def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
+        """Judge the last call: what the guard saw, the outputs, and the inputs after it."""
+        self._heed(look.findings)
+        trial = shared.trial
+        got = self._fetch(look.outputs, trial.want)
+        own = trial.workload.tolerance or self._problem.description.problem.tolerance
+        errors = _odd_forms(look.outputs, self._facts.aliases)
+        tolerance = self._request.tolerance or own
+        comparison = judge(got, trial.want, tolerance, trial.workload.check, trial.exact)
+        self._max_error = max(self._max_error, comparison.max_error)
+        errors += comparison.errors
+        changed = [n for n in shared.packed.changed(shared.block) if n not in shared.written]
+        errors += tuple(
+            f"input tensor {number} was written into, which the reference leaves as it was"
+            for number in changed
+        )
+        if errors:
+            raise CandidateError(Verdict.WRONG, tuple(f"{error} ({which})" for error in errors))
+        return got
+
+    def _heed(self, findings: Sequence[Finding]) -> None:
+        """Proofs of cheating end the examination; the rest is told."""
+        sentences = [f"{finding.trick}: {finding.evidence}" for finding in findings]
+        if any(finding.is_proof for finding in findings):
+            raise CandidateError(Verdict.CHEATING, tuple(sentences))
+        self._notes.update(dict.fromkeys(sentences))
+
+    def _fetch(self, forms: Sequence[Form], want: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        _, size = offsets_of([form.size for form in forms])
+        expected = sum(tensor.numel() * tensor.element_size() for tensor in want)
+        if size > 4 * expected + _OUTPUT_SLACK_BYTES:
+            error = f"the outputs take {size} bytes, where the reference's take {expected}"
+            raise CandidateError(Verdict.WRONG, (error,))
+        is_new = self._results is None or self._results.size < size
+        if is_new:
+            self._results = self._allocate(size, self._blocks)
+        assert self._results is not None
+        got = self._remote.fetch(self._results, forms, is_new)
+        return [
+            tensor.to(form.device) if _is_elsewhere(tensor, form) else tensor
+            for tensor, form in zip(got, forms, strict=True)
+        ]
+
+    # --------------------------------------------------------------------------------- timing
+
+    def _time(self, sets: Sequence[Shared], plan: Plan) -> Timed:
+        self._say("timing")
+        notes: list[str] = []
+        timers, flush = self._machine.timers(self._protocol)
+        for timer in timers:
+            order = random.Random(self._request.seed)
+            candidate = _CandidateSide(self, sets, timer.method, plan, order)
+            reference = Local(timer, self._reference_subject(sets[-1]))
+            try:
+                with self._machine.conditions() as conditions:
+                    taken = sample(candidate, reference, plan, order)
+            except ActivityError as error:
+                notes.append(f"not timed by {timer.method}: {error}")
+                continue
+            screening = screen(taken[0].ran, conditions.samples)
+            first, second = (_kept(series, screening.kept) for series in taken)
+            if screening.left_out:
+                names = ", ".join(screening.reasons)
+                notes.append(f"{screening.left_out} throttled calls left out ({names}).")
+            seen, told = conditions.since(), tuple(notes)
+            return Timed(first, second, timer.method, flush, told, seen, screening.evidence)
+        raise WorkerError("no way of timing works here: " + "; ".join(notes))
+
+    def _reference_subject(self, shared: Shared) -> Subject:
+        def prepare() -> Callable[[], Any]:
+            trial = shared.trial
+            seed_everything(trial.seed)
+            own = fresh(trial.workload) if shared.is_written else trial.workload
+            return own.run_reference
+
+        if self._protocol.launched == "eager":
+            return Subject("reference", prepare)
+        call = prepare()
+        replay = self._machine.captured(lambda: [call() for _ in range(self._protocol.calls)])
+        return Subject("reference", lambda: replay)
+
+    def timed_call(self, shared: Shared, looks: bool) -> None:
+        """One timed call of the candidate; its outputs are judged where that is wished."""
+        calls = self._protocol.calls if self._protocol.launched == "graph" else 0
+        self._remote.call(shared.trial.name, shared.trial.seed, calls)
+        if looks and not (shared.is_written and calls > 1):  # a graph's calls write on each other
+            self._judge(self._remote.look(), shared, "a timed call")
+        if shared.is_written:
+            shared.restore()
+
+    def _check_wall_clock(self, timed: Timed, shared: Shared) -> None:
+        told = median_interval(timed.candidate.spans_ms)
+
+        def row(calls: int, behind_s: float) -> float:
+            taken_s = self._remote.repeat(shared.trial.name, shared.trial.seed, calls, behind_s)
+            if not shared.is_written:
+                self._judge(self._remote.look(), shared, "the last of a row of calls")
+            shared.restore()
+            self._machine.synchronize()
+            return taken_s
+
+        found = check_by_wall_clock(told.high, row)
+        if found.contradiction is not None:
+            raise CandidateError(Verdict.CHEATING, (found.contradiction,))
+        if found.note is not None:
+            self._notes[found.note] = None
+
+    def begin(self, method: str) -> None:
+        """Begin a round of the candidate's calls."""
+        self._remote.start(self._protocol.name, method)
+
+    def end(self) -> list[CallTime]:
+        """End it; the times that were told."""
+        return self._remote.stop()
+
+
+class _CandidateSide:
+    """The candidate as what is sampled.
+
+    Which inputs a call gets, and whose outputs are looked at, is drawn at random.
+    """
+
+    def __init__(
+        self,
+        examination: _Examination,
+        sets: Sequence[Shared],
+        method: str,
+        plan: Plan,
+        order: random.Random,
+    ) -> None:
+        self._examination, self._sets, self._method = examination, sets, method
+        self._order = random.Random(order.random())
+        self._share = _LOOKS / (plan.warmup + plan.minimum)
+
+    def start(self) -> None:
+        """See `solkit.measure.sampling.Side`."""
+        self._examination.begin(self._method)
+
+    def call(self) -> None:
+        """See `solkit.measure.sampling.Side`."""
+        looks = self._order.random() < self._share
+        self._examination.timed_call(self._order.choice(self._sets), looks)
+
+    def stop(self) -> list[CallTime]:
+        """See `solkit.measure.sampling.Side`."""
+        return self._examination.end()
+
+
+# ----------------------------------------------------------------------------------- parts
+
+
+def _problem(request: Request) -> LoadedKernel:
+    """The problem, with no candidate where that stands in another file."""
+    if request.reference is None:
+        return _without_candidate(load(request.path))
+    try:
+        return _without_candidate(load(request.reference))
+    except KernelFileError:  # a launch description in the candidate's file is half of the problem
+        return _without_candidate(load(request.path, reference=request.reference))
+
+
+def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:
+    if loaded.description.problem.reference is None:
+        path = loaded.description.path
+        raise KernelFileError("has no reference to check the kernel against", path)
+    loaded.description = replace(loaded.description, candidate=None)
+    return loaded
+
+
+def _facts(trial: Trial, machine: Machine) -> Facts:
+    """Run the reference once more, on a copy of the inputs, to see what it does to them."""
+    workload = trial.workload
+    copy = fresh(workload)
+    start = time.perf_counter()
+    seed_everything(trial.seed)
+    want = copy.run_reference()
+    machine.synchronize()
+    reference_s = time.perf_counter() - start
+    before, after = (_packed(each, machine.device).storages for each in (workload, copy))
+    written = {n for n, (a, b) in enumerate(zip(before, after)) if not torch.equal(a, b)}
+    declared = pack(workload.written_arguments(), machine.device).storages
+    starts = {storage.data_ptr() for storage in declared}
+    written |= {n for n, storage in enumerate(before) if storage.data_ptr() in starts}
+    inside = {storage.data_ptr() for storage in after}
+    aliases = any(_start(tensor) in inside for tensor in want)
+    return Facts(frozenset(written), aliases, reference_s)
+
+
+def _packed(workload: Workload, device: str) -> Packed:
+    try:
+        return pack((workload.args, dict(workload.kwargs)), device)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UnsupportedError(f"the inputs cannot be shared: {error}") from error
+
+
+def _size(shared: Shared) -> int:
+    outputs = sum(tensor.numel() * tensor.element_size() for tensor in shared.trial.want)
+    return shared.block.size + outputs
+
+
+def _is_degenerate(checked: Sequence[Trial]) -> bool:
+    """Whether inputs that differ gave the same outputs, floating ones among them."""
+    one, *others = checked
+    return any(
+        any(tensor.is_floating_point() for tensor in other.want)
+        and same_bits(one.want, other.want)
+        and not is_unchanged(one.workload, other.workload)
+        for other in others
+    )
+
+
+def _start(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else -1
+
+
+def _odd_forms(forms: Sequence[Form], aliases: bool) -> tuple[str, ...]:
+    if aliases:
+        return ()
+    return tuple(
+        f"output {number} lies in the memory of an input, as the reference's do not"
+        for number, form in enumerate(forms)
+        if form.is_input
+    )
+
+
+def _is_elsewhere(tensor: torch.Tensor, form: Form) -> bool:
+    """Whether the candidate had it on another device, where comparing will name that."""
+    return form.device in ("cpu", "cuda") and tensor.device.type != form.device
+
+
+def _kept(series: Series, kept: Sequence[bool]) -> Series:
+    return Series(
+        [taken for taken, counts in zip(series.times, kept, strict=True) if counts],
+        [ran for ran, counts in zip(series.ran, kept, strict=True) if counts],
+    )
+
+
+def _measurement(
+    timed: Timed, max_error: float, launches: tuple[KernelAnalysis, ...]
+) -> Measurement:
+    candidate = timed.candidate
+    interval = median_interval(candidate.spans_ms)
+    sums = [t.kernel_sum_ms for t in candidate.times if t.kernel_sum_ms is not None]
+    return Measurement(
+        median_ms=interval.median,
+        low_ms=interval.low,
+        high_ms=interval.high,
+        kernel_sum_ms=median_interval(sums).median if sums else None,
+        reference_ms=median_interval(timed.reference.spans_ms).median,
+        method=timed.method,
+        max_error=max_error,
+        samples=len(candidate.times),
+        sm_clock_mhz=timed.conditions.sm_clock_mhz,
+        launches=launches,
+    )
