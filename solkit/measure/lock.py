@@ -31,6 +31,7 @@ __all__ = [
     "Company",
     "GpuProcess",
     "Holder",
+    "Neighbours",
     "company",
     "exclusive",
     "processes",
@@ -295,6 +296,33 @@ def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
         return Company((), (_UNNAMED,))
     counted = f"NVML lists {len(seen)} processes on the GPU, of which {len(ours)} are SolKit's."
     return Company((counted,), (_UNNAMED,))
+
+
+class Neighbours:
+    """Who else was seen on a GPU, look by look.
+
+    Args:
+        uuid: NVML's identifier of the GPU.
+    """
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._evidence: dict[str, None] = {}  # ordered sets
+        self._notes: dict[str, None] = {}
+
+    def look(self, ours: Collection[int]) -> None:
+        """Look now; `ours` as for `company`."""
+        try:
+            found = company(processes(self._uuid), ours)
+        except UnsupportedError as error:
+            found = Company((), (f"Who else was on the GPU is unknown: {error}.",))
+        self._evidence.update(dict.fromkeys(found.evidence))
+        self._notes.update(dict.fromkeys(found.notes))
+
+    @property
+    def seen(self) -> Company:
+        """What all looks together saw."""
+        return Company(tuple(self._evidence), tuple(self._notes))
 
 
 def _is_ours(pid: int, ours: Collection[int]) -> bool:

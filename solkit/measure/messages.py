@@ -53,11 +53,13 @@ class Samples:
     Attributes:
         candidate_ms, reference_ms: times of single calls.
         conditions: clocks, power, temperature and throttle reasons meanwhile.
+        neighbours: why it could not be seen who else was on the GPU; empty where it could.
     """
 
     candidate_ms: tuple[float, ...] = ()
     reference_ms: tuple[float, ...] = ()
     conditions: Conditions | None = None
+    neighbours: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,23 @@ notices and ends both.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import solkit.errors
 from solkit.core import Tolerance, Value, Verdict
-from solkit.errors import SolkitError, WorkerError
+from solkit.errors import SolkitError, UnsupportedError, WorkerError
 from solkit.measure._process import Child, python
 from solkit.measure.channel import Channel, ClosedError, NonsenseError, pair
+from solkit.measure.lock import Neighbours, exclusive, uuid_of
 from solkit.measure.messages import Outcome, Request, decode, encode
 from solkit.measure.protocols import find
 
@@ -60,13 +62,22 @@ class Session:
             index (PCI bus order).
         device: ``"cuda"``; on ``"cpu"`` candidates are checked, but nothing is timed.
         limits: of each candidate.
+        patience_s: how long to wait for a GPU that another session holds, of this process or
+            another; from the first candidate on this one holds it until it is closed.
     """
 
     def __init__(
-        self, *, gpu_index: int = 0, device: str = "cuda", limits: Limits | None = None
+        self,
+        *,
+        gpu_index: int = 0,
+        device: str = "cuda",
+        limits: Limits | None = None,
+        patience_s: float = 600.0,
     ) -> None:
         self._gpu_index, self._device = gpu_index, device
-        self._limits = limits or Limits()
+        self._limits, self._patience_s = limits or Limits(), patience_s
+        self._uuid: str | None = None
+        self._lock = contextlib.ExitStack()
         self._referee: Child | None = None
         self._control: Channel | None = None
         self._candidate: Child | None = None
@@ -87,10 +98,13 @@ class Session:
         control, self._control = self._control, None
         if control is not None:
             control.close()
-        for child in (self._candidate, self._referee):
-            if child is not None:
-                child.end()
-        self._candidate = self._referee = None
+        try:
+            for child in (self._candidate, self._referee):
+                if child is not None:
+                    child.end()
+        finally:
+            self._candidate = self._referee = None
+            self._lock.close()
 
     def measure(
         self,
@@ -119,6 +133,7 @@ class Session:
 
         Raises:
             InputError: the kernel file, the shape, the parameters or the protocol are at fault.
+            GpuBusyError: another session holds the GPU.
             UnsupportedError: torch sees no CUDA device, or the inputs do not fit into its memory.
             WorkerError: SolKit's own part failed.
         """
@@ -138,7 +153,8 @@ class Session:
             control, candidate = self._started()
             candidate.forget_printed()
             control.send({"request": encode(request)})
-            return _Wait(request, control, candidate, self._limits, self).outcome()
+            neighbours = None if self._uuid is None else Neighbours(self._uuid)
+            return _Wait(request, control, candidate, self._limits, self, neighbours).outcome()
         except ClosedError as error:
             raise WorkerError(self._obituary()) from error
         except BaseException as error:
@@ -152,10 +168,26 @@ class Session:
         candidate, self._candidate = self._candidate, None
         return candidate.end(grace_s)
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of ours that may be on the GPU."""
+        return tuple(child.pid for child in (self._referee, self._candidate) if child is not None)
+
+    def _take_gpu(self) -> None:
+        """Lock the GPU before a process of ours is on it, until none is."""
+        if self._device == "cpu":
+            return
+        visible = _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), self._gpu_index)
+        with contextlib.suppress(UnsupportedError):  # without NVML there hardly is a GPU: the
+            self._uuid = uuid_of(visible)  # referee says what torch sees
+        if self._uuid is not None:
+            self._lock.enter_context(exclusive(self._uuid, self._patience_s))
+
     def _started(self) -> tuple[Channel, Child]:
         """Both processes, running: those that are not are started, and load torch side by side."""
         if self._referee is None or self._control is None or not self._referee.is_alive:
             self.close()
+            self._take_gpu()
             ours, theirs = pair()
             self._control = Channel(ours, trusting=True)
             self._referee = self._child("solkit.measure._referee", theirs.fileno())
@@ -194,6 +226,7 @@ class _Wait:
     candidate: Child
     limits: Limits
     session: Session
+    neighbours: Neighbours | None = None
     killed_for: str | None = None
     stage: str = "starting"
     deadline_s: float = field(default_factory=lambda: time.monotonic() + _START_S)
@@ -207,10 +240,12 @@ class _Wait:
                     return self._timeout()
                 continue
             message = self._receive()
+            if "outcome" in message:
+                self._look_around()
             if message.get("keep") is False:
                 self.session.replace_candidate()
             if "outcome" in message:
-                return self._quoting(decode(Outcome, message["outcome"]))
+                return self._among_others(self._quoting(decode(Outcome, message["outcome"])))
             if "error" in message:
                 raise _error(message["error"], message["args"])
             if "died" in message:
@@ -226,6 +261,8 @@ class _Wait:
             raise WorkerError(f"the referee's process answered nonsense: {error}") from error
 
     def _watch(self) -> None:
+        if self.stage == "timing":
+            self._look_around()
         used = self.candidate.resident_bytes()
         if used > self.limits.host_bytes and self.killed_for is None:
             self.killed_for = (
@@ -233,6 +270,24 @@ class _Wait:
                 f"{self.limits.host_bytes / 2**30:.1f} GiB are allowed"
             )
             self.candidate.end()  # the referee notices, and says what it was at
+
+    def _look_around(self) -> None:
+        """See who else is on the GPU."""
+        if self.neighbours is not None:
+            self.neighbours.look(self.session.pids)
+
+    def _among_others(self, outcome: Outcome) -> Outcome:
+        """The outcome; of a candidate that was timed, with what others on the GPU mean for it."""
+        if self.neighbours is None or outcome.measurement is None:
+            return outcome
+        seen = self.neighbours.seen
+        unstable = bool(seen.evidence) and outcome.verdict is Verdict.CORRECT
+        return replace(
+            outcome,
+            verdict=Verdict.UNSTABLE if unstable else outcome.verdict,
+            errors=(*seen.evidence, *outcome.errors),
+            samples=replace(outcome.samples, neighbours=seen.notes),
+        )
 
     def _timeout(self) -> Outcome:
         """The referee does not answer: the problem hangs, or what the candidate did to the GPU."""

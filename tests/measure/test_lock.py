@@ -15,8 +15,11 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 
+from solkit.core import Measurement, Verdict
 from solkit.errors import GpuBusyError, UnsupportedError
-from solkit.measure.lock import GpuProcess, company, exclusive, processes, uuid_of
+from solkit.measure import Outcome, Session, is_available, lock
+from solkit.measure import session as sessions
+from solkit.measure.lock import GpuProcess, Neighbours, company, exclusive, processes, uuid_of
 
 UUID = "GPU-a0000000-0000-0000-0000-000000000000"
 HOLD = """
@@ -308,3 +311,70 @@ def test_what_is_not_there_has_none(visible):
 
 def test_a_slice_is_its_own_uuid():
     assert uuid_of("MIG-c") == "MIG-c"
+
+
+# ------------------------------------------------------------------------------------ sessions
+
+
+@pytest.fixture
+def one_gpu(monkeypatch):
+    """A session that is told of a GPU, though torch sees none."""
+    monkeypatch.setattr(sessions, "uuid_of", lambda _: UUID)
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_a_session_waits_for_the_gpu_before_it_starts_anything(hold):
+    process = hold()
+    with Session(patience_s=0.1) as session:
+        with pytest.raises(GpuBusyError, match=f"process {process.pid}"):
+            session.measure("kernel.py", {}, {})
+        assert session.pids == ()
+
+
+@pytest.mark.usefixtures("one_gpu")
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_a_session_holds_the_gpu_until_it_is_closed(write):
+    with Session() as session:
+        with pytest.raises(UnsupportedError, match="sees no CUDA device"):
+            session.measure(write("def kernel(): pass"), {}, {})
+        with pytest.raises(GpuBusyError, match=f"process {os.getpid()}"):
+            take()
+    assert take(limit_s=0)
+
+
+def outcome_among(strangers, verdict, monkeypatch):
+    """What a session makes of an outcome, where two of ours and some strangers are on the GPU."""
+    ours = [GpuProcess(os.getpid()), GpuProcess(os.getpid())]
+    monkeypatch.setattr(lock, "processes", lambda _: (*ours, *strangers))
+    session = SimpleNamespace(pids=(os.getpid(),))
+    wait = sessions._Wait(None, None, None, None, session, Neighbours(UUID))
+    wait._look_around()
+    wait._look_around()
+    timed = Measurement(1.0, 1.0, 1.0, None, 1.0, "cupti", 0.0, 20)
+    return wait._among_others(Outcome(verdict, ("a note",), None, timed))
+
+
+def test_a_stranger_makes_a_time_unstable(other, monkeypatch):
+    found = outcome_among([GpuProcess(other)], Verdict.CORRECT, monkeypatch)
+    assert found.verdict is Verdict.UNSTABLE
+    assert found.errors == (f"Others computed on the GPU: process {other} (sleep 60).", "a note")
+
+
+def test_a_stranger_excuses_nothing(other, monkeypatch):
+    found = outcome_among([GpuProcess(other)], Verdict.DEGENERATE_PROBLEM, monkeypatch)
+    assert found.verdict is Verdict.DEGENERATE_PROBLEM
+    assert len(found.errors) == 2
+
+
+def test_ours_make_nothing_unstable(monkeypatch):
+    found = outcome_among([], Verdict.CORRECT, monkeypatch)
+    assert (found.verdict, found.errors) == (Verdict.CORRECT, ("a note",))
+    assert found.samples.neighbours == ()
+
+
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_a_look_that_fails_is_told():
+    neighbours = Neighbours(UUID)
+    neighbours.look([os.getpid()])
+    assert neighbours.seen.evidence == ()
+    assert neighbours.seen.notes[0].startswith("Who else was on the GPU is unknown: NVML: ")
