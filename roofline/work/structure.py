@@ -198,7 +198,7 @@ def _first(op: TracedOp) -> Any:
 
 
 @_rule(
-    """neg abs relu sin tan tanh asin atan sinh erf gelu silu sqrt square trunc floor ceil round
+    """neg abs sin tan tanh asin atan sinh erf gelu silu sqrt square trunc floor ceil round
     sign leaky_relu elu celu selu expm1 log1p native_dropout mish hardswish nan_to_num relu6
     prelu hardshrink softshrink deg2rad rad2deg positive"""
 )
@@ -217,6 +217,13 @@ def _same(op: TracedOp, facts: _Lookup) -> _Facts:
 def _vanishing(op: TracedOp, facts: _Lookup) -> _Facts:
     """f(-inf) = 0."""
     return _Facts(zeros=facts(_first(op)).floor)
+
+
+@_rule("relu")
+def _relu(op: TracedOp, facts: _Lookup) -> _Facts:
+    """f(0) = f(-inf) = 0."""
+    x = facts(_first(op))
+    return _Facts(zeros=_either(x.zeros, x.floor))
 
 
 @_rule("_softmax _safe_softmax")

@@ -16,3 +16,14 @@ def test_attention_over_the_batch_of_which_one_position_is_read(work):
     )
     assert found.operations["contraction.fp32"] == 2 * (2 * 2 * 2) * (4 + 4)
     assert (found.dram_read_bytes, found.dram_write_bytes) == (4 * 2 * 8, 4 * 2 * 8)
+
+
+def test_attention_with_relu_in_place_of_a_softmax(work):
+    """Masked scores are 0 behind a relu too: 10 of 4 x 4 pairs, 8 for each of two products."""
+    found = work(
+        "torch.randn(4, 8, device=device)",
+        "hidden = torch.ones(4, 4, device=a0.device).triu(1).bool()\n"
+        "    scores = (a0 @ a0.T).masked_fill(hidden, float('-inf'))\n"
+        "    return scores.relu() @ a0",
+    )
+    assert found.operations["contraction.fp32"] == 2 * 10 * (8 + 8)
