@@ -35,7 +35,7 @@ _PROCESS_EVENTS = {
 _PEEK_EVENTS = {
     *("gc.get_objects", "gc.get_referrers", "sys._getframe", "sys._current_frames"),
 }
-_ENDING_S = 0.01  # for a thread that has done its work to be gone
+_SETTLING_S = 0.01  # for a thread that has done its work to be gone, or a new one to begin
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
 
@@ -104,7 +104,7 @@ class _Watch:
         wanted = event in _PROCESS_EVENTS or event in _PEEK_EVENTS
         if not wanted or self._log is None or getattr(self._noting, "now", False):
             return
-        self._noting.now = True  # to look at frames is such an event itself
+        self._noting.now = True
         try:
             self._log.note(event)
         finally:
@@ -114,7 +114,9 @@ class _Watch:
         @functools.wraps(start)
         def starting(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             if self._log is not None:
+                self._noting.now = True  # to look at frames is an audit event itself
                 self._log.note_thread(function)
+                self._noting.now = False
             return start(function, *args, **kwargs)
 
         return starting
@@ -128,7 +130,7 @@ class Background:
 
     def __init__(self) -> None:
         self._log = _watch.begin()
-        self._idents = set(sys._current_frames())
+        self._hidden = _count_hidden()
         self._children = set(_children())
         self._timers = _timers()
         self._hooks = _hooks()
@@ -153,9 +155,9 @@ class Background:
                 if is_idle or _outlives(thread):
                     text = f"the thread {thread.name!r} started at {place} {doing}"
                     yield Finding("background thread", text, not is_idle)
-        visible = {thread.ident for thread in threading.enumerate()}
-        hidden = set(sys._current_frames()) - visible - self._idents
-        if hidden and self._log.hidden_threads:
+        if self._log.hidden_threads:
+            time.sleep(_SETTLING_S)
+        if _count_hidden() > self._hidden and self._log.hidden_threads:
             text = f"a thread that threading does not know runs since {self._log.hidden_threads[0]}"
             yield Finding("background thread", text, True)
 
@@ -187,8 +189,15 @@ def _outlives(thread: threading.Thread) -> bool:
     frame = sys._current_frames().get(thread.ident or 0)
     owner = responsible(frame)
     if owner is None:
-        time.sleep(_ENDING_S)
+        time.sleep(_SETTLING_S)
     return thread.is_alive()
+
+
+def _count_hidden() -> int:
+    """Threads that run without being known to ``threading``."""
+    main = threading.main_thread()
+    known = [thread for thread in threading.enumerate() if thread is not main]
+    return _thread._count() - len(known)
 
 
 def _is_idle(thread: threading.Thread) -> bool:

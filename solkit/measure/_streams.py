@@ -57,7 +57,7 @@ def stream_findings(inputs: Sequence[torch.Tensor]) -> Iterator[Finding]:
 
 
 def _pool() -> list[torch.cuda.Stream]:
-    """The streams of torch, which it hands out in turn: one full turn leaves the order as it was."""
+    """The streams that torch hands out in turn; one full turn leaves their order as it was."""
     streams: Callable[..., torch.cuda.Stream] = torch.cuda.Stream
     turns = [streams(priority=p) for p in _PRIORITIES for _ in range(_STREAMS_PER_POOL)]
     return list({stream.cuda_stream: stream for stream in turns}.values())
@@ -66,7 +66,7 @@ def _pool() -> list[torch.cuda.Stream]:
 def _windows(streams: Iterable[Any]) -> Iterator[_AccessPolicyWindow]:
     """The windows of streams that keep data in L2; a stream that cannot have one has none."""
     cuda = ctypes.CDLL("libcuda.so.1")
-    for stream in streams:
+    for stream in {stream.cuda_stream: stream for stream in streams}.values():
         window = _AccessPolicyWindow()
         handle = ctypes.c_void_p(stream.cuda_stream)
         failed = cuda.cuStreamGetAttribute(handle, _ACCESS_POLICY_WINDOW, ctypes.byref(window))

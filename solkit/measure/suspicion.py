@@ -161,15 +161,15 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 def _patched_by_call(reader: _Reader, call: ast.Call) -> str:
     """The name that ``setattr(owner, "name", ...)`` or ``patch("owner.name", ...)`` replaces."""
-    parts = [
-        arg.value if isinstance(arg, ast.Constant) else reader.dotted(arg) for arg in call.args[:2]
-    ]
-    texts = [part for part in parts if isinstance(part, str) and part]
+    first, second = (*call.args[:2], None, None)[:2]
     if reader.dotted(call.func) == "unittest.mock.patch":
-        texts = texts[:1]
-    elif len(texts) < 2:
-        texts = [f"{text}." for text in texts if not isinstance(call.args[0], ast.Constant)]
-    return ".".join(texts)
+        return _text(first)
+    owner = reader.dotted(first) if first is not None else ""
+    return f"{owner}.{_text(second)}" if owner else ""
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _patch(reader: _Reader, node: ast.AST, name: str) -> _Found:

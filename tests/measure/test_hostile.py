@@ -30,7 +30,6 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 from solkit.core import Verdict
 from solkit.kernelfiles import Workload, load
-
 from solkit.measure._identities import Identities
 from solkit.measure.compare import judge
 from solkit.measure.exact import exact_reference

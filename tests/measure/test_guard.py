@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+import ctypes
+import functools
+import multiprocessing
+import textwrap
+import traceback
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from solkit.measure import _streams, statistics
+from solkit.measure._identities import Identities
+from solkit.measure._outputs import Outputs
+from solkit.measure.guard import Guard, delegation
+
+LIMIT_S = 30
+
+
+def in_fork(source: str, shares_memory: bool = False):
+    """Arm a guard and run a candidate's source; what is found on what it calls `returned`.
+
+    In a fork, since an audit hook cannot be removed, and much of this breaks a process for good.
+    """
+    get_ready()
+    context = multiprocessing.get_context("fork")
+    mine, other = context.Pipe()
+    process = context.Process(target=run, args=(other, textwrap.dedent(source), shares_memory))
+    process.start()
+    try:
+        assert mine.poll(LIMIT_S)
+        error, found = mine.recv()
+    finally:
+        process.kill()
+        process.join()
+    assert error is None, error
+    print(*found, sep="\n")
+    return [(finding.trick, finding.is_proof) for finding in found], found
+
+
+def run(pipe, source, shares_memory):
+    try:
+        findings = Guard.armed().findings
+        names = {"torch": torch}
+        exec(compile(source, "candidate.py", "exec"), names)
+        found = findings(names.get("returned"), names.get("inputs", ()), shares_memory)
+        pipe.send((None, found))
+    except BaseException:
+        pipe.send((traceback.format_exc(), ()))
+
+
+@functools.cache
+def get_ready():
+    torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
+    Identities()  # imports what a guard looks at, once for all forks
+    assert statistics.rank  # a module of the harness that is there when a guard is armed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "returned = torch.ones(3) @ torch.ones(3)",
+        "import gc; gc.collect()",
+        "import collections; collections.namedtuple('P', 'x y')",
+        "import threading; t = threading.Thread(target=print); t.start(); t.join()",
+        "import subprocess; subprocess.run(['true'])",
+        "returned = {'a': [torch.ones(2)], 'b': (torch.ones(3), None, 2)}",
+        "x = torch.ones(3); inputs = (x,); returned = x + 1",
+        "torch.set_default_device('cpu')",
+        "with torch.device('meta'), torch.autocast('cpu'): pass",
+    ],
+)
+def test_nothing_is_found(source):
+    assert in_fork(source)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("torch.cuda.Event.elapsed_time = lambda *a: 0", "torch.cuda.Event.elapsed_time"),
+        ("torch.cuda.synchronize = print", "torch.cuda.synchronize"),
+        ("torch.cuda.synchronize = torch.cuda.current_device", "torch.cuda.synchronize"),
+        ("import time; time.perf_counter = time.time", "time.perf_counter"),
+        ("import builtins; builtins.max = min", "builtins.max"),
+        ("del torch.allclose", "torch.allclose was removed"),
+        ("torch.Tensor.__sub__ = lambda a, b: a", "torch.Tensor.__sub__"),
+        ("torch.relu = lambda x: x", "torch.relu"),
+        ("torch.nn.functional.softmax = lambda x, **k: x", "torch.nn.functional.softmax"),
+        ("torch.nn.Module.__call__ = print", "torch.nn.Module.__call__"),
+        ("import triton; triton.testing.do_bench = print", "triton.testing.do_bench"),
+        ("import triton; triton.JITFunction.run = print", "JITFunction.run"),
+        (
+            "from solkit.measure import statistics as s\ndef f(count, confidence): pass\n"
+            "s.rank.__code__ = f.__code__",
+            "solkit.measure.statistics.rank was given new code",
+        ),
+        (
+            "from solkit.measure import statistics as s\ns.median_interval.__defaults__ = (0.5,)",
+            "median_interval was given new code",
+        ),
+        (
+            "from solkit.measure import statistics as s\ns.sorted = list",
+            "solkit.measure.statistics.sorted now hides",
+        ),
+        ("import sys; sys.modules['time'] = sys", "the module time was replaced"),
+        (
+            "from torch.cuda import Event\nEvent.query = lambda self: True",
+            "torch.cuda.Event.query",
+        ),
+    ],
+)
+def test_replaced_functions(source, name):
+    tricks, found = in_fork(source)
+    assert ("patched function", True) in tricks
+    assert any(name in finding.evidence for finding in found)
+
+
+def test_evidence_names_the_file_of_the_replacement():
+    _, found = in_fork("torch.cuda.synchronize = lambda: None")
+    assert found[0].evidence == ("torch.cuda.synchronize was replaced by <lambda> of candidate.py")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("torch.backends.cuda.matmul.allow_tf32 = True", "cuda.matmul.fp32_precision"),
+        ("torch.set_float32_matmul_precision('medium')", "fp32_precision"),
+        ("torch.set_default_dtype(torch.float16)", "default dtype is now torch.float16"),
+        ("torch.set_grad_enabled(False)", "gradients is now False"),
+        ("torch.autocast('cpu').__enter__()", "autocast on the CPU is now True"),
+        ("torch.backends.cuda.enable_flash_sdp(False)", "flash_sdp_enabled is now False"),
+        ("assert torch.set_flush_denormal(True)", "subnormals kept is now False"),
+        ("torch.backends.cudnn.enabled = False", "torch.backends.cudnn.enabled"),
+    ],
+)
+def test_flags_are_reported_but_no_proof(source, name):
+    tricks, found = in_fork(source)
+    assert set(tricks) == {("global flag", False)}
+    assert any(name in finding.evidence for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("threading.Thread(target=lambda: time.sleep(9), daemon=True).start()", [True]),
+        ("threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", [True]),
+        ("threading.Timer(9, print).start()", [True]),
+        ("_thread.start_new_thread(time.sleep, (9,))", [True]),
+        ("ThreadPoolExecutor().submit(time.sleep, 9)", [True]),
+        ("p = ThreadPoolExecutor(); p.submit(int).result(); time.sleep(0.05)", [False]),
+        ("with ThreadPoolExecutor() as pool: pool.submit(int)", []),
+    ],
+)
+def test_threads(source, expected):
+    imports = "import threading, _thread, time\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    tricks, found = in_fork(imports + source)
+    assert tricks == [("background thread", is_proof) for is_proof in expected]
+    assert all("candidate.py:3" in finding.evidence for finding in found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess; subprocess.Popen(['sleep', '2'])",
+        "import os, time; os.fork() or time.sleep(1) or os._exit(0)",
+        "import multiprocessing as m, time\n"
+        "m.get_context('fork').Process(target=time.sleep, args=(2,)).start()",
+    ],
+)
+def test_processes(source):
+    tricks, found = in_fork(source)
+    assert tricks == [("background process", True)]
+    assert "started at candidate.py:" in found[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("source", "trick"),
+    [
+        ("import signal; signal.setitimer(signal.ITIMER_PROF, 60)", "timer signal"),
+        ("import signal; signal.alarm(60)", "timer signal"),
+        ("import sys; sys.setprofile(lambda *a: None)", "trace hook"),
+        ("import threading; threading.settrace(lambda *a: None)", "trace hook"),
+    ],
+)
+def test_timers_and_hooks(source, trick):
+    assert in_fork(source)[0] == [(trick, True)]
+
+
+@pytest.mark.parametrize(
+    ("source", "event"),
+    [
+        ("import gc; gc.get_objects()", "gc.get_objects"),
+        ("import sys; sys._getframe(1)", "sys._getframe"),
+        ("import inspect; inspect.stack()", "sys._getframe"),
+    ],
+)
+def test_looking_around_is_reported(source, event):
+    tricks, found = in_fork(source)
+    assert tricks == [("peeked memory", False)]
+    assert found[0].evidence == f"{event} was called at candidate.py:1"
+
+
+def test_modes_that_stay():
+    source = """
+        from torch.overrides import TorchFunctionMode
+        from torch.utils._python_dispatch import TorchDispatchMode
+        class Mine(TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+        class Other(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                return function(*args, **(kwargs or {}))
+        Mine().__enter__()
+        Other().__enter__()
+    """
+    tricks, found = in_fork(source)
+    assert tricks == [("torch mode", True)] * 2
+    assert [f.evidence.split()[0] for f in found] == ["Mine", "Other"]
+
+
+def test_ops_in_the_dispatcher():
+    own = """
+        library = torch.library.Library("mine", "DEF")
+        library.define("op(Tensor x) -> Tensor")
+        library.impl("op", lambda x: x.clone(), "CPU")
+    """
+    assert in_fork(own)[0] == []
+    other = """
+        library = torch.library.Library("aten", "IMPL")
+        library.impl("mul.Tensor", lambda x, y: x, "CPU")
+    """
+    tricks, found = in_fork(other)
+    assert tricks == [("dispatcher override", True)]
+    assert "aten/mul.Tensor/CPU" in found[0].evidence
+
+
+# ------------------------------------------------------------------------------------- outputs
+
+
+def look(returned, inputs=(), shares_memory=False):
+    found = Outputs().findings(returned, inputs, shares_memory)
+    return [(finding.trick, finding.is_proof) for finding in found]
+
+
+class Own(torch.Tensor):
+    pass
+
+
+class Listed(list):
+    def __iter__(self):
+        return iter(())
+
+
+class Plain(list):
+    pass
+
+
+X = torch.arange(6.0).view(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (None, []),
+        (X.clone(), []),
+        ((X + 1, {"a": X + 2}), []),
+        (torch.nn.Parameter(X.clone()), []),
+        (torch.empty(0), []),
+        (X.to_sparse(), []),
+        (X.clone().as_subclass(Own), [("lazy tensor", True)]),
+        (torch.nn.Buffer(X.clone()), []),
+        (Listed([X.clone()]), [("lazy container", True)]),
+        (Plain([X.clone()]), []),
+        (X, [("aliased output", True)]),
+        (X.t(), [("aliased output", True)]),
+        ([X[0, :0]], []),
+        (X.clone()[:1].expand(4, 3), [("unmaterialised output", True)]),
+        (X.clone().t(), []),
+    ],
+    ids=str,
+)
+def test_outputs(returned, expected):
+    assert look(returned, (X, [torch.ones(3)])) == expected
+
+
+def test_memory_may_be_shared_where_the_reference_shares_it():
+    assert look(X.t(), (X,), shares_memory=True) == []
+    assert look(X.clone()[:1].expand(4, 3), (X,), shares_memory=True) == []
+
+
+def test_a_part_of_the_same_allocation_is_the_same_memory():
+    whole = torch.ones(10)
+    assert look(whole[5:], (whole[:5],)) == [("aliased output", True)]
+
+
+def test_a_buffer_that_is_returned_again_is_reported():
+    outputs, buffer = Outputs(), torch.ones(3)
+    assert list(outputs.findings(buffer, (), False)) == []
+    assert [f.is_proof for f in outputs.findings(buffer[:2], (), False)] == [False]
+    assert list(outputs.findings(torch.ones(3), (), False)) == []
+
+
+# ------------------------------------------------------------------------------------- streams
+
+
+class FakeStream:
+    """A stream of a pool of four; the second one is busy."""
+
+    made = 0
+
+    def __init__(self, priority=0):
+        assert priority in (0, -1)
+        FakeStream.made += 1
+        self.cuda_stream = 100 + FakeStream.made % 4
+        self.synchronize = lambda: None
+
+    def query(self):
+        return self.cuda_stream != FakeStream.busy
+
+
+@pytest.fixture
+def streams(monkeypatch):
+    """Fake streams and driver; a function that sets the busy one and the window of one."""
+
+    def driver(stream, attribute, window):
+        assert attribute == 1
+        if window_of.get("stream") != stream.value:
+            return 1  # CUDA_ERROR_INVALID_VALUE
+        window._obj.base_ptr, window._obj.num_bytes = window_of["base"], 64
+        window._obj.hit_prop = window_of["property"]
+        return 0
+
+    window_of: dict[str, int] = {}
+    FakeStream.busy = None
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "Stream", FakeStream)
+    monkeypatch.setattr(torch.cuda, "current_stream", FakeStream)
+    fake = SimpleNamespace(cuStreamGetAttribute=driver)
+    monkeypatch.setattr(ctypes, "CDLL", {"libcuda.so.1": fake}.get)
+    return window_of
+
+
+@pytest.mark.usefixtures("streams")
+def test_streams_at_rest():
+    assert list(_streams.stream_findings([X])) == []
+
+
+@pytest.mark.usefixtures("streams")
+def test_a_busy_stream():
+    FakeStream.busy = 102
+    (finding,) = _streams.stream_findings([X])
+    assert (finding.trick, finding.is_proof) == ("unjoined stream", True)
+    assert finding.evidence.startswith("1 stream(s) still work")
+
+
+@pytest.mark.parametrize(
+    ("offset", "kind", "expected"),
+    [(0, 2, [True]), (8, 2, [True]), (1 << 20, 2, [False]), (-64, 2, [False]), (0, 1, [])],
+)
+def test_a_window_that_keeps_data_in_l2(streams, offset, kind, expected):
+    streams |= {"stream": 103, "base": X.data_ptr() + offset, "property": kind}
+    found = list(_streams.stream_findings([X]))
+    assert [(f.trick, f.is_proof) for f in found] == [("L2 persistence", p) for p in expected]
+
+
+def test_no_streams_without_cuda():
+    assert list(_streams.stream_findings([X])) == []
+
+
+# ---------------------------------------------------------------------------------- delegation
+
+
+@pytest.mark.parametrize(
+    ("kernels", "is_library"),
+    [
+        (["void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add>"], True),
+        (["sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"], True),
+        (["nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT"], True),
+        (["ampere_sgemm_128x64_nn", "void cublasLt::splitKreduce_kernel<32, 16>"], True),
+        (["void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_64x64>"], True),
+        (["void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits>"], True),
+        (["cudnn_generated_fort_native_sdpa_sm90_flash_fprop"], True),
+        (["Memcpy DtoD (Device -> Device)"], True),
+        (["Memset (Device)", "matmul_kernel"], False),
+        (["void cutlass::device_kernel<flash::FlashAttnFwdSm90>"], False),
+        (["_gate", "void at::native::vectorized_elementwise_kernel<4>"], False),
+        (["my_gemm_kernel(float const*, float*)"], False),
+        (["triton_poi_fused_add_relu_0"], False),
+        ([], False),
+    ],
+)
+def test_delegation(kernels, is_library):
+    finding = delegation(kernels)
+    assert (finding is not None) is is_library
+    assert finding is None or (finding.is_proof and kernels[0][:40] in finding.evidence)
