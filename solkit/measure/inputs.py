@@ -142,4 +142,5 @@ def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.resolve_conj().resolve_neg().contiguous()
-    return plain.reshape(-1).view(torch.uint8)
+    # not `reshape`: that of a single element may keep another stride than 1
+    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8)

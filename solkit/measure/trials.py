@@ -107,9 +107,10 @@ def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
-    """Infinities here and there."""
+    """Infinities here and there, one at the least."""
     for sign in signs:
         places = torch.randint(_PLANTED_EVERY, given.shape, device=given.device) == 0
+        places.view(-1)[int(torch.randint(given.numel(), ()))] = True
         given = given.masked_fill(places, sign * torch.inf)
     return given
 

@@ -7,7 +7,8 @@ import torch
 
 from solkit.core import Tolerance
 from solkit.measure import compare as module
-from solkit.measure.compare import compare, default_tolerance, judge
+from solkit.measure.compare import compare, default_tolerance, is_explained, judge
+from solkit.measure.exact import Exact
 
 INF, NAN = math.inf, math.nan
 
@@ -174,3 +175,163 @@ def test_own_check_sees_tensors_or_lists_of_them():
     judge([one], [one], None, lambda got, want: seen.append((got, want)))
     judge([one, two], [one, two], None, lambda got, want: seen.append((got, want)))
     assert seen == [(one, one), ([one, two], [one, two])]
+
+
+# ------------------------------------------------------------- where the exact outputs are known
+
+
+def known(values, sensitivity=0.0, others=()):
+    values = torch.as_tensor(values)
+    inexact = values.is_floating_point() or values.is_complex()
+    wide = values.to(torch.complex128 if values.is_complex() else torch.float64)
+    sizes = torch.full(values.shape, sensitivity, dtype=torch.float32)
+    return [Exact(wide if inexact else values, sizes, others)]
+
+
+def passes(got, want, exact, tolerance=None):
+    return not compare([got], [want], tolerance, exact).errors
+
+
+@pytest.mark.parametrize(
+    ("dtype", "share"),
+    [
+        # 2 u |y| + c (|y| + sigma), by hand
+        (torch.float32, 2 * 2**-24 + 2**-15),
+        (torch.float16, 2 * 2**-11 + 2 * 2**-11),
+        (torch.bfloat16, 2 * 2**-8 + 2 * 2**-8),
+        (torch.complex64, 2 * 2**-24 + 2**-15),
+    ],
+)
+@pytest.mark.parametrize("scale", [2.0**-10, 1.0, 2.0**13])
+def test_relative_errors_are_granted_at_any_scale(dtype, share, scale):
+    want = torch.full((4,), scale).to(dtype)
+    wide = want.to(torch.complex128 if dtype.is_complex else torch.float64)
+    assert passes((wide * (1 + 0.9 * share)).to(dtype), want, known(want))
+    assert not passes((wide * (1 + 1.6 * share)).to(dtype), want, known(want))
+
+
+def test_sensitivity_widens_what_is_granted():
+    want = torch.tensor([1e-6, 1.0, -2.0])
+    got = want + 2e-5
+    assert not passes(got, want, known(want))
+    assert passes(got, want, known(want, sensitivity=1.0))  # 2^-15 = 3.1e-5
+
+
+def test_the_reference_s_own_error_widens_what_is_granted():
+    true = torch.linspace(1, 2, 1000, dtype=torch.float64)
+    exact = [Exact(true, torch.zeros(1000))]
+    noisy = (true * (1 + 1e-3)).float()
+    assert not passes((true * (1 - 2e-3)).float(), true.float(), exact)
+    assert passes((true * (1 - 2e-3)).float(), noisy, exact)
+    assert not passes((true * (1 - 5e-3)).float(), noisy, exact)
+
+
+def test_one_outlier_of_the_reference_widens_nothing():
+    true = torch.linspace(1, 2, 1000, dtype=torch.float64)
+    exact = [Exact(true, torch.zeros(1000))]
+    noisy = true.float()
+    noisy[7] = 1.5
+    got = true.float()
+    assert passes(got, noisy, exact)  # nearer to the truth than the reference
+    got[500] += 0.01
+    assert not passes(got, noisy, exact)
+
+
+def test_zeros_do_not_pass_for_small_outputs():
+    want = torch.randn(100) * 1e-4
+    wide_open = Tolerance(1e-2, 1e-2)
+    for tolerance in (None, wide_open):
+        for exact in (None, known(want)):
+            assert not passes(torch.zeros(100), want, exact, tolerance)
+            assert not passes(torch.full((100,), float(want.mean())), want, exact, tolerance)
+
+
+def test_the_file_s_tolerance_permits():
+    want = torch.randn(100)
+    assert passes(want + 5e-3, want, known(want), Tolerance(0, 1e-2))
+    assert not passes(want + 5e-3, want, known(want), Tolerance(0, 1e-3))
+    assert not passes(want + 5e-3, want, known(want))
+
+
+@pytest.mark.parametrize(("rtol", "unit"), [(1e-3, 2**-11), (1e-2, 2**-8)])
+def test_a_loose_tolerance_allows_cheaper_operands(rtol, unit):
+    want = torch.tensor([1e-3, 1.0])  # the first has cancelled: sigma is 1
+    exact = known(want, sensitivity=1.0)
+    assert passes(want + torch.tensor([3.5 * unit, 0]), want, exact, Tolerance(rtol, 0))
+    assert not passes(want + torch.tensor([5 * unit, 0]), want, exact, Tolerance(rtol, 0))
+    assert not passes(want + torch.tensor([3.5 * unit, 0]), want, exact, Tolerance(rtol / 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "exact", "right"),
+    [
+        (NAN, 1.0, 1.0, False),
+        (NAN, NAN, 1.0, True),
+        (1.0, NAN, 1.0, True),  # the reference overflowed on its way, the kernel does not
+        (2.0, NAN, 1.0, False),
+        (1.0, NAN, NAN, False),
+        (INF, 1e38, 1e38, False),
+        (INF, 3.4028e38, 3.4028e38, True),  # rounds to an infinity within what is granted
+        (INF, INF, 1e39, True),
+        (-INF, INF, 1e39, False),
+        (3e38, INF, 1e39, False),
+        (1.0, 1.0, NAN, True),
+        (1.1, 1.0, NAN, False),
+        (0.0, 1e-40, 1e-40, True),  # flushed
+        (0.0, 1e-37, 1e-37, False),
+    ],
+)
+def test_nan_infinity_and_underflow(got, want, exact, right):
+    true = torch.tensor([1.0] * 200 + [exact], dtype=torch.float64)
+    outputs = [Exact(true, torch.zeros(201))]
+    mine, theirs = torch.ones(201), torch.ones(201)
+    mine[-1], theirs[-1] = got, want
+    assert passes(mine, theirs, outputs) == right
+
+
+def test_integers_may_break_a_tie_otherwise():
+    want = torch.tensor([3, 5, 8])
+    exact = known(torch.tensor([3, 6, 8]), others=(torch.tensor([2, 5, 8]),))
+    assert passes(torch.tensor([2, 6, 8]), want, exact)
+    assert not passes(torch.tensor([2, 6, 9]), want, exact)
+
+
+def test_wide_outputs_of_something_else_are_not_relied_upon():
+    want = torch.randn(1000)
+    other = known(torch.randn(1000))
+    assert not is_explained([want], other)
+    assert is_explained([want], known(want))
+    assert passes(want, want, other)
+    assert not passes(torch.zeros(1000), want, other)
+    assert not is_explained([want], [Exact(want, torch.zeros(1000))])  # no wider than it
+    assert not is_explained([want], known(want[:10]))
+    assert not is_explained([want, want], known(want))
+    stray = want.clone()
+    stray[3] += 1
+    assert not is_explained([stray], known(want))
+
+
+def test_default_tolerances_scale_with_the_outputs():
+    want = torch.randn(100) * 1e6
+    assert passes(want + 50, want, None)  # 1e-4 of a million, at the elements near zero
+    assert not passes(want + 300, want, None)
+
+
+def test_message_says_what_was_granted():
+    want = torch.ones(4)
+    got = torch.tensor([1.0, 1.0, 1.0, 1.5])
+    (error,) = compare([got], [want], Tolerance(1e-2, 1e-2), known(want)).errors
+    assert error == (
+        "output 0: 1 of 4 elements (25 %) differ by over what rounding explains (0.016 relative) "
+        "and over 0.01 + 0.01*|want|; the worst at [3]: got 1.5, expected 1; largest error 0.5"
+    )
+
+
+def test_chunks_change_nothing_of_the_rule(monkeypatch):
+    want = torch.rand(1000) + 1
+    got = want.clone()
+    got[[3, 500, 999]] += torch.tensor([1.0, 4.0, 2.0])
+    whole = compare([got], [want], None, known(want, 0.5))
+    monkeypatch.setattr(module, "_CHUNK", 64)
+    assert compare([got], [want], None, known(want, 0.5)) == whole
+    assert "3 of 1000" in whole.errors[0]

@@ -3,10 +3,18 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 import torch
 
 from solkit.kernelfiles import Workload
-from solkit.measure.inputs import fresh, is_unchanged, seed_everything
+from solkit.measure.inputs import (
+    fresh,
+    is_unchanged,
+    poison,
+    poisoned,
+    same_bits,
+    seed_everything,
+)
 
 
 def workload(*args, **kwargs):
@@ -79,3 +87,58 @@ def test_seeding_covers_all_generators():
         seed_everything(2**40 + 3)
         draws.append((random.random(), float(np.random.rand()), float(torch.rand(()))))
     assert draws[0] == draws[1]
+
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_poison_is_nan_in_every_float(dtype):
+    out = torch.zeros(4, 6).to(dtype)[:, ::2]
+    poison([out])
+    wide = out.to(torch.complex128 if dtype.is_complex else torch.float64)
+    assert wide.isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.int32, torch.int16])
+def test_elements_left_unwritten_are_counted(dtype):
+    out = torch.zeros(4, 5).to(dtype)
+    assert poisoned([out]) == [0]
+    poison([out])
+    out[:3] = 0
+    unwritten = 10 if dtype.is_complex else 5  # of a complex number, both parts
+    assert poisoned([out]) == [unwritten]
+
+
+def test_nan_that_was_computed_is_no_poison():
+    out = torch.empty(3)
+    poison([out])
+    out.copy_(torch.zeros(3) / 0)
+    assert poisoned([out]) == [0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.float8_e5m2])
+def test_single_bytes_count_only_where_all_are_untouched(dtype):
+    out = torch.zeros(8).to(dtype)
+    poison([out])
+    assert poisoned([out]) == [8]
+    out[0] = 0
+    assert poisoned([out]) == [0]
+
+
+def test_expanded_tensors_are_poisoned():
+    out = torch.zeros(3, 1).expand(3, 4)
+    poison([out])
+    assert out.isnan().all()
+    assert poisoned([out]) == [3]
+
+
+def test_same_bits():
+    nan = torch.tensor([float("nan"), 0.0])
+    assert same_bits([nan], [nan.clone()])
+    assert same_bits([nan[::2]], [nan[:1].clone()])
+    assert not same_bits([torch.tensor([0.0])], [torch.tensor([-0.0])])
+    assert not same_bits([nan], [nan, nan])
+    assert not same_bits([torch.zeros(2)], [torch.zeros(2, dtype=torch.int32)])
+    assert not same_bits([torch.zeros(2)], [torch.zeros(1, 2)])
+    assert not same_bits([torch.tensor([1.0])], [torch.tensor([1.0 + 2**-23])])

@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from solkit.core import KernelFile, Problem, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.measure.compare import judge
+from solkit.measure.exact import exact_reference
 from solkit.measure.inputs import fresh, seed_everything
-from solkit.measure.trials import trials
+from solkit.measure.trials import DISTRIBUTIONS, trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
 
@@ -455,3 +456,155 @@ def bf16(*tensors):
 def test_valid_kernels_pass(name):
     problem, kernel = VALID[name]
     assert failures(problem, kernel) == {}
+
+
+def test_one_wrong_element_in_a_million_is_seen():
+    workload = Workload((normal(1024, 1024),), {}, torch.relu, None)
+    exact, want = exact_reference(workload), workload.run_reference()
+    got = want[0].clone()
+    assert not judge([got], want, None, None, exact).errors
+    got.view(-1)[700_001] += 1e-3
+    assert "1 of 1048576 elements" in judge([got], want, None, None, exact).errors[0]
+
+
+# ---------------------------------------------------------------------------- the trials themselves
+
+
+def listed(reference, *made, held_out=(), skip=(), outputs=()):
+    problem = Problem("", "", "native", "reference", {}, ({},), held_out, outputs=outputs)
+
+    def make(shape):
+        return Workload(tuple(m(**shape) for m in made), {}, reference, None, outputs)
+
+    return {t.name: t for t in trials(make, KernelFile(problem, None), seed=3, skip=skip)}
+
+
+def test_inputs_come_first_then_held_out_shapes_each_from_a_seed_of_its_own():
+    found = listed(torch.relu, lambda N=6: normal(5, N), held_out=({"N": 7},))
+    names = list(found)
+    assert names[:3] == ["inputs()", "inputs(), seed 1", "held-out N=7"]
+    assert names[3:] == [distribution.name for distribution in DISTRIBUTIONS]
+    assert found["held-out N=7"].workload.args[0].shape == (5, 7)
+    assert len({trial.seed for trial in found.values()}) == len(found)
+    first, second = (found[name].workload.args[0] for name in names[:2])
+    assert not torch.equal(first, second)
+    assert torch.equal(first, listed(torch.relu, lambda: normal(5, 6))["inputs()"].workload.args[0])
+
+
+def test_the_reference_s_outputs_are_of_the_trial_s_inputs():
+    for trial in listed(torch.relu, lambda: normal(5, 6)).values():
+        assert torch.equal(trial.want[0], torch.relu(trial.workload.args[0]))
+        assert torch.equal(trial.exact[0].value.float(), trial.want[0])
+
+
+def test_values_of_each_distribution():
+    values = {
+        name: trial.workload.args[0]
+        for name, trial in listed(torch.relu, lambda: normal(64, 50)).items()
+    }
+    assert 100 < values["large"].std() < 160
+    assert 5e-4 < values["tiny"].std() < 2e-3
+    assert (values["one-hot rows"].sum(-1) == 1).all()
+    assert (values["one-hot rows"].amax(-1) == 1).all()
+    assert values["ramps"].unique().numel() == 3200
+    assert values["ramps"].abs().max() <= 1
+    assert values["repeated values"].unique().numel() == 1
+    assert (values["negative"] < 0).all()
+    assert not values["zeros"].any()
+    assert 0 < values["zeros"].signbit().sum() < 3200
+    assert 0 < values["subnormal"].abs().max() < torch.finfo(torch.float32).tiny
+    assert set(values["infinities"][values["infinities"].isinf()].tolist()) == {math.inf, -math.inf}
+    assert set(values["negative infinities"].amin(-1).tolist()) >= {-math.inf}
+
+
+def test_only_floating_tensors_of_several_elements_are_touched():
+    index, scale = torch.arange(5), torch.tensor(2.5)
+    found = listed(
+        lambda x, i, s, n: x[i] * s * n, lambda: normal(9, 4), lambda: index.clone(),
+        lambda: scale.clone(), lambda: 3,
+    )  # fmt: skip
+    for trial in found.values():
+        assert torch.equal(trial.workload.args[1], index)
+        assert torch.equal(trial.workload.args[2], scale)
+        assert trial.workload.args[3] == 3
+
+
+@pytest.mark.parametrize("dtype", [BF16, FP16, torch.float64, torch.float8_e4m3fn])
+def test_strides_and_dtypes_are_kept(dtype):
+    def strided():
+        return torch.randn(8, 6).to(dtype).t()[1:, ::2]
+
+    expanded = listed(lambda x, y: x.float() + y.sum(), strided, lambda: normal(3, 1).expand(3, 9))
+    assert len(expanded) > 5
+    for trial in expanded.values():
+        assert trial.workload.args[0].stride() == strided().stride()
+        assert trial.workload.args[0].dtype is dtype
+        assert trial.workload.args[1].stride() == (1, 0)
+
+
+def test_inputs_are_not_written_by_the_reference():
+    found = listed(lambda x: x.mul_(2), lambda: normal(4, 5), outputs=())
+    for trial in found.values():
+        assert torch.equal(trial.want[0], trial.workload.args[0] * 2)
+
+
+def nan_below_zero(x):
+    return torch.sqrt(x)
+
+
+def raises_below_zero(x):
+    assert (x >= 0).all()
+    return x * 2
+
+
+@pytest.mark.parametrize("reference", [nan_below_zero, raises_below_zero])
+def test_distributions_that_the_reference_does_not_allow_are_left_out(reference):
+    found = listed(reference, lambda: torch.rand(8, 9))
+    assert {"large", "tiny", "one-hot rows"} <= set(found)
+    assert not {"ramps", "negative", "negative infinities"} & set(found)
+
+
+def test_a_reference_that_fails_on_the_file_s_own_inputs_is_at_fault():
+    with pytest.raises(AssertionError):
+        listed(raises_below_zero, lambda: normal(8, 9))
+
+
+def test_infinities_that_spread_are_left_out():
+    assert "infinities" not in listed(gemm, lambda: normal(8, 64), lambda: torch.rand(64, 8))
+    assert "negative infinities" in listed(softmax, lambda: normal(8, 64))
+    assert "infinities" not in listed(softmax, lambda: normal(8, 64))
+
+
+def test_subnormal_inputs_that_matter_are_left_out():
+    assert "subnormal" not in listed(lambda x: x / x.abs().amax(), lambda: normal(8, 9))
+
+
+def test_distributions_on_which_rounding_decides_are_left_out():
+    def huge_logits(x, w):
+        return torch.softmax(x @ w * 8, -1)
+
+    found = listed(
+        huge_logits, lambda: normal(64, 64, dtype=BF16) / 8, lambda: normal(64, 4, dtype=BF16) / 8
+    )
+    assert "inputs()" in found
+    assert "large" not in found
+
+
+def test_references_that_run_in_their_own_dtype_only():
+    def narrow(x, w):
+        assert x.dtype is BF16
+        return torch.softmax(x @ w * 8, -1)
+
+    found = listed(
+        narrow, lambda: normal(64, 64, dtype=BF16) / 8, lambda: normal(64, 4, dtype=BF16) / 8
+    )
+    assert "large" not in found
+    assert "tiny" in found
+    assert found["tiny"].exact is None
+    assert "wide arithmetic" in found["tiny"].notes[0]
+
+
+def test_trials_can_be_skipped():
+    found = listed(torch.relu, lambda: normal(5, 6), skip=("large", "inputs()"))
+    assert not {"large", "inputs()"} & set(found)
+    assert "tiny" in found
