@@ -16,6 +16,7 @@ import time
 import traceback
 from typing import Any
 
+from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.activities import ActivityError
 from solkit.measure.channel import Channel, ClosedError
@@ -69,6 +70,8 @@ class _Referee:
             self._wait_for(self._candidate)
             outcome = examine(request, machine, self._candidate, self._say)
             answer: dict[str, Any] = {"outcome": encode(outcome)}
+            if outcome.verdict is Verdict.CHEATING:
+                return {**answer, "keep": False}
         except CandidateDiedError as death:
             return {"died": death.doing}
         except SolkitError as error:
@@ -93,7 +96,9 @@ class _Referee:
     def _is_fit_for_another(self, candidate: Channel) -> bool:
         remote = Remote(candidate, time.monotonic() + _RESET_S, _RESET_S, self._say)
         try:
-            return remote.reset() <= _LEFT_BYTES
+            has_room = remote.reset() <= _LEFT_BYTES
+            # what it left behind (a flag, a thread, a patch) would be held against the next one
+            return has_room and not remote.look(guarded=True).findings
         except (CandidateError, CandidateDiedError, ActivityError, SolkitError):
             return False
 
