@@ -25,6 +25,7 @@ _INSTRUMENTS = """
     torch.profiler torch.profiler.profiler torch.autograd.profiler
     triton.testing triton.runtime.jit triton.runtime.autotuner triton.runtime.driver
     triton.compiler.compiler
+    solkit.measure.compare solkit.measure.sampling solkit.measure.statistics solkit.measure.timing
 """.split()
 _COMPARISONS = """
     allclose equal isclose isfinite isnan all any abs sub eq ne le max amax empty empty_like

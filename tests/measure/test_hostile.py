@@ -30,6 +30,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 from solkit.core import Verdict
 from solkit.kernelfiles import Workload, load
+from solkit.measure import Session, is_available
 from solkit.measure._identities import Identities
 from solkit.measure.compare import judge
 from solkit.measure.exact import exact_reference
@@ -55,6 +56,9 @@ class Specimen:
 
     path: Path
     facts: dict[str, str]
+
+    def __str__(self) -> str:
+        return self.path.stem
 
     @property
     def problem(self) -> str:
@@ -95,7 +99,7 @@ by_name = pytest.mark.parametrize
 
 
 def on_cpu(specimens):
-    return [pytest.param(s, id=s.path.stem) for s in specimens if s.runs_on_cpu]
+    return [pytest.param(s, id=str(s)) for s in specimens if s.runs_on_cpu]
 
 
 # --------------------------------------------------------------------- the candidate's process
@@ -491,3 +495,42 @@ def test_sources(specimen):
     print(*found, sep="\n")
     if specimen in HONEST:
         assert not any(finding.is_proof for finding in found)
+
+
+# --------------------------------------------------------------------------- the real thing
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session() as session:
+        yield session
+
+
+def measured(session, specimen: Specimen):
+    outcome = session.measure(str(specimen.path), {}, {}, reference=specimen.problem)
+    print(outcome)  # what a failing test shows
+    return outcome
+
+
+on_gpu = pytest.mark.skipif(not is_available(), reason="no GPU")
+
+
+@pytest.mark.gpu
+@on_gpu
+@by_name("specimen", HOSTILE, ids=str)
+def test_hostile_on_a_gpu(session, specimen):
+    outcome = measured(session, specimen)
+    if specimen.asks_for_a_kernel:  # whoever asked for one sees that none was launched
+        assert outcome.measurement.launches == ()
+    else:
+        assert outcome.verdict in specimen.verdicts
+
+
+@pytest.mark.gpu
+@on_gpu
+@by_name("specimen", HONEST, ids=str)
+def test_honest_on_a_gpu(session, specimen):
+    outcome = measured(session, specimen)
+    assert outcome.verdict is Verdict.CORRECT
+    if specimen.asks_for_a_kernel:
+        assert len(outcome.measurement.launches) == 1

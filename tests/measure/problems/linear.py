@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+
 batch = 512
 features = 512
 
