@@ -11,11 +11,13 @@ has to be read itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from solkit.roofline.work.masks import Pattern, both, compact, everything, lifted, pattern_of
 from solkit.roofline.work.products import HIDDEN, product_mask
@@ -47,10 +49,12 @@ class _Facts:
     Attributes:
         zeros: elements that are 0.
         floor: elements that are minus infinity, or stand for it.
+        guessed: only how many are known is certain, not which.
     """
 
     zeros: Mask | None = None
     floor: Mask | None = None
+    guessed: bool = False
 
     @property
     def known(self) -> Mask | None:
@@ -60,7 +64,8 @@ class _Facts:
 
     def over(self, ndim: int) -> _Facts:
         """The same facts, as masks of so many dimensions."""
-        return _Facts(*(None if m is None else lifted(m, ndim) for m in (self.zeros, self.floor)))
+        zeros, floor = (None if m is None else lifted(m, ndim) for m in (self.zeros, self.floor))
+        return _Facts(zeros, floor, self.guessed)
 
     def __bool__(self) -> bool:
         return self.zeros is not None or self.floor is not None
@@ -97,7 +102,8 @@ class _Known:
         if facts:
             self._store(op.result, facts)
             masks[id(op.result)] = facts.known if op.outputs else None
-        return _with_masks(op, masks)
+        found = _with_masks(op, masks)
+        return _guessing(found) if facts.guessed else found
 
     def facts(self, use: Any) -> _Facts:
         """What is known of a use's elements (of a scalar argument: its value)."""
@@ -105,8 +111,9 @@ class _Known:
             return _of_number(use)
         if use.value is not None:
             return _of_values(use)
-        zeros, floor = self._patterns.get(use.storage, (None, None))
-        return _Facts(*(None if p is None else p.under(use) for p in (zeros, floor)))
+        patterns = self._patterns.get(use.storage, (None, None))
+        zeros, floor = (None if p is None else p.under(use) for p in patterns)
+        return _Facts(zeros, floor)
 
     def _concerns(self, op: TracedOp) -> bool:
         known = any(use.storage in self._patterns for use in (*op.inputs, *op.written))
@@ -152,6 +159,12 @@ def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
         return swapped.setdefault(id(leaf), swap(leaf)) if isinstance(leaf, TensorUse) else leaf
 
     return op.mapped(once)
+
+
+def _guessing(op: TracedOp) -> TracedOp:
+    """The op with operands marked of which it is guessed what they name."""
+    unsure = {id(use): replace(use, sure=False) for use in op.inputs if use.value is None}
+    return op.mapped(lambda leaf: unsure.get(id(leaf), leaf))
 
 
 def _of_number(number: Any) -> _Facts:
@@ -304,6 +317,49 @@ def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
     return _choose(outside, margin, _NOTHING, len(op.result.shape))
 
 
+@_rule("scatter")
+def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Zeros but for the places that an index names: a routing's weights, one-hot rows."""
+    target, index = op.arguments["self"], op.arguments["index"]
+    zeros, dim = facts(target).zeros, op.arguments["dim"] % max(len(target.shape), 1)
+    if zeros is None or not zeros.all():
+        return _NOTHING
+    rest = [tuple(n for d, n in enumerate(use.shape) if d != dim) for use in (target, index)]
+    if rest[0] != rest[1] or target.numel > _MAX_ELEMENTS or not index.numel:
+        return _NOTHING
+    places = _spread(index, dim, target.shape[dim]) if index.value is None else index.value
+    kept = np.zeros(target.shape, dtype=bool)
+    np.put_along_axis(kept, places.astype(np.int64), True, axis=dim)
+    return _NOTHING if kept.all() else _Facts(~kept, guessed=index.value is None)
+
+
+@_rule("eq")
+def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
+    """A number compared with each of several different ones equals at most one of them."""
+    del facts
+    index, classes = op.args[:2]
+    shape = op.result.shape
+    if not isinstance(classes, TensorUse) or classes.value is None or index.value is not None:
+        return _NOTHING
+    if classes.shape != shape[-1:] or index.shape != (*shape[:-1], 1):
+        return _NOTHING
+    if len(np.unique(classes.value)) < classes.numel or op.result.numel > _MAX_ELEMENTS:
+        return _NOTHING
+    kept = np.zeros(shape, dtype=bool)
+    np.put_along_axis(kept, _spread(index, len(shape) - 1, shape[-1]), True, axis=-1)
+    return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
+
+
+def _spread(index: TensorUse, dim: int, count: int) -> npt.NDArray[np.int64]:
+    """Unknown indices below `count`: different along `dim`, and each as often as the others."""
+    lines = [n for d, n in enumerate(index.shape) if d != dim]
+    start = np.arange(math.prod(lines), dtype=np.int64).reshape(lines) * index.shape[dim]
+    along = np.arange(index.shape[dim]).reshape(
+        [-1 if d == dim else 1 for d in range(len(index.shape))]
+    )
+    return np.asarray((np.expand_dims(start, dim) + along) % count)
+
+
 @_rule("im2col")
 def _im2col(op: TracedOp, facts: _Lookup) -> _Facts:
     """Taps that fall into the padding."""
@@ -354,10 +410,8 @@ def _cat(op: TracedOp, facts: _Lookup) -> _Facts:
     if not any(found):
         return _NOTHING
     axis = op.arguments.get("dim", 0) % len(op.result.shape)
-    return _Facts(*(_joined(parts, [getattr(f, kind) for f in found], axis) for kind in _KINDS))
-
-
-_KINDS = ("zeros", "floor")
+    zeros = _joined(parts, [f.zeros for f in found], axis)
+    return _Facts(zeros, _joined(parts, [f.floor for f in found], axis))
 
 
 def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int) -> Mask | None:

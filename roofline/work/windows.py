@@ -107,10 +107,11 @@ def sources_of(op: TracedOp) -> list[npt.NDArray[np.float64]]:
     """
     sizes, made = op.inputs[0].shape[2:], op.result.shape[2:]
     if op.arguments.get("align_corners"):
-        return [np.arange(m) * ((n - 1) / max(m - 1, 1)) for n, m in zip(sizes, made)]
+        steps = [(n - 1) / max(m - 1, 1) for n, m in zip(sizes, made)]
+        return [np.arange(m, dtype=np.float64) * step for m, step in zip(made, steps)]
     scales = _scales(op, len(sizes))
     steps = [1 / scale if scale else n / m for n, m, scale in zip(sizes, made, scales)]
-    return [(np.arange(m) + 0.5) * step - 0.5 for m, step in zip(made, steps)]
+    return [(np.arange(m, dtype=np.float64) + 0.5) * step - 0.5 for m, step in zip(made, steps)]
 
 
 def _scales(op: TracedOp, axes: int) -> list[float | None]:

@@ -7,7 +7,28 @@ import pytest
 F, I64 = 4, 8  # bytes of a float32 and of an int64 index
 UNKNOWN = "what is read depends on the data"
 
+ANY = {"fp32": (0, 1e3), "int32": (0, 1e3)}  # of a comparison and a choice
+
 PROBLEMS = {
+    "experts weighed by what is scattered into zeros: the two that are chosen": (
+        "R(8, 4); R(4, 4); R(4, 4, 4)",
+        "v, i = (a0 @ a1).topk(2)\n"
+        "g = torch.zeros(8, 4, device=DEV).scatter(-1, i, v)\n"
+        "return torch.stack([g[:, e, None] * (a0 @ a2[e]) for e in range(4)]).sum(0)",
+        # each pair of a token and an expert is multiplied and weighed; of 4 terms 2 are not zero
+        {"contraction.fp32": 2 * 8 * 16 + 2 * 16 * 16, "fp32": (16 * 4 + 8 * 4, 1e3)},
+        4 * (32 + 16 + 64),
+        4 * 32,
+    ),
+    "tokens sent to experts by one-hot rows": (
+        "R(8, 4); R(4, 4); R(4, 4, 4)",
+        "hot = F.one_hot((a0 @ a1).argmax(-1), 4).to(a0.dtype)\n"
+        "return torch.einsum('te,td,edf->tf', hot, a0, a2)",
+        {"contraction.fp32": (2 * 8 * 16 + 2 * 8 * 16, 2 * 8 * 16 + 2 * 8 * 16 + 64), **ANY},
+        4 * (32 + 16 + 64),
+        4 * 32,
+        "no small change of a router's weight changes a choice",
+    ),
     "pages of a cache, the last one in part": (
         "R(10, 4, 2, 8)",
         "return a0[tensor([7, 2, 5])].reshape(-1, 2, 8)[:9] * 2",
