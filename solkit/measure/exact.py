@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +30,7 @@ from solkit.measure.inputs import seed_everything
 
 __all__ = ["Exact", "exact_reference"]
 
-_DRAWS, _DRAWS_OF_FEW = 2, 8
+_DRAWS, _DRAWS_OF_FEW = 2, 6
 _FEW = 16
 """Elements over which a root mean square is trusted."""
 
@@ -170,14 +171,18 @@ class _Moves:
 
 def _level(values: torch.Tensor) -> torch.Tensor:
     """Root mean square over what shares an element's index in one axis; the least over the axes."""
-    count = values.numel()
-    squares = values.double().square_()
-    level = squares.mean().expand(values.shape)
+    level = _root_mean_square(values, list(range(values.dim())))
     for axis, size in enumerate(values.shape):
-        if 1 < size <= count // _FEW:
+        if 1 < size <= values.numel() // _FEW:
             rest = [other for other in range(values.dim()) if other != axis]
-            level = torch.minimum(level, squares.mean(rest, keepdim=True))
-    return level.sqrt().float()
+            level = torch.minimum(level, _root_mean_square(values, rest))
+    return level
+
+
+def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
+    norm = torch.linalg.vector_norm(values, dim=axes or None, keepdim=True, dtype=torch.float64)
+    count = math.prod(values.shape[axis] for axis in axes)
+    return (norm / max(count, 1) ** 0.5).float()
 
 
 def _nudges(like: torch.Tensor, step: float, key: tuple[int, ...]) -> torch.Tensor:
