@@ -99,7 +99,7 @@ def axis_line(use: TensorUse, axis: int) -> Line:
     return np.asarray(use.mask.any(axis=tuple(d for d in range(use.mask.ndim) if d != axis)))
 
 
-def sources_of(op: TracedOp) -> list[npt.NDArray[np.float64]]:
+def sources_of(op: TracedOp) -> list[npt.NDArray[np.floating[Any]]]:
     """Where an interpolation's results lie between the input's elements, axis by axis.
 
     They are torch's source positions: with corners aligned o (n - 1) / (m - 1), else

@@ -56,7 +56,7 @@ def _between(op: TracedOp, shape: tuple[int, ...], made: TensorUse, cubic: bool 
     return max(made.distinct - copies, 0)
 
 
-def _on_elements(source: npt.NDArray[np.float64], size: int, cubic: bool) -> int:
+def _on_elements(source: npt.NDArray[np.floating[Any]], size: int, cubic: bool) -> int:
     """Results along one axis that are copies: source positions that are whole or past an edge."""
     whole = np.abs(source - np.round(source)) < 1e-6  # too many copies leave a lower bound
     outside = (source <= 0) | (source >= size - 1)

@@ -20,7 +20,8 @@ __all__ = ["fake_recurrent"]
 
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _ARGUMENTS = (
-    "Tensor input, Tensor[] state, Tensor[] weights, bool bidirectional, bool batch_first, int sequences"
+    "Tensor input, Tensor[] state, Tensor[] weights, "
+    "bool bidirectional, bool batch_first, int sequences"
 )
 
 
