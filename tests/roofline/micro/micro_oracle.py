@@ -83,6 +83,9 @@ def _elements(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().reshape(-1)
 
 
+_FEW = 8  # elements that are sooner tried one by one than halved, since mostly all matter
+
+
 class Oracle:
     """One problem, ready to be run again and again."""
 
@@ -172,6 +175,9 @@ class Oracle:
             return
         if len(group) == 1:
             yield group[0]
+            return
+        if len(group) <= _FEW:
+            yield from (one for one in group if self._matters(seen, [one]))
             return
         yield from self._convicted(seen, group[: len(group) // 2])
         yield from self._convicted(seen, group[len(group) // 2 :])
