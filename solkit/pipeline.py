@@ -41,6 +41,7 @@ from solkit.errors import (
     UnknownDeviceError,
     UnsupportedError,
 )
+from solkit.measure import protocols
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
@@ -232,6 +233,7 @@ def score(
     measure: bool | None = None,
     time_limit_s: float | None = None,
     trace: str | os.PathLike[str] | None = None,
+    protocol: str = "cold",
 ) -> Report:
     """Bound, analyse and, on a GPU, measure a kernel at each shape.
 
@@ -249,29 +251,32 @@ def score(
             and compiling for all shapes may take together; 120 and 180 by default.
         trace: the file that measurements are appended to; by default this month's in the user's
             data folder (`solkit.measure.traces.default_path`).
+        protocol: how it is timed, by name (`solkit.measure.protocols`): ``"cold"``, ``"warm"``, ...
 
     Raises:
-        InputError: the file, the device, a shape, a parameter or `trace` is at fault.
+        InputError: the file, the device, a shape, a parameter, the protocol or `trace` is at fault.
         UnsupportedError: `measure` is true, but the target is not in this machine.
         TraceError: a measurement could not be written.
     """
+    l2 = protocols.find(protocol).l2
     target = _target(device)
     chosen = dict(params or {})
     study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     study = _study(path, reference, target, shapes, chosen, True, study_limit_s, groups="")
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     environment = _environment()
-    results = [_forecast(case, target, precision, "cold") for case in study.cases]
+    results = [_forecast(case, target, precision, l2) for case in study.cases]
     if _wants_measurement(measure, target, study):
         from solkit.measure.traces import TraceWriter, digests, trace_of  # takes time to load
 
         writer = TraceWriter(None if trace is None else Path(trace))
-        for i, case in enumerate(study.cases):
-            sources = digests(study.kernel)
-            outcome = _measure(case, study.kernel, target, chosen, limit_s)
-            results[i] = _judged(results[i], outcome, target)
-            told = results[i], outcome.samples
-            writer.append(trace_of(study.kernel, sources, target, environment, *told))
+        with measuring.Session(gpu_index=_index(target)) as session:
+            for i, case in enumerate(study.cases):
+                sources = digests(study.kernel)
+                outcome = _measure(session, case, study.kernel, chosen, limit_s, protocol)
+                results[i] = _judged(results[i], outcome, target)
+                told = results[i], outcome.samples
+                writer.append(trace_of(study.kernel, sources, target, environment, *told))
     return Report(environment, study.kernel, target, tuple(results), study.failed)
 
 
@@ -471,22 +476,22 @@ def _wants_measurement(measure: bool | None, device: Device, study: Study) -> bo
 
 
 def _measure(
+    session: measuring.Session,
     case: Case,
     kernel: KernelFile,
-    device: Device,
     params: Mapping[str, Value],
     time_limit_s: float,
+    protocol: str,
 ) -> measuring.Outcome:
     assert kernel.candidate is not None
     separate = kernel.candidate.path != kernel.problem.path
-    return measuring.measure(
+    return session.measure(
         kernel.candidate.path,
         case.shape,
         params,
         reference=kernel.problem.path if separate else None,
-        tolerance=case.tolerance,
         time_limit_s=time_limit_s,
-        gpu_index=_index(device),
+        protocol=protocol,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,10 +20,21 @@ __all__ = ["EPILOG", "exit_code", "score"]
 
 EPILOG = (
     "Exit codes: 0 reported; 1 SolKit failed; 2 the input or a shape is at fault, or --fail-under "
-    "has no score to judge; 3 a candidate is wrong, does not compile, crashed or ran out of time "
-    "or memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. Where "
-    "several hold, 4 goes before 3, 3 before 2, 2 before --fail-under's."
+    "has no score to judge; 3 a candidate is wrong, does not compile, crashed, cheats or ran out "
+    "of time or memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. "
+    "Where several hold, 4 goes before 3, 3 before 2, 2 before --fail-under's."
 )
+
+
+class Protocol(str, enum.Enum):
+    """The names in `solkit.measure.protocols`, which takes time to load."""
+
+    COLD = "cold"
+    WARM = "warm"
+    COLD_GRAPH = "cold-graph"
+    WARM_GRAPH = "warm-graph"
+    REPLAY = "replay"
+
 
 _Solution = Annotated[
     str | None,
@@ -55,6 +67,7 @@ _Trace = Annotated[
         help="Append measurements there instead of to this month's file in your data folder.",
     ),
 ]
+_Protocol = Annotated[Protocol, typer.Option(help="How it is timed: see docs/measuring.md.")]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
 ]
@@ -74,6 +87,7 @@ def score(
     fail_under: _FailUnder = None,
     time_limit: _TimeLimit = None,
     trace: _Trace = None,
+    protocol: _Protocol = Protocol.COLD,
     verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""
@@ -98,6 +112,7 @@ def score(
                 measure=measure,
                 time_limit_s=time_limit,
                 trace=trace,
+                protocol=protocol.value,
             )
         _show(report, json, verbose, explain)
     raise typer.Exit(exit_code(report, fail_under))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import functools
+import gc
 import os
 import sys
 import warnings
@@ -335,6 +336,8 @@ def main(descriptor: int) -> None:
     """The process: serve on an inherited socket, then end without any exit handler."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
+    gc.collect()
+    gc.freeze()  # a collection, of which each candidate takes some, would go through all of torch
     serve(Channel.of(descriptor, trusting=True), _machine)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import select
 import signal
@@ -121,6 +122,8 @@ class _Referee:
 def main(descriptor: int) -> None:
     """The process: serve on an inherited socket, then end without any exit handler."""
     faulthandler.enable()
+    gc.collect()
+    gc.freeze()  # collections would go through all of torch
     _Referee(Channel.of(descriptor, trusting=True)).serve()
     sys.stdout.flush()
     sys.stderr.flush()

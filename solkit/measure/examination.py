@@ -159,6 +159,7 @@ class _Examination:
         self._max_error = 0.0
         self._calls = 1  # before timing; launches are recorded in one
         self._shape: dict[str, Value] = {}  # of the latest trial
+        self._bound_to: dict[str, Value] | None = None
         self._known_facts: Facts | None = None
         self._notes: dict[str, None] = {}  # an ordered set
 
@@ -171,7 +172,7 @@ class _Examination:
         degenerate = _is_degenerate([shared.trial for shared in sets])
         if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
             self._give_back(sets.pop(0))
-        self._remote.bind(self._request.shape, self._request.params)
+        self._bind(self._request.shape)
         timed_on = sets[-1]
         launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
@@ -210,7 +211,7 @@ class _Examination:
             if time.monotonic() > deadline and not is_usual:
                 self._notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
-            self._remote.bind(self._shape, self._request.params)
+            self._bind(self._shape)
             with contextlib.ExitStack() as passing:
                 shared = self._share(trial, self._blocks if is_usual else passing)
                 self._check_on(shared, is_usual)
@@ -219,6 +220,11 @@ class _Examination:
                 else:
                     self._give_back(shared)
         return kept
+
+    def _bind(self, shape: Mapping[str, Value]) -> None:
+        if self._bound_to != dict(shape):
+            self._remote.bind(shape, self._request.params)
+            self._bound_to = dict(shape)
 
     def _trials(self) -> Iterator[Trial]:
         """Inputs, and the reference's outputs on them.

@@ -414,11 +414,11 @@ def test_each_shape_is_on_disk_before_the_next_one_starts(write, path, monkeypat
     crashed = Outcome(Verdict.CRASHED, ("timing: gone",), None, None)
     seen = []
 
-    def measure(_, shape, *__, **___):
+    def measure(_session, _path, shape, *__, **___):
         seen.append((shape["N"], len(path.read_bytes().splitlines())))
         return measured if len(seen) == 1 else crashed
 
-    monkeypatch.setattr(pipeline.measuring, "measure", measure)
+    monkeypatch.setattr(pipeline.measuring.Session, "measure", measure)
     source = write(KERNEL)
     report = pipeline.score(source, device=gpu, params={"BLOCK": 128}, trace=path)
     assert seen == [(16, 0), (32, 1)]
