@@ -175,7 +175,7 @@ class Remote:
 
     def start(self, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
-        self._ask("start", "timing", {"protocol": protocol, "method": method})
+        self._ask("start", "starting a timer", {"protocol": protocol, "method": method})
 
     def call(self, name: str, seed: int, calls_in_graph: int) -> None:
         """Make one timed call."""
@@ -184,7 +184,8 @@ class Remote:
 
     def stop(self) -> list[CallTime]:
         """End the round; the times that it tells."""
-        return self._read(_times, self._ask("stop", "timing", {}), "timing")
+        doing = "reading a timer"
+        return self._read(_times, self._ask("stop", doing, {}), doing)
 
     def repeat(self, name: str, seed: int, calls: int, behind_s: float) -> float:
         """Make that many calls in a row; seconds from asking to the answer, by this clock."""

@@ -418,7 +418,9 @@ def test_what_the_profiler_records(subjects):
     assert 1.2 < two.span_ms / one.span_ms < 4
 
 
-def test_an_index_that_is_not_there(run):
+def test_an_index_that_is_not_there(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(HEAD + DOUBLE)
     beyond = 1 + len(os.environ.get("CUDA_VISIBLE_DEVICES", "0" * 64))
     with pytest.raises(UnsupportedError, match="sees no CUDA device"):
-        run(DOUBLE, gpu_index=beyond)
+        measure(str(path), {}, {}, gpu_index=beyond)
