@@ -105,29 +105,46 @@ def on_cpu(specimens):
 # --------------------------------------------------------------------- the candidate's process
 
 
-def serve(pipe, specimen: Specimen) -> None:
-    """Run a candidate for the referee: inputs come, outputs go."""
-    if specimen.is_interpreted:
-        os.environ["TRITON_INTERPRET"] = "1"
-    launches = count_launches() if specimen.asks_for_a_kernel else None
-    findings = Guard.armed().findings
-    workload = candidate_of(specimen)
-    answer = {"findings": findings()}
-    arenas: dict[str, list[np.ndarray]] = {}
+def serve(pipe) -> None:
+    """Do as the referee says: take a candidate, or run it on inputs."""
+    runner = None
     while True:
+        request = pickle.loads(pipe.recv_bytes())
+        if isinstance(request, Specimen):
+            runner = Runner(request)
+            answer = {"findings": runner.findings()}
+        else:
+            answer = runner.run(*request)
         pipe.send_bytes(pickle.dumps(answer))
-        batch, watch, shares = pickle.loads(pipe.recv_bytes())
+
+
+class Runner:
+    """A candidate that was loaded, and the memory that its inputs come in."""
+
+    def __init__(self, specimen: Specimen) -> None:
+        if specimen.is_interpreted:
+            os.environ["TRITON_INTERPRET"] = "1"
+        self.launches = count_launches() if specimen.asks_for_a_kernel else None
+        self.findings = Guard.armed().findings
+        self.workload = candidate_of(specimen)
+        self.arenas: dict[str, list[np.ndarray]] = {}
+
+    def run(self, batch, watch: str, shares: bool):
+        """Call it on each of a batch of inputs, one right after the other."""
         outputs = []
         with profiled(watch == "profiled"):
-            runs = [placed(arenas, workload, *inputs) for inputs in batch]
+            runs = [placed(self.arenas, self.workload, *inputs) for inputs in batch]
             poison()
             for run in runs:
                 returned = run.kernel(*run.args, **run.kwargs)
                 outputs.append(results(run, returned))
-        found = findings(returned, inputs_of(runs[-1]), shares) if watch == "guard" else ()
-        after = [[t.detach().numpy().copy() for t in tensors(run)] for run in runs]
-        ran = None if launches is None else len(launches)
-        answer = {"outputs": outputs, "findings": found, "inputs": after, "launches": ran}
+        looked_at = (returned, inputs_of(runs[-1]), shares)
+        return {
+            "outputs": outputs,
+            "findings": self.findings(*looked_at) if watch == "guard" else (),
+            "inputs": [[t.detach().numpy().copy() for t in tensors(run)] for run in runs],
+            "launches": None if self.launches is None else len(self.launches),
+        }
 
 
 def candidate_of(specimen: Specimen) -> Workload:
@@ -304,33 +321,45 @@ class Outcome:
     evidence: str = ""
 
 
+class Candidate:
+    """The candidate's process."""
+
+    def __init__(self) -> None:
+        self._pipe, self._process = start(serve)
+
+    def ask(self, request):
+        self._pipe.send_bytes(pickle.dumps(request))
+        return receive(self._pipe)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
 @dataclass
 class Referee:
-    """Judges one specimen; holds the candidate's process."""
+    """Judges one specimen."""
 
     specimen: Specimen
     findings: list[Finding] = field(default_factory=list)
 
-    def outcome(self) -> Outcome:
-        torch.manual_seed(0)
+    def outcome(self, warm: Candidate | None = None) -> Outcome:
+        """What becomes of it, in a process of its own or in one that ran others before."""
         batches = trials_of(self.specimen.problem, tuple(self.specimen.shape.items()))
-        pipe, process = start(serve, self.specimen)
+        candidate = warm or Candidate()
         try:
-            self.note(receive(pipe))
+            self.note(candidate.ask(self.specimen))
             for batch in batches:
-                pipe.send_bytes(
-                    pickle.dumps(
-                        ([t.packed() for t in batch], batch[0].watch, shares_memory(batch[0]))
-                    )
-                )
-                self.judge(batch, receive(pipe))
+                inputs = [trial.packed() for trial in batch]
+                request = inputs, batch[0].watch, shares_memory(batch[0])
+                self.judge(batch, candidate.ask(request))
         except CaughtError as caught:
             return replace(caught.outcome, findings=tuple(self.findings))
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             return Outcome(Verdict.CRASHED, OWN_PROCESS, tuple(self.findings), repr(error))
         finally:
-            process.kill()
-            process.join()
+            if warm is None:
+                candidate.end()
         return Outcome(Verdict.CORRECT, "", tuple(self.findings))
 
     def note(self, answer) -> None:
@@ -481,9 +510,16 @@ def test_hostile_fools_a_naive_check(specimen):
     assert answer.get("accepted") is fools
 
 
+@pytest.fixture(scope="module")
+def warm():
+    candidate = Candidate()
+    yield candidate
+    candidate.end()
+
+
 @by_name("specimen", on_cpu(HONEST))
-def test_honest(specimen):
-    outcome = Referee(specimen).outcome()
+def test_honest(specimen, warm):
+    outcome = Referee(specimen).outcome(None if specimen.is_interpreted else warm)
     print(outcome)
     assert outcome.verdict is Verdict.CORRECT
     assert not any(finding.is_proof for finding in outcome.findings)
