@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 
 from solkit.core import Verdict
-from solkit.errors import SolkitError, UnsupportedError, WorkerError
-from solkit.measure import Limits, Session
+from solkit.errors import UnsupportedError, WorkerError
+from solkit.measure import Session
 from solkit.measure.traces import read
 
 HEAD = """
@@ -38,7 +38,6 @@ def reference(x):
 RIGHT = "def kernel(x): return x + x"
 WRONG = "def kernel(x): return x + 1"
 MARK = "SOLKIT_TEST_MARK"
-HOST_BYTES = 2 << 30
 OUTPUT_MIB = 2048
 
 
@@ -53,7 +52,7 @@ def mark() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def session(mark):
-    with Session(device="cpu", limits=Limits(host_bytes=HOST_BYTES)) as session:
+    with Session(device="cpu") as session:
         yield session
     assert wait_until_gone(mark)
 
@@ -88,18 +87,12 @@ def wait_until_gone(mark, limit_s=20.0):
 # The body of a kernel; then the verdict, and what the first line of evidence must say.
 FAULTS = {
     "segmentation fault": ("ctypes.string_at(0)", Verdict.CRASHED, "SIGSEGV"),
-    "abort": ("os.abort()", Verdict.CRASHED, "SIGABRT"),
     "its group killed": ("os.kill(0, signal.SIGKILL)", Verdict.CRASHED, "SIGKILL"),
     "every descriptor closed": ("os.closerange(0, 4096)", Verdict.CRASHED, ""),
     "SystemExit": ("sys.exit(3)", Verdict.CRASHED, "SystemExit"),
     "KeyboardInterrupt": ("raise KeyboardInterrupt", Verdict.CRASHED, "KeyboardInterrupt"),
     "endless recursion": ("return kernel(x)", Verdict.CRASHED, "RecursionError"),
     "MemoryError": ("raise MemoryError", Verdict.OUT_OF_MEMORY, "MemoryError"),
-    "a hoarder": (
-        "hoard = [bytearray(b'x') * (64 << 20) for _ in range(1000)]; time.sleep(60)",
-        Verdict.OUT_OF_MEMORY,
-        "of host memory; 2.0 GiB are allowed",
-    ),
 }
 
 ENDLESS = {
@@ -113,8 +106,8 @@ ENDLESS = {
 
 def check_the_next(measure):
     """The next candidate finds all in order."""
-    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
-        measure(RIGHT)
+    outcome = measure(WRONG)
+    assert outcome.verdict is Verdict.WRONG, outcome.errors
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -130,7 +123,7 @@ def test_a_crash_is_the_candidates_own(measure, name):
 def test_what_never_ends_is_killed(measure, name):
     measure(WRONG)  # both processes are there
     start = time.monotonic()
-    outcome = measure(f"def kernel(x):\n    {ENDLESS[name]}", limit_s=4.0)
+    outcome = measure(f"def kernel(x):\n    {ENDLESS[name]}", limit_s=2.0)
     assert time.monotonic() - start < 20
     assert outcome.verdict is Verdict.TIMED_OUT
     check_the_next(measure)
@@ -155,15 +148,13 @@ def kernel(x):
     check_the_next(measure)
 
 
-def test_a_crash_in_import_is_survived_too(session, measure, tmp_path):
+def test_a_crash_in_import(session, measure, tmp_path):
     problem, candidate = tmp_path / "problem.py", tmp_path / "candidate.py"
     problem.write_text(HEAD)
     candidate.write_text(f"import ctypes\nctypes.string_at(0)\n{RIGHT}")
     outcome = session.measure(str(candidate), {}, {}, reference=str(problem))
     assert outcome.verdict is Verdict.CRASHED
     assert "SIGSEGV" in outcome.errors[0]
-    with pytest.raises(SolkitError):  # in one file the referee, too, imports it
-        measure(f"ctypes.string_at(0)\n{RIGHT}")
     check_the_next(measure)
 
 
@@ -172,9 +163,10 @@ def test_a_session_survives_the_death_of_its_processes(measure, mark):
     for pid in marked(mark):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(WorkerError):
+    with contextlib.suppress(WorkerError):  # it is no candidate's fault, if it was noticed at all
         measure(WRONG)
-    check_the_next(measure)
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        measure(RIGHT)
 
 
 # ------------------------------------------------------------------------------- the caller's end
