@@ -180,9 +180,11 @@ def _level(values: torch.Tensor) -> torch.Tensor:
 
 
 def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
-    norm = torch.linalg.vector_norm(values, dim=axes or None, keepdim=True, dtype=torch.float64)
+    norm: torch.Tensor = torch.linalg.vector_norm(
+        values, dim=axes or None, keepdim=True, dtype=torch.float64
+    )
     count = math.prod(values.shape[axis] for axis in axes)
-    return (norm / max(count, 1) ** 0.5).float()
+    return norm.div(max(count, 1) ** 0.5).float()
 
 
 def _nudges(like: torch.Tensor, step: float, key: tuple[int, ...]) -> torch.Tensor:
