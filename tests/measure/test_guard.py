@@ -18,15 +18,16 @@ from solkit.measure.guard import Guard, delegation
 LIMIT_S = 30
 
 
-def in_fork(source: str, shares_memory: bool = False):
-    """Arm a guard and run a candidate's source; what is found on what it calls `returned`.
+def in_fork(*sources: str):
+    """Arm a guard and run candidates' sources; what each adds to what is found: tricks, evidence.
 
     In a fork, since an audit hook cannot be removed, and much of this breaks a process for good.
     """
     get_ready()
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe()
-    process = context.Process(target=run, args=(other, textwrap.dedent(source), shares_memory))
+    texts = [textwrap.dedent(source) for source in sources]
+    process = context.Process(target=run, args=(other, texts))
     process.start()
     try:
         assert mine.poll(LIMIT_S)
@@ -36,16 +37,20 @@ def in_fork(source: str, shares_memory: bool = False):
         process.join()
     assert error is None, error
     print(*found, sep="\n")
-    return [(finding.trick, finding.is_proof) for finding in found], found
+    return [([(f.trick, f.is_proof) for f in each], [f.evidence for f in each]) for each in found]
 
 
-def run(pipe, source, shares_memory):
+def run(pipe, sources):
     try:
         findings = Guard.armed().findings
-        names = {"torch": torch}
-        exec(compile(source, "candidate.py", "exec"), names)
-        found = findings(names.get("returned"), names.get("inputs", ()), shares_memory)
-        pipe.send((None, found))
+        seen, added = set(), []
+        for source in sources:
+            names = {"torch": torch}
+            exec(compile(source, "candidate.py", "exec"), names)
+            found = findings(names.get("returned"), names.get("inputs", ()))
+            added.append([each for each in found if each not in seen])
+            seen |= set(found)
+        pipe.send((None, added))
     except BaseException:
         pipe.send((traceback.format_exc(), ()))
 
@@ -57,87 +62,86 @@ def get_ready():
     assert statistics.rank  # a module of the harness that is there when a guard is armed
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "returned = torch.ones(3) @ torch.ones(3)",
-        "import gc; gc.collect()",
-        "import collections; collections.namedtuple('P', 'x y')",
-        "import threading; t = threading.Thread(target=print); t.start(); t.join()",
-        "import subprocess; subprocess.run(['true'])",
-        "returned = {'a': [torch.ones(2)], 'b': (torch.ones(3), None, 2)}",
-        "x = torch.ones(3); inputs = (x,); returned = x + 1",
-        "torch.set_default_device('cpu')",
-        "with torch.device('meta'), torch.autocast('cpu'): pass",
-    ],
+INNOCENT = (
+    "returned = torch.ones(3) @ torch.ones(3)",
+    "import gc; gc.collect()",
+    "import collections; collections.namedtuple('P', 'x y')",
+    "import threading; t = threading.Thread(target=print); t.start(); t.join()",
+    "import subprocess; subprocess.run(['true'])",
+    "returned = {'a': [torch.ones(2)], 'b': (torch.ones(3), None, 2)}",
+    "x = torch.ones(3); inputs = (x,); returned = x + 1",
+    "torch.set_default_device('cpu')",
+    "with torch.device('meta'), torch.autocast('cpu'): pass",
 )
-def test_nothing_is_found(source):
-    assert in_fork(source)[0] == []
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("torch.cuda.Event.elapsed_time = lambda *a: 0", "torch.cuda.Event.elapsed_time"),
-        ("torch.cuda.synchronize = print", "torch.cuda.synchronize"),
-        ("torch.cuda.synchronize = torch.cuda.current_device", "torch.cuda.synchronize"),
-        ("import time; time.perf_counter = time.time", "time.perf_counter"),
-        ("import builtins; builtins.max = min", "builtins.max"),
-        ("del torch.allclose", "torch.allclose was removed"),
-        ("torch.Tensor.__sub__ = lambda a, b: a", "torch.Tensor.__sub__"),
-        ("torch.relu = lambda x: x", "torch.relu"),
-        ("torch.nn.functional.softmax = lambda x, **k: x", "torch.nn.functional.softmax"),
-        ("torch.nn.Module.__call__ = print", "torch.nn.Module.__call__"),
-        ("import triton; triton.testing.do_bench = print", "triton.testing.do_bench"),
-        ("import triton; triton.JITFunction.run = print", "JITFunction.run"),
-        (
-            "from solkit.measure import statistics as s\ndef f(count, confidence): pass\n"
-            "s.rank.__code__ = f.__code__",
-            "solkit.measure.statistics.rank was given new code",
-        ),
-        (
-            "from solkit.measure import statistics as s\ns.median_interval.__defaults__ = (0.5,)",
-            "median_interval was given new code",
-        ),
-        (
-            "from solkit.measure import statistics as s\ns.sorted = list",
-            "solkit.measure.statistics.sorted now hides",
-        ),
-        ("import sys; sys.modules['time'] = sys", "the module time was replaced"),
-        (
-            "from torch.cuda import Event\nEvent.query = lambda self: True",
-            "torch.cuda.Event.query",
-        ),
-    ],
+def test_nothing_is_found():
+    for source, (tricks, _) in zip(INNOCENT, in_fork(*INNOCENT), strict=True):
+        assert tricks == [], source
+
+
+REPLACED = (
+    ("torch.cuda.Event.elapsed_time = lambda *a: 0", "torch.cuda.Event.elapsed_time"),
+    ("torch.cuda.synchronize = print", "torch.cuda.synchronize"),
+    ("torch.cuda.synchronize = torch.cuda.current_device", "torch.cuda.synchronize"),
+    ("import time; time.perf_counter = time.time", "time.perf_counter"),
+    ("import builtins; builtins.max = min", "builtins.max"),
+    ("del torch.allclose", "torch.allclose was removed"),
+    ("torch.Tensor.__sub__ = lambda a, b: a", "torch.Tensor.__sub__"),
+    ("torch.relu = lambda x: x", "torch.relu"),
+    ("torch.nn.functional.softmax = lambda x, **k: x", "torch.nn.functional.softmax"),
+    ("torch.nn.Module.__call__ = print", "torch.nn.Module.__call__"),
+    ("import triton; triton.testing.do_bench = print", "triton.testing.do_bench"),
+    ("import triton; triton.JITFunction.run = print", "JITFunction.run"),
+    (
+        "from solkit.measure import statistics as s\ndef f(count, confidence): pass\n"
+        "s.rank.__code__ = f.__code__",
+        "solkit.measure.statistics.rank was given new code",
+    ),
+    (
+        "from solkit.measure import statistics as s\ns.median_interval.__defaults__ = (0.5,)",
+        "median_interval was given new code",
+    ),
+    (
+        "from solkit.measure import statistics as s\ns.sorted = list",
+        "solkit.measure.statistics.sorted now hides",
+    ),
+    ("import sys; sys.modules['time'] = sys", "the module time was replaced"),
+    (
+        "from torch.cuda import Event\nEvent.query = lambda self: True",
+        "torch.cuda.Event.query",
+    ),
 )
-def test_replaced_functions(source, name):
-    tricks, found = in_fork(source)
-    assert ("patched function", True) in tricks
-    assert any(name in finding.evidence for finding in found)
+
+
+def test_replaced_functions():
+    found = in_fork(*(source for source, _ in REPLACED))
+    for (source, name), (tricks, evidence) in zip(REPLACED, found, strict=True):
+        assert set(tricks) == {("patched function", True)}, source
+        assert any(name in text for text in evidence), source
 
 
 def test_evidence_names_the_file_of_the_replacement():
-    _, found = in_fork("torch.cuda.synchronize = lambda: None")
-    assert found[0].evidence == ("torch.cuda.synchronize was replaced by <lambda> of candidate.py")
+    [(_, evidence)] = in_fork("torch.cuda.synchronize = lambda: None")
+    assert evidence[0] == ("torch.cuda.synchronize was replaced by <lambda> of candidate.py")
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("torch.backends.cuda.matmul.allow_tf32 = True", "cuda.matmul.fp32_precision"),
-        ("torch.set_float32_matmul_precision('medium')", "fp32_precision"),
-        ("torch.set_default_dtype(torch.float16)", "default dtype is now torch.float16"),
-        ("torch.set_grad_enabled(False)", "gradients is now False"),
-        ("torch.autocast('cpu').__enter__()", "autocast on the CPU is now True"),
-        ("torch.backends.cuda.enable_flash_sdp(False)", "flash_sdp_enabled is now False"),
-        ("assert torch.set_flush_denormal(True)", "subnormals kept is now False"),
-        ("torch.backends.cudnn.enabled = False", "torch.backends.cudnn.enabled"),
-    ],
+FLAGS = (
+    ("torch.backends.cuda.matmul.allow_tf32 = True", "cuda.matmul.fp32_precision"),
+    ("torch.set_default_dtype(torch.float16)", "default dtype is now torch.float16"),
+    ("torch.set_grad_enabled(False)", "gradients is now False"),
+    ("torch.autocast('cpu').__enter__()", "autocast on the CPU is now True"),
+    ("torch.backends.cuda.enable_flash_sdp(False)", "flash_sdp_enabled is now False"),
+    ("assert torch.set_flush_denormal(True)", "subnormals kept is now False"),
+    ("torch.backends.cudnn.enabled = False", "torch.backends.cudnn.enabled"),
 )
-def test_flags_are_reported_but_no_proof(source, name):
-    tricks, found = in_fork(source)
-    assert set(tricks) == {("global flag", False)}
-    assert any(name in finding.evidence for finding in found)
+
+
+def test_flags_are_reported_but_no_proof():
+    found = in_fork(*(source for source, _ in FLAGS))
+    for (source, name), (tricks, evidence) in zip(FLAGS, found, strict=True):
+        assert set(tricks) == {("global flag", False)}, source
+        assert any(name in text for text in evidence), source
 
 
 @pytest.mark.parametrize(
@@ -154,9 +158,9 @@ def test_flags_are_reported_but_no_proof(source, name):
 )
 def test_threads(source, expected):
     imports = "import threading, _thread, time\nfrom concurrent.futures import ThreadPoolExecutor\n"
-    tricks, found = in_fork(imports + source)
+    [(tricks, evidence)] = in_fork(imports + source)
     assert tricks == [("background thread", is_proof) for is_proof in expected]
-    assert all("candidate.py:3" in finding.evidence for finding in found)
+    assert all("candidate.py:3" in text for text in evidence)
 
 
 @pytest.mark.parametrize(
@@ -169,9 +173,9 @@ def test_threads(source, expected):
     ],
 )
 def test_processes(source):
-    tricks, found = in_fork(source)
+    [(tricks, evidence)] = in_fork(source)
     assert tricks == [("background process", True)]
-    assert "started at candidate.py:" in found[0].evidence
+    assert "started at candidate.py:" in evidence[0]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +188,7 @@ def test_processes(source):
     ],
 )
 def test_timers_and_hooks(source, trick):
-    assert in_fork(source)[0] == [(trick, True)]
+    assert in_fork(source)[0][0] == [(trick, True)]
 
 
 @pytest.mark.parametrize(
@@ -196,9 +200,9 @@ def test_timers_and_hooks(source, trick):
     ],
 )
 def test_looking_around_is_reported(source, event):
-    tricks, found = in_fork(source)
+    [(tricks, evidence)] = in_fork(source)
     assert tricks == [("peeked memory", False)]
-    assert found[0].evidence == f"{event} was called at candidate.py:1"
+    assert evidence[0] == f"{event} was called at candidate.py:1"
 
 
 def test_modes_that_stay():
@@ -214,9 +218,9 @@ def test_modes_that_stay():
         Mine().__enter__()
         Other().__enter__()
     """
-    tricks, found = in_fork(source)
+    [(tricks, evidence)] = in_fork(source)
     assert tricks == [("torch mode", True)] * 2
-    assert [f.evidence.split()[0] for f in found] == ["Mine", "Other"]
+    assert [text.split()[0] for text in evidence] == ["Mine", "Other"]
 
 
 def test_ops_in_the_dispatcher():
@@ -225,14 +229,14 @@ def test_ops_in_the_dispatcher():
         library.define("op(Tensor x) -> Tensor")
         library.impl("op", lambda x: x.clone(), "CPU")
     """
-    assert in_fork(own)[0] == []
+    assert in_fork(own)[0][0] == []
     other = """
         library = torch.library.Library("aten", "IMPL")
         library.impl("mul.Tensor", lambda x, y: x, "CPU")
     """
-    tricks, found = in_fork(other)
+    [(tricks, evidence)] = in_fork(other)
     assert tricks == [("dispatcher override", True)]
-    assert "aten/mul.Tensor/CPU" in found[0].evidence
+    assert "aten/mul.Tensor/CPU" in evidence[0]
 
 
 # ------------------------------------------------------------------------------------- outputs
