@@ -14,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import logging
 import os
 import stat
 import sys
@@ -41,7 +42,10 @@ __all__ = [
 VARIABLE = "SOLKIT_LOCKS"
 """The environment variable that names a folder for the locks, such as one that containers share."""
 
+_log = logging.getLogger(__name__)
+
 _POLL_S = 0.05
+_SILENCE_S = 1.0  # after which whoever waits is told for whom
 _MOST_BYTES = 4096  # of a lock file that is read
 _COMMAND_LENGTH = 200
 _MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cuda-mps-server
@@ -137,11 +141,15 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _wait_for(file: int, path: Path, uuid: str, limit_s: float) -> None:
-    limit = time.monotonic() + limit_s
+    start, is_told = time.monotonic(), False
     while not _lock(file):
-        if time.monotonic() >= limit:
-            by = _signature(file) or "another process, which did not sign"
+        by = _signature(file) or "another process, which did not sign"
+        waited_s = time.monotonic() - start
+        if waited_s >= limit_s:
             raise GpuBusyError(f"{uuid} is measured on by {by}; waited {limit_s:g} s for {path}")
+        if waited_s > _SILENCE_S and not is_told:
+            _log.warning("waiting for %s, measured on by %s", uuid, by)
+            is_told = True
         time.sleep(_POLL_S)
 
 
