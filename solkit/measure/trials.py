@@ -56,6 +56,7 @@ class Distribution:
         first_only: only the first floating tensor has them, the others keep theirs.
         infinite: some are infinities.
         subnormal: all are below the normal numbers.
+        is_twin: they are made from the values of the first trial, and not from fresh ones.
     """
 
     name: str
@@ -63,10 +64,20 @@ class Distribution:
     first_only: bool = False
     infinite: bool = False
     subnormal: bool = False
+    is_twin: bool = False
 
 
 def _scaled(given: torch.Tensor, _: torch.dtype, factor: float) -> torch.Tensor:
     return given * factor
+
+
+def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Few trade places: sums, extremes and most samples stay, as a memo by value would see."""
+    flat = given.reshape(-1).clone()
+    count = max(2, flat.numel() // _PLANTED_EVERY)
+    places = torch.randperm(flat.numel(), device=given.device)[:count]
+    flat[places] = flat[places.roll(1)]
+    return flat.view(given.shape)
 
 
 def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
@@ -128,6 +139,7 @@ DISTRIBUTIONS = (
     Distribution("subnormal", _subnormal, subnormal=True),
     Distribution("infinities", partial(_planted, signs=(1.0, -1.0)), infinite=True),
     Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
+    Distribution("swapped values", _swapped, is_twin=True),
 )
 """In the order in which they are tried."""
 
@@ -154,7 +166,7 @@ def trials(
         make: the workload of a shape, as `LoadedKernel.workload` gives it, with inputs drawn from
             the global generators, which are seeded before each call.
         description: the kernel file's.
-        seed: of the first trial; each has one of its own.
+        seed: of the first trial; each has one of its own, but for a twin of the first.
         shape: what is measured; overrides the file's defaults.
         skip: names of trials to leave out: such as the reference dies of (a device assertion).
 
@@ -173,9 +185,8 @@ def trials(
             yield _trial(name, seed + place, workload, want)
     for place, distribution in enumerate(DISTRIBUTIONS, start=len(planned)):
         if distribution.name not in skip:
-            yield from _distributed(
-                distribution, seed + place, _made(make, shape, seed + place), usual
-            )
+            own = seed if distribution.is_twin else seed + place
+            yield from _distributed(distribution, own, _made(make, shape, own), usual)
 
 
 def _words(shape: Mapping[str, Value]) -> str:

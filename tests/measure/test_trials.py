@@ -486,10 +486,19 @@ def test_inputs_come_first_then_held_out_shapes_each_from_a_seed_of_its_own():
     assert names[:3] == ["inputs()", "inputs(), seed 1", "held-out N=7"]
     assert names[3:] == [distribution.name for distribution in DISTRIBUTIONS]
     assert found["held-out N=7"].workload.args[0].shape == (5, 7)
+    twin = found.pop("swapped values")
     assert len({trial.seed for trial in found.values()}) == len(found)
+    assert twin.seed == found["inputs()"].seed
     first, second = (found[name].workload.args[0] for name in names[:2])
     assert not torch.equal(first, second)
     assert torch.equal(first, listed(torch.relu, lambda: normal(5, 6))["inputs()"].workload.args[0])
+
+
+def test_a_twin_has_the_first_trial_s_values_with_a_few_in_other_places():
+    found = listed(torch.relu, lambda: normal(64, 64))
+    first, twin = (found[name].workload.args[0] for name in ("inputs()", "swapped values"))
+    assert 0 < int((first != twin).sum()) <= 64
+    assert torch.equal(first.flatten().sort().values, twin.flatten().sort().values)
 
 
 def test_the_reference_s_outputs_are_of_the_trial_s_inputs():
