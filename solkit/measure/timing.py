@@ -17,7 +17,9 @@ from solkit.measure.sampling import Subject
 __all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "captured", "read_activities"]
 
 _MIN_FLUSH_BYTES = 256 << 20
-_LONG_PASSES = 16
+_WARM_UP_PASSES = 100  # some 10 ms, in which the clocks rise
+_MOST_PASSES = 400  # a stream takes about a thousand launches before the host has to wait
+_FASTEST_HZ = 3.0e9  # no GPU's SM clock is higher; at a lower one waiting takes longer
 _MOST_HIDDEN_S = 0.005
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z]")
 
@@ -33,7 +35,7 @@ class FlushBuffer:
         self.size = max(2 * l2_bytes, _MIN_FLUSH_BYTES)
         self._buffer = torch.zeros(self.size // 4, dtype=torch.float32, device="cuda")
         self._sum = torch.zeros((), dtype=torch.float32, device="cuda")
-        self.read(1)
+        self.read(_WARM_UP_PASSES)
         self.pass_s = self._time_passes(4)
 
     @property
@@ -47,23 +49,24 @@ class FlushBuffer:
             torch.sum(self._buffer, dim=0, out=self._sum)
 
     def occupy(self, seconds: float) -> None:
-        """Queue as many passes as take that long, and one more."""
+        """Keep the GPU busy for that long at the least, from when it gets there."""
         passes = 1 + math.ceil(seconds / self.pass_s)
-        long, short = divmod(passes, _LONG_PASSES)
-        for _ in range(long):  # few launches: a stream takes about a thousand before the host waits
-            self._read_long()
-        self.read(short)
-
-    def _read_long(self) -> None:
-        torch.sum(self._buffer.expand(_LONG_PASSES, -1), dim=(0, 1), out=self._sum)
+        if passes <= _MOST_PASSES:
+            self.read(passes)
+        else:
+            torch.cuda._sleep(int(seconds * _FASTEST_HZ))  # type: ignore[no-untyped-call]
 
     def _time_passes(self, passes: int) -> float:
-        start, end = _event(), _event()
-        start.record()
-        self.read(passes)
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) / 1e3 / passes
+        """Seconds that one takes, at the least: what is to last must not fall short."""
+        taken_ms = []
+        for _ in range(5):
+            start, end = _event(), _event()
+            start.record()
+            self.read(passes)
+            end.record()
+            end.synchronize()
+            taken_ms.append(float(start.elapsed_time(end)))
+        return min(taken_ms) / 1e3 / passes
 
 
 class L2Flush:

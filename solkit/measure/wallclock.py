@@ -8,16 +8,17 @@ clock, from the request to the answer, which comes when the GPU is done::
 
 What a request costs in itself falls out of the difference. A call cannot have taken the GPU longer
 than the slope, so a told time above it means a cold L2 and nothing more; a told time far *below*
-it is a lie, unless it is the host that takes so long to launch. Then the calls are queued behind
+it is a lie, unless it is the host that takes so long to launch. Then fewer calls are queued behind
 something that keeps the GPU busy meanwhile, so that the slope is again the GPU's time.
 
-How strong this is. A told time under half the slope less `_GRAIN_MS` is contradicted: a candidate
+How strong this is. A told time under half the slope, less some µs, is contradicted: a candidate
 cannot gain more than a factor 2 by lying. (Not less than 2: under a 700 W limit an H100's clock
-falls by a third in a row of large products.) Under 10 µs the grain is all there is: a request's
-jitter of some 50 µs over N calls, so that a 2 µs kernel may be told as 0.5. And a candidate that
-keeps the host busy for over 200 ms a call cannot be queued: for it the check tells nothing, and
-says so. What it does not see at all is a candidate that really is
-as fast, in the rows as well, by not doing the work: the outputs of each row are judged for that.
+falls by a third in a row of large products.) The µs are 5, and a request's jitter of some 100 over
+the N calls: 6 for a kernel that is launched as fast as it runs, 10 behind a host of 50 µs a call.
+So under 10 µs the check tells next to nothing: a 2 µs kernel may be told as 0.5. For a candidate
+that keeps the host busy for over 200 ms a call it tells nothing at all, and says so. What it cannot
+see is a candidate that really is as fast, in the rows as well, by not doing the work: the outputs
+of each row are judged for that.
 """
 
 from __future__ import annotations
@@ -30,11 +31,16 @@ __all__ = ["WallClock", "check"]
 
 _FACTOR = 2.0
 _GRAIN_MS = 0.005
+_JITTER_MS = 0.1
 _ROW_MS = 2.0
 _MOST_CALLS = 100
-_HIDDEN_MS = 400.0  # of launching that can be hidden
-_MARGIN = 1.5  # by which what hides it lasts longer
 _SLOW_MS = 10.0
+_MOST_QUEUED = 700  # a stream takes about a thousand launches before the host has to wait
+_LEAST_LAUNCH_MS = 0.0025  # so a call has at most its slope over this of them
+_MOST_HIDDEN_MS = 400.0
+_MARGIN = 1.5  # by which what hides the host is to last longer than the host
+_CLEARLY = 1.3
+_TRIES = 3
 
 Row = Callable[[int, float], float]
 
@@ -65,34 +71,62 @@ def check(told_ms: float, row: Row) -> WallClock:
     """
     calls = max(1, min(_MOST_CALLS, math.ceil(_ROW_MS / told_ms)))
     repeats = 3 if told_ms < _SLOW_MS else 1
-    plain_ms = _slope_ms(row, calls, 0.0, repeats)
+    plain_ms = _rows(row, calls, 0.0, repeats).slope_ms
     if _agrees(told_ms, plain_ms, calls):
         return WallClock(plain_ms, calls)
-    fewer = int(_HIDDEN_MS / (2 * plain_ms))
-    if fewer < 1:
+    calls = max(1, min(calls, int(_MOST_QUEUED * _LEAST_LAUNCH_MS / (2 * plain_ms))))
+    queued = _queued(row, calls, 2 * calls * plain_ms, repeats)
+    if queued is None:
         note = (
             f"The referee's clock can't confirm the time: a call takes {plain_ms:.3g} ms by it, "
             "most of which the host may have spent."
         )
         return WallClock(plain_ms, calls, note=note)
-    calls = min(calls, fewer)
-    queued_ms = _slope_ms(row, calls, 2e-3 * _MARGIN * calls * plain_ms, repeats)
-    if _agrees(told_ms, queued_ms, calls):
-        return WallClock(queued_ms, calls)
+    if _agrees(told_ms, queued.slope_ms, calls):
+        return WallClock(queued.slope_ms, calls)
     contradiction = (
         f"{told_ms:.4g} ms a call were told by the candidate's process, but by the referee's clock "
-        f"{calls} more calls took {queued_ms * calls:.4g} ms, which is {queued_ms:.4g} ms a call."
+        f"{calls} more calls took {queued.slope_ms * calls:.4g} ms, which is "
+        f"{queued.slope_ms:.4g} ms a call."
     )
-    return WallClock(queued_ms, calls, contradiction=contradiction)
+    return WallClock(queued.slope_ms, calls, contradiction=contradiction)
 
 
-def _slope_ms(row: Row, calls: int, behind_s: float, repeats: int) -> float:
-    """From the least time of each kind: what disturbs can only add."""
-    single = min(row(calls, behind_s) for _ in range(repeats))
-    double = min(row(2 * calls, behind_s) for _ in range(repeats))
-    return max(double - single, 0.0) / calls * 1e3
+@dataclass(frozen=True)
+class _Rows:
+    """The least time of a row of N calls and of one of 2N: what disturbs can only add."""
+
+    calls: int
+    single_ms: float
+    double_ms: float
+
+    @property
+    def slope_ms(self) -> float:
+        return max(self.double_ms - self.single_ms, 0.0) / self.calls
+
+
+def _rows(row: Row, calls: int, behind_s: float, repeats: int) -> _Rows:
+    single_s = min(row(calls, behind_s) for _ in range(repeats))
+    double_s = min(row(2 * calls, behind_s) for _ in range(repeats))
+    return _Rows(calls, 1e3 * single_s, 1e3 * double_s)
+
+
+def _queued(row: Row, calls: int, host_ms: float, repeats: int) -> _Rows | None:
+    """Rows in which the host, which takes that long for 2N calls at most, is hidden.
+
+    That it was shows in the shorter row, which takes clearly longer than the host for the longer;
+    ``None`` where that cannot be had.
+    """
+    behind_ms = _MARGIN * host_ms
+    for _ in range(_TRIES):
+        if behind_ms > _MOST_HIDDEN_MS:
+            return None
+        rows = _rows(row, calls, behind_ms / 1e3, repeats)
+        if rows.single_ms >= _CLEARLY * host_ms:
+            return rows
+        behind_ms *= 2
+    return None
 
 
 def _agrees(told_ms: float, slope_ms: float, calls: int) -> bool:
-    jitter_ms = 0.1 / calls  # twice what a request's time strays by
-    return slope_ms <= _FACTOR * told_ms + _GRAIN_MS + jitter_ms
+    return slope_ms <= _FACTOR * told_ms + _GRAIN_MS + _JITTER_MS / calls

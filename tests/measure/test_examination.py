@@ -63,7 +63,7 @@ class FakeMachine:
         return work
 
     def occupy(self, seconds):
-        pass
+        time.sleep(seconds)
 
     def memory_bytes(self):
         return 0

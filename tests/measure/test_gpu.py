@@ -119,7 +119,7 @@ def test_a_cuda_graph(run):
             if x.data_ptr() not in made:
                 graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(graph):
-                    y = x * 3 - x
+                    y = (x + x) * 1.0
                 made[x.data_ptr()] = graph, y, x
             graph, y, _ = made[x.data_ptr()]
             graph.replay()
@@ -127,7 +127,7 @@ def test_a_cuda_graph(run):
     """
     measurement = run(kernel).measurement
     assert measurement.method == "cupti"
-    # two kernels: 2 reads and 1 write, then 2 reads and 1 write, against 1 read and 1 write
+    # two kernels: twice 1 read and 1 write, against once
     assert 1.4 * measurement.reference_ms < measurement.median_ms < 4 * measurement.reference_ms
 
 
@@ -145,7 +145,7 @@ def test_a_library_call_and_a_copy(run):
 
 
 def test_a_kernel_that_waits_for_the_host(run):
-    outcome = run("def kernel(x):\n    assert x.amax().item() > 0\n    return x * 2\n")
+    outcome = run("def kernel(x):\n    assert x.amax().item() > -1e38\n    return x * 2\n")
     assert outcome.verdict is Verdict.CORRECT
     assert outcome.measurement.median_ms > outcome.measurement.reference_ms
 
@@ -313,7 +313,7 @@ def test_a_time_that_is_made_up(run):
                 import dataclasses
                 return [dataclasses.replace(t, span_ms=t.span_ms / 10) for t in true_times(*args)]
             timing.call_times = faster
-            return (x * 3 - x).mul(1.0)
+            return (x + x).mul(1.0)
     """
     outcome = run(kernel)
     assert outcome.verdict is Verdict.CHEATING

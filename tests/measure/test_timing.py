@@ -59,13 +59,13 @@ def test_the_flush_lasts_as_long_as_the_host_needs():
     assert buffer.asked == [0.0, 100e-6, 50e-6, 5e-3]
 
 
-def test_occupying_takes_few_launches():
+def test_occupying_takes_few_launches(monkeypatch):
     buffer = FlushBuffer.__new__(FlushBuffer)  # without its memory, which wants a GPU
     buffer.pass_s = 80e-6
     launched = []
     buffer.read = launched.append
-    buffer._read_long = lambda: launched.append("long")
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: launched.append(f"{cycles} cycles"))
     buffer.occupy(0.0)
     buffer.occupy(81e-6)
-    buffer.occupy(40 * 80e-6)
-    assert launched == [1, 3, "long", "long", 9]
+    buffer.occupy(0.1)
+    assert launched == [1, 3, "300000000 cycles"]
