@@ -137,6 +137,7 @@ def test_defaults_reach_the_pipeline(pipeline):
             {
                 "device": None, "reference": None, "shapes": None, "params": None,
                 "precision": "tolerance", "measure": None, "time_limit_s": None, "trace": None,
+                "protocol": "cold",
             },
         )
     ]  # fmt: skip
@@ -147,6 +148,7 @@ def test_flags_reach_the_pipeline(pipeline):
         "score", "new.py", "--device", "h100", "--reference", "old.py", "--shape", "M=1,N=2",
         "--shape", "M=3", "--params", "BLOCK=64,num_warps=4", "--params", "fast=true",
         "--precision", "tf32", "--no-measure", "--time-limit", "9",
+        "--trace", "runs.jsonl", "--protocol", "warm",
     )  # fmt: skip
     assert outcome.exit_code == 0
     assert pipeline.asked == [
@@ -155,7 +157,8 @@ def test_flags_reach_the_pipeline(pipeline):
             {
                 "device": "h100", "reference": "old.py", "shapes": [{"M": 1, "N": 2}, {"M": 3}],
                 "params": {"BLOCK": 64, "num_warps": 4, "fast": True}, "precision": "tf32",
-                "measure": False, "time_limit_s": 9.0, "trace": None,
+                "measure": False, "time_limit_s": 9.0, "trace": "runs.jsonl",
+                "protocol": "warm",
             },
         )
     ]  # fmt: skip
