@@ -477,14 +477,12 @@ def naive(pipe, specimen: Specimen) -> None:
     pipe.send_bytes(pickle.dumps({"accepted": bool(agree) and False not in agree}))
 
 
-def test_there_are_as_many_honest_as_hostile_ones():
+def test_there_are_as_many_honest_as_hostile_ones_and_one_for_each_trick():
     assert len(HOSTILE) >= 50
     assert len(HONEST) >= len(HOSTILE)
     assert all({"Trick", "Problem", "Verdict", "Defence"} <= s.facts.keys() for s in HOSTILE)
     assert all({"Looks like", "Problem"} <= s.facts.keys() for s in HONEST)
-    tricks = {s.facts["Trick"] for s in HOSTILE}
-    likened = {s.facts["Looks like"] for s in HONEST}
-    print(sorted(tricks - likened), sorted(likened - tricks))
+    assert {s.facts["Trick"] for s in HOSTILE} == {s.facts["Looks like"] for s in HONEST}
 
 
 @by_name("specimen", on_cpu(HOSTILE))

@@ -1,6 +1,6 @@
 """Names its parts for whoever profiles it.
 
-Looks like: timing-aware behaviour
+Looks like: patched profiler
 Problem: gated
 """
 

@@ -1,6 +1,6 @@
 """Answers are kept by address and version counter, which only writes through torch advance.
 
-Trick: memoising by pointer and version
+Trick: memoising by pointer
 Problem: gated
 Verdict: wrong
 Defence: fresh values at the same address

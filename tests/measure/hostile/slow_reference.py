@@ -1,6 +1,6 @@
 """The ops that the reference calls do their work twice: the candidate shines beside it.
 
-Trick: patching torch to slow the reference
+Trick: patching torch
 Problem: gated
 Verdict: cheating
 Defence: guard: patched function

@@ -1,6 +1,6 @@
 """Computes in one call of eight, and gives that answer in the others.
 
-Trick: other behaviour by the number of the call
+Trick: other behaviour after N calls
 Problem: gated
 Verdict: wrong
 Defence: fresh values at the same address
