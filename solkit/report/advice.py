@@ -101,6 +101,10 @@ def _verdict(case: _Case) -> Iterator[str]:
         )
     elif result.verdict is Verdict.DEGENERATE_PROBLEM:
         yield "Other inputs give the same result, so the time says nothing of a kernel for it."
+    elif result.verdict is Verdict.CHEATING:
+        yield "What was timed is not the work: see the evidence. There is no time that counts."
+    elif result.verdict is Verdict.UNSTABLE:
+        yield "The conditions make the time unreliable (see the evidence): measure again."
     elif result.verdict in _NO_TIME:
         yield f"The candidate {_NO_TIME[result.verdict]}: see the errors."
 

@@ -194,7 +194,16 @@ def _remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterat
     yield from (("analysis", Text(note)) for note in analysis.notes)
     yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
     told = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
-    yield from (("error", _error(error)) for error in result.errors if error not in told)
+    label = _label(result)
+    style = "" if label == "note" else "red"
+    yield from ((label, _error(error, style)) for error in result.errors if error not in told)
+
+
+def _label(result: Result) -> str:
+    """What the sentences that go with a verdict are."""
+    if result.verdict in (Verdict.CHEATING, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM):
+        return "evidence"
+    return "note" if result.measurement and not result.verdict.is_failure else "error"
 
 
 def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:
@@ -220,7 +229,7 @@ def _launch(kernel: KernelAnalysis) -> Text:
         text.append("\n" + " · ".join(compiled))
     if kernel.error:
         how = "needs more than the GPU has" if out_of_resources(kernel) else "does not compile"
-        text.append(f"\n{how}: ", style="bold red").append_text(_error(kernel.error))
+        text.append(f"\n{how}: ", style="bold red").append_text(_error(kernel.error, "red"))
     return text
 
 
@@ -275,7 +284,7 @@ def _disagreements(result: Result) -> Iterator[str]:
             yield f"{name} ran on grid {real.launch.grid}, not {analysed.launch.grid}."
 
 
-def _error(error: str) -> Text:
+def _error(error: str, style: str) -> Text:
     lines = Text.from_ansi(error.strip()).plain.splitlines()
     more = [f"… and {len(lines) - _ERROR_LINES} more lines"] if len(lines) > _ERROR_LINES else []
-    return Text("\n".join([*lines[:_ERROR_LINES], *more]), style="red")
+    return Text("\n".join([*lines[:_ERROR_LINES], *more]), style=style)

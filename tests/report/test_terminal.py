@@ -213,3 +213,18 @@ def test_a_problem_with_no_sizes_and_no_work(make):
     nothing = make.bound(resources=(), time_ms=0.0, limiter="none")
     text = page(make.report(make.result(shape={}, params={}, bound=nothing)))
     assert "the file's own inputs" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "label"),
+    [
+        (Verdict.CHEATING, "evidence"),
+        (Verdict.UNSTABLE, "evidence"),
+        (Verdict.CRASHED, "error"),
+        (Verdict.CORRECT, "note"),
+    ],
+)
+def test_what_goes_with_a_verdict_is_shown(make, verdict, label):
+    text = page(make.report(make.measured(verdict=verdict, errors=("Seen by the referee.",))))
+    assert verdict.value in text
+    assert f"{label:<12} Seen by the referee." in text
