@@ -212,17 +212,18 @@ def _is_idle(thread: threading.Thread) -> bool:
 def _children() -> Iterator[int]:
     """Processes that this one started and that have not ended (Linux)."""
     for task in Path("/proc/self/task").glob("*/children"):
-        for pid in task.read_text().split():
-            if not _has_ended(int(pid)):
-                yield int(pid)
+        for pid in map(int, _read(task).split()):
+            state = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+            if state and state[0] not in "ZX":  # zombie, dead: proc(5)
+                yield pid
 
 
-def _has_ended(pid: int) -> bool:
+def _read(file: Path) -> str:
+    """A file of a thread or process; empty where that is gone."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return file.read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] in "ZX"  # zombie, dead: proc(5)
+        return ""
 
 
 def _timers() -> set[str]:
