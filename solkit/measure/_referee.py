@@ -65,13 +65,17 @@ class _Referee:
         self._is_new = True
 
     def _answer(self, request: Request) -> dict[str, Any]:
+        with contextlib.ExitStack() as blocks:
+            return self._answer_with(request, blocks)
+
+    def _answer_with(self, request: Request, blocks: contextlib.ExitStack) -> dict[str, Any]:
         assert self._candidate is not None
         try:
             machine = self._machine(request.device)
             self._wait_for(self._candidate)
-            outcome = examine(request, machine, self._candidate, self._say)
+            outcome = examine(request, machine, self._candidate, self._say, blocks)
             answer: dict[str, Any] = {"outcome": encode(outcome)}
-            if outcome.verdict is Verdict.CHEATING:
+            if outcome.verdict in (Verdict.CHEATING, Verdict.TIMED_OUT):
                 return {**answer, "keep": False}
         except CandidateDiedError as death:
             return {"died": death.doing}

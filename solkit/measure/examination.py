@@ -118,7 +118,13 @@ class Timed:
         return Samples(*times, self.conditions)
 
 
-def examine(request: Request, machine: Machine, channel: Channel, say: Say) -> Outcome:
+def examine(
+    request: Request,
+    machine: Machine,
+    channel: Channel,
+    say: Say,
+    blocks: contextlib.ExitStack,
+) -> Outcome:
     """Check and time the candidate of a request.
 
     Args:
@@ -126,6 +132,7 @@ def examine(request: Request, machine: Machine, channel: Channel, say: Say) -> O
         machine: what the reference runs on.
         channel: to the candidate's process.
         say: told what is being done, so that it is known should a process die of it.
+        blocks: given the shared memory to close, once the candidate's process has let go of it.
 
     Raises:
         InputError: the kernel file, the shape or the parameters are at fault.
@@ -134,11 +141,10 @@ def examine(request: Request, machine: Machine, channel: Channel, say: Say) -> O
     """
     deadline = time.monotonic() + request.time_limit_s
     remote = Remote(channel, deadline, request.time_limit_s, say)
-    with contextlib.ExitStack() as blocks:
-        try:
-            return _Examination(request, machine, remote, say, blocks).outcome()
-        except CandidateError as failure:
-            return Outcome(failure.verdict, failure.errors, None, None)
+    try:
+        return _Examination(request, machine, remote, say, blocks).outcome()
+    except CandidateError as failure:
+        return Outcome(failure.verdict, failure.errors, None, None)
 
 
 class _Examination:
@@ -171,7 +177,7 @@ class _Examination:
         sets = self._check()
         degenerate = _is_degenerate([shared.trial for shared in sets])
         if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
-            self._give_back(sets.pop(0))
+            self._remote.detach(sets.pop(0).trial.name)
         self._bind(self._request.shape)
         timed_on = sets[-1]
         launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
@@ -212,13 +218,14 @@ class _Examination:
                 self._notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
             self._bind(self._shape)
-            with contextlib.ExitStack() as passing:
-                shared = self._share(trial, self._blocks if is_usual else passing)
-                self._check_on(shared, is_usual)
-                if is_usual:
-                    kept.append(shared)
-                else:
-                    self._give_back(shared)
+            blocks = self._blocks.enter_context(contextlib.ExitStack())
+            shared = self._share(trial, blocks)
+            self._check_on(shared, is_usual)
+            if is_usual:
+                kept.append(shared)
+            else:
+                self._remote.detach(shared.trial.name)
+                blocks.close()
         return kept
 
     def _bind(self, shape: Mapping[str, Value]) -> None:
@@ -294,9 +301,6 @@ class _Examination:
             raise UnsupportedError(f"the inputs do not fit into memory twice: {error}") from error
         blocks.callback(block.close)
         return block
-
-    def _give_back(self, shared: Shared) -> None:
-        self._remote.detach(shared.trial.name)
 
     def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
         """Judge the last call: what the guard saw, the outputs, and the inputs after it."""

@@ -56,7 +56,7 @@ class Machine(Protocol):
         ...
 
     def memory_bytes(self) -> int:
-        """Device memory that this process holds for tensors that are alive; frees the rest."""
+        """Device memory of tensors that are alive, but for the machine's own; frees the rest."""
         ...
 
     def conditions(self) -> ConditionSampler:
@@ -117,7 +117,8 @@ class CudaMachine:
         gc.collect()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-        return torch.cuda.memory_allocated()
+        own = self._buffer.size if "_buffer" in vars(self) else 0
+        return torch.cuda.memory_allocated() - own
 
     def conditions(self) -> ConditionSampler:
         """See `Machine`."""

@@ -119,7 +119,9 @@ def run(tmp_path, monkeypatch):
         with ours:
             referees = Channel(ours, trusting=False)
             referees.receive()  # it is ready
-            outcome = examine(Request(**{**request, **changes}), mine or reference(), referees, say)
+            with contextlib.ExitStack() as blocks:
+                wanted = Request(**{**request, **changes})
+                outcome = examine(wanted, mine or reference(), referees, say, blocks)
         thread.join()
         return outcome
 
