@@ -633,7 +633,7 @@ class Protocol:
 
     Attributes:
         method: ``"cupti"`` (CUPTI activity through PyTorch's profiler), ``"events"`` (CUDA events)
-            or ``"graph replay"``; never mixed within a comparison.
+            or ``"graph replay"``; ``"wall clock"`` for a candidate that waits for the GPU itself.
         l2: ``"cold"``: flushed before each call; ``"warm"``: after a call of the same.
         flush: how, in words.
         warmup_calls: untimed calls before.

@@ -216,8 +216,13 @@ class _Worker:
         assert self._timer is not None
         return [(taken.span_ms, taken.kernel_sum_ms) for taken in self._timer.stop()]
 
-    def repeat(self, _: Frame, name: str, seed: int, calls: int, behind_s: float) -> None:
-        """Make many calls in a row, queued behind something that takes so long, and wait."""
+    def repeat(
+        self, _: Frame, name: str, seed: int, calls: int, behind_s: float, wait: bool
+    ) -> None:
+        """Make many calls in a row, queued behind something that takes so long.
+
+        Whether the answer comes when they are over (`wait`), or when they are launched.
+        """
         self._spoil()
         call, _workload = self._prepared(name, seed)
         self._machine.synchronize()
@@ -227,7 +232,8 @@ class _Worker:
             call()
         seed_everything(seed)  # the last one is judged; what this costs is the same in every row
         call()
-        self._machine.synchronize()
+        if wait:
+            self._machine.synchronize()
 
     # -------------------------------------------------------------------------------- the end
 

@@ -34,6 +34,7 @@ from solkit.measure.sampling import Local, Plan, Series, Subject, plan_for, samp
 from solkit.measure.sharing import Block, Packed, allocate, pack
 from solkit.measure.statistics import median_interval
 from solkit.measure.trials import Trial, trials
+from solkit.measure.wallclock import WallClock
 from solkit.measure.wallclock import check as check_by_wall_clock
 from solkit.roofline.calibration.record import Conditions
 
@@ -184,14 +185,18 @@ class _Examination:
         timed_on.restore()
         plan = plan_for(self._facts.reference_s)
         timed = self._time(sets, plan)
-        self._check_wall_clock(timed, timed_on)
+        clock = self._check_wall_clock(timed, timed_on)
         self._heed(self._remote.look(guarded=True).findings)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
         verdict = Verdict.DEGENERATE_PROBLEM if degenerate else verdict
         notes = ((_DEGENERATE,) if degenerate else ()) + timed.unstable + timed.notes
         measurement = _measurement(timed, self._max_error, launches)
+        protocol = self._record(timed, plan)
+        if clock.note is not None:
+            measurement, protocol = _by_wall_clock(measurement, protocol, clock)
+            notes += (clock.note,)
         evidence = (*notes, *self._notes)
-        return Outcome(verdict, evidence, self._record(timed, plan), measurement, timed.samples)
+        return Outcome(verdict, evidence, protocol, measurement, timed.samples)
 
     def _record(self, timed: Timed, plan: Plan) -> Protocol:
         return Protocol(
@@ -392,22 +397,25 @@ class _Examination:
         if shared.is_written:
             shared.restore()
 
-    def _check_wall_clock(self, timed: Timed, shared: Shared) -> None:
+    def _check_wall_clock(self, timed: Timed, shared: Shared) -> WallClock:
         told = median_interval(timed.candidate.spans_ms)
+        name, seed = shared.trial.name, shared.trial.seed
 
         def row(calls: int, behind_s: float) -> float:
-            taken_s = self._remote.repeat(shared.trial.name, shared.trial.seed, calls, behind_s)
+            taken_s = self._remote.repeat(name, seed, calls, behind_s)
             if not shared.is_written:
                 self._judge(self._remote.look(), shared, "the last of a row of calls")
             shared.restore()
             self._machine.synchronize()
             return taken_s
 
-        found = check_by_wall_clock(told.high, row)
+        def launch(behind_s: float) -> float:
+            return self._remote.repeat(name, seed, 1, behind_s, wait=False)
+
+        found = check_by_wall_clock(told.high, row, launch)
         if found.contradiction is not None:
             raise CandidateError(Verdict.CHEATING, (found.contradiction,))
-        if found.note is not None:
-            self._notes[found.note] = None
+        return found
 
     def begin(self, method: str) -> None:
         """Begin a round of the candidate's calls."""
@@ -557,3 +565,12 @@ def _measurement(
         sm_clock_mhz=timed.conditions.sm_clock_mhz,
         launches=launches,
     )
+
+
+def _by_wall_clock(
+    measurement: Measurement, protocol: Protocol, clock: WallClock
+) -> tuple[Measurement, Protocol]:
+    """The same with the slope for the candidate's time."""
+    method, slope_ms = "wall clock", clock.slope_ms
+    measurement = replace(measurement, median_ms=slope_ms, low_ms=slope_ms, high_ms=slope_ms)
+    return replace(measurement, method=method), replace(protocol, method=method)

@@ -187,9 +187,9 @@ class Remote:
         doing = "reading a timer"
         return self._read(_times, self._ask("stop", doing, {}), doing)
 
-    def repeat(self, name: str, seed: int, calls: int, behind_s: float) -> float:
+    def repeat(self, name: str, seed: int, calls: int, behind_s: float, wait: bool = True) -> float:
         """Make that many calls in a row; seconds from asking to the answer, by this clock."""
-        given = {"name": name, "seed": seed, "calls": calls, "behind_s": behind_s}
+        given = {"name": name, "seed": seed, "calls": calls, "behind_s": behind_s, "wait": wait}
         start = time.monotonic()
         self._ask("repeat", "timing by the wall clock", given)
         return time.monotonic() - start

@@ -15,10 +15,10 @@ How strong this is. A told time under half the slope, less some µs, is contradi
 cannot gain more than a factor 2 by lying. (Not less than 2: under a 700 W limit an H100's clock
 falls by a third in a row of large products.) The µs are 5, and a request's jitter of some 100 over
 the N calls: 6 for a kernel that is launched as fast as it runs, 10 behind a host of 50 µs a call.
-So under 10 µs the check tells next to nothing: a 2 µs kernel may be told as 0.5. For a candidate
-that keeps the host busy for over 200 ms a call it tells nothing at all, and says so. What it cannot
-see is a candidate that really is as fast, in the rows as well, by not doing the work: the outputs
-of each row are judged for that.
+So under 10 µs the check tells next to nothing: a 2 µs kernel may be told as 0.5. A candidate that
+waits for the GPU within a call, or keeps the host busy for over 100 ms, cannot be queued: it gets
+the slope for its time. What the check cannot see is a candidate that really is as fast, in the rows
+as well, by not doing the work: the outputs of each row are judged for that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _MARGIN = 1.5  # by which what hides the host is to last longer than the host
 _CLEARLY = 1.3
 _TRIES = 3
 
+_NOTICED_MS = 20.0  # a wait that long cannot be mistaken for a slow request
+
 Row = Callable[[int, float], float]
+Launch = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class WallClock:
         slope_ms: milliseconds a call.
         calls: N.
         contradiction: a sentence where the told time cannot be true.
-        note: a sentence where the check tells nothing.
+        note: a sentence where the told time cannot be confirmed, so that the slope is to count.
     """
 
     slope_ms: float
@@ -62,12 +65,13 @@ class WallClock:
     note: str | None = None
 
 
-def check(told_ms: float, row: Row) -> WallClock:
+def check(told_ms: float, row: Row, launch: Launch) -> WallClock:
     """Hold a told time against rows of calls.
 
     Args:
         told_ms: the upper end of the told median's interval.
         row: seconds that so many calls take, queued behind something that takes so many seconds.
+        launch: seconds until one call, queued like that, was launched, but need not be over.
     """
     calls = max(1, min(_MOST_CALLS, math.ceil(_ROW_MS / told_ms)))
     repeats = 3 if told_ms < _SLOW_MS else 1
@@ -75,11 +79,13 @@ def check(told_ms: float, row: Row) -> WallClock:
     if _agrees(told_ms, plain_ms, calls):
         return WallClock(plain_ms, calls)
     calls = max(1, min(calls, int(_MOST_QUEUED * _LEAST_LAUNCH_MS / (2 * plain_ms))))
-    queued = _queued(row, calls, 2 * calls * plain_ms, repeats)
+    waits = _waits(launch, plain_ms)
+    queued = None if waits else _queued(row, calls, 2 * calls * plain_ms, repeats)
     if queued is None:
+        why = "waits for the GPU" if waits else "may keep the host busy"
         note = (
-            f"The referee's clock can't confirm the time: a call takes {plain_ms:.3g} ms by it, "
-            "most of which the host may have spent."
+            f"Timed by the referee's clock, by which a call takes {plain_ms:.4g} ms: it {why}, so "
+            f"that the {told_ms:.4g} ms of the GPU's own time can't be confirmed."
         )
         return WallClock(plain_ms, calls, note=note)
     if _agrees(told_ms, queued.slope_ms, calls):
@@ -103,6 +109,14 @@ class _Rows:
     @property
     def slope_ms(self) -> float:
         return max(self.double_ms - self.single_ms, 0.0) / self.calls
+
+
+def _waits(launch: Launch, call_ms: float) -> bool:
+    """Whether a call returns only when the GPU has done what was queued before it."""
+    behind_ms = max(_NOTICED_MS, 3 * call_ms)
+    if behind_ms > _MOST_HIDDEN_MS:
+        return False
+    return 1e3 * launch(behind_ms / 1e3) > 0.8 * behind_ms
 
 
 def _rows(row: Row, calls: int, behind_s: float, repeats: int) -> _Rows:

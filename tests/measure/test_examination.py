@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from textwrap import dedent
@@ -246,16 +247,57 @@ def test_outputs_of_rows_are_checked(run):
     assert outcome.verdict is Verdict.WRONG
 
 
-def test_times_that_the_wall_clock_contradicts(run):
+class FakeGpu:
+    """Does what is queued, one after the other, while the host goes on."""
+
+    def __init__(self):
+        self.done = 0.0
+
+    def work(self, seconds):
+        self.done = max(self.done, time.monotonic()) + seconds
+
+    def wait(self):
+        time.sleep(max(0.0, self.done - time.monotonic()))
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    gpu = FakeGpu()
+    monkeypatch.setitem(sys.modules, "fake_gpu", gpu)
+    return gpu
+
+
+def on(gpu, tells):
+    machine = FakeMachine(FakeTimer(tells=tells))
+    machine.occupy, machine.synchronize = gpu.work, gpu.wait
+    return machine
+
+
+def test_times_that_the_wall_clock_contradicts(run, gpu):
     kernel = """
-        import time
+        import fake_gpu
         def kernel(x):
-            time.sleep(0.02)
+            fake_gpu.work(0.02)
             return x * 2
     """
-    outcome = run(kernel, theirs=FakeMachine(FakeTimer(tells=1.0)))
+    outcome = run(kernel, theirs=on(gpu, tells=1.0))
     assert outcome.verdict is Verdict.CHEATING
     assert "by the referee's clock" in outcome.errors[0]
+
+
+def test_a_kernel_that_waits_for_the_gpu_gets_the_time_of_the_wall_clock(run, gpu):
+    kernel = """
+        import fake_gpu
+        def kernel(x):
+            fake_gpu.work(0.02)
+            fake_gpu.wait()
+            return x * 2
+    """
+    outcome = run(kernel, theirs=on(gpu, tells=1.0))
+    assert outcome.verdict is Verdict.CORRECT
+    assert "it waits for the GPU" in outcome.errors[0]
+    assert outcome.measurement.method == outcome.protocol.method == "wall clock"
+    assert 20 <= outcome.measurement.median_ms < 100
 
 
 def test_throttled_calls(run):

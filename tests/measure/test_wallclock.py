@@ -21,18 +21,35 @@ class Process:
             end = max(end, (call + 1) * self.host_ms) + self.gpu_ms
         return (self.overhead_ms + end) / 1e3
 
+    def launch(self, _behind_s):
+        return (self.overhead_ms + self.host_ms) / 1e3
+
+
+class Waiting(Process):
+    """Waits for the GPU at the end of each call."""
+
+    def row(self, calls, behind_s):
+        return behind_s + (self.overhead_ms + calls * (self.host_ms + self.gpu_ms)) / 1e3
+
+    def launch(self, behind_s):
+        return self.row(1, behind_s)
+
+
+def judged(told_ms, process):
+    return check(told_ms, process.row, process.launch)
+
 
 @pytest.mark.parametrize("gpu_ms", [0.002, 0.02, 0.2, 2.0, 20.0, 200.0])
 def test_a_true_time_agrees(gpu_ms):
     process = Process(gpu_ms)
-    found = check(gpu_ms, process.row)
+    found = judged(gpu_ms, process)
     assert found.contradiction is found.note is None
     assert found.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
 
 
 @pytest.mark.parametrize(("gpu_ms", "host_ms"), [(0.002, 0.05), (0.3, 2.0), (1.0, 60.0)])
 def test_a_slow_host_is_no_lie(gpu_ms, host_ms):
-    found = check(gpu_ms, Process(gpu_ms, host_ms).row)
+    found = judged(gpu_ms, Process(gpu_ms, host_ms))
     assert found.contradiction is found.note is None
     assert found.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
 
@@ -40,47 +57,55 @@ def test_a_slow_host_is_no_lie(gpu_ms, host_ms):
 @pytest.mark.parametrize("gpu_ms", [0.1, 0.5, 5.0, 50.0])
 @pytest.mark.parametrize("host_ms", [0.0, 0.03])
 def test_a_third_of_the_truth_is_contradicted(gpu_ms, host_ms):
-    found = check(gpu_ms / 3, Process(gpu_ms, host_ms).row)
+    found = judged(gpu_ms / 3, Process(gpu_ms, host_ms))
     assert "by the referee's clock" in found.contradiction
     assert found.slope_ms == pytest.approx(gpu_ms, rel=1e-6)
 
 
 def test_a_cold_time_above_the_slope_agrees():
-    assert check(0.05, Process(0.01).row).contradiction is None
+    assert judged(0.05, Process(0.01)).contradiction is None
 
 
 def test_under_10_microseconds_it_tells_little():
-    assert check(0.0005, Process(0.004).row).contradiction is None
+    assert judged(0.0005, Process(0.004)).contradiction is None
+
+
+def test_one_that_waits_gets_the_time_of_the_clock():
+    found = judged(0.002, Waiting(0.002, host_ms=0.04))
+    assert found.contradiction is None
+    assert "it waits for the GPU" in found.note
+    assert found.slope_ms == pytest.approx(0.042, rel=1e-6)
 
 
 def test_a_host_too_slow_to_hide_is_told():
-    found = check(1.0, Process(1.0, 300.0).row)
+    found = judged(1.0, Process(1.0, 300.0))
     assert found.contradiction is None
-    assert "can't confirm" in found.note
+    assert "can't be confirmed" in found.note
 
 
 @pytest.mark.parametrize("occupied", [0.3, 3.0])
 def test_what_hides_the_host_may_last_otherwise_than_asked(occupied):
     process = Process(0.002, host_ms=0.03, occupied=occupied)
-    found = check(0.002, process.row)
+    found = judged(0.002, process)
     assert found.contradiction is found.note is None
     assert found.slope_ms == pytest.approx(0.002, rel=1e-6)
 
 
 def test_where_nothing_hides_the_host_nobody_is_accused():
-    found = check(0.002, Process(0.002, host_ms=0.03, occupied=0.0).row)
+    found = judged(0.002, Process(0.002, host_ms=0.03, occupied=0.0))
     assert found.contradiction is None
-    assert "can't confirm" in found.note
+    assert "can't be confirmed" in found.note
 
 
 def test_what_disturbs_one_row_changes_nothing():
     process = Process(0.1)
     disturbed = iter([5e-3, 0, 0, 0, 5e-3, 0])
-    found = check(0.1, lambda calls, behind: process.row(calls, behind) + next(disturbed))
+    row = lambda calls, behind: process.row(calls, behind) + next(disturbed)  # noqa: E731
+    found = check(0.1, row, process.launch)
     assert found.slope_ms == pytest.approx(0.1, rel=1e-6)
 
 
 def test_long_calls_are_made_few():
     process = Process(500.0)
-    check(500.0, process.row)
+    judged(500.0, process)
     assert process.asked == [1, 2]
