@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import sys
 import time
@@ -76,6 +77,7 @@ class Session:
     ) -> None:
         self._gpu_index, self._device = gpu_index, device
         self._limits, self._patience_s = limits or Limits(), patience_s
+        self._seed = secrets.randbelow(1 << 31)  # one that a candidate cannot know beforehand
         self._uuid: str | None = None
         self._lock = contextlib.ExitStack()
         self._referee: Child | None = None
@@ -115,7 +117,7 @@ class Session:
         reference: str | None = None,
         tolerance: Tolerance | None = None,
         time_limit_s: float = 120.0,
-        seed: int = 0,
+        seed: int | None = None,
         protocol: str = "cold",
     ) -> Outcome:
         """Check a candidate against its reference and time both.
@@ -128,7 +130,8 @@ class Session:
             tolerance: instead of the file's own, or of the defaults by dtype
                 (`solkit.measure.compare.default_tolerance`).
             time_limit_s: seconds for everything, but for starting processes that do not run yet.
-            seed: of the inputs; others are drawn from it.
+            seed: of the inputs; others are drawn from it. By default one that the session drew, so
+                that no candidate can know it beforehand; it is in `Outcome.protocol`.
             protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
 
         Raises:
@@ -145,7 +148,7 @@ class Session:
             params=dict(params),
             tolerance=tolerance,
             time_limit_s=time_limit_s,
-            seed=seed,
+            seed=self._seed if seed is None else seed,
             device=self._device,
             protocol=protocol,
         )
