@@ -1,12 +1,12 @@
 """From samples to readings, conditions and warnings."""
 
 import pytest
-import torch
 
 from solkit.calibrate.probes import tensor_names
 from solkit.calibrate.session import warnings_of
 from solkit.calibrate.stopwatch import Probe, marked
 from solkit.errors import UnsupportedError
+from solkit.measure import is_available
 from solkit.measure.activities import Activity, Kind
 from solkit.roofline import devices
 from solkit.roofline.calibration import Conditions, Reading, Regime
@@ -69,7 +69,7 @@ def test_every_tensor_pipe_that_torch_can_use_is_in_the_catalogue():
     assert set(tensor_names()) <= set(devices.find("h100").ceilings)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_says_so():
     from dataclasses import replace
 
