@@ -332,7 +332,8 @@ def test_sampling_reads_its_probabilities_and_writes_a_number_a_row(tmp_path):
         {"samples": spec("int64", 8)},
         op_type="sampling",
     )
-    assert work.dram_read_bytes == F32 * 8 * 1000 + I32 * 8
+    # top_k is guessed; a row of which it keeps nothing does not look at it again
+    assert F32 * 8 * 1000 < work.dram_read_bytes <= F32 * 8 * 1000 + I32 * 8
     assert work.dram_write_bytes == I64 * 8
 
 
