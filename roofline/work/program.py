@@ -11,7 +11,7 @@ function mode takes them) are kept whole, since what they cost follows from thei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -21,7 +21,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 from solkit.adapters.fake_cuda import known_value, user_line
 
@@ -125,9 +124,9 @@ class TracedOp:
 
         return replace(
             self,
-            args=tree_map(once, self.args, is_leaf=_is_use),
-            kwargs=tree_map(once, self.kwargs, is_leaf=_is_use),
-            arguments=tree_map(once, self.arguments, is_leaf=_is_use),
+            args=_mapped(once, self.args),
+            kwargs=_mapped(once, self.kwargs),
+            arguments=_mapped(once, self.arguments),
             inputs=tuple(map(once, self.inputs)),
             outputs=tuple(map(once, self.outputs)),
             written=tuple(map(once, self.written)),
@@ -149,8 +148,23 @@ class Program:
     constants: frozenset[int] = frozenset()
 
 
-def _is_use(leaf: Any) -> bool:
-    return isinstance(leaf, TensorUse)
+def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Arguments with `function` applied to each; torch's `tree_map` takes three times as long."""
+    if isinstance(tree, (list, tuple)):
+        made = [_mapped(function, item) for item in tree]
+        return made if isinstance(tree, list) else tuple(made)
+    if isinstance(tree, Mapping):
+        return {key: _mapped(function, item) for key, item in tree.items()}
+    return function(tree)
+
+
+def _leaves(tree: Any) -> Iterator[Any]:
+    """All that lists, tuples and mappings hold."""
+    if isinstance(tree, (list, tuple, Mapping)):
+        for item in tree.values() if isinstance(tree, Mapping) else tree:
+            yield from _leaves(item)
+    else:
+        yield tree
 
 
 def trace(run: Callable[[], list[torch.Tensor]], size: Callable[[Any], int] = int) -> Program:
@@ -219,7 +233,7 @@ class _Recorder(TorchDispatchMode):
         )
 
     def _freeze(self, tree: Any) -> Any:
-        return tree_map(self._frozen, tree)
+        return _mapped(self._frozen, tree)
 
     def _frozen(self, leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor):
@@ -231,7 +245,7 @@ class _Recorder(TorchDispatchMode):
         if _is_view(func) and not written:
             self._same_storage(before, out)
             return  # its region is in the uses of what reads it
-        made = [self.use(t) for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
+        made = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
         fresh = {u.storage for u in made} - {u.storage for u in _uses(before)}
         if not written and not fresh:
             return  # it handed an argument back
@@ -254,7 +268,7 @@ class _Recorder(TorchDispatchMode):
     def _same_storage(self, before: Any, out: Any) -> None:
         """A view of a tensor that is not fake gets a storage of its own: give it the right one."""
         base = _uses(before)[0].storage
-        for tensor in tree_flatten(out)[0]:
+        for tensor in _leaves(out):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
                 self._storages.setdefault(storage._cdata, (base, storage))
@@ -280,8 +294,7 @@ def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
 
 
 def _uses(tree: Any) -> list[TensorUse]:
-    leaves = tree_flatten(tree, is_leaf=lambda x: isinstance(x, TensorUse))[0]
-    return [leaf for leaf in leaves if isinstance(leaf, TensorUse)]
+    return [leaf for leaf in _leaves(tree) if isinstance(leaf, TensorUse)]
 
 
 _BATCH_NORMS = {
