@@ -24,8 +24,7 @@ _DIRECT = {
     *(_aten.view.default, _aten._unsafe_view.default, _aten.expand.default, _aten.detach.default),
     *(_aten.t.default, _aten.transpose.int, _aten.permute.default, _aten.alias.default),
     *(_aten.unsqueeze.default, _aten.squeeze.dim, _aten.slice.Tensor),
-    *(_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.cat.default),
-    _aten.native_batch_norm.default,  # this package's own
+    *(_aten.cat.default, _aten.native_batch_norm.default),  # the latter is this package's own
 }
 _KEEPING = {
     *(_aten.zero_.default, _aten.fill_.Scalar, _aten.uniform_.default, _aten.normal_.default),
