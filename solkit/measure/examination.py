@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ from solkit.measure.remote import Form, Look, Remote, offsets_of
 from solkit.measure.sampling import Local, Plan, Series, Subject, plan_for, sample
 from solkit.measure.sharing import Block, Packed, allocate, pack
 from solkit.measure.statistics import median_interval
+from solkit.measure.suspicion import suspicions
 from solkit.measure.trials import Trial, trials
 from solkit.measure.wallclock import WallClock
 from solkit.measure.wallclock import check as check_by_wall_clock
@@ -175,6 +177,7 @@ class _Examination:
         self._say("loading the problem")
         self._problem = _problem(self._request)
         self._remote.load(self._request.path, self._request.reference, self._machine.device)
+        self._read_source()
         sets = self._check()
         degenerate = _is_degenerate([shared.trial for shared in sets])
         if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
@@ -326,6 +329,12 @@ class _Examination:
         if errors:
             raise CandidateError(Verdict.WRONG, tuple(f"{error} ({which})" for error in errors))
         return got
+
+    def _read_source(self) -> None:
+        """What the candidate's source gives away; a solution of several files is not read."""
+        path = Path(self._request.path)
+        if path.suffix == ".py":
+            self._heed(suspicions(path.read_text(encoding="utf-8"), str(path)))
 
     def _heed(self, findings: Sequence[Finding]) -> None:
         """Proofs of cheating end the examination; the rest is told."""
