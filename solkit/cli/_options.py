@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.core import Value
 from solkit.errors import ParamsError, ShapeError
+
+if TYPE_CHECKING:
+    from solkit.core import Value
 
 __all__ = [
     "Device",

@@ -10,7 +10,6 @@ import typer
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
 from solkit.cli._options import Precision
-from solkit.core import Verdict
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -132,6 +131,8 @@ def _paired(kernel: str, reference: str | None, solution: str | None) -> tuple[s
 
 def exit_code(report: Report, fail_under: float | None = None) -> Exit:
     """What the command line says of a report."""
+    from solkit.core import Verdict  # 40 ms that --help need not take
+
     verdicts = [result.verdict for result in report.results]
     if Verdict.IMPOSSIBLE in verdicts:
         return Exit.IMPOSSIBLE

@@ -504,8 +504,8 @@ def test_hostile_fools_a_naive_check(specimen):
         process.kill()
         process.join()
     print(answer)
-    fools = not specimen.facts.get("Fools", "").startswith("nobody")
-    assert answer.get("accepted") is fools
+    whom = specimen.facts.get("Fools", "")
+    assert answer.get("accepted") is not whom.startswith("nobody") or whom.startswith("by chance")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 Trick: writing nothing
 Problem: gated
-Fools: nobody on a CPU, whose allocator gives other memory
+Fools: by chance, when the allocator gives the same memory
 Verdict: wrong
 Defence: memory is poisoned
 """
