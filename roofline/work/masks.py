@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from solkit.roofline.work.program import Mask, TensorUse
 __all__ = [
     "Pattern",
     "any_along",
+    "as_axis",
     "block_size",
     "both",
     "compact",
@@ -32,6 +33,7 @@ __all__ = [
     "union",
 ]
 
+T = TypeVar("T", bound=np.generic)
 Bits: TypeAlias = npt.NDArray[np.bool_]
 
 _MAX_BITS = 1 << 26  # beyond it a mask is not made, and everything counts
@@ -68,7 +70,7 @@ class Pattern:
             return None
         places = np.full((1,) * len(shape), start, dtype=np.int64)
         for axis, (n, step) in enumerate(zip(shape, use.stride)):
-            places = places + _along(axis, len(shape), np.arange(n, dtype=np.int64) * step)
+            places = places + as_axis(np.arange(n, dtype=np.int64) * step, axis, len(shape))
         return self.bits[places % period]
 
     def cut(self, block: int) -> Pattern | None:
@@ -156,8 +158,9 @@ def _view(bits: Bits, start: int, shape: Sequence[int], stride: Sequence[int]) -
     return np.lib.stride_tricks.as_strided(bits[start:], shape, stride)
 
 
-def _along(axis: int, ndim: int, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return values.reshape([-1 if d == axis else 1 for d in range(ndim)])
+def as_axis(line: npt.NDArray[T], axis: int, ndim: int) -> npt.NDArray[T]:
+    """A line of values along one axis of `ndim`, the others of size 1."""
+    return line.reshape([-1 if d == axis else 1 for d in range(ndim)])
 
 
 def union(patterns: Sequence[Pattern | None]) -> Pattern | None:

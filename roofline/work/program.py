@@ -140,7 +140,8 @@ class Program:
     Attributes:
         ops: in program order; views are folded into the uses.
         results: the output tensors.
-        constants: storages that the program holds itself, such as of ``torch.tensor([1, 2])``.
+        constants: storages that the program holds itself, such as of ``torch.tensor([1, 2])``, or
+            of which nothing that was computed is needed.
     """
 
     ops: tuple[TracedOp, ...]

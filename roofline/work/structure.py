@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solkit.roofline.work.masks import Pattern, both, compact, everything, lifted, pattern_of
+from solkit.roofline.work.masks import (
+    Pattern,
+    as_axis,
+    both,
+    compact,
+    everything,
+    lifted,
+    pattern_of,
+)
 from solkit.roofline.work.products import HIDDEN, product_mask
 from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp
 
@@ -354,9 +362,7 @@ def _spread(index: TensorUse, dim: int, count: int) -> npt.NDArray[np.int64]:
     """Unknown indices below `count`: different along `dim`, and each as often as the others."""
     lines = [n for d, n in enumerate(index.shape) if d != dim]
     start = np.arange(math.prod(lines), dtype=np.int64).reshape(lines) * index.shape[dim]
-    along = np.arange(index.shape[dim]).reshape(
-        [-1 if d == dim else 1 for d in range(len(index.shape))]
-    )
+    along = as_axis(np.arange(index.shape[dim]), dim, len(index.shape))
     return np.asarray((np.expand_dims(start, dim) + along) % count)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from solkit.roofline.work.demand._base import Needs, Rule, Wanted, fallback, rule
 from solkit.roofline.work.demand._geometry import broadcast, sliced, whole
-from solkit.roofline.work.masks import both, compact, everything, reduce_to
+from solkit.roofline.work.masks import as_axis, both, compact, everything, reduce_to
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 _ALIGNED = {
@@ -69,8 +69,7 @@ def _every_other(use: TensorUse) -> Mask:
     if axis is None:
         return everything(len(use.shape))
     line = np.arange(use.shape[axis]) % 2 == 0
-    mask: Mask = line.reshape([-1 if d == axis else 1 for d in range(len(use.shape))])
-    return mask
+    return as_axis(line, axis, len(use.shape))
 
 
 @rule("masked_fill")

@@ -10,6 +10,7 @@ import numpy as np
 
 from solkit.roofline.work.demand._base import Box, Wanted
 from solkit.roofline.work.masks import (
+    as_axis,
     block_size,
     both,
     everything,
@@ -149,7 +150,7 @@ def _box_mask(box: Box, shape: Sequence[int]) -> Mask:
         if len(indices) < n:
             line = np.zeros(n, dtype=bool)
             line[list(indices)] = True
-            found = found & line.reshape([-1 if axis == d else 1 for axis in range(len(shape))])
+            found = found & as_axis(line, d, len(shape))
     return found
 
 

@@ -17,6 +17,7 @@ import torch
 
 from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
 from solkit.roofline.work.demand._geometry import sliced, whole
+from solkit.roofline.work.masks import as_axis
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 __all__ = ["along", "at_indices", "at_positions"]
@@ -138,7 +139,7 @@ def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None
     places = index.value.ravel().astype(np.int64)
     named = (-count <= places) & (places < count)  # others would fail on a GPU
     line[places[named]] = True
-    found = _as_axis(line, dim, len(table.shape))
+    found = as_axis(line, dim, len(table.shape))
     if part is not None and named.all() and part.size * count <= _MAX_PART:
         found = _moved(part, dim, index.shape, places, count)
     return sliced(table, whole(table), found)
@@ -224,7 +225,3 @@ def _some(table: TensorUse, dims: Sequence[int], number: int) -> TensorUse:
         inner = math.prod(table.shape[d] for d in dims[position + 1 :])
         box[dim] = range(max(1, min(table.shape[dim], number // max(inner, 1))))
     return replace(sliced(table, box), sure=False)
-
-
-def _as_axis(line: Mask, dim: int, ndim: int) -> Mask:
-    return line.reshape([-1 if d == dim else 1 for d in range(ndim)])

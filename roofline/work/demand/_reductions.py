@@ -8,7 +8,7 @@ import numpy as np
 
 from solkit.roofline.work.demand._base import Needs, Rule, Wanted, rule
 from solkit.roofline.work.demand._geometry import nothing_of, sliced, whole
-from solkit.roofline.work.masks import any_along, both
+from solkit.roofline.work.masks import any_along, as_axis, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
@@ -157,7 +157,7 @@ def _nll_loss(op: TracedOp, wanted: Wanted) -> Needs:
     ignored = labels == op.arguments["ignore_index"]
     if x.numel > _MAX_MASK:  # as many, elsewhere
         return {id(x): replace(sliced(x, first, np.expand_dims(~ignored, axis)), sure=False)}
-    line = np.arange(x.shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(x.shape))])
+    line = as_axis(np.arange(x.shape[axis]), axis, len(x.shape))
     chosen = np.expand_dims(np.where(ignored, -1, labels), axis) == line
     return {
         id(x): sliced(

@@ -9,7 +9,7 @@ import numpy as np
 
 from solkit.roofline.work.demand._base import Box, Needs, Wanted, rule
 from solkit.roofline.work.demand._geometry import sliced, whole
-from solkit.roofline.work.masks import both
+from solkit.roofline.work.masks import as_axis, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 from solkit.roofline.work.windows import Line, axis_line, meet, sources_of, windows_of
 
@@ -95,7 +95,7 @@ def _outer(lines: Sequence[Line], leading: int) -> Mask | None:
         return None
     found = np.ones((1,) * (leading + len(lines)), dtype=bool)
     for axis, line in enumerate(lines):
-        found = found & line.reshape([-1 if d == leading + axis else 1 for d in range(found.ndim)])
+        found = found & as_axis(line, leading + axis, found.ndim)
     return found
 
 
