@@ -21,6 +21,7 @@ from pathlib import PurePath
 from typing import Union
 
 __all__ = [
+    "Access",
     "Analysis",
     "AnalysisStatus",
     "Bound",
@@ -30,11 +31,15 @@ __all__ = [
     "Ceiling",
     "ClockKind",
     "Contributor",
+    "Demand",
     "Device",
     "FailedShape",
     "Fusion",
+    "Gap",
+    "GapFactor",
     "KernelAnalysis",
     "KernelFile",
+    "KernelModel",
     "Launch",
     "Measurement",
     "Occupancy",
@@ -49,6 +54,7 @@ __all__ = [
     "SMLimits",
     "Score",
     "Study",
+    "Term",
     "Tolerance",
     "Value",
     "Verdict",
@@ -501,6 +507,142 @@ class AnalysisStatus(str, enum.Enum):
 
 
 @dataclass(frozen=True)
+class Access:
+    """One load, store or atomic of a kernel's code, over a whole launch.
+
+    Attributes:
+        kind: ``"load"``, ``"store"`` or ``"atomic"``.
+        path: ``"global"``, ``"async"`` (straight to shared memory, ``cp.async``) or ``"tma"``.
+        argument: the pointer argument that its addresses derive from; empty where not known.
+        line: ``file:line`` of the kernel's source; empty where not known.
+        requests: instructions, counted a warp; bulk copies for ``"tma"``.
+        sectors: 32-byte sectors that those touch, one that two requests touch twice.
+        requested_bytes: bytes of the elements that the masks let through.
+        unique_bytes: distinct bytes of those, in whole sectors.
+        vector_bytes: the width of one thread's instruction.
+    """
+
+    kind: str
+    path: str
+    argument: str
+    line: str
+    requests: int
+    sectors: int
+    requested_bytes: int
+    unique_bytes: int
+    vector_bytes: int
+
+    @property
+    def sector_bytes(self) -> int:
+        """Bytes that move for it between L1 and an SM."""
+        return 32 * self.sectors
+
+    @property
+    def efficiency(self) -> float:
+        """Requested bytes / bytes moved: 1 where coalesced; above 1 where lanes share bytes."""
+        return self.requested_bytes / self.sector_bytes if self.sectors else 1.0
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one launch asks of the GPU by its own code, whatever the problem would need.
+
+    Attributes:
+        accesses: of global memory, in program order.
+        operations: by pipe, under the keys of `Device.ceilings`: floating-point operations (a
+            multiply-add is two), and instructions' lanes for ``int32`` and ``sfu``.
+        l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
+        dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
+        shared_wavefronts: passes of shared memory, 128 bytes an SM and clock at best.
+        conflict_wavefronts: those of them that bank conflicts add.
+        barriers: block-wide barriers, each counted once a block.
+        steps: iterations of the longest loop nest that one block makes, summed over the launch.
+        programs_sampled: blocks whose code was followed; the rest are scaled from them.
+        guesses: what could not be known and was taken for granted, each a sentence.
+    """
+
+    accesses: tuple[Access, ...]
+    operations: Mapping[str, int]
+    l2_read_bytes: int
+    l2_write_bytes: int
+    dram_read_bytes: int
+    dram_write_bytes: int
+    shared_wavefronts: int = 0
+    conflict_wavefronts: int = 0
+    barriers: int = 0
+    steps: int = 0
+    programs_sampled: int = 0
+    guesses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of a modelled time.
+
+    Attributes:
+        name: ``"dram"``, ``"l2"``, ``"tensor.bfloat16"``, ``"latency"``, ``"launch"`` ...
+        time_ms: what it alone would take.
+        evidence: the figures it comes from, a sentence.
+    """
+
+    name: str
+    time_ms: float
+    evidence: str
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """The time that a launch should take as it is written; see `solkit.analysis.model`.
+
+    Attributes:
+        time_ms: all terms together.
+        terms: in falling order of time.
+    """
+
+    time_ms: float
+    terms: tuple[Term, ...]
+
+    @property
+    def limiter(self) -> str:
+        """The name of the longest term."""
+        return self.terms[0].name
+
+
+@dataclass(frozen=True)
+class GapFactor:
+    """One reason why a kernel takes longer than the speed of light.
+
+    Attributes:
+        name: of `solkit.analysis.gap.FACTORS`.
+        factor: by how much it multiplies the time; 1 where it costs nothing.
+        evidence: the figures behind it, a sentence.
+        advice: the one change most likely to shrink it; empty where the evidence carries none.
+    """
+
+    name: str
+    factor: float
+    evidence: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time over the speed of light as a product of named factors.
+
+    Attributes:
+        sol_ms: the roofline.
+        time_ms: the measured time, or the modelled one where nothing was measured.
+        measured: which of the two.
+        factors: in the order in which they multiply; their product is ``time_ms / sol_ms``.
+    """
+
+    sol_ms: float
+    time_ms: float
+    measured: bool
+    factors: tuple[GapFactor, ...]
+
+
+@dataclass(frozen=True)
 class KernelAnalysis:
     """What compiling one launch for the target tells.
 
@@ -513,6 +655,8 @@ class KernelAnalysis:
         tensor_cores: whether tensor-core instructions are there.
         compile_s: seconds the compile took; 0 from the cache.
         error: why it did not compile.
+        demand: what its code asks for; ``None`` where that was not read.
+        model: the time it should take; ``None`` without a demand.
     """
 
     launch: Launch
@@ -523,6 +667,8 @@ class KernelAnalysis:
     tensor_cores: bool | None = None
     compile_s: float = 0.0
     error: str | None = None
+    demand: Demand | None = None
+    model: KernelModel | None = None
 
 
 @dataclass(frozen=True)
@@ -718,6 +864,7 @@ class Result:
     score: Score | None = None
     errors: tuple[str, ...] = ()
     fusion: Fusion | None = None
+    gap: Gap | None = None
 
 
 @dataclass(frozen=True)

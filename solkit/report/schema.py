@@ -7,9 +7,11 @@ shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
 
     ReportJson ─┬─ kernel, device, failed
                 └─ results: ResultJson ─┬─ protocol, work, analysis, score, fusion
+                                        ├─ gap ── factors
                                         ├─ bound ─┬─ at
                                         │         └─ resources ── contributors
-                                        ├─ launches: LaunchJson
+                                        ├─ launches: LaunchJson ─┬─ demand ── accesses
+                                        │                        └─ model ── terms
                                         └─ measurement ── launches: LaunchJson
 """
 
@@ -44,15 +46,20 @@ from solkit.errors import InputError
 from solkit.roofline.hard import slack
 
 __all__ = [
+    "AccessJson",
     "AnalysisJson",
     "BoundJson",
     "BoundTimesJson",
     "ContributorJson",
+    "DemandJson",
     "DeviceJson",
     "FailedShapeJson",
     "FusionJson",
+    "GapFactorJson",
+    "GapJson",
     "JsonModel",
     "KernelJson",
+    "KernelModelJson",
     "LaunchJson",
     "MeasurementJson",
     "ProtocolJson",
@@ -60,6 +67,7 @@ __all__ = [
     "ResourceJson",
     "ResultJson",
     "ScoreJson",
+    "TermJson",
     "WorkJson",
     "bound_model",
     "device_model",
@@ -214,6 +222,70 @@ class AnalysisJson(JsonModel):
     notes: list[str]
 
 
+class AccessJson(JsonModel):
+    """`solkit.core.Access`."""
+
+    kind: str
+    path: str
+    argument: str
+    line: str
+    requests: int
+    sectors: int
+    requested_bytes: int
+    unique_bytes: int
+    vector_bytes: int
+
+
+class DemandJson(JsonModel):
+    """`solkit.core.Demand`."""
+
+    accesses: list[AccessJson]
+    operations: dict[str, int]
+    l2_read_bytes: int
+    l2_write_bytes: int
+    dram_read_bytes: int
+    dram_write_bytes: int
+    shared_wavefronts: int
+    conflict_wavefronts: int
+    barriers: int
+    steps: int
+    programs_sampled: int
+    guesses: list[str]
+
+
+class TermJson(JsonModel):
+    """`solkit.core.Term`."""
+
+    name: str
+    time_ms: Number
+    evidence: str
+
+
+class KernelModelJson(JsonModel):
+    """`solkit.core.KernelModel`."""
+
+    time_ms: Number
+    terms: list[TermJson]
+
+
+class GapFactorJson(JsonModel):
+    """`solkit.core.GapFactor`."""
+
+    name: str
+    factor: Number
+    evidence: str
+    advice: str
+
+
+class GapJson(JsonModel):
+    """`solkit.core.Gap`: the factors' product is ``time_ms / sol_ms``."""
+
+    sol_ms: Number
+    time_ms: Number
+    measured: bool
+    factors: list[GapFactorJson]
+
+
 class LaunchJson(JsonModel):
     """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known."""
 
@@ -234,6 +306,8 @@ class LaunchJson(JsonModel):
     tail_efficiency: Number
     tensor_cores: bool | None
     error: str | None
+    demand: DemandJson | None = None
+    model: KernelModelJson | None = None
 
 
 class MeasurementJson(JsonModel):
@@ -276,6 +350,7 @@ class ResultJson(JsonModel):
     measurement: MeasurementJson | None
     score: ScoreJson | None
     fusion: FusionJson | None = None
+    gap: GapJson | None = None
 
 
 class ReportJson(JsonModel):
@@ -361,6 +436,7 @@ def _result(result: Result, device: Device) -> ResultJson:
         measurement=_measurement(measurement) if measurement else None,
         score=ScoreJson(**asdict(score)) if score else None,
         fusion=fusion_model(result.fusion) if result.fusion else None,
+        gap=GapJson.model_validate(asdict(result.gap)) if result.gap else None,
     )
 
 
@@ -436,6 +512,8 @@ def _launch(kernel: KernelAnalysis) -> LaunchJson:
         tail_efficiency=occupancy.tail_efficiency if occupancy else None,
         tensor_cores=kernel.tensor_cores,
         error=kernel.error,
+        demand=DemandJson.model_validate(asdict(kernel.demand)) if kernel.demand else None,
+        model=KernelModelJson.model_validate(asdict(kernel.model)) if kernel.model else None,
     )
 
 

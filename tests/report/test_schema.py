@@ -10,7 +10,7 @@ from solkit.report import schema
 
 RESULT = {
     "shape", "params", "verdict", "protocol", "errors", "work", "bound", "analysis", "launches",
-    "forecast", "measurement", "score", "fusion",
+    "forecast", "measurement", "score", "fusion", "gap",
 }  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_launches_come_from_the_analysis(make):
         "num_ctas": 1, "count": 1, "constants": {"BLOCK_M": 128}, "registers": 168, "spills": 0,
         "shared_bytes": 98304, "occupancy": 0.25, "occupancy_limiter": "shared",
         "blocks_per_sm": 2, "waves": 3.88, "tail_efficiency": 0.97, "tensor_cores": True,
-        "error": None,
+        "error": None, "demand": None, "model": None,
     }]  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def test_a_launch_that_did_not_compile_has_nulls(make):
     unknown = {name for name, value in launch.items() if value is None}
     assert unknown == {
         "registers", "spills", "shared_bytes", "occupancy", "occupancy_limiter", "blocks_per_sm",
-        "waves", "tail_efficiency", "tensor_cores",
+        "waves", "tail_efficiency", "tensor_cores", "demand", "model",
     }  # fmt: skip
     assert launch["error"] == "out of resource"
 
