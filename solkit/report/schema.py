@@ -5,7 +5,8 @@ shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
 
 ::
 
-    ReportJson ─┬─ kernel, device, failed
+    ReportJson ─┬─ kernel, sources, failed
+                ├─ device ── ceilings, datasheet, calibrated
                 └─ results: ResultJson ─┬─ protocol, work, analysis, score, fusion
                                         ├─ gap ── factors
                                         ├─ bound ─┬─ at
@@ -21,6 +22,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -43,6 +45,8 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
+from solkit.report.advice import advise
+from solkit.report.sources import Source, sources_of
 from solkit.roofline.hard import slack
 
 __all__ = [
@@ -50,6 +54,7 @@ __all__ = [
     "AnalysisJson",
     "BoundJson",
     "BoundTimesJson",
+    "CeilingJson",
     "ContributorJson",
     "DemandJson",
     "DeviceJson",
@@ -67,6 +72,7 @@ __all__ = [
     "ResourceJson",
     "ResultJson",
     "ScoreJson",
+    "SourceJson",
     "TermJson",
     "WorkJson",
     "bound_model",
@@ -110,8 +116,25 @@ class KernelJson(JsonModel):
     name: str
 
 
+class SourceJson(JsonModel):
+    """`solkit.report.sources.Source`."""
+
+    path: str
+    sha256: str
+    text: str | None
+
+
+class CeilingJson(JsonModel):
+    """`solkit.core.Ceiling`."""
+
+    value: Number
+    unit: str
+    clock_mhz: Number
+    source: str
+
+
 class DeviceJson(JsonModel):
-    """`solkit.core.Device`, without its ceilings: those used stand in the bound."""
+    """`solkit.core.Device`."""
 
     name: str
     source: Literal["catalogue", "nvml"]
@@ -121,6 +144,9 @@ class DeviceJson(JsonModel):
     clock_mhz: Number
     clock_kind: ClockKind
     notes: list[str]
+    ceilings: dict[str, CeilingJson] = {}
+    datasheet: dict[str, CeilingJson] = {}
+    calibrated: dict[str, CeilingJson] = {}
 
 
 class ProtocolJson(JsonModel):
@@ -335,7 +361,7 @@ class ScoreJson(JsonModel):
 
 
 class ResultJson(JsonModel):
-    """`solkit.core.Result`: one shape."""
+    """`solkit.core.Result`: one shape; `advice` is what to look at next."""
 
     shape: dict[str, Setting]
     params: dict[str, Setting]
@@ -351,10 +377,15 @@ class ResultJson(JsonModel):
     score: ScoreJson | None
     fusion: FusionJson | None = None
     gap: GapJson | None = None
+    advice: list[str] = []
 
 
 class ReportJson(JsonModel):
-    """`solkit.core.Report`: what ``solkit score --json`` writes."""
+    """`solkit.core.Report`: what ``solkit score --json`` writes.
+
+    `sources` are the files that the kernel and its costs lie in; `written` is when the command ran,
+    in ISO 8601.
+    """
 
     schema_: Literal["solkit.score/1"] = Field(alias="schema")
     environment: dict[str, str | None]
@@ -362,10 +393,17 @@ class ReportJson(JsonModel):
     device: DeviceJson
     results: list[ResultJson]
     failed: list[FailedShapeJson] = []
+    sources: list[SourceJson] = []
+    written: str | None = None
 
 
-def to_model(report: Report) -> ReportJson:
-    """A report in the shape of the JSON contract."""
+def to_model(report: Report, written: datetime | None = None) -> ReportJson:
+    """A report in the shape of the JSON contract; reads the kernel's source files.
+
+    Args:
+        report: what was found.
+        written: when.
+    """
     return ReportJson(
         schema="solkit.score/1",
         environment=dict(report.environment),
@@ -373,17 +411,20 @@ def to_model(report: Report) -> ReportJson:
         device=device_model(report.device),
         results=[_result(result, report.device) for result in report.results],
         failed=failed_models(report),
+        sources=[_source(source) for source in sources_of(report)],
+        written=written.isoformat(timespec="seconds") if written else None,
     )
 
 
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(report: Report | ReportJson) -> dict[str, Any]:
     """A report as what `json` can write: dicts, lists, strings, finite numbers and ``None``."""
-    return to_model(report).model_dump(mode="json", by_alias=True)
+    model = to_model(report) if isinstance(report, Report) else report
+    return model.model_dump(mode="json", by_alias=True)
 
 
-def dumps(report: Report) -> str:
-    """A report as indented JSON text, in ASCII."""
-    return json.dumps(to_json(report), indent=2, allow_nan=False)
+def dumps(report: Report | ReportJson, indent: int | None = 2) -> str:
+    """A report as JSON text, in ASCII; on one line where `indent` is ``None``."""
+    return json.dumps(to_json(report), indent=indent, allow_nan=False)
 
 
 def read(path: Path | str) -> ReportJson:
@@ -413,7 +454,15 @@ def kernel_model(file: KernelFile) -> KernelJson:
 def device_model(device: Device) -> DeviceJson:
     """A device in the shape of the JSON contract."""
     fields = {name: getattr(device, name) for name in DeviceJson.model_fields}
-    return DeviceJson.model_validate(fields | {"notes": list(device.notes)})
+    rates = {
+        name: {key: asdict(ceiling) for key, ceiling in getattr(device, name).items()}
+        for name in ("ceilings", "datasheet", "calibrated")
+    }
+    return DeviceJson.model_validate(fields | rates | {"notes": list(device.notes)})
+
+
+def _source(source: Source) -> SourceJson:
+    return SourceJson(path=source.path, sha256=source.sha256, text=source.text)
 
 
 def failed_models(report: Report) -> list[FailedShapeJson]:
@@ -437,6 +486,7 @@ def _result(result: Result, device: Device) -> ResultJson:
         score=ScoreJson(**asdict(score)) if score else None,
         fusion=fusion_model(result.fusion) if result.fusion else None,
         gap=GapJson.model_validate(asdict(result.gap)) if result.gap else None,
+        advice=list(advise(result, device)),
     )
 
 

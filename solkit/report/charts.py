@@ -1,0 +1,266 @@
+"""What each figure shows, as numbers: no library draws here.
+
+`solkit.report.figures` draws them on paper (PNG, SVG), `solkit.report.html` on a page.
+
+Roofline
+    After Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for
+    multicore architectures", CACM 52(4), 2009. A shape's point lies at
+
+        x = operations of its busiest pipe / bytes that must cross DRAM
+        y = those operations / time
+
+    so that at the speed of light it touches the roof that limits it: a slanted one (a memory,
+    y = x times its bandwidth) or a level one (a pipe).
+
+Gap
+    Factors multiply, so that bars lie end to end on a logarithmic axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from solkit.core import Value
+from solkit.report.comparison import Group
+from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
+from solkit.report.standing import modelled_ms, time_of
+from solkit.report.units import settings
+
+__all__ = [
+    "RATES",
+    "Gap",
+    "Point",
+    "Roof",
+    "Roofline",
+    "Step",
+    "Times",
+    "gap_of",
+    "roofline_of",
+    "shape_words",
+    "times_of",
+]
+
+MEMORIES = ("dram", "l2")
+RATES = ("roofline", "datasheet", "calibrated")
+"""The sets of ceilings: at the highest clock, the vendor's, and as measured by calibration."""
+
+
+@dataclass(frozen=True)
+class Roof:
+    """One ceiling.
+
+    Attributes:
+        name: the resource's, with the passes that a precision takes, e.g. ``"tensor.tf32 / 3"``.
+        rates: the set it belongs to: one of `RATES`.
+        value: per second, in `unit`.
+        unit: ``"FLOP/s"``, ``"op/s"`` or ``"B/s"``.
+        source: where the value comes from.
+        used: whether a shape has need of it.
+    """
+
+    name: str
+    rates: str
+    value: float
+    unit: str
+    source: str
+    used: bool
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it slants."""
+        return self.unit == "B/s"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One shape under its roofs.
+
+    Attributes:
+        shape: in words.
+        kind: ``"SOL"``, ``"modelled"`` or ``"measured"``.
+        pipe: whose operations count.
+        intensity: operations per byte of DRAM traffic.
+        rate: operations per second.
+        time_ms: that it takes.
+    """
+
+    shape: str
+    kind: str
+    pipe: str
+    intensity: float
+    rate: float
+    time_ms: float
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """All shapes of a kernel under the ceilings of a device.
+
+    Attributes:
+        device: its name.
+        unit: of the operations: ``"FLOP"``, or ``"op"`` where pipes of other kinds are used.
+        roofs: of every set of rates.
+        points: of every shape that computes and moves something.
+        left_out: the others.
+    """
+
+    device: str
+    unit: str
+    roofs: tuple[Roof, ...]
+    points: tuple[Point, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One factor of a gap, and the time over SOL before and after it.
+
+    Attributes:
+        name: of the factor.
+        factor: by how much it multiplies.
+        start, end: the running product.
+        cost_ms: what it adds to the time where it stands.
+        evidence, advice: sentences.
+    """
+
+    name: str
+    factor: float
+    start: float
+    end: float
+    cost_ms: float
+    evidence: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time over the speed of light, step by step."""
+
+    sol_ms: float
+    time_ms: float
+    measured: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of several candidates for one shape, with their confidence intervals."""
+
+    shape: str
+    sol_ms: float
+    names: tuple[str, ...]
+    medians_ms: tuple[float, ...]
+    lows_ms: tuple[float, ...]
+    highs_ms: tuple[float, ...]
+    measured: tuple[bool, ...]
+
+
+def shape_words(shape: Mapping[str, Value]) -> str:
+    """A shape as a reader takes it in, e.g. ``"M=4096 N=1000"``."""
+    return settings(shape).replace(",", " ") or "the file's own inputs"
+
+
+# --------------------------------------------------------------------------------- roofline
+
+
+def roofline_of(report: ReportJson) -> Roofline:
+    """The roofline of all shapes of a report; without points where none computes anything."""
+    points = tuple(point for result in report.results for point in _points(result))
+    told = {point.shape for point in points}
+    shapes = [shape_words(result.shape) for result in report.results]
+    used = _used(report.results)
+    units = {used[point.pipe].unit for point in points}
+    return Roofline(
+        device=report.device.name,
+        unit=units.pop() if len(units) == 1 else "op",
+        roofs=tuple(_roofs(report.device, used)),
+        points=points,
+        left_out=tuple(shape for shape in shapes if shape not in told),
+    )
+
+
+def _points(result: ResultJson) -> Iterator[Point]:
+    resources = result.bound.resources
+    pipe = _busiest_pipe(resources)
+    dram_bytes = result.work.dram_bytes
+    if pipe is None or not dram_bytes:
+        return
+    operations = resources[pipe].amount
+    time = time_of(result)
+    times = {
+        "SOL": result.bound.time_ms,
+        "modelled": modelled_ms(result),
+        "measured": time.median_ms if time and time.measured else None,
+    }
+    for kind, time_ms in times.items():
+        if time_ms:
+            place = (operations / dram_bytes, 1e3 * operations / time_ms)
+            yield Point(shape_words(result.shape), kind, pipe, *place, time_ms)
+
+
+def _busiest_pipe(resources: Mapping[str, ResourceJson]) -> str | None:
+    pipes = {n: r.time_ms or 0.0 for n, r in resources.items() if n not in (*MEMORIES, "issue")}
+    return max(pipes, key=pipes.__getitem__) if pipes else None
+
+
+def _used(results: Sequence[ResultJson]) -> dict[str, ResourceJson]:
+    """The resources of all shapes by name."""
+    return {name: r for result in results for name, r in result.bound.resources.items()}
+
+
+def _roofs(device: DeviceJson, used: Mapping[str, ResourceJson]) -> Iterator[Roof]:
+    for name in sorted(used.keys() - device.ceilings.keys()):  # "tensor", or an older report
+        resource = used[name]
+        if resource.ceiling:
+            yield Roof(
+                name, RATES[0], resource.ceiling, f"{resource.unit}/s", resource.source, True
+            )
+    for rates, ceilings in zip(RATES, (device.ceilings, device.datasheet, device.calibrated)):
+        for name, ceiling in ceilings.items():
+            passes = _passes(used.get(name), device.ceilings.get(name))
+            if ceiling.value and name != "issue":  # counts instructions, not operations
+                label = name if passes == 1 else f"{name} / {passes}"
+                value = ceiling.value / passes
+                yield Roof(label, rates, value, ceiling.unit, ceiling.source, name in used)
+
+
+def _passes(resource: ResourceJson | None, ceiling: CeilingJson | None) -> int:
+    """How often precision makes operands pass through a pipe: three times for exact tf32."""
+    if not (resource and resource.ceiling and ceiling and ceiling.value):
+        return 1
+    return max(1, round(ceiling.value / resource.ceiling))
+
+
+# -------------------------------------------------------------------------- gap and times
+
+
+def gap_of(result: ResultJson) -> Gap | None:
+    """The gap of one shape, step by step; ``None`` where it was not taken apart."""
+    gap = result.gap
+    if gap is None or not gap.sol_ms or gap.time_ms is None:
+        return None
+    steps, product = [], 1.0
+    for each in gap.factors:
+        factor = each.factor if each.factor else 1.0
+        end = product * factor
+        cost_ms = gap.sol_ms * (end - product)
+        steps.append(Step(each.name, factor, product, end, cost_ms, each.evidence, each.advice))
+        product = end
+    return Gap(gap.sol_ms, gap.time_ms, gap.measured, tuple(steps))
+
+
+def times_of(group: Group) -> Times | None:
+    """The times of a comparison; ``None`` where none of its candidates has one."""
+    timed = [(entry.name, entry.time) for entry in group.entries if entry.time]
+    if not timed:
+        return None
+    return Times(
+        shape=shape_words(group.shape),
+        sol_ms=group.sol_ms,
+        names=tuple(name for name, _ in timed),
+        medians_ms=tuple(time.median_ms for _, time in timed),
+        lows_ms=tuple(time.low_ms for _, time in timed),
+        highs_ms=tuple(time.high_ms for _, time in timed),
+        measured=tuple(time.measured for _, time in timed),
+    )

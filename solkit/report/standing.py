@@ -1,0 +1,165 @@
+"""What time a report gives a shape, and which kernel of many to look at first.
+
+Notation
+    t       the time of a shape: measured where it counts, else modelled
+    t_sol   the roofline of that shape
+    cost    the sum over a kernel's shapes of t (1 - t_sol / t) = t - t_sol: the time of a call,
+            times the share of it that is gap
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from solkit.core import Verdict
+from solkit.report.schema import LaunchJson, ReportJson, ResultJson
+
+__all__ = [
+    "COST_FORMULA",
+    "NamedReport",
+    "Standing",
+    "Time",
+    "launches_seen",
+    "named",
+    "standing",
+    "time_of",
+    "worst",
+    "worst_first",
+]
+
+COST_FORMULA = "cost = sum over shapes of time × (1 − SOL / time) = time − SOL"
+
+
+@dataclass(frozen=True)
+class Time:
+    """How long a call takes.
+
+    Attributes:
+        median_ms: measured, or modelled.
+        low_ms, high_ms: 95 % confidence interval; both the time itself where it is modelled.
+        measured: which of the two.
+    """
+
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    measured: bool
+
+
+@dataclass(frozen=True)
+class NamedReport:
+    """A report, under the name that tells it from the others of its page."""
+
+    name: str
+    report: ReportJson
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a kernel stands among others, over those of its shapes that have a time.
+
+    Attributes:
+        sol_ms: the sum of their rooflines.
+        time_ms: the sum of their times.
+        measured: whether all of them were measured.
+        shapes: how many they are.
+    """
+
+    sol_ms: float
+    time_ms: float
+    measured: bool
+    shapes: int
+
+    @property
+    def cost_ms(self) -> float:
+        """Time that the speed of light would save, a call of each shape."""
+        return self.time_ms - self.sol_ms
+
+    @property
+    def gap(self) -> float:
+        """Time over the speed of light, over all shapes together."""
+        return self.time_ms / self.sol_ms if self.sol_ms else float("inf")
+
+
+def time_of(result: ResultJson) -> Time | None:
+    """The time of a shape; ``None`` where it has none that counts.
+
+    A failed or impossible candidate has none, whatever its clock said.
+    """
+    if result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE:
+        return None
+    timed = result.measurement
+    if timed and timed.median_ms is not None:
+        median = timed.median_ms
+        return Time(median, timed.low_ms or median, timed.high_ms or median, measured=True)
+    modelled = modelled_ms(result)
+    return None if modelled is None else Time(modelled, modelled, modelled, measured=False)
+
+
+def modelled_ms(result: ResultJson) -> float | None:
+    """The modelled time of a call: of all its launches, one after the other."""
+    if result.gap and not result.gap.measured:
+        return result.gap.time_ms
+    total = 0.0
+    for launch in result.launches:
+        if launch.model is None or launch.model.time_ms is None:
+            return None
+        total += launch.count * launch.model.time_ms
+    return total or None
+
+
+def launches_seen(result: ResultJson) -> list[LaunchJson]:
+    """The launches as analysed, or those of the real run where analysis caught none."""
+    return result.launches or (result.measurement.launches if result.measurement else [])
+
+
+def worst(results: Sequence[ResultJson]) -> ResultJson:
+    """The shape to look at first: one that failed, else the one with the largest gap."""
+    return max(results, key=_badness)
+
+
+def _badness(result: ResultJson) -> tuple[int, float]:
+    if result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE:
+        return 1, 0.0
+    time, sol_ms = time_of(result), result.bound.time_ms
+    return 0, time.median_ms / sol_ms if time and sol_ms else 0.0
+
+
+def standing(report: ReportJson) -> Standing | None:
+    """Where a kernel stands; ``None`` where no shape has a time."""
+    timed = [
+        (time, result.bound.time_ms)
+        for result in report.results
+        if (time := time_of(result)) is not None and result.bound.time_ms is not None
+    ]
+    if not timed:
+        return None
+    return Standing(
+        sol_ms=sum(sol_ms for _, sol_ms in timed),
+        time_ms=sum(time.median_ms for time, _ in timed),
+        measured=all(time.measured for time, _ in timed),
+        shapes=len(timed),
+    )
+
+
+def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, Standing | None]]:
+    """Reports by falling cost (see the notation above); those without a time come last."""
+    placed = [(each, standing(each.report)) for each in reports]
+    return sorted(placed, key=lambda pair: -pair[1].cost_ms if pair[1] else float("inf"))
+
+
+def named(reports: Sequence[ReportJson], files: Sequence[str] = ()) -> list[NamedReport]:
+    """Give each report a name of its own: the kernel's, and the file's where kernels share one.
+
+    Args:
+        reports: in the order of the page.
+        files: the file that each was read from, if any.
+    """
+    kernels = [report.kernel.name for report in reports]
+    names: list[str] = []
+    for i, name in enumerate(kernels):
+        if kernels.count(name) > 1:
+            name = f"{name} ({files[i]})" if files else f"{name} ({reports[i].kernel.path})"
+        names.append(name if name not in names else f"{name} #{i + 1}")
+    return [NamedReport(name, report) for name, report in zip(names, reports, strict=True)]
