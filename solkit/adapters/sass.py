@@ -1,0 +1,273 @@
+"""Read a GPU's machine code (SASS) from the text that NVIDIA's disassemblers write.
+
+Triton ships both disassemblers. The formats are those of `nvdisasm -c` (labels, and with ``-gi``
+source lines) and of `cuobjdump -sass` (bare addresses): CUDA Binary Utilities, sections on both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from triton import knobs
+from triton.runtime.cache import get_cache_manager
+
+from solkit.errors import UnsupportedError
+
+__all__ = ["Block", "Code", "Instruction", "disassemble", "parse"]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One machine instruction.
+
+    Attributes:
+        address: in bytes from the start of its function.
+        predicate: what it depends on, e.g. ``"!P1"``; empty where it always runs.
+        opcode: with its modifiers, e.g. ``"LDG.E.128"``.
+        operands: in order, e.g. ``("R4", "desc[UR6][R12.64]")``.
+        lines: ``file:line`` of its source, then of each call that was inlined around it; empty
+            where the code carries no line table.
+    """
+
+    address: int
+    predicate: str
+    opcode: str
+    operands: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers, e.g. ``"LDG"``."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """E.g. ``("E", "128")``."""
+        return tuple(self.opcode.split(".")[1:])
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions that run one after the other.
+
+    Attributes:
+        instructions: at least one.
+        successors: indices of the blocks that may follow.
+        depth: loops around it.
+    """
+
+    instructions: tuple[Instruction, ...]
+    successors: tuple[int, ...]
+    depth: int
+
+
+@dataclass(frozen=True)
+class Code:
+    """The machine code of one function: what can be reached from its start.
+
+    Attributes:
+        name: as linked, so mangled for C++.
+        blocks: in the order of their addresses; the function starts at the first.
+        loops: how many there are, nested ones counted.
+    """
+
+    name: str
+    blocks: tuple[Block, ...]
+    loops: int
+
+    @property
+    def instructions(self) -> Iterator[Instruction]:
+        """All of them, in the order of their addresses."""
+        return (each for block in self.blocks for each in block.instructions)
+
+
+def disassemble(cubin: bytes) -> str:
+    """The disassembly of a cubin, with source lines where it carries a line table.
+
+    `nvdisasm` takes 0.2 to 0.6 s to start, so that its answer is kept in Triton's cache.
+
+    Raises:
+        UnsupportedError: `nvdisasm` refuses it, being older than the cubin's architecture, say.
+    """
+    tool = knobs.nvidia.nvdisasm
+    key = hashlib.sha256(b"solkit sass " + tool.version.encode() + cubin).hexdigest()
+    cache = get_cache_manager(key)
+    known = cache.get_file("code.sass")
+    if known is not None:
+        return Path(known).read_text()
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [tool.path, "-c", "-gi", file.name]
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        message = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise UnsupportedError(f"nvdisasm {tool.version}: {message[-1]}")
+    cache.put(done.stdout, "code.sass", binary=False)
+    return done.stdout
+
+
+# --------------------------------------------------------------------------------- reading
+
+_FUNCTION = re.compile(r"^\s*(?:\.section\s+\.text\.([^,\s]+),|Function : (\S+))")
+_LABEL = re.compile(r"^\s*([.$\w]+):")
+_SOURCE = re.compile(r'"([^"]+)", line (\d+)')
+_INSTRUCTION = re.compile(
+    r"/\*(?P<address>[0-9a-f]{4,})\*/\s+\{?\s*"
+    r"(?:@(?P<predicate>!?U?P\w+)\s+)?(?P<opcode>[A-Z][\w.]*)\s*(?P<operands>[^;]*?)\s*;"
+)
+
+
+def parse(text: str) -> Mapping[str, Code]:
+    """The functions of a disassembly by name.
+
+    Args:
+        text: what `nvdisasm -c` or `cuobjdump -sass` wrote.
+    """
+    bodies: dict[str, list[str]] = {}
+    body: list[str] = []  # of no function, before the first
+    for line in text.splitlines():
+        if start := _FUNCTION.match(line):
+            body = bodies.setdefault(start[1] or start[2], [])
+        else:
+            body.append(line)
+    return {name: _code(name, lines) for name, lines in bodies.items()}
+
+
+def _code(name: str, lines: Sequence[str]) -> Code:
+    instructions: list[Instruction] = []
+    labels: dict[str, int] = {}  # to the index of the instruction that follows
+    source: list[str] = []
+    fresh = True  # the next source line starts a new chain of inlined calls
+    for line in lines:
+        if told := _INSTRUCTION.search(line):
+            operands = tuple(_split(told["operands"]))
+            known = (int(told["address"], 16), told["predicate"] or "", told["opcode"])
+            instructions.append(Instruction(*known, operands, tuple(source)))
+            fresh = True
+        elif label := _LABEL.match(line):
+            labels[label[1]] = len(instructions)
+        elif "//##" in line:
+            source = [] if fresh else source
+            fresh = False
+            source += [f"{file}:{number}" for file, number in _SOURCE.findall(line)[:1]]
+    labels |= {f"{each.address:#x}": index for index, each in enumerate(instructions)}
+    return _flow(name, instructions, labels)
+
+
+def _split(operands: str) -> list[str]:
+    return [part.strip() for part in operands.split(",")] if operands else []
+
+
+# ----------------------------------------------------------------------------------- loops
+
+_ENDS = frozenset({"EXIT", "RET", "BRX", "BRXU", "JMX", "KILL"})
+"""Nothing follows, or nobody knows what: indirect branches."""
+_JUMPS = frozenset({"BRA", "JMP"})
+_CALLS = frozenset({"CALL"})
+
+
+def _flow(name: str, instructions: list[Instruction], labels: Mapping[str, int]) -> Code:
+    """Cut into blocks, drop what cannot be reached, and find the loops."""
+    targets = {i: _target(each, labels) for i, each in enumerate(instructions)}
+    starts = {0, *(target for target in targets.values() if target is not None)}
+    starts |= {i + 1 for i, each in enumerate(instructions) if each.name in _ENDS | _JUMPS | _CALLS}
+    bounds = sorted(start for start in starts if start < len(instructions))
+    number = {start: index for index, start in enumerate(bounds)}
+    ends = [*bounds[1:], len(instructions)]
+    edges: list[list[int]] = []
+    for end in ends:
+        last, target = instructions[end - 1], targets[end - 1]
+        conditional = last.predicate not in ("", "PT", "UPT") or _conditional(last)
+        falls = conditional or last.name not in _ENDS | _JUMPS
+        found = [target] if target is not None else []
+        found += [end] if falls and end in number else []
+        edges.append([number[start] for start in dict.fromkeys(found)])
+    reached = _reachable(edges)
+    loops = _loops(edges, reached)
+    kept = {old: new for new, old in enumerate(sorted(reached))}
+    blocks = tuple(
+        Block(
+            tuple(instructions[bounds[i] : ends[i]]),
+            tuple(kept[j] for j in edges[i]),
+            sum(i in loop for loop in loops.values()),
+        )
+        for i in kept
+    )
+    return Code(name, blocks, len(loops))
+
+
+def _target(instruction: Instruction, labels: Mapping[str, int]) -> int | None:
+    """The index of the instruction that a branch or call names."""
+    if instruction.name not in _JUMPS | _CALLS or not instruction.operands:
+        return None
+    found = re.search(r"`\(([.$\w]+)\)|(0x[0-9a-f]+)", instruction.operands[-1])
+    return labels.get(found[1] or found[2]) if found else None
+
+
+def _conditional(instruction: Instruction) -> bool:
+    """Whether a branch takes its condition as an operand, or leaves part of the warp behind."""
+    if instruction.name not in _JUMPS:
+        return False
+    divergent = "DIV" in instruction.modifiers or "CONV" in instruction.modifiers
+    return divergent or any(re.fullmatch(r"!?U?P\d", each) for each in instruction.operands[:-1])
+
+
+def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
+    """The blocks that can be reached from the first without passing `removed`."""
+    if removed == 0 or not edges:
+        return set()
+    seen, waiting = {0}, [0]
+    while waiting:
+        for successor in edges[waiting.pop()]:
+            if successor not in seen and successor != removed:
+                seen.add(successor)
+                waiting.append(successor)
+    return seen
+
+
+def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
+    """The natural loops by their head: the blocks from which a back edge is reached.
+
+    Source: Aho, Lam, Sethi, Ullman, "Compilers", 9.6: an edge to a block that dominates its own
+    origin closes a loop.
+    """
+    before: dict[int, list[int]] = {block: [] for block in reached}
+    for block in reached:
+        for successor in edges[block]:
+            before[successor].append(block)
+    loops: dict[int, set[int]] = {}
+    for tail, head in _retreating(edges):
+        if tail in _reachable(edges, head):
+            continue  # a way round the head: a jump into the middle of a loop
+        body = loops.setdefault(head, {head})
+        waiting = [tail]
+        while waiting:
+            block = waiting.pop()
+            if block not in body:
+                body.add(block)
+                waiting += before[block]
+    return loops
+
+
+def _retreating(edges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """The edges that lead back to where a walk through all blocks came from."""
+    found: list[tuple[int, int]] = []
+    seen, path = {0}, {0: iter(edges[0])} if edges else {}
+    while path:
+        block = next(reversed(path))
+        successor = next(path[block], None)
+        if successor is None:
+            del path[block]
+        elif successor in path:
+            found.append((block, successor))
+        elif successor not in seen:
+            seen.add(successor)
+            path[successor] = iter(edges[successor])
+    return found
