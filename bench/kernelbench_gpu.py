@@ -280,7 +280,7 @@ class Bench:
             try:
                 with self._machine.conditions() as conditions:
                     sides = in_turns(timer, *subjects)
-                    series = sample(*sides, plan, random.Random(_SEED))
+                    series = sample(sides, plan, random.Random(_SEED))
             except ActivityError as error:
                 failures.append(str(error))
                 continue

@@ -371,7 +371,7 @@ class _Examination:
             reference = Local(timer, self._reference_subject(sets[-1]))
             try:
                 with self._machine.conditions() as conditions:
-                    taken = sample(candidate, reference, plan, order)
+                    taken = sample((candidate, reference), plan, order)
             except ActivityError as error:
                 notes.append(f"not timed by {timer.method}: {error}")
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -70,7 +70,7 @@ class Timer(Protocol):
 
 
 class Side(Protocol):
-    """One of the two that are timed in turns, wherever it runs."""
+    """One of those that are timed in turns, wherever it runs."""
 
     def start(self) -> None:
         """Begin a round of calls."""
@@ -110,7 +110,7 @@ class Local:
 
 
 class _Turns:
-    """One timer for two sides of one process: a round of both is one round of the timer's."""
+    """One timer for the sides of one process: a round of all is one round of the timer's."""
 
     def __init__(self, timer: Timer) -> None:
         self.timer = timer
@@ -130,7 +130,7 @@ class _Turns:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One of two sides that share a timer."""
+    """One of the sides that share a timer."""
 
     turns: _Turns
     subject: Subject
@@ -147,10 +147,10 @@ class _Turn:
         return self.turns.stop(self.side)
 
 
-def in_turns(timer: Timer, first: Subject, second: Subject) -> tuple[Side, Side]:
-    """Two sides that run in this process under the same timer."""
+def in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
+    """Sides that run in this process under the same timer."""
     turns = _Turns(timer)
-    return _Turn(turns, first, 0), _Turn(turns, second, 1)
+    return tuple(_Turn(turns, subject, side) for side, subject in enumerate(subjects))
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Plan:
     """How many samples are taken.
 
     Attributes:
-        warmup: untimed pairs of calls before.
+        warmup: untimed calls of each side before.
         minimum, maximum: samples of each side.
         precision: enough once the 95 % interval of `solkit.measure.statistics` is within this
             share of its middle.
@@ -190,7 +190,7 @@ class Series:
         return [taken.span_ms for taken in self.times]
 
 
-Uncertainty = Callable[[Series, Series], float]
+Uncertainty = Callable[[Sequence[Series]], float]
 
 
 def plan_for(reference_s: float) -> Plan:
@@ -198,34 +198,32 @@ def plan_for(reference_s: float) -> Plan:
     return Plan(warmup=1, minimum=3) if reference_s > _SLOW_S else Plan()
 
 
-def of_first(first: Series, second: Series) -> float:
+def of_first(taken: Sequence[Series]) -> float:
     """How uncertain the first side's median is, as a share of it."""
-    del second
-    return median_interval(first.spans_ms).relative_error
+    return median_interval(taken[0].spans_ms).relative_error
 
 
 def sample(
-    first: Side,
-    second: Side,
+    sides: Sequence[Side],
     plan: Plan,
     order: random.Random,
     uncertainty: Uncertainty = of_first,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[Series, Series]:
-    """Time two sides in pairs, each pair in random order, until sure enough.
+) -> tuple[Series, ...]:
+    """Time all sides in turns, once each a turn and in random order, until sure enough.
 
-    The interval is looked at only after the minimum and each doubling, since stopping at the first
-    lucky look of many would make it too narrow.
+    How sure is asked only after the minimum and each doubling, since stopping at the first lucky
+    look of many would make the interval too narrow.
 
     Raises:
-        ActivityError: from either side.
+        ActivityError: from any side.
     """
-    taken = Series(), Series()
+    taken = tuple(Series() for _ in sides)
     untimed, count = plan.warmup, plan.minimum
     while count > 0:
-        _round((first, second), taken, untimed, count, order, clock)
+        _round(sides, taken, untimed, count, order, clock)
         untimed, have = 0, len(taken[0].times)
-        if uncertainty(*taken) <= plan.precision:
+        if uncertainty(taken) <= plan.precision:
             break
         spent_s = clock() - min(series.ran[0].start_s for series in taken)
         affordable = int((plan.budget_s / max(spent_s, 1e-9) - 1) * have)
@@ -234,19 +232,19 @@ def sample(
 
 
 def _round(
-    sides: tuple[Side, Side],
-    taken: tuple[Series, Series],
+    sides: Sequence[Side],
+    taken: Sequence[Series],
     untimed: int,
     count: int,
     order: random.Random,
     clock: Callable[[], float],
 ) -> None:
-    """Time some pairs; the first ones, which warm up, are left out."""
-    ran: tuple[list[Interval], list[Interval]] = [], []
+    """Time some turns; the first ones, which warm up, are left out."""
+    ran: list[list[Interval]] = [[] for _ in sides]
     for side in sides:
         side.start()
     for _ in range(untimed + count):
-        for which in order.sample((0, 1), k=2):
+        for which in order.sample(range(len(sides)), k=len(sides)):
             start = clock()
             sides[which].call()
             ran[which].append(Interval(start, clock()))

@@ -351,7 +351,7 @@ def test_both_timers_agree_to_some_microseconds(timers, subjects):
     from solkit.measure.sampling import Plan, in_turns, sample
 
     taken = {
-        method: sample(*in_turns(timer, *subjects), Plan(), random.Random(0))
+        method: sample(in_turns(timer, *subjects), Plan(), random.Random(0))
         for method, timer in timers.items()
     }
     for which in (0, 1):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 
@@ -42,7 +42,7 @@ class FakeSide:
 
 
 def run(sides, plan=None, seed=0):
-    return sample(*sides.both, plan or Plan(), random.Random(seed), clock=sides.clock)
+    return sample(sides.both, plan or Plan(), random.Random(seed), clock=sides.clock)
 
 
 def noisy(scale, seed=1):
@@ -81,12 +81,12 @@ def test_a_slow_problem_takes_three():
 def test_how_sure_is_asked_of_both_sides():
     asked = []
 
-    def uncertainty(first, second):
-        asked.append((len(first.times), len(second.times)))
+    def uncertainty(taken):
+        asked.append(tuple(len(series.times) for series in taken))
         return 0.0 if len(asked) == 2 else 1.0
 
     sides = Sides(noisy(0.001))
-    sample(*sides.both, Plan(), random.Random(0), uncertainty, sides.clock)
+    sample(sides.both, Plan(), random.Random(0), uncertainty, sides.clock)
     assert asked == [(20, 20), (40, 40)]
 
 
@@ -123,7 +123,7 @@ def test_a_side_that_lost_a_time_is_heard_of():
         run(sides)
 
 
-def test_two_subjects_take_turns_under_one_timer():
+def test_subjects_take_turns_under_one_timer():
     class Counting:
         method = "fake"
 
@@ -134,9 +134,13 @@ def test_two_subjects_take_turns_under_one_timer():
             self.names.append(subject.name)
 
         def stop(self):
-            return [CallTime({"one": 1.0, "two": 2.0}[name], None) for name in self.names]
+            return [CallTime(times[name], None) for name in self.names]
 
-    sides = in_turns(Counting(), *(Subject(name, lambda: None) for name in ("one", "two")))
-    one, two = sample(*sides, Plan(), random.Random(0))
-    assert (set(one.spans_ms), set(two.spans_ms)) == ({1.0}, {2.0})
-    assert len(one.times) == len(two.times) == 20
+    times = {"one": 1.0, "two": 2.0, "three": 3.0}
+    timer = Counting()
+    sides = in_turns(timer, *(Subject(name, lambda: None) for name in times))
+    taken = sample(sides, Plan(warmup=100), random.Random(0))
+    assert [set(series.spans_ms) for series in taken] == [{1.0}, {2.0}, {3.0}]
+    assert [len(series.times) for series in taken] == [20, 20, 20]
+    turns = [tuple(timer.names[i : i + 3]) for i in range(0, 360, 3)]
+    assert set(turns) == set(permutations(times))  # every order comes up: 120 turns, six orders
