@@ -37,6 +37,8 @@ __all__ = [
     "Fusion",
     "Gap",
     "GapFactor",
+    "InstructionCount",
+    "InstructionMix",
     "KernelAnalysis",
     "KernelFile",
     "KernelModel",
@@ -507,6 +509,56 @@ class AnalysisStatus(str, enum.Enum):
 
 
 @dataclass(frozen=True)
+class InstructionCount:
+    """The instructions of one kind that stand at one loop depth of a kernel's machine code.
+
+    Attributes:
+        kind: of `solkit.analysis.instructions.KINDS`, e.g. ``"fp32"`` or ``"global_load"``.
+        opcode: for ``"tensor"`` the whole opcode, which names shape and types; else empty.
+        depth: loops around them; 0 outside all.
+        count: how many.
+        predicated: those of them that run under a predicate.
+        width_bytes: what one thread moves by one of them; 0 where it moves nothing or the opcode
+            does not tell.
+        warp_flops: floating-point operations that one warp does by one of them, a multiply-add
+            being two; a quarter of a warp group's. 0 where the opcode does not tell (tcgen05).
+    """
+
+    kind: str
+    opcode: str
+    depth: int
+    count: int
+    predicated: int
+    width_bytes: int
+    warp_flops: int
+
+
+@dataclass(frozen=True)
+class InstructionMix:
+    """What a kernel's machine code holds, each instruction counted as often as it stands there.
+
+    Attributes:
+        counts: by kind, then by depth.
+        loops: how many loops there are, waits for a barrier among them.
+        lines: how many instructions each ``file:line`` of the source became; empty where the code
+            carries no line table.
+    """
+
+    counts: tuple[InstructionCount, ...]
+    loops: int
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """All instructions that can be reached."""
+        return sum(each.count for each in self.counts)
+
+    def of(self, *kinds: str) -> int:
+        """How many instructions are of one of these kinds."""
+        return sum(each.count for each in self.counts if each.kind in kinds)
+
+
+@dataclass(frozen=True)
 class Access:
     """One load, store or atomic of a kernel's code, over a whole launch.
 
@@ -657,6 +709,7 @@ class KernelAnalysis:
         error: why it did not compile.
         demand: what its code asks for; ``None`` where that was not read.
         model: the time it should take; ``None`` without a demand.
+        instructions: what its machine code holds; ``None`` where that was not read.
     """
 
     launch: Launch
@@ -669,6 +722,7 @@ class KernelAnalysis:
     error: str | None = None
     demand: Demand | None = None
     model: KernelModel | None = None
+    instructions: InstructionMix | None = None
 
 
 @dataclass(frozen=True)
