@@ -172,7 +172,9 @@ def test_a_session_survives_the_death_of_its_processes(measure, mark):
 # ------------------------------------------------------------------------------- the caller's end
 
 LOOP = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from test_traces import trace
