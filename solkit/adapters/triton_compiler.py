@@ -33,7 +33,9 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
-from solkit.core import Device, Launch, Value
+from solkit.adapters.sass import Code, disassemble, parse
+from solkit.core import Device, InstructionMix, Launch, Value
+from solkit.errors import UnsupportedError
 
 __all__ = [
     "TESTED_TRITON",
@@ -88,6 +90,9 @@ class Compiled:
         num_warps: warps per block, those of warp specialisation included.
         tensor_cores: whether tensor-core instructions are there.
         seconds: how long the compile took; 0 from Triton's cache.
+        code: the machine code, where it could be read.
+        unread: why it could not; ``None`` where it could, or there is none.
+        instructions: what `code` was counted to, in its place.
     """
 
     error: str | None = None
@@ -97,6 +102,9 @@ class Compiled:
     num_warps: int | None = None
     tensor_cores: bool | None = None
     seconds: float = 0.0
+    code: Code | None = None
+    unread: str | None = None
+    instructions: InstructionMix | None = None
 
 
 def warn_if_untested() -> None:
@@ -138,6 +146,7 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         except Exception as error:  # whatever a compiler raises is the kernel's failure
             return Compiled(error=_explain(error, kernel, console()))
     usage = resource_usage(binary)
+    code, unread = _machine_code(binary)
     return Compiled(
         error=_does_not_load(binary.metadata, device),
         registers=usage["REG"],
@@ -146,7 +155,17 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         num_warps=binary.metadata.num_warps,
         tensor_cores=uses_tensor_cores(binary.asm["ptx"]),
         seconds=seconds,
+        code=code,
+        unread=unread,
     )
+
+
+def _machine_code(binary: CompiledKernel) -> tuple[Code | None, str | None]:
+    """The code, or why it cannot be read: which loses no other figure."""
+    try:
+        return parse(disassemble(binary.asm["cubin"]))[binary.metadata.name], None
+    except UnsupportedError as error:
+        return None, str(error)
 
 
 def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:

@@ -60,7 +60,8 @@ def analyse(
             "extension launch is not seen."
         )
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note, *notes))
-    kernels = _analyse_launches(launches, device, jobs)
+    kernels, unread = _analyse_launches(launches, device, jobs)
+    notes = (*notes, *unread)
     whole = all(kernel.error is None for kernel in kernels)
     return Analysis(AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL, kernels, notes)
 
@@ -75,11 +76,13 @@ def _too_old(device: Device) -> str:
 
 def _analyse_launches(
     launches: Sequence[CapturedLaunch], device: Device, jobs: int
-) -> tuple[KernelAnalysis, ...]:
-    """Compile each specialisation once and describe every launch."""
+) -> tuple[tuple[KernelAnalysis, ...], tuple[str, ...]]:
+    """Compile each specialisation once and describe every launch; and what could not be read."""
     kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
     compiled = dict(zip(map(id, kernels), compile_all(kernels, device, jobs), strict=True))
-    return tuple(_describe(launch, compiled[id(launch.kernel)], device) for launch in launches)
+    told = tuple(_describe(launch, compiled[id(launch.kernel)], device) for launch in launches)
+    unread = dict.fromkeys(each.unread for each in compiled.values() if each.unread)
+    return told, tuple(f"Machine code could not be read: {reason}" for reason in unread)
 
 
 def _describe(captured: CapturedLaunch, compiled: Compiled, device: Device) -> KernelAnalysis:
@@ -92,6 +95,7 @@ def _describe(captured: CapturedLaunch, compiled: Compiled, device: Device) -> K
         tensor_cores=compiled.tensor_cores,
         compile_s=compiled.seconds,
         error=compiled.error,
+        instructions=compiled.instructions,
     )
     if compiled.error is not None or compiled.registers is None or compiled.shared_bytes is None:
         return told

@@ -67,6 +67,7 @@ _LANE_FLOPS = {
 }
 """Floating-point operations of one thread; a name that ends in 2 works on a pair."""
 
+_NEVER, _ALWAYS = ("!PT", "!UPT"), ("", "PT", "UPT")
 _WARP_THREADS = 32
 _GROUP_WARPS = 4  # PTX ISA, wgmma: a warp group is four warps
 _MOVED = frozenset(
@@ -88,11 +89,13 @@ def mix_of(code: Code) -> InstructionMix:
     lines: Counter[str] = Counter()
     for block in code.blocks:
         for each in block.instructions:
+            if each.predicate in _NEVER:  # a hint for the scheduler, of the compiler's own making
+                continue
             kind = _kind(each)
             told = each.opcode if kind == "tensor" else ""
             row = (kind, told, block.depth, _width_bytes(each, kind), _warp_flops(each, kind))
             counts[row] += 1
-            predicated[row] += each.predicate not in ("", "PT", "UPT")
+            predicated[row] += each.predicate not in _ALWAYS
             lines.update(each.lines[-1:])
     ordered = sorted(counts, key=lambda row: (KINDS.index(row[0]), *row[1:]))
     rows = tuple(
