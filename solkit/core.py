@@ -30,9 +30,12 @@ __all__ = [
     "Case",
     "Ceiling",
     "ClockKind",
+    "Comparison",
+    "ComparisonReport",
     "Contributor",
     "Demand",
     "Device",
+    "Difference",
     "FailedShape",
     "Fusion",
     "Gap",
@@ -50,6 +53,7 @@ __all__ = [
     "PartBound",
     "Problem",
     "Protocol",
+    "Ratio",
     "Report",
     "Resource",
     "Result",
@@ -937,4 +941,82 @@ class Report:
     kernel: KernelFile
     device: Device
     results: tuple[Result, ...]
+    failed: tuple[FailedShape, ...] = ()
+
+
+# ------------------------------------------------------------------------------- comparison
+
+
+class Difference(str, enum.Enum):
+    """What timing a candidate in turns with another shows. Never ``None``."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NOT_SHOWN = "no_difference_shown"
+    """The interval of the ratio holds 1: they may be alike, or the times too few."""
+    UNSTABLE = "unstable"
+    """Timed under conditions that make the ratio unreliable: the evidence says which."""
+    NOT_COMPARED = "not_compared"
+    """One of the two failed, or the two could not be timed in turns: the evidence says why."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A candidate's time over that of its base; see `solkit.measure.ratios`.
+
+    Attributes:
+        value: under 1 where the candidate is faster.
+        low, high: 95 % interval, widened by `resolution`.
+        resolution: what no number of turns tells apart, as a share of the ratio.
+        turns: how often both were called.
+    """
+
+    value: float
+    low: float
+    high: float
+    resolution: float
+    turns: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A candidate beside its base on one shape, timed in turns.
+
+    Attributes:
+        base, candidate: each as checked and timed on its own, against the reference.
+        difference: what the ratio shows.
+        ratio: ``None`` where nothing was compared.
+        base_ms, candidate_ms: median times while they took turns; ``None`` where they did not.
+        protocol: how; ``None`` where they were not timed.
+        errors: the evidence, and notes.
+    """
+
+    base: Result
+    candidate: Result
+    difference: Difference
+    ratio: Ratio | None = None
+    base_ms: float | None = None
+    candidate_ms: float | None = None
+    protocol: Protocol | None = None
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComparisonReport:
+    """What ``solkit compare`` found: one `Comparison` per shape and candidate.
+
+    Attributes:
+        environment: as in `Report`.
+        base: the file that the others are held against.
+        candidates: the others.
+        device: the GPU.
+        comparisons: shape by shape, the candidates of each in their order.
+        failed: shapes that have no comparison.
+    """
+
+    environment: Mapping[str, str | None]
+    base: KernelFile
+    candidates: tuple[KernelFile, ...]
+    device: Device
+    comparisons: tuple[Comparison, ...]
     failed: tuple[FailedShape, ...] = ()
