@@ -12,7 +12,8 @@ shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
                                         ├─ bound ─┬─ at
                                         │         └─ resources ── contributors
                                         ├─ launches: LaunchJson ─┬─ demand ── accesses
-                                        │                        └─ model ── terms
+                                        │                        ├─ model ── terms
+                                        │                        └─ instructions ── counts
                                         └─ measurement ── launches: LaunchJson
 """
 
@@ -35,6 +36,7 @@ from solkit.core import (
     ClockKind,
     Device,
     Fusion,
+    InstructionMix,
     KernelAnalysis,
     KernelFile,
     Measurement,
@@ -62,6 +64,8 @@ __all__ = [
     "FusionJson",
     "GapFactorJson",
     "GapJson",
+    "InstructionCountJson",
+    "InstructionMixJson",
     "JsonModel",
     "KernelJson",
     "KernelModelJson",
@@ -312,6 +316,26 @@ class GapJson(JsonModel):
     factors: list[GapFactorJson]
 
 
+class InstructionCountJson(JsonModel):
+    """`solkit.core.InstructionCount`."""
+
+    kind: str
+    opcode: str
+    depth: int
+    count: int
+    predicated: int
+    width_bytes: int
+    warp_flops: int
+
+
+class InstructionMixJson(JsonModel):
+    """`solkit.core.InstructionMix`."""
+
+    counts: list[InstructionCountJson]
+    loops: int
+    lines: dict[str, int]
+
+
 class LaunchJson(JsonModel):
     """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known."""
 
@@ -334,6 +358,7 @@ class LaunchJson(JsonModel):
     error: str | None
     demand: DemandJson | None = None
     model: KernelModelJson | None = None
+    instructions: InstructionMixJson | None = None
 
 
 class MeasurementJson(JsonModel):
@@ -564,7 +589,12 @@ def _launch(kernel: KernelAnalysis) -> LaunchJson:
         error=kernel.error,
         demand=DemandJson.model_validate(asdict(kernel.demand)) if kernel.demand else None,
         model=KernelModelJson.model_validate(asdict(kernel.model)) if kernel.model else None,
+        instructions=_instructions(kernel.instructions) if kernel.instructions else None,
     )
+
+
+def _instructions(mix: InstructionMix) -> InstructionMixJson:
+    return InstructionMixJson.model_validate(asdict(mix))
 
 
 def _measurement(measurement: Measurement) -> MeasurementJson:

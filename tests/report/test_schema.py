@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from solkit.core import Contributor, FailedShape, Fusion, OpWork, Part, PartBound, Verdict
+from solkit.core import (
+    Contributor,
+    FailedShape,
+    Fusion,
+    InstructionCount,
+    InstructionMix,
+    OpWork,
+    Part,
+    PartBound,
+    Verdict,
+)
 from solkit.errors import InputError
 from solkit.report import schema
 
@@ -110,8 +120,20 @@ def test_launches_come_from_the_analysis(make):
         "num_ctas": 1, "count": 1, "constants": {"BLOCK_M": 128}, "registers": 168, "spills": 0,
         "shared_bytes": 98304, "occupancy": 0.25, "occupancy_limiter": "shared",
         "blocks_per_sm": 2, "waves": 3.88, "tail_efficiency": 0.97, "tensor_cores": True,
-        "error": None, "demand": None, "model": None,
+        "error": None, "demand": None, "model": None, "instructions": None,
     }]  # fmt: skip
+
+
+def test_instructions_are_the_contract(make):
+    counts = (InstructionCount("tensor", "HMMA.16816.F32", 1, 4, 0, 0, 4096),)
+    kernel = make.kernel(instructions=InstructionMix(counts, 1, {"matmul.py:7": 4}))
+    analysis = replace(make.result().analysis, kernels=(kernel,))
+    (result,) = written(make.report(make.result(analysis=analysis)))["results"]
+    assert result["launches"][0]["instructions"] == {
+        "counts": [{"kind": "tensor", "opcode": "HMMA.16816.F32", "depth": 1, "count": 4,
+                    "predicated": 0, "width_bytes": 0, "warp_flops": 4096}],
+        "loops": 1, "lines": {"matmul.py:7": 4},
+    }  # fmt: skip
 
 
 def test_a_launch_that_did_not_compile_has_nulls(make):
@@ -125,7 +147,7 @@ def test_a_launch_that_did_not_compile_has_nulls(make):
     unknown = {name for name, value in launch.items() if value is None}
     assert unknown == {
         "registers", "spills", "shared_bytes", "occupancy", "occupancy_limiter", "blocks_per_sm",
-        "waves", "tail_efficiency", "tensor_cores", "demand", "model",
+        "waves", "tail_efficiency", "tensor_cores", "demand", "model", "instructions",
     }  # fmt: skip
     assert launch["error"] == "out of resource"
 
