@@ -31,7 +31,7 @@ from solkit.measure.machine import Machine
 from solkit.measure.messages import Outcome, Request, Samples
 from solkit.measure.protocols import find
 from solkit.measure.remote import Form, Look, Remote, offsets_of
-from solkit.measure.sampling import Local, Plan, Series, Subject, plan_for, sample
+from solkit.measure.sampling import Local, Plan, Series, Side, Subject, plan_for, sample
 from solkit.measure.sharing import Block, Packed, allocate, pack
 from solkit.measure.statistics import median_interval
 from solkit.measure.suspicion import suspicions
@@ -40,9 +40,9 @@ from solkit.measure.wallclock import WallClock
 from solkit.measure.wallclock import check as check_by_wall_clock
 from solkit.roofline.calibration.record import Conditions
 
-__all__ = ["examine"]
+__all__ = ["Examination", "Shared", "examine"]
 
-_LOOKS = 6  # how many timed calls of a round have their outputs judged, about; the last one always
+_LOOKS = 6  # how many calls of the first round have their outputs judged, about
 _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
 _TRIALS_SHARE = 0.4  # of the time limit, after which no further distribution is tried
 _OUTPUT_SLACK_BYTES = 64 << 20
@@ -145,13 +145,18 @@ def examine(
     deadline = time.monotonic() + request.time_limit_s
     remote = Remote(channel, deadline, request.time_limit_s, say)
     try:
-        return _Examination(request, machine, remote, say, blocks).outcome()
+        return Examination(request, machine, remote, say, blocks).outcome()
     except CandidateError as failure:
         return Outcome(failure.verdict, failure.errors, None, None)
 
 
-class _Examination:
-    """The course of one examination; raises `CandidateError` where the candidate fails."""
+class Examination:
+    """The course of one examination; raises `CandidateError` where the candidate fails.
+
+    Args:
+        request, machine, say, blocks: as for `examine`.
+        remote: the candidate's process.
+    """
 
     def __init__(
         self,
@@ -166,6 +171,7 @@ class _Examination:
         self._protocol = find(request.protocol)
         self._results: Block | None = None
         self._max_error = 0.0
+        self._degenerate = False
         self._calls = 1  # before timing; launches are recorded in one
         self._shape: dict[str, Value] = {}  # of the latest trial
         self._bound_to: dict[str, Value] | None = None
@@ -174,25 +180,16 @@ class _Examination:
 
     def outcome(self) -> Outcome:
         """What becomes of the candidate."""
-        self._say("loading the problem")
-        self._problem = _problem(self._request)
-        self._remote.load(self._request.path, self._request.reference, self._machine.device)
-        self._read_source()
-        sets = self._check()
-        degenerate = _is_degenerate([shared.trial for shared in sets])
-        if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
-            self._remote.detach(sets.pop(0).trial.name)
-        self._bind(self._request.shape)
+        sets = self.checked()
         timed_on = sets[-1]
         launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
-        plan = plan_for(self._facts.reference_s)
+        plan = plan_for(self.reference_s)
         timed = self._time(sets, plan)
-        clock = self._check_wall_clock(timed, timed_on)
-        self._heed(self._remote.look(guarded=True).findings)
+        clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
-        verdict = Verdict.DEGENERATE_PROBLEM if degenerate else verdict
-        notes = ((_DEGENERATE,) if degenerate else ()) + timed.unstable + timed.notes
+        verdict = Verdict.DEGENERATE_PROBLEM if self._degenerate else verdict
+        notes = ((_DEGENERATE,) if self._degenerate else ()) + timed.unstable + timed.notes
         measurement = _measurement(timed, self._max_error, launches)
         protocol = self._record(timed, plan)
         if clock.note is not None:
@@ -215,6 +212,31 @@ class _Examination:
         )
 
     # --------------------------------------------------------------------------- correctness
+
+    def checked(self) -> list[Shared]:
+        """Have the candidate checked, then bound to what is timed; the inputs for that."""
+        self._say("loading the problem")
+        self._problem = _problem(self._request)
+        self._remote.load(self._request.path, self._request.reference, self._machine.device)
+        self._read_source()
+        sets = self._check()
+        self._degenerate = _is_degenerate([shared.trial for shared in sets])
+        if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
+            self._remote.detach(sets.pop(0).trial.name)
+        self._bind(self._request.shape)
+        return sets
+
+    def exchange(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
+        """Have the candidate let go of inputs, and take those of another examination instead."""
+        for shared in own:
+            self._remote.detach(shared.trial.name)
+        for shared in others:
+            self._remote.attach(shared.trial.name, shared.packed, shared.block)
+
+    @property
+    def reference_s(self) -> float:
+        """How long the reference took, by the wall clock."""
+        return self._facts.reference_s
 
     def _check(self) -> list[Shared]:
         """Have the candidate run on all trials; those that ``inputs()`` gives stay shared."""
@@ -367,7 +389,8 @@ class _Examination:
         timers, flush = self._machine.timers(self._protocol)
         for timer in timers:
             order = random.Random(self._request.seed)
-            candidate = _CandidateSide(self, sets, timer.method, plan, order)
+            looks = _LOOKS / (plan.warmup + plan.minimum)
+            candidate = self.side(sets, timer.method, looks, order.random())
             reference = Local(timer, self._reference_subject(sets[-1]))
             try:
                 with self._machine.conditions() as conditions:
@@ -397,6 +420,17 @@ class _Examination:
         replay = self._machine.captured(lambda: [call() for _ in range(self._protocol.calls)])
         return Subject("reference", lambda: replay)
 
+    def side(self, sets: Sequence[Shared], method: str, looks: float, seed: float) -> Side:
+        """The candidate as what is sampled.
+
+        Args:
+            sets: the inputs, of which each call gets one.
+            method: of the timer.
+            looks: of how many calls the outputs are judged, as a share.
+            seed: which inputs a call gets, and whose outputs are judged, is drawn by it.
+        """
+        return _CandidateSide(self, sets, method, looks, random.Random(seed))
+
     def timed_call(self, shared: Shared, looks: bool) -> None:
         """One timed call of the candidate; its outputs are judged where that is wished."""
         calls = self._protocol.calls if self._protocol.launched == "graph" else 0
@@ -406,8 +440,9 @@ class _Examination:
         if shared.is_written:
             shared.restore()
 
-    def _check_wall_clock(self, timed: Timed, shared: Shared) -> WallClock:
-        told = median_interval(timed.candidate.spans_ms)
+    def check_times(self, told_ms: Sequence[float], shared: Shared) -> WallClock:
+        """Hold the times that the candidate's process told against the referee's own clock."""
+        told = median_interval(told_ms)
         name, seed = shared.trial.name, shared.trial.seed
 
         def row(calls: int, behind_s: float) -> float:
@@ -424,6 +459,7 @@ class _Examination:
         found = check_by_wall_clock(told.high, row, launch)
         if found.contradiction is not None:
             raise CandidateError(Verdict.CHEATING, (found.contradiction,))
+        self._heed(self._remote.look(guarded=True).findings)
         return found
 
     def begin(self, method: str) -> None:
@@ -436,22 +472,18 @@ class _Examination:
 
 
 class _CandidateSide:
-    """The candidate as what is sampled.
-
-    Which inputs a call gets, and whose outputs are looked at, is drawn at random.
-    """
+    """See `Examination.side`."""
 
     def __init__(
         self,
-        examination: _Examination,
+        examination: Examination,
         sets: Sequence[Shared],
         method: str,
-        plan: Plan,
+        looks: float,
         order: random.Random,
     ) -> None:
         self._examination, self._sets, self._method = examination, sets, method
-        self._order = random.Random(order.random())
-        self._share = _LOOKS / (plan.warmup + plan.minimum)
+        self._looks, self._order = looks, order
 
     def start(self) -> None:
         """See `solkit.measure.sampling.Side`."""
@@ -459,7 +491,7 @@ class _CandidateSide:
 
     def call(self) -> None:
         """See `solkit.measure.sampling.Side`."""
-        looks = self._order.random() < self._share
+        looks = self._order.random() < self._looks
         self._examination.timed_call(self._order.choice(self._sets), looks)
 
     def stop(self) -> list[CallTime]:
