@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args
 
 from solkit.core import Measurement, Protocol, Tolerance, Value, Verdict
 from solkit.roofline.calibration.record import Conditions
@@ -14,7 +14,16 @@ from solkit.roofline.calibration.record import Conditions
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Outcome", "Request", "Samples", "decode", "encode"]
+__all__ = [
+    "ComparisonOutcome",
+    "ComparisonRequest",
+    "Outcome",
+    "Request",
+    "Samples",
+    "Turns",
+    "decode",
+    "encode",
+]
 
 T = TypeVar("T")
 
@@ -81,7 +90,62 @@ class Outcome:
     samples: Samples = Samples()
 
 
-def encode(message: Request | Outcome) -> str:
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """Candidates to time in turns on one shape.
+
+    Attributes:
+        candidates: the base first; alike but for `Request.path` and `Request.params`. The time
+            limit is for all of them together.
+        precision: turns are enough once every ratio to the base is sure to within this share.
+        budget_s: no more turns than fit, beyond the least.
+        repeats: how often they are compared, each time from warming up on.
+    """
+
+    candidates: tuple[Request, ...]
+    precision: float
+    budget_s: float
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Times of candidates that took turns.
+
+    Attributes:
+        times_ms: of each candidate, the base first: its time in every turn that counts.
+        orders: of each such turn: the candidates' numbers in the order in which they were called.
+        conditions: clocks, power, temperature and throttle reasons meanwhile.
+        unstable: why the times are not to be relied upon; empty where they are.
+        notes: what else is to be known.
+    """
+
+    times_ms: tuple[tuple[float, ...], ...]
+    orders: tuple[tuple[int, ...], ...]
+    conditions: Conditions | None = None
+    unstable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComparisonOutcome:
+    """What became of a comparison.
+
+    Attributes:
+        turns: one for each time that they were compared; empty where a candidate failed.
+        errors: why it failed, a summary first.
+        protocol: how the times were taken; ``None`` where none were.
+    """
+
+    turns: tuple[Turns, ...]
+    errors: tuple[str, ...] = ()
+    protocol: Protocol | None = None
+
+
+Message = Union[Request, Outcome, ComparisonRequest, ComparisonOutcome]
+
+
+def encode(message: Message) -> str:
     """One line of JSON."""
     return json.dumps(_adapters()[type(message)].dump_python(message))
 
@@ -100,4 +164,4 @@ def decode(kind: type[T], line: str) -> T:
 def _adapters() -> dict[type, TypeAdapter[Any]]:
     from pydantic import TypeAdapter  # 0.1 s, and not wanted by `import solkit`
 
-    return {kind: TypeAdapter(kind) for kind in (Request, Outcome)}
+    return {kind: TypeAdapter(kind) for kind in get_args(Message)}

@@ -1,0 +1,218 @@
+"""The course of a comparison, as the referee sees it: check the candidates, time them in turns.
+
+Each candidate has a process of its own, and none knows when another is called. In every turn each
+is called once, in an order drawn at random, and the next call is asked for when the last one is
+over: only one process is at work on the GPU. All get the same inputs, in the same memory. Why it is
+done so stands in docs/decisions/0006-comparing-across-processes.md.
+
+Turns stop when the ratios are sure enough, which is a matter of how wide their intervals are and
+never of where they lie; stopping when a difference shows would find one sooner or later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from solkit.core import Protocol
+from solkit.errors import WorkerError
+from solkit.measure.activities import ActivityError
+from solkit.measure.channel import Channel
+from solkit.measure.conditions import Interval, screen
+from solkit.measure.examination import Examination, Shared
+from solkit.measure.faults import CandidateError
+from solkit.measure.machine import Machine
+from solkit.measure.messages import ComparisonOutcome, ComparisonRequest, Turns
+from solkit.measure.protocols import find
+from solkit.measure.ratios import half_width
+from solkit.measure.remote import Remote
+from solkit.measure.sampling import Plan, Series, sample
+
+__all__ = ["compare", "plan_for"]
+
+_SLOW_S = 1.0
+_MOST_TURNS = 1000
+_LOOKS = 0.03  # the share of timed calls whose outputs are judged: the checks before looked closer
+
+Say = Callable[[str], None]
+
+
+def compare(
+    request: ComparisonRequest,
+    machine: Machine,
+    channels: Sequence[Channel],
+    say: Say,
+    blocks: contextlib.ExitStack,
+) -> ComparisonOutcome:
+    """Check the candidates of a request and time them in turns.
+
+    Args:
+        request: what to compare.
+        machine: what the reference runs on.
+        channels: to the candidates' processes, in the order of the candidates.
+        say: told what is being done, so that it is known should a process die of it.
+        blocks: given the shared memory to close, once the candidates' processes have let go of it.
+
+    Raises:
+        InputError: a kernel file, the shape or the parameters are at fault.
+        UnsupportedError: this machine cannot do it.
+        CandidateDiedError: the process of a candidate ended.
+    """
+    try:
+        return _Comparison(request, machine, channels, say, blocks).outcome()
+    except CandidateError as failure:
+        return ComparisonOutcome((), failure.errors)
+
+
+def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
+    """How many turns, for a problem whose reference takes that long by the wall clock.
+
+    Eight turns are the least that can show anything but a clear difference: the chance that
+    all of six go the same way is 3 %, just under what a 95 % interval allows.
+    """
+    warmup, minimum = (1, 8) if reference_s > _SLOW_S else (10, 20)
+    return Plan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
+
+
+class _Comparison:
+    def __init__(
+        self,
+        request: ComparisonRequest,
+        machine: Machine,
+        channels: Sequence[Channel],
+        say: Say,
+        blocks: contextlib.ExitStack,
+    ) -> None:
+        self._request, self._machine = request, machine
+        self._say, self._blocks = say, blocks
+        self._common = request.candidates[0]
+        limit_s, count = self._common.time_limit_s, len(channels)
+        deadline = time.monotonic() + limit_s
+        self._examinations = [
+            Examination(
+                replace(candidate, time_limit_s=limit_s / count),  # of which checks take a share
+                machine,
+                Remote(channel, deadline, limit_s, say),
+                say,
+                blocks,
+            )
+            for candidate, channel in zip(request.candidates, channels, strict=True)
+        ]
+
+    def outcome(self) -> ComparisonOutcome:
+        """What becomes of the comparison; raises `CandidateError` where a candidate fails."""
+        sets = self._checked()
+        plan = plan_for(self._request, self._examinations[0].reference_s)
+        method, flush, compared = self._compare(sets, plan)
+        unconfirmed = tuple(self._doubts(compared, sets[-1]))
+        protocol = Protocol(
+            method=method,
+            l2=find(self._common.protocol).l2,
+            flush=flush,
+            warmup_calls=plan.warmup,
+            samples=sum(len(turns.orders) for turns in compared),
+            time_limit_s=self._common.time_limit_s,
+            seed=self._common.seed,
+            name=self._common.protocol,
+            launched=find(self._common.protocol).launched,
+        )
+        found = (replace(turns, unstable=turns.unstable + unconfirmed) for turns in compared)
+        return ComparisonOutcome(tuple(found), protocol=protocol)
+
+    def _checked(self) -> list[Shared]:
+        """Have all candidates checked; the inputs, which all of them share in the end."""
+        common: list[Shared] = []
+        for number, examination in enumerate(self._examinations):
+            with self._naming(number):
+                sets = examination.checked()
+                common = common or sets
+                if sets is not common:
+                    examination.exchange(sets, common)
+        return common
+
+    # --------------------------------------------------------------------------------- timing
+
+    def _compare(self, sets: Sequence[Shared], plan: Plan) -> tuple[str, str, list[Turns]]:
+        """The method, how it flushes, and what came of each repeat: by one timer throughout."""
+        self._say("timing")
+        notes: tuple[str, ...] = ()
+        timers, flush = self._machine.timers(find(self._common.protocol))
+        order = random.Random(self._common.seed)
+        for timer in timers:
+            try:
+                compared = [
+                    self._turns(sets, timer.method, plan, order)
+                    for _ in range(self._request.repeats)
+                ]
+            except ActivityError as error:
+                notes += (f"not timed by {timer.method}: {error}",)
+                continue
+            told = [replace(turns, notes=notes + turns.notes) for turns in compared]
+            return timer.method, flush, told
+        raise WorkerError("no way of timing works here: " + "; ".join(notes))
+
+    def _turns(
+        self, sets: Sequence[Shared], method: str, plan: Plan, order: random.Random
+    ) -> Turns:
+        seed = order.random()  # one for all, so that in a turn all of them get the same inputs
+        sides = [each.side(sets, method, _LOOKS, seed) for each in self._examinations]
+        with self._machine.conditions() as conditions:
+            taken = sample(sides, plan, order, _worst_ratio)
+        intervals = list(_intervals(taken))
+        screening = screen(intervals, conditions.samples)
+        names = ", ".join(screening.reasons)
+        left_out = f"{screening.left_out} throttled turns left out ({names})."
+        kept = [number for number, counts in enumerate(screening.kept) if counts]
+        return Turns(
+            times_ms=tuple(tuple(s.times[turn].span_ms for turn in kept) for s in taken),
+            orders=tuple(_order(taken, turn) for turn in kept),
+            conditions=conditions.since(),
+            unstable=screening.evidence,
+            notes=(left_out,) if screening.left_out else (),
+        )
+
+    def _doubts(self, compared: Sequence[Turns], shared: Shared) -> Iterator[str]:
+        """Hold the times that were told against the referee's own clock."""
+        for number, examination in enumerate(self._examinations):
+            told_ms = [taken for turns in compared for taken in turns.times_ms[number]]
+            with self._naming(number):
+                found = examination.check_times(told_ms, shared)
+            if found.note is not None:
+                yield f"{self._name(number)}: {found.note}"
+
+    # ---------------------------------------------------------------------------------- names
+
+    @contextlib.contextmanager
+    def _naming(self, number: int) -> Iterator[None]:
+        """Have what a candidate fails by say which one it is."""
+        try:
+            yield
+        except CandidateError as failure:
+            first, *others = failure.errors
+            raise CandidateError(
+                failure.verdict, (f"{self._name(number)}: {first}", *others)
+            ) from failure
+
+    def _name(self, number: int) -> str:
+        if number == 0:
+            return "base"
+        return "candidate" if len(self._examinations) == 2 else f"candidate {number}"
+
+
+def _worst_ratio(taken: Sequence[Series]) -> float:
+    """How unsure the least sure of the ratios to the base is, as a share of it."""
+    base, *others = taken
+    return max(half_width(base.spans_ms, other.spans_ms) for other in others)
+
+
+def _intervals(taken: Sequence[Series]) -> Iterator[Interval]:
+    """When each turn was, from the start of its first call to the end of its last."""
+    for calls in zip(*(series.ran for series in taken), strict=True):
+        yield Interval(min(c.start_s for c in calls), max(c.end_s for c in calls))
+
+
+def _order(taken: Sequence[Series], turn: int) -> tuple[int, ...]:
+    return tuple(sorted(range(len(taken)), key=lambda number: taken[number].ran[turn].start_s))
