@@ -1,0 +1,326 @@
+"""Separate the device code of a CUDA C++ source from its host code.
+
+What LLM searches write for `torch.utils.cpp_extension.load_inline` mixes kernels with the host
+functions that launch them. NVRTC compiles device code alone, without torch's headers. A lexer and
+the nesting of brackets suffice to tell the two apart: whatever neither runs on the device nor is
+declared for it is blanked, so that the compiler's line numbers stay those of the user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["Function", "Source", "Token", "closing", "split_arguments", "tokens_of"]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of C++.
+
+    Attributes:
+        kind: ``"name"``, ``"number"``, ``"string"``, ``"directive"`` or ``"mark"``.
+        text: as written; ``>`` always stands alone, since it may close a template.
+        start, end: offsets in the source.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function definition.
+
+    Attributes:
+        name: without its namespace.
+        template: the tokens between the template's angle brackets; empty where it is none.
+        parameters: the tokens of each parameter.
+        body: the tokens between the braces.
+        is_kernel: whether it is ``__global__``.
+    """
+
+    name: str
+    template: tuple[Token, ...]
+    parameters: tuple[tuple[Token, ...], ...]
+    body: tuple[Token, ...]
+    is_kernel: bool
+
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
+    |(?P<directive>\#(?:[^\n\\]|\\.)*)
+    |(?P<string>(?:u8|[uUL])?R"(?P<fence>[^(\s]*)\(.*?\)(?P=fence)"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\]|\\.)+')
+    |(?P<number>\.?\d(?:[eEpP][+-]|[\w.]|'\d)*)
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<mark><<<|<<=|\.\.\.|::|->|\+\+|--|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
+    re.DOTALL | re.VERBOSE,
+)
+
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+_ON_DEVICE = frozenset({"__global__", "__device__", "__constant__", "__managed__"})
+_OF_HOST = frozenset(
+    {"torch", "at", "c10", "pybind11", "py", "ATen", "cudaStream_t", "cublasHandle_t"}
+)
+_HOST_TEMPLATES = frozenset(
+    {"vector", "string", "tuple", "optional", "map", "unordered_map", "cout"}
+)
+_TYPES = frozenset({"struct", "class", "union", "enum"})
+
+_DEVICE_HEADERS = re.compile(
+    r"(cuda_(fp16|bf16|fp8|fp6|fp4)\.hp?p?|mma\.h|math_constants\.h|cooperative_groups.*|cub/.*|cuda/.*"
+    r"|cuda_pipeline.*|cuda_awbarrier.*|cutlass/.*|cute/.*|cuComplex\.h|sm_\w+\.h|vector_types\.h)"
+)
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """The tokens of C++ without comments; a preprocessor line is one token."""
+    found = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
+    return tuple(
+        Token(match.lastgroup or "", match[0], match.start(), match.end()) for match in found
+    )
+
+
+def closing(tokens: Sequence[Token], at: int) -> int:
+    """The index of the bracket that closes the one at `at`, or past the end."""
+    depth = 0
+    for index in range(at, len(tokens)):
+        token = tokens[index]
+        if token.kind == "mark" and token.text in _PAIRS:
+            depth += 1
+        elif token.kind == "mark" and token.text in _PAIRS.values():
+            depth -= 1
+            if not depth:
+                return index
+    return len(tokens)
+
+
+def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple[Token, ...]]:
+    """Tokens at their outer commas.
+
+    Args:
+        tokens: what stands between two brackets.
+        angles: whether ``<`` and ``>`` nest as well.
+    """
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        opens = token.text in _PAIRS or (angles and token.text == "<")
+        closes = token.text in _PAIRS.values() or (angles and token.text == ">")
+        depth += (opens - closes) if token.kind == "mark" else 0
+        if token.text == "," and not depth:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [tuple(part) for part in parts if part]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A CUDA C++ source.
+
+    Attributes:
+        text: all of it.
+        name: what messages call it.
+    """
+
+    text: str
+    name: str
+
+    @cached_property
+    def device_text(self) -> str:
+        """The text with all but device code blanked, line for line."""
+        text = self.text
+        for item in self._items:
+            if not item.for_device:
+                start, end = item.tokens[0].start, item.tokens[-1].end
+                text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+        return text
+
+    @cached_property
+    def functions(self) -> Mapping[str, Function]:
+        """The definitions by name; of several with one name the first."""
+        found: dict[str, Function] = {}
+        for item in self._items:
+            function = item.function
+            if function is not None:
+                found.setdefault(function.name, function)
+        return found
+
+    @cached_property
+    def macros(self) -> Mapping[str, str]:
+        """What each macro stands for, with its parameters if it has some: ``"(a, b) a + b"``."""
+        lines = (item.tokens[0].text for item in self._items if item.is_directive)
+        defines = (re.match(r"#\s*define\s+(\w+)(.*)", line, re.DOTALL) for line in lines)
+        return {found[1]: found[2].replace("\\\n", " ") for found in defines if found}
+
+    @cached_property
+    def constants(self) -> tuple[tuple[Token, ...], ...]:
+        """The declarations of global constants."""
+        return tuple(
+            item.tokens
+            for item in self._items
+            if item.tokens[0].text in ("const", "constexpr", "static", "inline", "enum")
+            and item.function is None
+        )
+
+    def line(self, offset: int) -> int:
+        """The line that an offset of `text` lies on, the first being 1."""
+        return self.text.count("\n", 0, offset) + 1
+
+    @cached_property
+    def _items(self) -> tuple[_Item, ...]:
+        return tuple(_items(tokens_of(self.text)))
+
+
+# ----------------------------------------------------------------------------------- items
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A preprocessor line, or a declaration or definition at namespace scope."""
+
+    tokens: tuple[Token, ...]
+
+    @property
+    def is_directive(self) -> bool:
+        return self.tokens[0].kind == "directive"
+
+    @property
+    def for_device(self) -> bool:
+        """Whether a compiler of device code needs it."""
+        if self.is_directive:
+            include = re.match(r'#\s*include\s*[<"]([^>"]+)', self.tokens[0].text)
+            return include is None or _DEVICE_HEADERS.fullmatch(include[1]) is not None
+        names = {token.text for token in self._header if token.kind == "name"}
+        if names & _ON_DEVICE:
+            return True
+        if names & _OF_HOST or (names & _HOST_TEMPLATES and "std" in names):
+            return False
+        return "constexpr" in names if self._body is not None else not self._is_prototype
+
+    @property
+    def function(self) -> Function | None:
+        """The function that it defines."""
+        if self._body is None:
+            return None
+        header, body = self._header, self.tokens[self._body + 1 : -1]
+        template: tuple[Token, ...] = ()
+        if header[0].text == "template":
+            end = _closing_angle(header, 1)
+            template, header = header[2:end], header[end + 1 :]
+        opening = next((i for i in _parameter_lists(header)), None)
+        if opening is None:
+            return None
+        inside = header[opening + 1 : closing(header, opening)]
+        parameters = tuple(split_arguments(inside, angles=True))
+        is_kernel = any(token.text == "__global__" for token in header)
+        return Function(header[opening - 1].text, template, parameters, body, is_kernel)
+
+    @cached_property
+    def _body(self) -> int | None:
+        """The index of the brace that opens a function's body."""
+        if self.is_directive or self.tokens[-1].text != "}":
+            return None
+        opening = next(i for i, token in enumerate(self.tokens) if token.text == "{")
+        return opening if _is_function(self.tokens[:opening]) else None
+
+    @property
+    def _header(self) -> tuple[Token, ...]:
+        return self.tokens if self._body is None else self.tokens[: self._body]
+
+    @property
+    def _is_prototype(self) -> bool:
+        """``int f(int x);``, which the device has no use for."""
+        first, last = self.tokens[0].text, self.tokens[-2:]
+        plain = first not in _TYPES | {"typedef", "using", "template"}
+        return plain and [token.text for token in last] == [")", ";"]
+
+
+def _items(tokens: Sequence[Token]) -> Iterator[_Item]:
+    at = 0
+    while at < len(tokens):
+        inside = _transparent(tokens, at)
+        if inside is not None:
+            end = closing(tokens, inside)
+            yield from _items(tokens[inside + 1 : end])
+            at = end + 1
+            continue
+        end = _end_of_item(tokens, at)
+        item = _Item(tuple(tokens[at:end]))
+        if item.tokens[0].text != ";":
+            yield item
+        at = end
+
+
+def _transparent(tokens: Sequence[Token], at: int) -> int | None:
+    """The brace of a namespace or ``extern "C"``, whose contents are items themselves."""
+    first = at + (tokens[at].text == "inline")
+    if first >= len(tokens) or tokens[first].text not in ("namespace", "extern"):
+        return None
+    for index in range(first + 1, min(first + 8, len(tokens))):
+        if tokens[index].text == "{":
+            return index
+        if tokens[index].kind not in ("name", "string") and tokens[index].text != "::":
+            return None
+        if tokens[first].text == "extern" and tokens[index].kind != "string":
+            return None
+    return None
+
+
+def _end_of_item(tokens: Sequence[Token], at: int) -> int:
+    if tokens[at].kind == "directive":
+        return at + 1
+    index = at
+    while index < len(tokens):
+        text = tokens[index].text if tokens[index].kind == "mark" else ""
+        if text == ";":
+            return index + 1
+        if text == "{" and _is_function(tokens[at:index]):
+            return min(closing(tokens, index) + 1, len(tokens))
+        # a preprocessor line in the middle of an item belongs to it
+        index = closing(tokens, index) + 1 if text in _PAIRS else index + 1
+    return len(tokens)
+
+
+def _is_function(header: Sequence[Token]) -> bool:
+    """Whether a brace after these tokens opens a function's body."""
+    if header and header[0].text == "template":
+        header = header[_closing_angle(header, 1) + 1 :]
+    if any(token.text in _TYPES or token.text == "=" for token in header[:1]):
+        return False
+    return next(_parameter_lists(header), None) is not None
+
+
+def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
+    """Where ``name (`` stands, but for attributes such as ``__launch_bounds__(256)``."""
+    index = 1
+    while index < len(header):
+        token = header[index]
+        if token.text == "=" and token.kind == "mark":
+            return
+        if token.text == "(" and header[index - 1].kind == "name":
+            if not header[index - 1].text.startswith(("__launch", "__align", "__attr", "alignas")):
+                yield index
+        if token.kind == "mark" and token.text in _PAIRS:
+            index = closing(header, index)
+        index += 1
+
+
+def _closing_angle(tokens: Sequence[Token], at: int) -> int:
+    """The index of the ``>`` that closes the ``<`` at `at`."""
+    depth = 0
+    index = at
+    while index < len(tokens):
+        text = tokens[index].text
+        if text in _PAIRS:
+            index = closing(tokens, index)
+        depth += (text == "<") - (text == ">")
+        if not depth:
+            return index
+        index += 1
+    return index
