@@ -18,13 +18,14 @@ Gap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Value
 from solkit.report.comparison import Group
 from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
-from solkit.report.standing import modelled_ms, time_of
+from solkit.report.standing import Time, modelled_ms, time_of
 from solkit.report.units import settings
 
 __all__ = [
@@ -36,12 +37,17 @@ __all__ = [
     "Step",
     "Times",
     "gap_of",
+    "intensities",
+    "log_ticks",
+    "rates",
     "roofline_of",
     "shape_words",
+    "span",
     "times_of",
 ]
 
-MEMORIES = ("dram", "l2")
+_MEMORIES = ("dram", "l2")
+_ROOM = 3.0
 RATES = ("roofline", "datasheet", "calibrated")
 """The sets of ceilings: at the highest clock, the vendor's, and as measured by calibration."""
 
@@ -150,10 +156,7 @@ class Times:
     shape: str
     sol_ms: float
     names: tuple[str, ...]
-    medians_ms: tuple[float, ...]
-    lows_ms: tuple[float, ...]
-    highs_ms: tuple[float, ...]
-    measured: tuple[bool, ...]
+    times: tuple[Time, ...]
 
 
 def shape_words(shape: Mapping[str, Value]) -> str:
@@ -200,7 +203,7 @@ def _points(result: ResultJson) -> Iterator[Point]:
 
 
 def _busiest_pipe(resources: Mapping[str, ResourceJson]) -> str | None:
-    pipes = {n: r.time_ms or 0.0 for n, r in resources.items() if n not in (*MEMORIES, "issue")}
+    pipes = {n: r.time_ms or 0.0 for n, r in resources.items() if n not in (*_MEMORIES, "issue")}
     return max(pipes, key=pipes.__getitem__) if pipes else None
 
 
@@ -232,6 +235,55 @@ def _passes(resource: ResourceJson | None, ceiling: CeilingJson | None) -> int:
     return max(1, round(ceiling.value / resource.ceiling))
 
 
+def intensities(chart: Roofline) -> tuple[float, float]:
+    """The ends of the horizontal axis: all points and the ridges of all roofs in use, with room."""
+    places = [point.intensity for point in chart.points]
+    places += [_ridge(r, chart) for r in chart.roofs if r.used and not r.is_memory]
+    return min(places) / _ROOM, max(places) * _ROOM
+
+
+def rates(chart: Roofline) -> tuple[float, float]:
+    """The ends of the vertical axis: all points and the roofs of all pipes in use, with room."""
+    places = [point.rate for point in chart.points]
+    places += [roof.value for roof in chart.roofs if roof.used and not roof.is_memory]
+    return min(places) / _ROOM, max(places) * _ROOM
+
+
+def span(
+    roof: Roof, chart: Roofline, low: float, high: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ends of a roof as ``(x, x), (y, y)``.
+
+    A memory's roof rises to the highest pipe in use, a pipe's begins where DRAM feeds it.
+    """
+    if roof.is_memory:
+        pipes = [r.value for r in chart.roofs if r.used and not r.is_memory]
+        end = min(high, max(pipes) / roof.value) if pipes else high
+        return (low, end), (roof.value * low, roof.value * end)
+    start = min(max(low, _ridge(roof, chart)), high)
+    return (start, high), (roof.value, roof.value)
+
+
+def _ridge(roof: Roof, chart: Roofline) -> float:
+    """The intensity at which DRAM, at the same kind of rate, feeds a pipe fully."""
+    drams = {r.rates: r.value for r in chart.roofs if r.name == "dram"}
+    dram = drams.get(roof.rates, drams.get(RATES[0]))
+    return roof.value / dram if dram else chart.points[0].intensity
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers for a logarithmic axis, more of them where it is short."""
+    decades = math.log10(high / low)
+    steps: tuple[float, ...] = (1,)
+    if decades < 0.7:
+        steps = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7)
+    elif decades < 3:
+        steps = (1, 2, 5)
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [float(f"{step}e{ten}") for ten in tens for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
 # -------------------------------------------------------------------------- gap and times
 
 
@@ -259,8 +311,5 @@ def times_of(group: Group) -> Times | None:
         shape=shape_words(group.shape),
         sol_ms=group.sol_ms,
         names=tuple(name for name, _ in timed),
-        medians_ms=tuple(time.median_ms for _, time in timed),
-        lows_ms=tuple(time.low_ms for _, time in timed),
-        highs_ms=tuple(time.high_ms for _, time in timed),
-        measured=tuple(time.measured for _, time in timed),
+        times=tuple(time for _, time in timed),
     )

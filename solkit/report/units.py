@@ -7,7 +7,16 @@ from collections.abc import Mapping
 
 from solkit.core import Value
 
-__all__ = ["amount", "binary_bytes", "duration", "rate", "ratio", "settings"]
+__all__ = [
+    "amount",
+    "binary_bytes",
+    "duration",
+    "rate",
+    "ratio",
+    "round_amount",
+    "settings",
+    "signed_duration",
+]
 
 _DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -20,10 +29,21 @@ def duration(time_ms: float, digits: int = 3) -> str:
     return f"{_significant(time_ms / size, digits)} {unit}"
 
 
+def signed_duration(time_ms: float) -> str:
+    """A time that is added or saved, e.g. ``"+12.0 µs"``."""
+    return f"{'−' if time_ms < 0 else '+'}{duration(abs(time_ms))}"
+
+
 def amount(value: float, unit: str) -> str:
     """An amount with a decimal prefix, e.g. ``"137 GFLOP"``."""
     size, prefix = next((s, p) for s, p in _PREFIXES if value >= s or not p)
     return f"{_significant(value / size)} {prefix}{unit}"
+
+
+def round_amount(value: float, unit: str) -> str:
+    """A round number for an axis, e.g. ``"200 TFLOP/s"``, ``"1 PFLOP/s"``."""
+    size, prefix = next((s, p) for s, p in _PREFIXES if value >= s or not p)
+    return f"{value / size:g} {prefix}{unit}"
 
 
 def rate(value: float, unit: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from solkit.core import (
+    Access,
     Analysis,
     AnalysisStatus,
     Bound,
@@ -15,9 +16,14 @@ from solkit.core import (
     Candidate,
     Ceiling,
     ClockKind,
+    Contributor,
+    Demand,
     Device,
+    Gap,
+    GapFactor,
     KernelAnalysis,
     KernelFile,
+    KernelModel,
     Launch,
     Measurement,
     Occupancy,
@@ -28,6 +34,7 @@ from solkit.core import (
     Result,
     Score,
     SMLimits,
+    Term,
     Verdict,
     Work,
 )
@@ -127,6 +134,76 @@ class Make:
             protocol=Protocol("cupti", "cold", "reading a 256 MB buffer", 10, 100, 120.0, 0),
             measurement=self.measurement(),
             score=Score(1.5, None, 0.5455, 0.6667),
+        )
+        return replace(result, **changes)
+
+    def demand(self, **changes: Any) -> Demand:
+        """Of a matmul whose tiles of w are read in 16-byte pieces, half of each sector unused."""
+        x = Access(
+            kind="load", path="async", argument="x_ptr", line="examples/matmul.py:76",
+            requests=2**20, sectors=2**24, requested_bytes=2**29, unique_bytes=BYTES, vector_bytes=16,
+        )  # fmt: skip
+        w = replace(x, argument="w_ptr", line="examples/matmul.py:77", sectors=2**25)
+        out = Access(
+            "store", "global", "out_ptr", "examples/matmul.py:86", 2**17, 2**20, BYTES, BYTES, 8
+        )
+        demand = Demand(
+            accesses=(x, w, out),
+            operations={"tensor.bf16": FLOPS, "fp32": 2**24, "int32": 2**28},
+            l2_read_bytes=3 * 2**29,
+            l2_write_bytes=BYTES,
+            dram_read_bytes=5 * BYTES,
+            dram_write_bytes=BYTES,
+            shared_wavefronts=2**24,
+            conflict_wavefronts=2**21,
+            barriers=2**16,
+            steps=64 * 1024,
+            programs_sampled=8,
+            guesses=("Every load that the loop makes is taken to run as often as its first.",),
+        )
+        return replace(demand, **changes)
+
+    def model(self) -> KernelModel:
+        """Of the same: 168 µs, of which tensor cores need most."""
+        return KernelModel(
+            0.168,
+            (
+                Term("tensor.bf16", 0.1412, "137 GFLOP at 973 TFLOP/s in 3.88 waves"),
+                Term("l2", 0.0912, "1.64 GB at 18 TB/s"),
+                Term("latency", 0.0317, "1.9 µs a step, 2 blocks an SM hide half"),
+                Term("launch", 0.0011, "one launch"),
+            ),
+        )
+
+    def gap(self, **changes: Any) -> Gap:
+        """A gap of 1.5 in six factors, one of which is a gain."""
+        told = {
+            "tail": (1.0303, "3.88 waves fill 97 % of their slots", "Choose smaller tiles."),
+            "extra traffic": (1.2, "w is read with 50 % of each sector used", "Transpose w."),
+            "occupancy and latency": (1.1, "2 blocks of 8 warps an SM", "Take 4 stages."),
+            "clock": (1.15, "1721 MHz seen, 1980 MHz at most", ""),
+            "output in L2": (0.99, "33.6 MB stay in L2", ""),
+        }
+        factors = [GapFactor(name, *rest) for name, rest in told.items()]
+        product = 1.0
+        for factor in factors:
+            product *= factor.factor
+        rest = 1.5 / product
+        factors.append(GapFactor("unexplained", rest, "what the other factors leave", ""))
+        gap = Gap(0.12839, 1.5 * 0.12839, True, tuple(factors))
+        return replace(gap, **changes)
+
+    def explained(self, **changes: Any) -> Result:
+        """One shape of which everything is known."""
+        whole = self.bound()
+        mm = Contributor("aten.mm", FLOPS, 1.0, "/home/me/examples/matmul.py:29")
+        resources = (replace(whole.resources[0], contributors=(mm,)), whole.resources[1])
+        kernel = self.kernel(demand=self.demand(), model=self.model())
+        result = self.measured(
+            bound=replace(whole, resources=resources),
+            analysis=Analysis(AnalysisStatus.COMPLETE, (kernel,)),
+            measurement=self.measurement(sm_clock_mhz=1721.0),
+            gap=self.gap(),
         )
         return replace(result, **changes)
 

@@ -1,0 +1,214 @@
+"""Figures for paper and slides, as PNG and SVG, drawn by Matplotlib."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solkit.errors import InputError
+from solkit.report import charts, units
+from solkit.report.comparison import compare
+from solkit.report.extras import needed
+from solkit.report.palette import LIGHT
+from solkit.report.standing import NamedReport
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["gap", "roofline", "times", "write"]
+
+_STYLE = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "solkit",  # the same figure is the same file
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "text.color": LIGHT["ink"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.edgecolor": LIGHT["line"],
+    "xtick.color": LIGHT["muted"],
+    "ytick.color": LIGHT["muted"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+}
+_DASHES = {"roofline": "-", "datasheet": "--", "calibrated": ":"}
+_MARKERS = {"SOL": "_", "modelled": "D", "measured": "o"}
+_DOTS_PER_INCH = 160
+
+
+def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
+    """Write every figure of the reports into a folder, as PNG and as SVG.
+
+    Args:
+        reports: of `solkit.report.standing.named`.
+        folder: made where it is not there.
+
+    Returns:
+        The files, in the order of the page.
+
+    Raises:
+        InputError: the folder cannot be written to.
+        UnsupportedError: Matplotlib is not installed.
+    """
+    matplotlib = needed("matplotlib")
+    written = []
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with matplotlib.rc_context(_STYLE):
+            for name, figure in _figures(reports):
+                written += [_save(figure, Path(folder) / f"{name}.{kind}") for kind in _KINDS]
+    except OSError as error:
+        raise InputError(f"--figures: cannot write to {folder}: {error.strerror}") from error
+    return written
+
+
+_KINDS = ("png", "svg")
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    figure.savefig(path, dpi=_DOTS_PER_INCH, bbox_inches="tight", metadata=metadata)
+    return path
+
+
+def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
+    """Every figure and the name of its file."""
+    for each in reports:
+        name = _file_name(each.name)
+        chart = charts.roofline_of(each.report)
+        if chart.points:
+            yield f"{name}-roofline", roofline(chart, each.name)
+        for i, result in enumerate(each.report.results, 1):
+            steps = charts.gap_of(result)
+            if steps:
+                title = f"{each.name}, {charts.shape_words(result.shape)}"
+                yield f"{name}-gap-{i}", gap(steps, title)
+    for i, group in enumerate(compare(reports), 1):
+        chosen = charts.times_of(group)
+        if chosen:
+            yield f"comparison-{i}", times(chosen)
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "kernel"
+
+
+# ---------------------------------------------------------------------------------- figures
+
+
+def roofline(chart: charts.Roofline, title: str) -> Figure:
+    """The roofs that the shapes have need of, in every set of rates, and a mark a shape."""
+    figure, axes = _axes(7.2, 4.6, f"{title} on {chart.device}")
+    low, high = charts.intensities(chart)
+    for roof in chart.roofs:
+        if roof.used:
+            _roof(axes, roof, chart, low, high)
+    for kind, marker in _MARKERS.items():
+        points = [point for point in chart.points if point.kind == kind]
+        if points:
+            xs, ys = [p.intensity for p in points], [p.rate for p in points]
+            size = 220 if kind == "SOL" else 42
+            colour = LIGHT[kind.lower()]
+            axes.scatter(xs, ys, size, colour, marker=marker, label=kind, zorder=3)
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=charts.rates(chart))
+    axes.set_xlabel(f"{chart.unit} per byte of DRAM traffic")
+    xs, ys = charts.log_ticks(low, high), charts.log_ticks(*charts.rates(chart))
+    axes.set_xticks(xs, [f"{x:g}" for x in xs])
+    axes.set_yticks(ys, [units.round_amount(y, f"{chart.unit}/s") for y in ys])
+    axes.minorticks_off()
+    axes.grid(color=LIGHT["line"], linewidth=0.5)
+    axes.legend(loc="lower right")
+    return figure
+
+
+def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, high: float) -> None:
+    (x0, x1), (y0, y1) = charts.span(roof, chart, low, high)
+    colour = {"roofline": "ink"}.get(roof.rates, roof.rates)
+    axes.plot([x0, x1], [y0, y1], _DASHES[roof.rates], color=LIGHT[colour], linewidth=1.2)
+    if roof.rates == "roofline":
+        end = (x0, y0) if roof.is_memory else (x1, y1)
+        axes.annotate(
+            f"{roof.name}, {units.rate(roof.value, roof.unit.removesuffix('/s'))}",
+            end,
+            xytext=(4 if roof.is_memory else -4, 4),
+            textcoords="offset points",
+            ha="left" if roof.is_memory else "right",
+            rotation=_SLANT if roof.is_memory else 0,
+            rotation_mode="anchor",
+            transform_rotates_text=roof.is_memory,
+            fontsize=8.5,
+        )
+
+
+_SLANT = 45  # of a memory's roof, in data units: the axes turn it to what is seen
+
+
+def gap(chart: charts.Gap, title: str) -> Figure:
+    """From the speed of light to the time, a bar a factor, end to end."""
+    kind = "measured" if chart.measured else "modelled"
+    rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "sol")]
+    for step in chart.steps:
+        colour = "loss" if step.factor >= 1 else "gain"
+        words = f"{units.ratio(step.factor)}  {units.signed_duration(step.cost_ms)}"
+        rows.append((step.name, step.start, step.end, words, colour))
+    total = chart.time_ms / chart.sol_ms if chart.sol_ms else 1.0
+    words = f"{units.ratio(total)}  {units.duration(chart.time_ms)}"
+    rows.append((kind, 1.0, total, words, kind))
+    figure, axes = _axes(7.2, 0.36 * len(rows) + 1.3, f"{title}: {kind} time over SOL")
+    for y, (_, start, end, words, colour) in enumerate(rows):
+        axes.barh(y, end - start, left=start, height=0.62, color=LIGHT[colour])
+        if start == end:
+            axes.plot([start], [y], "|", color=LIGHT[colour], markersize=13, markeredgewidth=3)
+        axes.annotate(words, (max(start, end), y), (6, 0), textcoords="offset points", va="center")
+    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
+    axes.invert_yaxis()
+    _log_ratios(axes, [value for row in rows for value in row[1:3]])
+    return figure
+
+
+def times(chart: charts.Times) -> Figure:
+    """A dot and its interval a candidate, and the speed of light as a line."""
+    figure, axes = _axes(7.2, 0.4 * len(chart.names) + 1.4, f"Time of a call at {chart.shape}")
+    for y, time in enumerate(chart.times):
+        kind = "measured" if time.measured else "modelled"
+        reach = [[time.median_ms - time.low_ms], [time.high_ms - time.median_ms]]
+        axes.errorbar(
+            time.median_ms, y, xerr=reach, fmt=_MARKERS[kind], color=LIGHT[kind], capsize=3
+        )
+        words = units.duration(time.median_ms)
+        place = (time.high_ms, y)
+        axes.annotate(words, place, (8, 0), textcoords="offset points", va="center")
+    axes.axvline(chart.sol_ms, color=LIGHT["sol"], linewidth=1.5)
+    axes.set_yticks(range(len(chart.names)), chart.names)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.2 * max(time.high_ms for time in chart.times))
+    axes.xaxis.set_major_formatter(lambda value, _: units.duration(value) if value else "0")
+    axes.set_xlabel("Time of a call; the line is SOL; circles are measured, diamonds modelled")
+    return figure
+
+
+def _axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title.replace("$", r"\$"), fontsize=10.5)
+    return figure, axes
+
+
+def _log_ratios(axes: Axes, values: Sequence[float]) -> None:
+    """An axis of factors: marks at 1, 1.5, 2, 3, 5 and their tenfolds."""
+    low, high = min(values), max(values)
+    axes.set_xscale("log")
+    ends = low / 1.02, high * max(1.3, (high / low) ** 0.3)
+    axes.set_xlim(*ends)
+    ticks = charts.log_ticks(*ends)
+    axes.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("Time over the speed of light (logarithmic)")
+    axes.grid(axis="x", color=LIGHT["line"], linewidth=0.5)
+    axes.set_axisbelow(True)

@@ -1,0 +1,67 @@
+"""Numbers as the templates print them; what is not known is a dash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from solkit.core import Verdict
+from solkit.report import charts, units
+
+__all__ = ["FILTERS"]
+
+_UNKNOWN = "–"
+
+
+def _known(print_: Callable[..., str]) -> Callable[..., str]:
+    """The same, with a dash for ``None``."""
+    return lambda value, *more: _UNKNOWN if value is None else print_(value, *more)
+
+
+def _count(value: int) -> str:
+    """A count, with thin spaces between thousands from 10 000 on."""
+    return f"{value:,}".replace(",", "\u2009") if abs(value) >= 10_000 else str(value)
+
+
+def _rate(value: float, unit: str) -> str:
+    return units.rate(value, unit.removesuffix("/s"))
+
+
+def _grid(grid: tuple[int, ...]) -> str:
+    """Without what is 1 at its end."""
+    last = max((i for i, n in enumerate(grid) if n > 1), default=0)
+    return " × ".join(str(n) for n in grid[: last + 1])
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return units.settings(values).replace(",", " ")
+
+
+def _verdict_class(verdict: Verdict) -> str:
+    """``"bad"`` for what failed or cannot be, ``"good"``, ``"doubtful"``, or ``"open"``."""
+    if verdict.is_failure or verdict is Verdict.IMPOSSIBLE:
+        return "bad"
+    known = {Verdict.CORRECT: "good", Verdict.NOT_MEASURED: "open"}
+    return known.get(verdict, "doubtful")
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "duration": _known(units.duration),
+    "duration4": _known(lambda value: units.duration(value, 4)),
+    "signed": _known(units.signed_duration),
+    "ratio": _known(units.ratio),
+    "amount": _known(units.amount),
+    "rate": _known(_rate),
+    "on_chip": _known(units.binary_bytes),
+    "percent": _known(lambda value: f"{100 * value:.3g}\u202f%"),
+    "number": _known(lambda value: f"{value:.3g}"),
+    "number0": _known(lambda value: f"{value:.0f}"),
+    "count": _known(_count),
+    "place": lambda line: PurePath(line).name or _UNKNOWN,
+    "grid": _grid,
+    "shape": charts.shape_words,
+    "settings": _settings,
+    "verdict": lambda verdict: verdict.value.replace("_", " "),
+    "verdict_class": _verdict_class,
+}

@@ -1,0 +1,201 @@
+"""What the templates show, put together from reports; identifiers tie figures to their places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from solkit.core import Verdict
+from solkit.report import charts
+from solkit.report.comparison import Group, compare, source_diff
+from solkit.report.html import _lines, _plotly
+from solkit.report.schema import LaunchJson, ReportJson, ResultJson, SourceJson
+from solkit.report.standing import (
+    NamedReport,
+    Standing,
+    Time,
+    launches_seen,
+    modelled_ms,
+    time_of,
+    worst,
+    worst_first,
+)
+
+__all__ = [
+    "ComparisonView",
+    "Diff",
+    "IndexRow",
+    "KernelView",
+    "ShapeView",
+    "SourceView",
+    "charts_of",
+    "comparison",
+    "index",
+    "views",
+]
+
+
+@dataclass(frozen=True)
+class ShapeView:
+    """One shape of a kernel."""
+
+    id: str
+    result: ResultJson
+    time: Time | None
+    modelled_ms: float | None
+    launches: list[LaunchJson]
+    gap: charts.Gap | None
+    is_worst: bool
+
+    @property
+    def longest_ms(self) -> float:
+        """The time that fills a bar."""
+        times = [resource.time_ms or 0.0 for resource in self.result.bound.resources.values()]
+        return max([*times, self.time.median_ms if self.time else 0.0, self.modelled_ms or 0.0])
+
+    @property
+    def evidence_label(self) -> str:
+        """What the sentences that go with the verdict are."""
+        verdict = self.result.verdict
+        if verdict.value in ("cheating", "unstable", "degenerate_problem"):
+            return "Evidence"
+        return "Note" if self.result.measurement and not verdict.is_failure else "Error"
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """A file of the kernel, and what its lines cost."""
+
+    source: SourceJson
+    lines: list[_lines.Line]
+
+    @property
+    def shapes(self) -> list[int]:
+        """The shapes at which a line costs anything."""
+        return sorted({cost.shape for line in self.lines for cost in line.costs})
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """One report of the page."""
+
+    id: str
+    name: str
+    report: ReportJson
+    shapes: list[ShapeView]
+    roofline: charts.Roofline
+    sources: list[SourceView]
+    standing: Standing | None
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Every verdict of its shapes, once."""
+        return list(dict.fromkeys(result.verdict for result in self.report.results))
+
+    @property
+    def rates(self) -> list[str]:
+        """The sets of ceilings that the device has."""
+        return [
+            rates for rates in charts.RATES if any(r.rates == rates for r in self.roofline.roofs)
+        ]
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """One kernel of the index, and its part of the largest cost."""
+
+    view: KernelView
+    share: float
+
+
+@dataclass(frozen=True)
+class Diff:
+    """How the file of a later report differs from the first one's."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """Shapes that reports have in common, with the identifier of each one's figure."""
+
+    groups: list[tuple[str, Group]]
+    diffs: list[Diff]
+
+
+def views(reports: Sequence[NamedReport]) -> list[KernelView]:
+    """Every report, worst first."""
+    return [
+        KernelView(
+            id=f"k{i}",
+            name=each.name,
+            report=each.report,
+            shapes=_shapes(f"k{i}", each.report),
+            roofline=charts.roofline_of(each.report),
+            sources=[
+                SourceView(source, _lines.lines(source, each.report))
+                for source in each.report.sources
+            ],
+            standing=standing,
+        )
+        for i, (each, standing) in enumerate(worst_first(reports), 1)
+    ]
+
+
+def _shapes(kernel: str, report: ReportJson) -> list[ShapeView]:
+    first = worst(report.results) if report.results else None
+    return [
+        ShapeView(
+            id=f"{kernel}-s{i}",
+            result=result,
+            time=time_of(result),
+            modelled_ms=modelled_ms(result),
+            launches=launches_seen(result),
+            gap=charts.gap_of(result),
+            is_worst=result is first,
+        )
+        for i, result in enumerate(report.results, 1)
+    ]
+
+
+def index(kernels: Sequence[KernelView]) -> list[IndexRow]:
+    """Every kernel with its part of the largest cost."""
+    largest = max((k.standing.cost_ms for k in kernels if k.standing), default=0.0)
+    return [IndexRow(k, _share(k.standing, largest)) for k in kernels]
+
+
+def _share(standing: Standing | None, largest_ms: float) -> float:
+    return max(0.0, standing.cost_ms) / largest_ms if standing and largest_ms > 0 else 0.0
+
+
+def comparison(reports: Sequence[NamedReport]) -> ComparisonView | None:
+    """What the reports have in common; ``None`` where nothing."""
+    groups = compare(reports)
+    if not groups:
+        return None
+    compared = {entry.name for group in groups for entry in group.entries}
+    known = [each for each in reports if each.name in compared]
+    diffs = [Diff(each.name, source_diff(known[0].report, each.report)) for each in known[1:]]
+    return ComparisonView(
+        [(f"c{i}", group) for i, group in enumerate(groups, 1)],
+        [diff for diff in diffs if diff.text],
+    )
+
+
+def charts_of(
+    kernels: Sequence[KernelView], compared: ComparisonView | None
+) -> dict[str, _plotly.Spec]:
+    """Every figure of the page by its identifier."""
+    found = {}
+    for name, group in compared.groups if compared else ():
+        times = charts.times_of(group)
+        if times:
+            found[name] = _plotly.times(times)
+    for kernel in kernels:
+        if kernel.roofline.points:
+            found[f"{kernel.id}-roofline"] = _plotly.roofline(kernel.roofline)
+        for shape in kernel.shapes:
+            if shape.gap:
+                found[f"{shape.id}-gap"] = _plotly.gap(shape.gap)
+    return found

@@ -1,0 +1,136 @@
+"use strict";
+// Figures come as JSON with colours by name. They are drawn when they come into view, and drawn
+// again when the theme changes, and in light colours at a page's width for print.
+
+const charts = JSON.parse(document.getElementById("charts").textContent);
+const root = document.documentElement;
+const NARROW_PX = 560;
+const PRINTED_PX = 680; // within the margins of A4
+
+// ---------------------------------------------------------------------------------- drawing
+
+async function loadPlotly() {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+
+/** A copy of a figure with the colours of the theme that is on. */
+function coloured(value, style) {
+  if (typeof value === "string") {
+    return value.replace(/var\((--[a-z]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+  }
+  if (Array.isArray(value)) return value.map((each) => coloured(each, style));
+  if (value && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, coloured(v, style)]));
+  }
+  return value;
+}
+
+function draw(plot, width) {
+  const { data, layout } = coloured(charts[plot.id], getComputedStyle(root));
+  layout.width = width ?? plot.clientWidth;
+  if (layout.width < NARROW_PX) {
+    layout.font.size = 11;
+    layout.margin = { l: 4, r: 8, t: 8, b: 4 };
+    for (const trace of data) trace.text = trace.meta?.narrow ?? trace.text;
+  }
+  // Dragging on a touch screen is for scrolling.
+  layout.dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom";
+  plot.dataset.drawn = "";
+  return Plotly.react(plot, data, layout, {
+    displaylogo: false,
+    displayModeBar: layout.width < NARROW_PX ? false : "hover",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
+    toImageButtonOptions: { format: "svg", filename: plot.id },
+  });
+}
+
+const drawn = () => document.querySelectorAll(".plot[data-drawn]");
+const redraw = () => drawn().forEach((plot) => plot.clientWidth && draw(plot));
+
+function drawInView() {
+  const seen = new IntersectionObserver(
+    (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => {
+      seen.unobserve(e.target);
+      draw(e.target);
+    }),
+    { rootMargin: "300px" },
+  );
+  document.querySelectorAll(".plot").forEach((plot) => seen.observe(plot));
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return; // a phone's address bar comes and goes
+    width = innerWidth;
+    redraw();
+  });
+}
+
+// --------------------------------------------------------------------------------- controls
+
+function isDark() {
+  return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+document.getElementById("theme").addEventListener("click", () => {
+  root.dataset.theme = isDark() ? "light" : "dark";
+  redraw();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+document.querySelectorAll(".controls[data-for]").forEach((controls) => {
+  controls.addEventListener("change", () => {
+    const plot = document.getElementById(controls.dataset.for);
+    const on = new Set([...controls.querySelectorAll("[data-rates]:checked")].map((box) => box.dataset.rates));
+    const unused = controls.querySelector("[data-unused]").checked;
+    for (const trace of charts[plot.id].data) {
+      if (trace.meta?.rates) trace.visible = on.has(trace.meta.rates) && (trace.meta.used || unused);
+    }
+    if ("drawn" in plot.dataset) draw(plot);
+  });
+});
+
+document.querySelectorAll("select[data-source]").forEach((select) => {
+  select.addEventListener("change", () => {
+    document.getElementById(select.dataset.source).querySelectorAll("[data-shape]").forEach((cost) => {
+      cost.hidden = cost.dataset.shape !== select.value;
+    });
+  });
+});
+
+// ------------------------------------------------------------------- links into what is shut
+
+function show() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+  target.scrollIntoView();
+}
+addEventListener("hashchange", show);
+
+// ------------------------------------------------------------------------------------ print
+
+const before = { theme: undefined, shut: [] };
+addEventListener("beforeprint", () => {
+  before.theme = root.dataset.theme;
+  before.shut = [...document.querySelectorAll(".kernel[open] details:not([open])")];
+  before.shut.forEach((part) => (part.open = true));
+  root.dataset.theme = "light";
+  if (window.Plotly) document.querySelectorAll(".plot").forEach((plot) => plot.clientWidth && draw(plot, PRINTED_PX));
+});
+addEventListener("afterprint", () => {
+  before.shut.forEach((part) => (part.open = false));
+  if (before.theme) root.dataset.theme = before.theme;
+  else delete root.dataset.theme;
+  redraw();
+});
+
+show();
+loadPlotly().then(drawInView, () => {
+  document.querySelectorAll(".plot").forEach((plot) => {
+    plot.classList.add("failed");
+    plot.textContent = "This browser cannot draw the figure; the tables hold its numbers.";
+  });
+});
