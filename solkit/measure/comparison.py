@@ -15,21 +15,21 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from solkit.core import Protocol
 from solkit.errors import WorkerError
-from solkit.measure.activities import ActivityError
+from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel
 from solkit.measure.conditions import Interval, screen
 from solkit.measure.examination import Examination, Shared
 from solkit.measure.faults import CandidateError
 from solkit.measure.machine import Machine
-from solkit.measure.messages import ComparisonOutcome, ComparisonRequest, Turns
+from solkit.measure.messages import ComparisonOutcome, ComparisonRequest, Request, Turns
 from solkit.measure.protocols import find
 from solkit.measure.ratios import half_width
-from solkit.measure.remote import Remote
-from solkit.measure.sampling import Plan, Series, sample
+from solkit.measure.remote import CandidateDiedError, Remote
+from solkit.measure.sampling import Plan, Series, Side, sample
 
 __all__ = ["compare", "plan_for"]
 
@@ -77,6 +77,45 @@ def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
     return Plan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
 
 
+@dataclass(frozen=True)
+class _Rival:
+    """A candidate, and what it is called in what is told of it."""
+
+    name: str
+    examination: Examination
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Have what it fails by, or was at when its process ended, say which one it was."""
+        try:
+            yield
+        except CandidateError as failure:
+            first, *others = failure.errors
+            raise CandidateError(failure.verdict, (f"{self.name}: {first}", *others)) from failure
+        except CandidateDiedError as death:
+            raise CandidateDiedError(f"{self.name}: {death.doing}") from death
+
+
+@dataclass(frozen=True)
+class _RivalSide:
+    """A rival as what is sampled: see `solkit.measure.sampling.Side`."""
+
+    rival: _Rival
+    side: Side
+
+    def start(self) -> None:
+        with self.rival.named():
+            self.side.start()
+
+    def call(self) -> None:
+        with self.rival.named():
+            self.side.call()
+
+    def stop(self) -> list[CallTime]:
+        with self.rival.named():
+            return self.side.stop()
+
+
 class _Comparison:
     def __init__(
         self,
@@ -87,25 +126,25 @@ class _Comparison:
         blocks: contextlib.ExitStack,
     ) -> None:
         self._request, self._machine = request, machine
-        self._say, self._blocks = say, blocks
+        self._say = say
         self._common = request.candidates[0]
         limit_s, count = self._common.time_limit_s, len(channels)
         deadline = time.monotonic() + limit_s
-        self._examinations = [
-            Examination(
-                replace(candidate, time_limit_s=limit_s / count),  # of which checks take a share
-                machine,
-                Remote(channel, deadline, limit_s, say),
-                say,
-                blocks,
-            )
-            for candidate, channel in zip(request.candidates, channels, strict=True)
+
+        def examination(candidate: Request, channel: Channel) -> Examination:
+            own = replace(candidate, time_limit_s=limit_s / count)  # of which checks take a share
+            return Examination(own, machine, Remote(channel, deadline, limit_s, say), say, blocks)
+
+        names = ("base", "candidate") if count == 2 else map(_name, range(count))
+        self._rivals = [
+            _Rival(name, examination(candidate, channel))
+            for name, candidate, channel in zip(names, request.candidates, channels, strict=True)
         ]
 
     def outcome(self) -> ComparisonOutcome:
         """What becomes of the comparison; raises `CandidateError` where a candidate fails."""
         sets = self._checked()
-        plan = plan_for(self._request, self._examinations[0].reference_s)
+        plan = plan_for(self._request, self._rivals[0].examination.reference_s)
         method, flush, compared = self._compare(sets, plan)
         unconfirmed = tuple(self._doubts(compared, sets[-1]))
         protocol = Protocol(
@@ -125,12 +164,12 @@ class _Comparison:
     def _checked(self) -> list[Shared]:
         """Have all candidates checked; the inputs, which all of them share in the end."""
         common: list[Shared] = []
-        for number, examination in enumerate(self._examinations):
-            with self._naming(number):
-                sets = examination.checked()
+        for rival in self._rivals:
+            with rival.named():
+                sets = rival.examination.checked()
                 common = common or sets
                 if sets is not common:
-                    examination.exchange(sets, common)
+                    rival.examination.exchange(sets, common)
         return common
 
     # --------------------------------------------------------------------------------- timing
@@ -158,7 +197,10 @@ class _Comparison:
         self, sets: Sequence[Shared], method: str, plan: Plan, order: random.Random
     ) -> Turns:
         seed = order.random()  # one for all, so that in a turn all of them get the same inputs
-        sides = [each.side(sets, method, _LOOKS, seed) for each in self._examinations]
+        sides = [
+            _RivalSide(rival, rival.examination.side(sets, method, _LOOKS, seed))
+            for rival in self._rivals
+        ]
         with self._machine.conditions() as conditions:
             taken = sample(sides, plan, order, _worst_ratio)
         intervals = list(_intervals(taken))
@@ -176,30 +218,16 @@ class _Comparison:
 
     def _doubts(self, compared: Sequence[Turns], shared: Shared) -> Iterator[str]:
         """Hold the times that were told against the referee's own clock."""
-        for number, examination in enumerate(self._examinations):
+        for number, rival in enumerate(self._rivals):
             told_ms = [taken for turns in compared for taken in turns.times_ms[number]]
-            with self._naming(number):
-                found = examination.check_times(told_ms, shared)
+            with rival.named():
+                found = rival.examination.check_times(told_ms, shared)
             if found.note is not None:
-                yield f"{self._name(number)}: {found.note}"
+                yield f"{rival.name}: {found.note}"
 
-    # ---------------------------------------------------------------------------------- names
 
-    @contextlib.contextmanager
-    def _naming(self, number: int) -> Iterator[None]:
-        """Have what a candidate fails by say which one it is."""
-        try:
-            yield
-        except CandidateError as failure:
-            first, *others = failure.errors
-            raise CandidateError(
-                failure.verdict, (f"{self._name(number)}: {first}", *others)
-            ) from failure
-
-    def _name(self, number: int) -> str:
-        if number == 0:
-            return "base"
-        return "candidate" if len(self._examinations) == 2 else f"candidate {number}"
+def _name(number: int) -> str:
+    return f"candidate {number}" if number else "base"
 
 
 def _worst_ratio(taken: Sequence[Series]) -> float:
