@@ -40,6 +40,7 @@ __all__ = [
     "Fusion",
     "Gap",
     "GapFactor",
+    "IdleTime",
     "InstructionCount",
     "InstructionMix",
     "KernelAnalysis",
@@ -52,6 +53,9 @@ __all__ = [
     "Part",
     "PartBound",
     "Problem",
+    "Profile",
+    "ProfiledKernel",
+    "ProfiledOp",
     "Protocol",
     "Ratio",
     "Report",
@@ -1020,3 +1024,111 @@ class ComparisonReport:
     device: Device
     comparisons: tuple[Comparison, ...]
     failed: tuple[FailedShape, ...] = ()
+
+
+# ---------------------------------------------------------------------------------- profile
+
+
+@dataclass(frozen=True)
+class ProfiledKernel:
+    """One kernel, copy or memset of a profiled run, all its calls together.
+
+    Attributes:
+        name: as the profiler recorded it.
+        calls: how often it ran.
+        time_ms: over all of them.
+        op: the op that launched it, e.g. ``"aten::mm"``; empty where none is known.
+        reason: why it has no bound; empty where its op has one.
+    """
+
+    name: str
+    calls: int
+    time_ms: float
+    op: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ProfiledOp:
+    """One op of a profiled run on inputs of one kind, all its calls together.
+
+    Attributes:
+        name: as the profiler recorded it, e.g. ``"aten::mm"``.
+        inputs: its tensors, e.g. ``"bf16[8944, 1024]"``.
+        calls: how often it was called.
+        time_ms: that its kernels took, over all calls.
+        kernels: in falling order of time.
+        bound: of one call; its inputs start in DRAM.
+        target_ms: of one call: the bound, or what launching one kernel takes where that is more.
+        saving_ms: what calls that take no longer than that would save of `Profile.span_ms`.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    calls: int
+    time_ms: float
+    kernels: tuple[ProfiledKernel, ...]
+    bound: Bound
+    target_ms: float
+    saving_ms: float
+
+    @property
+    def bound_ms(self) -> float:
+        """The bound of all calls."""
+        return self.calls * self.bound.time_ms
+
+    @property
+    def gap(self) -> float:
+        """Time / bound."""
+        return self.time_ms / self.bound_ms if self.bound_ms else float("inf")
+
+
+@dataclass(frozen=True)
+class IdleTime:
+    """The time in which nothing ran on the GPU, by what it waited for.
+
+    Attributes:
+        host_ms: the host launched what came next only after the GPU had run dry.
+        wait_ms: the part of `host_ms` before which the host itself had waited for the GPU.
+        queue_ms: gaps between what had been launched ahead.
+    """
+
+    host_ms: float
+    wait_ms: float
+    queue_ms: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of a profiled run went, and what is to be had.
+
+    Attributes:
+        path: the trace, or the script.
+        device: the GPU.
+        span_ms: the GPU's time from the first to the last step, its idle time included.
+        steps: how many those are; 0 where none were counted.
+        busy_ms: of `span_ms`: something ran on the GPU.
+        idle: the rest.
+        ops: those that have a bound; what saves most comes first.
+        unbounded: what has none, in falling order of time.
+        saving_ms: what all `ops` at their targets would save together.
+        notes: what a reader must know, each a sentence.
+        failure: how the script failed; empty where it did not, or where there was none.
+    """
+
+    path: str
+    device: Device
+    span_ms: float
+    steps: int
+    busy_ms: float
+    idle: IdleTime
+    ops: tuple[ProfiledOp, ...]
+    unbounded: tuple[ProfiledKernel, ...]
+    saving_ms: float
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+
+    def speedup(self, saving_ms: float) -> float:
+        """How many times faster the run is that takes so much less; Amdahl's law."""
+        left_ms = self.span_ms - saving_ms
+        return self.span_ms / left_ms if left_ms > 0 else float("inf")
