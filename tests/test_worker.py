@@ -14,7 +14,7 @@ import pytest
 
 from solkit import worker
 from solkit.errors import JobDiedError, WorkerError
-from solkit.measure._process import python
+from solkit.measure._forkserver import ForkServer, python
 
 ROOT = str(Path(worker.__file__).parent.parent)
 
@@ -24,9 +24,8 @@ def server_without_torch(tmp_path_factory):
     """Jobs here need no torch, and servers come and go: let none spend seconds on loading it."""
     folder = tmp_path_factory.mktemp("light")
     (folder / "light_study.py").write_text("def warm_up():\n    pass\n")
-    worker.shutdown()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "_STUDY", "light_study")
+        patch.setattr(worker, "_server", ForkServer("light_study:warm_up", worker._ENVIRONMENT))
         patch.setenv("PYTHONPATH", os.pathsep.join([ROOT, str(folder)]))
         yield
         worker.shutdown()
@@ -35,10 +34,10 @@ def server_without_torch(tmp_path_factory):
 def test_the_server_has_torch_and_triton_ready(monkeypatch):
     loaded = "builtins:eval", "sorted({'torch', 'triton'} & set(__import__('sys').modules))"
     assert worker.call(*loaded) == []
-    worker.shutdown()
-    monkeypatch.setattr(worker, "_STUDY", "solkit.study")
+    server = ForkServer("solkit.study:warm_up", worker._ENVIRONMENT)
+    monkeypatch.setattr(worker, "_server", server)
     assert worker.call(*loaded) == ["torch", "triton"]
-    worker.shutdown()
+    server.close()
 
 
 def test_a_job_returns_its_value_and_runs_elsewhere():
@@ -76,10 +75,15 @@ def test_a_hang_is_killed_at_its_time_limit():
     assert time.monotonic() - start < 10
 
 
+def wait_until_dead(server: ForkServer) -> None:
+    while server.is_alive:
+        time.sleep(0.01)
+
+
 def test_a_dead_server_is_an_error_and_is_replaced():
     worker.call("os:getpid")
-    worker._server.kill()
-    worker._server.wait()
+    os.kill(worker._server.pid, signal.SIGKILL)
+    wait_until_dead(worker._server)
     assert worker.call("math:hypot", 3.0, 4.0) == 5.0
 
 
@@ -108,7 +112,10 @@ def test_a_killed_job_leaves_no_temporary_files(tmp_path, folder):
 
 
 def caller(code: str, cwd: Path) -> subprocess.Popen[str]:
-    light = f"from solkit import worker; worker._STUDY = {worker._STUDY!r}\n"
+    light = (
+        "from solkit import worker\n"
+        "worker._server = worker.ForkServer('light_study:warm_up', worker._ENVIRONMENT)\n"
+    )
     return subprocess.Popen(python(light + code), cwd=cwd, text=True, stdout=subprocess.PIPE)
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 import solkit.errors
 from solkit.core import Device
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
-from solkit.measure._process import python
+from solkit.measure._forkserver import python
 from solkit.measure.lock import exclusive
 from solkit.roofline.calibration.record import Calibration, Gpu
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import Any
 
-from solkit.errors import WorkerError
+from solkit.measure._forkserver import ForkServer, children_of
 
-__all__ = ["Child", "python"]
+__all__ = ["Child"]
 
 _KEPT_BYTES = 16 << 10
-_REAP_S = 30.0
-_MARK = "SOLKIT_CHILD"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -29,36 +22,42 @@ class Child:
     Its standard input is empty; of what it and its children print the last 16 KiB are kept.
 
     Args:
-        command: the program and its arguments.
+        server: which forks it.
+        function: ``module:function``, called with `args`, then with its numbers of `descriptors`.
+        args: picklable.
         env: its environment.
-        descriptors: open files that it inherits under the same numbers.
+        descriptors: open files that it gets.
+        folder: its working directory; the caller's if it is not given.
     """
 
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], descriptors: Sequence[int] = ()
+        self,
+        server: ForkServer,
+        function: str,
+        args: tuple[Any, ...] = (),
+        *,
+        env: Mapping[str, str],
+        descriptors: Sequence[int] = (),
+        folder: str | None = None,
     ) -> None:
-        self._mark = secrets.token_hex(16)
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=descriptors,
-            start_new_session=True,
-            env={**env, _MARK: self._mark},
-        )
-        assert self._process.stdout is not None
-        self._tail = _Tail(self._process.stdout)
+        read, write = os.pipe()
+        self._tail = _Tail(read)
+        try:
+            self._fork = server.fork(
+                function, args, env=env, descriptors=descriptors, output=write, folder=folder
+            )
+        finally:
+            os.close(write)
 
     @property
     def pid(self) -> int:
         """Its number."""
-        return self._process.pid
+        return self._fork.pid
 
     @property
     def is_alive(self) -> bool:
         """Whether it still runs."""
-        return self._process.poll() is None
+        return self._fork.is_alive
 
     def printed(self) -> list[str]:
         """The last lines that were printed since `forget_printed`."""
@@ -70,7 +69,7 @@ class Child:
 
     def resident_bytes(self) -> int:
         """Host memory that it and what it started hold."""
-        return sum(map(_resident_bytes, {self.pid, *_marked(self._mark)}))
+        return sum(map(_resident_bytes, _family(self.pid)))
 
     def end(self, grace_s: float = 0.0) -> int:
         """Kill it and all that it started; how it ended, as `subprocess` has it.
@@ -81,36 +80,14 @@ class Child:
         Raises:
             WorkerError: it outlived being killed.
         """
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(grace_s)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        for stray in _marked(self._mark):  # those that left the process group
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(stray, signal.SIGKILL)
-        try:
-            return self._process.wait(_REAP_S)
-        except subprocess.TimeoutExpired as error:
-            message = f"process {self.pid} is still there {_REAP_S:g} s after being killed"
-            raise WorkerError(message) from error
+        return self._fork.end(grace_s)
 
 
-def python(code: str) -> list[str]:
-    """The command that runs code in this Python, with no module found in the working directory.
-
-    There a ``random.py`` or ``copy.py`` of the user's would be taken for the standard library's.
-    ``python -P`` does the same from Python 3.11 on.
-    """
-    return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
-
-
-def _marked(mark: str) -> Iterator[int]:
-    """Processes that were started with that mark, as far as /proc tells."""
-    wanted = f"{_MARK}={mark}".encode()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
-            if wanted in (folder / "environ").read_bytes():
-                yield int(folder.name)
+def _family(pid: int) -> Iterator[int]:
+    """A process and its descendants: none leaves, since it adopts their orphans."""
+    yield pid
+    for child in children_of(pid):
+        yield from _family(child)
 
 
 def _resident_bytes(pid: int) -> int:
@@ -123,8 +100,8 @@ def _resident_bytes(pid: int) -> int:
 class _Tail:
     """Keeps the end of a stream, read in the background so that its writer never waits."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, descriptor: int) -> None:
+        self._stream = open(descriptor, "rb", buffering=0)  # noqa: SIM115  (the thread closes it)
         self._kept = b""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -141,7 +118,7 @@ class _Tail:
             self._kept = b""
 
     def _read(self) -> None:
-        with self._stream:
-            while part := os.read(self._stream.fileno(), 1 << 16):
+        with self._stream as stream:
+            while part := stream.read(1 << 16):
                 with self._lock:
                     self._kept = (self._kept + part)[-_KEPT_BYTES:]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
+import importlib
 import os
 import select
 import signal
@@ -27,7 +28,7 @@ from solkit.measure.machine import CpuMachine, CudaMachine, Machine
 from solkit.measure.messages import Request, decode, encode
 from solkit.measure.remote import CandidateDiedError, Remote
 
-__all__ = ["main"]
+__all__ = ["main", "warm_up"]
 
 _START_S = 120.0  # for the candidate's process to load torch, which is no part of its time limit
 _RESET_S = 10.0
@@ -121,6 +122,11 @@ class _Referee:
             if group is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, signal.SIGKILL)
+
+
+def warm_up() -> None:
+    """In the server that forks this process and the candidate's: import what both need."""
+    importlib.import_module("solkit.measure._candidate")
 
 
 def main(descriptor: int) -> None:

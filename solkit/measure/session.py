@@ -6,10 +6,11 @@
         │ starts and ends both        │ socket
         └──────────────────────── candidate (code that nobody vouches for)
 
-Both processes are the session's children, so ending the session ends them and all that they
-started, whatever they are at. The candidate's is replaced after a fault, a hang or a finding, and
-kept for the next candidate where it behaved. Should the session's own process vanish, the referee
-notices and ends both.
+Both are forked from a server that has torch and triton loaded (`solkit.measure._forkserver`), so
+that a new one takes milliseconds, and a CUDA context. Ending the session ends them and all that
+they started, whatever they are at. The candidate's is replaced after a fault, a hang or a finding,
+and kept for the next candidate where it behaved. Should the session's own process vanish, server
+and referee notice, and end both.
 """
 
 from __future__ import annotations
@@ -18,18 +19,17 @@ import contextlib
 import os
 import secrets
 import signal
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import solkit.errors
 from solkit.core import Tolerance, Value, Verdict
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
-from solkit.measure._process import Child, python
+from solkit.measure._forkserver import ForkServer
+from solkit.measure._process import Child
 from solkit.measure.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.measure.lock import Neighbours, exclusive, uuid_of
 from solkit.measure.messages import Outcome, Request, decode, encode
@@ -42,6 +42,14 @@ _POLL_S = 0.25
 _GRACE_S = 15.0  # beyond the time limit, for the referee to say what the candidate was at
 _START_S = 150.0  # for both processes to load torch, before the time limit counts
 _DEAD_S = 2.0
+
+_server = ForkServer(
+    "solkit.measure._referee:warm_up",
+    {
+        "PYTHONUNBUFFERED": "1",  # the last prints before a crash
+        "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -206,9 +214,9 @@ class Session:
         return self._control, self._candidate
 
     def _child(self, module: str, descriptor: int) -> Child:
-        """A process of this Python: the kernel file finds the modules that the caller would."""
-        code = f"from {module} import main; sys.path[:] = {sys.path!r}; main({descriptor})"
-        return Child(python(code), _environment(self._gpu_index), (descriptor,))
+        """A new process: a kernel file finds the modules there that it would find here."""
+        env = _environment(self._gpu_index)
+        return Child(_server, f"{module}:main", env=env, descriptors=(descriptor,))
 
     def _obituary(self) -> str:
         """What is to be said of a referee that is gone."""
@@ -353,15 +361,10 @@ def how_it_ended(returncode: int) -> str:
 
 
 def _environment(gpu_index: int) -> dict[str, str]:
-    root = str(Path(__file__).resolve().parents[2])
-    inherited = os.environ.get("PYTHONPATH")
     return {
         **os.environ,
-        "PYTHONPATH": root if not inherited else os.pathsep.join([root, inherited]),
-        "PYTHONUNBUFFERED": "1",  # the last prints before a crash
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # NVML's order
         "CUDA_VISIBLE_DEVICES": _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), gpu_index),
-        "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
     }
 
 

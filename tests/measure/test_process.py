@@ -4,20 +4,30 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from solkit.measure._forkserver import ForkServer, children_of
 from solkit.measure._process import Child
 
 
+@pytest.fixture(scope="module")
+def server():
+    server = ForkServer("gc:collect", {"PYTHONUNBUFFERED": "1"})  # these need no torch
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def start():
+def start(server):
     started = []
 
     def start(code, **options):
-        child = Child([sys.executable, "-c", f"import os, sys\n{code}"], os.environ, **options)
+        given = f"import os, sys\n{code}", {}
+        child = Child(server, "builtins:exec", given, env=os.environ, **options)
         started.append(child)
         return child
 
@@ -31,12 +41,15 @@ def is_alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
     return state != "Z"  # a zombie that nobody reaps is as good as dead
 
 
 def wait_until(condition):
-    for _ in range(500):
+    for _ in range(3000):
         if condition():
             return True
         time.sleep(0.02)
@@ -69,20 +82,100 @@ def test_a_flood_of_prints_keeps_its_end(start):
     assert sum(map(len, child.printed())) <= 16 << 10
 
 
+@pytest.mark.parametrize("by_itself", [False, True])
 @pytest.mark.parametrize("leaves_the_group", [False, True])
-def test_its_own_children_end_with_it(start, tmp_path, leaves_the_group):
+def test_its_own_children_end_with_it(start, tmp_path, leaves_the_group, by_itself):
     pid_file = tmp_path / "pid"
     child = start(
         f"""
 import subprocess, time
-sleeper = subprocess.Popen(['sleep', '600'], start_new_session={leaves_the_group})
+sleeper = subprocess.Popen(['sleep', '600'], start_new_session={leaves_the_group}, env={{}})
 open({str(pid_file)!r}, 'w').write(str(sleeper.pid))
-time.sleep(600)
+time.sleep({0 if by_itself else 600})
 """
     )
     sleeper = written(pid_file)
-    assert child.end() == -signal.SIGKILL
+    assert child.end(30 if by_itself else 0) == (0 if by_itself else -signal.SIGKILL)
     assert wait_until(lambda: not is_alive(sleeper))
+
+
+def test_orphans_of_orphans_end_with_it(start, tmp_path):
+    """A daemon that left session and environment behind, and whose parents have ended."""
+    pid_file = tmp_path / "pid"
+    child = start(
+        f"""
+import subprocess, time
+daemon = 'echo $$ > {pid_file}; sleep 600 & wait'
+subprocess.run(['sh', '-c', 'setsid env -i sh -c "$0" &', daemon], check=True)
+time.sleep(600)
+"""
+    )
+    daemon = written(pid_file)
+    assert wait_until(lambda: children_of(daemon))
+    family = [daemon, *children_of(daemon)]
+    assert child.is_alive
+    child.end()
+    assert wait_until(lambda: not any(map(is_alive, family)))
+
+
+def test_it_ends_where_the_server_is_killed(tmp_path):
+    server = ForkServer("gc:collect", {})
+    child = Child(server, "builtins:exec", ("import time; time.sleep(600)", {}), env=os.environ)
+    os.kill(server.pid, signal.SIGKILL)
+    assert wait_until(lambda: not child.is_alive)
+    assert child.end() == -signal.SIGKILL
+    assert wait_until(lambda: not is_alive(child.pid))
+    again = Child(server, "builtins:exec", ("pass", {}), env=os.environ)  # by another server
+    assert again.end(60) == 0
+    server.close()
+
+
+def test_its_files_go_with_it(start, tmp_path):
+    path_file = tmp_path / "path"
+    child = start(
+        f"""
+import tempfile, time
+path = tempfile.mkdtemp()
+open({str(path_file)!r}, 'w').write(path)
+time.sleep(600)
+"""
+    )
+    assert wait_until(lambda: path_file.exists() and path_file.read_text())
+    folder = Path(path_file.read_text())
+    assert folder.is_dir()
+    child.end()
+    assert not folder.exists()
+    assert not folder.parent.exists()
+
+
+def test_it_finds_what_its_caller_has_and_the_descriptors_it_is_given(server, tmp_path):
+    read, write = os.pipe()
+    code = "import os, sys; os.write({}, repr((os.getcwd(), os.environ['A'], sys.path)).encode())"
+    function = tmp_path / "telling.py"
+    function.write_text(f"def tell(_, fd):\n    {code.format('fd')}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        patch.chdir(tmp_path)
+        given = {"env": {**os.environ, "A": "b"}, "descriptors": (write,)}
+        child = Child(server, "telling:tell", (0,), **given)
+        assert child.end(60) == 0
+        assert os.read(read, 1 << 16).decode() == repr((str(tmp_path), "b", sys.path))
+    os.close(read)
+    os.close(write)
+
+
+def test_nothing_is_left_of_many(server):
+    def state():
+        mine, servers = (len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+        return mine, servers, threading.active_count(), len(children_of(server.pid))
+
+    server.start()
+    pids = "self", server.pid
+    Child(server, "gc:collect", env=os.environ).end(60)
+    before = state()
+    for _ in range(20):
+        assert Child(server, "gc:collect", env=os.environ).end(60) == 0
+    assert wait_until(lambda: all(now <= was for now, was in zip(state(), before)))
 
 
 def test_one_that_ignores_signals(start):

@@ -52,7 +52,7 @@ def write(tmp_path):
 
 @pytest.fixture(scope="module")
 def session():
-    with Session(device="cpu", limits=Limits(host_bytes=4 << 30)) as session:
+    with Session(device="cpu", limits=Limits(host_bytes=1 << 30)) as session:
         yield session
 
 
@@ -129,12 +129,12 @@ def test_a_kernel_that_eats_the_memory(check):
     kernel = """
         import time
         def kernel(x):
-            eaten = bytearray(5 << 30)
+            eaten = bytearray(2 << 30)
             time.sleep(60)
     """
     outcome = check(kernel)
     assert outcome.verdict is Verdict.OUT_OF_MEMORY
-    assert "GiB of host memory; 4.0 GiB are allowed" in outcome.errors[0]
+    assert "GiB of host memory; 1.0 GiB are allowed" in outcome.errors[0]
 
 
 def test_a_candidate_that_speaks_for_the_harness(check):
@@ -214,7 +214,7 @@ with solkit.measure.Session(device="cpu") as session:
     caller = subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60
-        while len(processes_of(mark)) < 3 and time.monotonic() < deadline:
+        while len(processes_of(mark)) < 4 and time.monotonic() < deadline:
             time.sleep(0.1)
         time.sleep(1.0)
         caller.send_signal(signal_number)
