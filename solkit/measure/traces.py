@@ -10,7 +10,8 @@ the next trace starts on a line of its own.
 
     Trace ─┬─ candidate, problem, device, software
            ├─ verdict, evidence, bound
-           └─ protocol, measurement, samples
+           ├─ protocol, measurement, samples
+           └─ comparison ── base
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import ClassVar, Final
@@ -29,7 +30,19 @@ from typing import ClassVar, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from solkit import userdata
-from solkit.core import Device, KernelFile, Measurement, Protocol, Result, Tolerance, Value, Verdict
+from solkit.core import (
+    Comparison,
+    Device,
+    Difference,
+    KernelFile,
+    Measurement,
+    Protocol,
+    Ratio,
+    Result,
+    Tolerance,
+    Value,
+    Verdict,
+)
 from solkit.errors import InputError, TraceError
 from solkit.measure.messages import Samples
 
@@ -41,12 +54,14 @@ __all__ = [
     "TraceWriter",
     "TracedBound",
     "TracedCandidate",
+    "TracedComparison",
     "TracedDevice",
     "TracedProblem",
     "default_path",
     "digests",
     "read",
     "trace_of",
+    "trace_of_comparison",
 ]
 
 SCHEMA: Final = "solkit.trace/1"
@@ -133,6 +148,22 @@ class TracedBound:
 
 
 @dataclass(frozen=True)
+class TracedComparison:
+    """`solkit.core.Comparison`: what the traced candidate took turns with.
+
+    Attributes:
+        base: the other candidate, for the same problem.
+        difference, ratio: as there.
+        base_ms: its times, one for each of the trace's `Samples.candidate_ms`.
+    """
+
+    base: TracedCandidate
+    difference: Difference
+    ratio: Ratio | None
+    base_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Trace:
     """One measurement: what was measured, on what, how, and what came of it.
 
@@ -147,6 +178,8 @@ class Trace:
         protocol, measurement: how it was timed and what came out, the launches made with it;
             ``None`` where it was not timed.
         samples: the times behind it, and clocks, power and the like meanwhile.
+        comparison: where the candidate took turns with another: `protocol` and `samples` are of
+            that, and `measurement` is ``None``; the measurement of either has a trace of its own.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -163,6 +196,7 @@ class Trace:
     protocol: Protocol | None = None
     measurement: Measurement | None = None
     samples: Samples = field(default_factory=Samples)
+    comparison: TracedComparison | None = None
 
 
 _JSON = TypeAdapter(Trace)
@@ -197,14 +231,11 @@ def trace_of(
     samples: Samples,
 ) -> Trace:
     """The trace of a result that was just measured."""
-    assert kernel.candidate is not None
     problem, found = kernel.problem, result.bound
     return Trace(
         schema=SCHEMA,
         created=datetime.now(timezone.utc),
-        candidate=TracedCandidate(
-            kernel.candidate.name, _absolute(kernel.path), sources.candidate, result.params
-        ),
+        candidate=_candidate(kernel, sources, result),
         problem=TracedProblem(
             problem.name,
             problem.format,
@@ -237,6 +268,41 @@ def trace_of(
         measurement=result.measurement,
         samples=samples,
     )
+
+
+def trace_of_comparison(
+    kernels: tuple[KernelFile, KernelFile],
+    sources: tuple[Digests, Digests],
+    device: Device,
+    software: Mapping[str, str | None],
+    found: Comparison,
+    times: tuple[Samples, Samples],
+) -> Trace:
+    """The trace of two candidates that just took turns; base first in each pair.
+
+    Args:
+        kernels: their files.
+        sources: which versions of them.
+        device: the GPU.
+        software: versions by name.
+        found: what came of it.
+        times: `Samples.candidate_ms` of each, one a turn.
+    """
+    base = _candidate(kernels[0], sources[0], found.base)
+    trace = trace_of(kernels[1], sources[1], device, software, found.candidate, times[1])
+    return replace(
+        trace,
+        evidence=found.errors,
+        protocol=found.protocol,
+        measurement=None,
+        comparison=TracedComparison(base, found.difference, found.ratio, times[0].candidate_ms),
+    )
+
+
+def _candidate(kernel: KernelFile, sources: Digests, result: Result) -> TracedCandidate:
+    assert kernel.candidate is not None
+    path = _absolute(kernel.path)
+    return TracedCandidate(kernel.candidate.name, path, sources.candidate, result.params)
 
 
 def _absolute(path: str) -> str:
