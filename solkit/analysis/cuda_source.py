@@ -70,6 +70,7 @@ _HOST_TEMPLATES = frozenset(
     {"vector", "string", "tuple", "optional", "map", "unordered_map", "cout"}
 )
 _TYPES = frozenset({"struct", "class", "union", "enum"})
+_ATTRIBUTES = ("__launch", "__align", "__attr", "__cluster", "__maxnreg", "alignas")
 
 _DEVICE_HEADERS = re.compile(
     r"(cuda_(fp16|bf16|fp8|fp6|fp4)\.hp?p?|mma\.h|math_constants\.h|cooperative_groups.*|cub/.*|cuda/.*"
@@ -303,9 +304,10 @@ def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
         token = header[index]
         if token.text == "=" and token.kind == "mark":
             return
-        if token.text == "(" and header[index - 1].kind == "name":
-            if not header[index - 1].text.startswith(("__launch", "__align", "__attr", "alignas")):
-                yield index
+        before = header[index - 1]
+        called = token.text == "(" and before.kind == "name"
+        if called and not before.text.startswith(_ATTRIBUTES):
+            yield index
         if token.kind == "mark" and token.text in _PAIRS:
             index = closing(header, index)
         index += 1
