@@ -1,0 +1,150 @@
+"""JSON that does not fit into memory: the top level of an object, and its list of events, in parts.
+
+A trace of 100 MB is some 10^6 small objects in one list. Python's own decoder reads one value from
+the middle of a text, so a window that slides over the file is all that is ever held.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from solkit.errors import InputError
+
+__all__ = ["read_members"]
+
+_CHUNK = 1 << 20
+_LARGEST = 1 << 26
+"""Characters of one value: more are no event, but the rest of a file after a fault in it."""
+_GZIP_MAGIC = b"\x1f\x8b"
+_BLANK = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+
+
+def read_members(path: str, listed: str) -> Iterator[tuple[str, Any]]:
+    """The members of the object that a JSON file holds, one after the other.
+
+    Args:
+        path: the file; gzip or plain text, whatever it is called.
+        listed: the member that is a long list: each of its items comes on its own, under its name.
+
+    Yields:
+        Name and value. A file that is one bare list counts as that member alone.
+
+    Raises:
+        InputError: the file cannot be read, is no JSON object or list, or is cut off.
+    """
+    try:
+        with _opened(path) as file:
+            yield from _Window(file, path).members(listed)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot read {path}: {why}") from error
+
+
+def _opened(path: str) -> IO[str]:
+    with Path(path).open("rb") as file:
+        is_gzip = file.read(2) == _GZIP_MAGIC
+    if is_gzip:
+        return gzip.open(path, "rt", encoding="utf-8")
+    return Path(path).open(encoding="utf-8")
+
+
+class _Window:
+    """A part of the text, from which values are taken at the front while the file fills it up.
+
+    Args:
+        file: the text.
+        path: its name, for messages.
+    """
+
+    def __init__(self, file: IO[str], path: str) -> None:
+        self._file, self._path = file, path
+        self._text = ""
+        self._at = 0  # of the next character to look at
+        self._ended = False
+        self._items = 0
+
+    def members(self, listed: str) -> Iterator[tuple[str, Any]]:
+        opening = self._peek()
+        if opening == "[":
+            yield from ((listed, item) for item in self._list())
+            return
+        if opening != "{":
+            raise InputError(f"{self._path}: expected a JSON object, found {opening!r}")
+        for _ in self._separated("}"):
+            name = self._value()
+            self._expect(":")
+            if name == listed and self._peek() == "[":
+                yield from ((name, item) for item in self._list())
+            else:
+                yield name, self._value()
+
+    def _list(self) -> Iterator[Any]:
+        for _ in self._separated("]"):
+            value = self._value()
+            self._items += 1
+            yield value
+
+    def _separated(self, closing: str) -> Iterator[None]:
+        """Stop at each member or item of what opens here, up to its closing bracket."""
+        self._at += 1
+        while self._peek() != closing:
+            yield
+            if self._peek() != closing:
+                self._expect(",")
+        self._at += 1
+
+    def _expect(self, character: str) -> None:
+        found = self._peek()
+        if found != character:
+            raise InputError(
+                f"{self._path}: expected {character!r}, found {found!r}{self._where()}"
+            )
+        self._at += 1
+
+    def _peek(self) -> str:
+        """The next character that is no blank."""
+        while True:
+            self._at = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if self._at < len(self._text):
+                return self._text[self._at]
+            self._fill()
+
+    def _value(self) -> Any:
+        """The next value, read on until it is whole: a number may go on behind the window."""
+        self._peek()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except RecursionError as error:
+                raise InputError(f"{self._path}: nested too deeply{self._where()}") from error
+            except json.JSONDecodeError as error:
+                if self._ended or len(self._text) - self._at > _LARGEST:
+                    raise InputError(f"{self._path}: {error.msg}{self._where()}") from error
+            else:
+                if end < len(self._text) or self._ended:
+                    self._at = end
+                    return value
+            self._fill(len(self._text) - self._at)
+
+    def _fill(self, least: int = 0) -> None:
+        """Drop what was taken and read on; a value that is not whole yet doubles the window.
+
+        Raises:
+            InputError: there is no more.
+        """
+        more = self._file.read(max(_CHUNK, least))
+        if not more and self._ended:
+            raise InputError(f"{self._path}: the file is cut off{self._where()}")
+        self._ended = not more
+        self._text = self._text[self._at :] + more
+        self._at = 0
+
+    def _where(self) -> str:
+        return f" after {self._items:,} events" if self._items else ""

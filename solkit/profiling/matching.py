@@ -1,0 +1,116 @@
+"""Which op each kernel belongs to.
+
+A kernel names the call that launched it (``correlation``), and that call, or the kernel itself,
+the innermost op that was open then (``External id``). Where those ids are missing, as in older
+traces and for launches from outside PyTorch, it is the innermost op that encloses the call on its
+thread. Nothing else is tried: a kernel whose launch was not recorded, or that a CUDA graph launched,
+belongs to no op.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from solkit.profiling.recording import Activity, HostCall, Op, Recording
+
+__all__ = ["NONE", "Matching", "is_graph_launch", "match"]
+
+NONE = -1
+"""In place of an index: there is none."""
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What ran on one GPU, and where it comes from; indices into a `Recording`.
+
+    Attributes:
+        activities: in order of their start.
+        calls: the host call that launched each, or `NONE`.
+        ops: the innermost op around that call, or `NONE`.
+        parents: of every op of the recording: the op around it, or `NONE`.
+    """
+
+    activities: tuple[Activity, ...]
+    calls: tuple[int, ...]
+    ops: tuple[int, ...]
+    parents: tuple[int, ...]
+
+    def enclosing(self, op: int) -> Iterator[int]:
+        """An op and those around it, innermost first."""
+        while op != NONE:
+            yield op
+            op = self.parents[op]
+
+
+def match(recording: Recording, device: int) -> Matching:
+    """Match what ran on a GPU.
+
+    Args:
+        recording: the trace.
+        device: as `Activity.device` counts.
+    """
+    activities = sorted(
+        (each for each in recording.activities if each.device == device), key=lambda a: a.start_us
+    )
+    threads = _threads(recording.ops)
+    parents = _parents(recording.ops, threads)
+    by_id = _by_external_id(recording.ops)
+    by_correlation = {call.correlation: i for i, call in enumerate(recording.calls)}
+    calls = [by_correlation.get(a.correlation, NONE) if a.correlation else NONE for a in activities]
+    ops = []
+    for activity, index in zip(activities, calls):
+        call = recording.calls[index] if index != NONE else None
+        found = by_id.get(activity.external_id or (call.external_id if call else 0), NONE)
+        if call and is_graph_launch(call):
+            found = NONE
+        elif call and found == NONE:
+            found = _around(call, recording.ops, threads.get(call.thread, ()), parents)
+        ops.append(found)
+    return Matching(tuple(activities), tuple(calls), tuple(ops), parents)
+
+
+def is_graph_launch(call: HostCall) -> bool:
+    """Whether a call launches a whole CUDA graph, of whose kernels the op around it tells nothing."""
+    return "GraphLaunch" in call.name
+
+
+def _threads(ops: Sequence[Op]) -> dict[tuple[Any, Any], list[int]]:
+    """The ops of each thread in order of their start; the one that lasts longer comes first."""
+    threads: dict[tuple[Any, Any], list[int]] = defaultdict(list)
+    for index in sorted(range(len(ops)), key=lambda i: (ops[i].start_us, -ops[i].end_us)):
+        threads[ops[index].thread].append(index)
+    return threads
+
+
+def _parents(ops: Sequence[Op], threads: dict[tuple[Any, Any], list[int]]) -> tuple[int, ...]:
+    parents = [NONE] * len(ops)
+    for indices in threads.values():
+        open_ops: list[int] = []
+        for index in indices:
+            while open_ops and ops[open_ops[-1]].end_us < ops[index].end_us:
+                open_ops.pop()
+            if open_ops:
+                parents[index] = open_ops[-1]
+            open_ops.append(index)
+    return tuple(parents)
+
+
+def _by_external_id(ops: Sequence[Op]) -> dict[int, int]:
+    """Ops by their id, where it is theirs alone."""
+    counts = Counter(op.external_id for op in ops)
+    return {op.external_id: i for i, op in enumerate(ops) if counts[op.external_id] == 1}
+
+
+def _around(
+    call: HostCall, ops: Sequence[Op], indices: Sequence[int], parents: Sequence[int]
+) -> int:
+    """The innermost op that is open on the call's thread when it begins."""
+    position = bisect_right(indices, call.start_us, key=lambda i: ops[i].start_us)
+    op = indices[position - 1] if position else NONE
+    while op != NONE and ops[op].end_us < call.start_us:
+        op = parents[op]
+    return op

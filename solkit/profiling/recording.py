@@ -1,0 +1,350 @@
+"""What a profiler recorded: the events of a Chrome trace as PyTorch's profiler (Kineto) writes it.
+
+Kineto writes one event an object, times in microseconds of one clock (``libkineto/src/
+output_json.cpp`` in pytorch/kineto). Those that matter here, by category:
+
+- ``kernel``, ``gpu_memcpy``, ``gpu_memset``: what ran on a GPU, by CUPTI's clock;
+- ``cuda_runtime``, ``cuda_driver``: calls of the host, joined to what they launched by
+  ``correlation``;
+- ``cpu_op``: ops, with their inputs under ``record_shapes=True``. ``External id`` joins them to the
+  calls, and to what ran on the GPU, that they were the innermost op of;
+- ``user_annotation`` named ``ProfilerStep#``: a step, as the profiler's schedule counts.
+
+All else (Python's stack, allocations, arrows) is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from solkit.errors import InputError
+from solkit.profiling._json import read_members
+
+__all__ = ["Activity", "Gpu", "HostCall", "Op", "Recording", "Signature", "Step", "read"]
+
+_ACTIVITIES = ("kernel", "gpu_memcpy", "gpu_memset")
+_CALLS = ("cuda_runtime", "cuda_driver")
+_ANNOTATIONS = ("user_annotation", "cpu_op")
+_STEP = "ProfilerStep#"
+_INPUTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+
+_SCALARS = ("", "None", "Scalar", "ScalarList")
+_LISTED = 3
+_SHORT = {
+    # as torch.fx abbreviates dtypes (torch/utils/_dtype_abbrs.py)
+    "float": "f32",
+    "double": "f64",
+    "c10::Half": "f16",
+    "c10::BFloat16": "bf16",
+    "c10::Float8_e4m3fn": "f8e4m3fn",
+    "c10::Float8_e5m2": "f8e5m2",
+    "unsigned char": "u8",
+    "signed char": "i8",
+    "short": "i16",
+    "short int": "i16",
+    "int": "i32",
+    "long": "i64",
+    "long int": "i64",
+    "bool": "b8",
+    "c10::complex<float>": "c64",
+    "c10::complex<double>": "c128",
+}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """An op and all that was recorded of its arguments, position by position.
+
+    Attributes:
+        name: as recorded, e.g. ``"aten::mm"``.
+        shapes: of a tensor, in elements; of each tensor of a list; empty for all else.
+        types: C++ names (``"c10::BFloat16"``, ``"long int"``), ``"TensorList"``, ``"Scalar"``,
+            ``"ScalarList"``; empty where nothing was recorded.
+        strides: as `shapes`; empty where they were not recorded.
+        values: scalars and lists of them as text; empty for tensors.
+        is_triton: whether it is a Triton kernel that launched itself (torch.compile's do).
+        has_inputs: whether arguments were recorded at all.
+    """
+
+    name: str
+    shapes: tuple[Any, ...] = ()
+    types: tuple[str, ...] = ()
+    strides: tuple[Any, ...] = ()
+    values: tuple[str, ...] = ()
+    is_triton: bool = False
+    has_inputs: bool = True
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Its tensors as a reader knows them: ``"bf16[8944, 1024]"``, a list in parentheses."""
+        columns = (self.shapes, self.types, self.strides or ((),) * len(self.shapes))
+        return tuple(_described(*each) for each in zip(*columns) if each[1] not in _SCALARS)
+
+
+def _described(shape: Any, kind: str, stride: Any) -> str:
+    if kind == "TensorList":
+        strides = stride or ((),) * len(shape)
+        listed = [f"{_sizes(each)}{_layout(each, step)}" for each, step in zip(shape, strides)]
+        more = f", {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+        return f"({', '.join(listed[:_LISTED])}{more})"
+    return f"{_SHORT.get(kind, kind)}{_sizes(shape)}{_layout(shape, stride)}"
+
+
+def _sizes(shape: Any) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _layout(shape: Any, stride: Any) -> str:
+    """``" strided"`` unless the elements lie one after the other."""
+    dense = 1
+    for size, step in zip(reversed(shape), reversed(stride)):
+        if size != 1 and step != dense:
+            return " strided"
+        dense *= size
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One call of an op on the host.
+
+    Attributes:
+        signature: what was called on what.
+        thread: process and thread.
+        start_us, end_us: when.
+        external_id: what launches call it; 0 where it has none.
+    """
+
+    signature: Signature
+    thread: tuple[Any, Any]
+    start_us: float
+    end_us: float
+    external_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One call of the CUDA runtime or driver.
+
+    Attributes:
+        name: e.g. ``"cudaLaunchKernel"``.
+        thread: process and thread.
+        start_us, end_us: when.
+        correlation: what it launched bears the same number.
+        external_id: of the innermost op around it; 0 where there is none.
+    """
+
+    name: str
+    thread: tuple[Any, Any]
+    start_us: float
+    end_us: float
+    correlation: int
+    external_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """One kernel, copy or memset on a GPU.
+
+    Attributes:
+        name: of the kernel, or as CUPTI words it: ``"Memcpy HtoD (Pinned -> Device)"``.
+        category: ``"kernel"``, ``"gpu_memcpy"`` or ``"gpu_memset"``.
+        device, stream: where.
+        start_us, end_us: when.
+        correlation: of the host call that launched it; 0 where there is none.
+        external_id: of the innermost op around that call; 0 where there is none.
+        moved_bytes: what a copy or memset moved.
+    """
+
+    name: str
+    category: str
+    device: int
+    stream: Any
+    start_us: float
+    end_us: float
+    correlation: int
+    external_id: int
+    moved_bytes: int = 0
+
+    @property
+    def duration_us(self) -> float:
+        """How long it ran."""
+        return self.end_us - self.start_us
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the profiler's schedule, on the host: from here to there."""
+
+    name: str
+    start_us: float
+    end_us: float
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as ``deviceProperties`` describes it; 0 where that does not say.
+
+    Attributes:
+        index: the `Activity.device` it is.
+        name: its marketing name.
+        sm_count: its SMs.
+        memory_bytes: its DRAM.
+    """
+
+    index: int
+    name: str
+    sm_count: int
+    memory_bytes: int
+
+
+@dataclass
+class Recording:
+    """A trace, event by event, in the order of the file.
+
+    Attributes:
+        path: the file.
+        gpus: of the machine, not only those that were used.
+        activities: on all GPUs.
+        calls: of CUDA.
+        ops: on all threads.
+        steps: in order of time.
+    """
+
+    path: str
+    gpus: tuple[Gpu, ...] = ()
+    activities: list[Activity] = field(default_factory=list)
+    calls: list[HostCall] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether the arguments of ops were recorded."""
+        return any(op.signature.has_inputs for op in self.ops)
+
+
+def read(path: str) -> Recording:
+    """Read a Chrome trace of PyTorch's profiler; gzip or plain.
+
+    Raises:
+        InputError: the file cannot be read, is cut off, or is no such trace.
+    """
+    recording = Recording(path)
+    signatures: dict[str, Signature] = {}
+    is_trace = False
+    for name, value in read_members(path, "traceEvents"):
+        if name == "traceEvents":
+            is_trace = True
+            _take(recording, value, signatures)
+        elif name == "deviceProperties":
+            recording.gpus = tuple(_gpus(value))
+    if not is_trace:
+        raise InputError(
+            f"{path}: no traceEvents; expected a trace as torch.profiler's export_chrome_trace "
+            "writes it"
+        )
+    recording.steps.sort(key=lambda step: step.start_us)
+    return recording
+
+
+def _take(recording: Recording, event: Any, signatures: dict[str, Signature]) -> None:
+    """Add an event to what it belongs to.
+
+    Raises:
+        InputError: it lacks what its category must have.
+    """
+    if not isinstance(event, Mapping) or event.get("ph") != "X":
+        return
+    category, name = event.get("cat"), str(event.get("name", ""))
+    args = event.get("args")
+    args = args if isinstance(args, Mapping) else {}
+    try:
+        if category in _ANNOTATIONS and name.startswith(_STEP):
+            recording.steps.append(Step(name, *_times(event)))
+        elif category == "cpu_op":
+            recording.ops.append(_op(name, event, args, signatures))
+        elif category in _CALLS:
+            recording.calls.append(_call(name, event, args))
+        elif category in _ACTIVITIES:
+            recording.activities.append(_activity(name, category, event, args))
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"{recording.path}: a {category} event, {name[:80]!r}"
+        raise InputError(f"{what}, cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _times(event: Mapping[str, Any]) -> tuple[float, float]:
+    start = float(event["ts"])
+    return start, start + float(event.get("dur", 0.0))
+
+
+def _number(args: Mapping[str, Any], *names: str) -> int:
+    """The first of some numbers that is there; older traces spell ``external id`` so."""
+    return next((int(args[name]) for name in names if args.get(name) not in (None, "")), 0)
+
+
+def _external_id(args: Mapping[str, Any]) -> int:
+    return _number(args, "External id", "external id")
+
+
+def _op(
+    name: str, event: Mapping[str, Any], args: Mapping[str, Any], known: dict[str, Signature]
+) -> Op:
+    key = json.dumps([name, *(args.get(part) for part in _INPUTS)])
+    if key not in known:
+        known[key] = _signature(name, args)
+    thread = event.get("pid"), event.get("tid")
+    return Op(known[key], thread, *_times(event), _external_id(args))
+
+
+def _signature(name: str, args: Mapping[str, Any]) -> Signature:
+    shapes, types, strides, values = (_frozen(args.get(part) or ()) for part in _INPUTS)
+    return Signature(
+        name=name,
+        shapes=shapes,
+        types=tuple(map(str, types)),
+        strides=strides,
+        values=tuple(map(str, values)),
+        is_triton=args.get("kernel_backend") == "triton",
+        has_inputs="Input Dims" in args,
+    )
+
+
+def _frozen(tree: Any) -> Any:
+    return tuple(map(_frozen, tree)) if isinstance(tree, (list, tuple)) else tree
+
+
+def _call(name: str, event: Mapping[str, Any], args: Mapping[str, Any]) -> HostCall:
+    thread = event.get("pid"), event.get("tid")
+    return HostCall(name, thread, *_times(event), _number(args, "correlation"), _external_id(args))
+
+
+def _activity(
+    name: str, category: str, event: Mapping[str, Any], args: Mapping[str, Any]
+) -> Activity:
+    start, end = _times(event)
+    return Activity(
+        name=name,
+        category=category,
+        device=_number(args, "device"),
+        stream=args.get("stream", event.get("tid")),
+        start_us=start,
+        end_us=end,
+        correlation=_number(args, "correlation"),
+        external_id=_external_id(args),
+        moved_bytes=_number(args, "bytes"),
+    )
+
+
+def _gpus(properties: Any) -> Iterator[Gpu]:
+    for gpu in properties if isinstance(properties, list) else ():
+        if isinstance(gpu, Mapping):
+            yield Gpu(
+                index=_number(gpu, "id"),
+                name=str(gpu.get("name", "")),
+                sm_count=_number(gpu, "numSms"),
+                memory_bytes=_number(gpu, "totalGlobalMem"),
+            )

@@ -1,0 +1,334 @@
+"""The work of ops that a profiler recorded: called again on fake tensors of the same kind.
+
+Runs in a throw-away child process (`solkit.worker`), since it patches torch.
+
+A recorded argument is a tensor's shape, strides and type, or a scalar's text; its place in the op's
+schema tells which. What Kineto does not record (the tensors of an optional list, such as an
+index's; generators; strings without a default) is not made up: such an op cannot be replayed.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from solkit.adapters import fake_cuda
+from solkit.core import Device
+from solkit.measure.compare import default_tolerance
+from solkit.profiling.recording import Signature
+from solkit.profiling.units import Asked, Replayed
+from solkit.roofline.work import work_of, work_of_arguments
+from solkit.study import fake
+
+__all__ = ["replay"]
+
+
+def replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
+    """Replay ops: of each, the innermost that can be, and whose operations are all modelled.
+
+    Where the operations of none are, it is the innermost that can be replayed at all: its bytes.
+
+    Args:
+        device: the GPU that they ran on.
+        asked: ops that launched kernels, each followed by those around it.
+    """
+    fake(device)
+    called: dict[Asked, Replayed] = {}
+
+    def once(op: Asked) -> Replayed:
+        if op not in called:
+            called[op] = _replayed(*op)
+        return called[op]
+
+    with fake_cuda.fake_tensors():
+        return [_innermost([lambda op=op: once(op) for op in ops]) for ops in asked]  # type: ignore[misc]
+
+
+def _innermost(attempts: Sequence[Callable[[], Replayed]]) -> Replayed:
+    bytes_alone: Replayed | None = None
+    first: Replayed | None = None
+    for level, attempt in enumerate(attempts):
+        found = replace(attempt(), level=level)
+        first = first or found
+        if found.work is not None and not found.work.unmodelled:
+            return found
+        if found.work is not None:
+            bytes_alone = bytes_alone or found
+    return bytes_alone or replace(first or Replayed(), level=0)
+
+
+_ARGUMENTS = (
+    "What a Triton kernel computes is not recorded: each argument was taken to cross DRAM once."
+)
+_NO_OP = "this torch has no such op, or one with other arguments"
+
+
+class _Unknown(Exception):  # noqa: N818 - no error of the user's: a reason that is reported
+    """Why an op cannot be replayed."""
+
+
+def _replayed(signature: Signature, kernels: Sequence[str]) -> Replayed:
+    try:
+        run = _triton(signature) if signature.is_triton else _aten(signature, kernels)
+        return run()
+    except _Unknown as reason:
+        return Replayed(reason=str(reason))
+    except Exception as error:  # whatever a meta function raises: the op goes without a bound
+        said = str(error).strip().partition("\n")[0]
+        return Replayed(reason=f"it fails on fake tensors: {type(error).__name__}: {said}"[:200])
+
+
+# ------------------------------------------------------------------------------------ calling
+
+
+def _aten(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed]:
+    if not signature.has_inputs:
+        raise _Unknown("its arguments were not recorded: profile with record_shapes=True")
+    attention = _ATTENTION.fullmatch(signature.name)
+    if attention:
+        signature, kernels = _as_attention(signature, backward=bool(attention[1])), ()
+    reasons = []
+    for overload in _overloads(signature):
+        try:
+            positional, named = _arguments(overload, signature, kernels)
+        except _Unknown as reason:
+            reasons.append(str(reason))
+        else:
+            return lambda: _called(overload, positional, named)
+    raise _Unknown(reasons[0] if reasons else _NO_OP)
+
+
+def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Replayed:
+    outputs: list[torch.Tensor] = []
+
+    def run() -> list[torch.Tensor]:
+        made = overload(*positional, **named)
+        found = [*_tensors(made), *_tensors(_mutated(overload, positional, named))]
+        outputs.extend({id(tensor): tensor for tensor in found}.values())
+        return outputs
+
+    work = work_of(run)
+    if not outputs:
+        raise _Unknown("it returns no tensor")
+    if not work.dram_bytes and not work.operations:
+        raise _Unknown("on fake tensors it neither computes nor moves anything")
+    tolerances = (default_tolerance(tensor.dtype) for tensor in outputs)
+    return Replayed(work=work, tolerance=min(tolerances, key=lambda each: each.rtol))
+
+
+def _mutated(overload: Any, positional: list[Any], named: dict[str, Any]) -> Iterator[Any]:
+    """The arguments that the op writes."""
+    for index, argument in enumerate(overload._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            yield positional[index] if index < len(positional) else named.get(argument.name)
+
+
+def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+    if isinstance(tree, torch.Tensor):
+        yield tree
+    elif isinstance(tree, Iterable) and not isinstance(tree, str):
+        for item in tree:
+            yield from _tensors(item)
+
+
+def _triton(signature: Signature) -> Callable[[], Replayed]:
+    """A Triton kernel says nothing of what it computes: its arguments alone."""
+    arguments = zip(signature.shapes, signature.types, signature.strides)
+    tensors = [_tensor(*each) for each in arguments if each[1] in _DTYPES]
+    if not tensors:
+        raise _Unknown("no tensor among its arguments was recorded")
+    work = replace(work_of_arguments(tensors, []), unmodelled=(), assumptions=(_ARGUMENTS,))
+    return lambda: Replayed(work=work, tolerance=default_tolerance(tensors[0].dtype))
+
+
+# ---------------------------------------------------------------------------------- arguments
+
+
+def _overloads(signature: Signature) -> Iterator[Any]:
+    """The overloads that take as many arguments as were recorded; the trace names none."""
+    namespace, _, name = signature.name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name, None) if name.isidentifier() else None
+    for overload in packet.overloads() if packet is not None else ():
+        found = getattr(packet, overload)
+        if len(found._schema.arguments) == len(signature.types):
+            yield found
+
+
+def _arguments(
+    overload: Any, signature: Signature, kernels: Sequence[str]
+) -> tuple[list[Any], dict[str, Any]]:
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for index, argument in enumerate(overload._schema.arguments):
+        value = _argument(argument, signature, index, kernels)
+        if argument.kwarg_only:
+            named[argument.name] = value
+        else:
+            positional.append(value)
+    return positional, named
+
+
+def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
+    """One argument, by what its place in the schema asks for.
+
+    Raises:
+        _Unknown: it was not recorded, or is of another kind.
+    """
+    kind = str(argument.real_type)
+    recorded, value = signature.types[index], signature.values[index]
+    shape, stride = signature.shapes[index], _at(signature.strides, index)
+    if recorded in _DTYPES and kind in ("Tensor", "Optional[Tensor]"):
+        if not shape and recorded in _NUMBERS and argument.alias_info is None:
+            return _NUMBERS[recorded]
+        return _tensor(shape, recorded, stride)
+    if recorded == "TensorList" and kind == "List[Tensor]":
+        dtype = _list_type(kernels)
+        return [_tensor(each, dtype, _at(stride, i)) for i, each in enumerate(shape)]
+    if recorded in ("Scalar", "ScalarList") and "Tensor" not in kind:
+        return _scalar(kind, value)
+    if recorded in ("", "None"):
+        return _absent(argument, kind)
+    raise _Unknown(f"its argument {argument.name!r} is recorded as {recorded}, not {kind}")
+
+
+def _absent(argument: Any, kind: str) -> Any:
+    """What stands for an argument of which nothing was recorded."""
+    if kind.startswith("Optional") and kind != "Optional[List[Tensor]]":
+        return None
+    if argument.has_default_value():
+        return argument.default_value
+    raise _Unknown(f"its argument {argument.name!r} is not in the trace")
+
+
+def _scalar(kind: str, text: str) -> Any:
+    try:
+        value = ast.literal_eval(_NOT_FINITE.sub(r"1e999", text))
+    except (ValueError, SyntaxError) as error:
+        raise _Unknown(f"a scalar reads {text[:40]!r}") from error
+    for name, table in _ENUMS.items():
+        if name in kind:
+            if value not in table:
+                raise _Unknown(f"{name} number {value}")
+            return table[value]
+    return value
+
+
+def _tensor(shape: Sequence[int], recorded: str, stride: Sequence[int]) -> torch.Tensor:
+    dtype = _DTYPES[recorded]
+    if len(stride) == len(shape):
+        return torch.empty_strided(tuple(shape), tuple(stride), dtype=dtype, device="cuda")
+    return torch.empty(tuple(shape), dtype=dtype, device="cuda")
+
+
+def _at(items: Sequence[Any], index: int) -> Any:
+    return items[index] if index < len(items) else ()
+
+
+def _list_type(kernels: Sequence[str]) -> str:
+    """The element type of a list of tensors, of which Kineto records the shapes alone.
+
+    PyTorch's kernels over lists name it: the functor's first parameter in ``multi_tensor_apply``
+    (aten/src/ATen/native/cuda/ForeachFunctors.cuh), the size of the elements in ``cat``
+    (Shape.cu), which is all that moving them depends on.
+
+    Raises:
+        _Unknown: none does, or they differ.
+    """
+    functors = {name for kernel in kernels for name in _FUNCTOR.findall(kernel)}
+    opaque = {_OPAQUE[int(n)] for kernel in kernels for n in _OPAQUE_TYPE.findall(kernel)}
+    found = (functors & _DTYPES.keys()) | opaque
+    if len(found) != 1:
+        raise _Unknown("the dtypes of its list of tensors are not in the trace")
+    return found.pop()
+
+
+_FUNCTOR = re.compile(r"multi_tensor_apply_kernel<.*?Functor<([^,<>]+)")
+_OPAQUE_TYPE = re.compile(r"OpaqueType<(\d+)u?>")
+_OPAQUE = {1: "signed char", 2: "short", 4: "int", 8: "long int", 16: "c10::complex<double>"}
+_NOT_FINITE = re.compile(r"\binf\b")
+_NUMBERS = {"double": 1.0, "long int": 1}
+"""A Python number reaches an op as a tensor of no dimensions of one of these types."""
+
+_DTYPES = {
+    # the names of C++'s types, as caffe2::TypeMeta spells them (c10/util/typeid.h)
+    "float": torch.float32,
+    "double": torch.float64,
+    "c10::Half": torch.float16,
+    "c10::BFloat16": torch.bfloat16,
+    "c10::Float8_e4m3fn": torch.float8_e4m3fn,
+    "c10::Float8_e5m2": torch.float8_e5m2,
+    "c10::Float8_e4m3fnuz": torch.float8_e4m3fnuz,
+    "c10::Float8_e5m2fnuz": torch.float8_e5m2fnuz,
+    "c10::Float8_e8m0fnu": torch.float8_e8m0fnu,
+    "unsigned char": torch.uint8,
+    "signed char": torch.int8,
+    "short": torch.int16,
+    "short int": torch.int16,
+    "int": torch.int32,
+    "long": torch.int64,
+    "long int": torch.int64,
+    "bool": torch.bool,
+    "c10::complex<c10::Half>": torch.complex32,
+    "c10::complex<float>": torch.complex64,
+    "c10::complex<double>": torch.complex128,
+}
+_SCALAR_TYPES = """uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64
+complex128 bool qint8 quint8 qint32 bfloat16""".split()
+_ENUMS: dict[str, dict[int, Any]] = {
+    # an enumeration is recorded as its number: c10/core/ScalarType.h, Layout.h, MemoryFormat.h
+    "ScalarType": {
+        **{i: getattr(torch, name) for i, name in enumerate(_SCALAR_TYPES)},
+        23: torch.float8_e5m2,
+        24: torch.float8_e4m3fn,
+    },
+    "Layout": {0: torch.strided},
+    "MemoryFormat": dict(
+        enumerate(
+            (
+                torch.contiguous_format,
+                torch.preserve_format,
+                torch.channels_last,
+                torch.channels_last_3d,
+            )
+        )
+    ),
+}
+
+# ---------------------------------------------------------------------------------- attention
+
+_ATTENTION = re.compile(
+    r"aten::_scaled_dot_product_(?:fused|flash|efficient|cudnn|flex)_?attention\w*?(_backward)?"
+)
+
+
+def _as_attention(signature: Signature, *, backward: bool) -> Signature:
+    """Attention as the one op that `fake_cuda` makes of it, whichever kernel PyTorch had chosen.
+
+    Raises:
+        _Unknown: the op's schema lacks what it needs.
+    """
+    overload = next(_overloads(signature), None)
+    if overload is None:
+        raise _Unknown(_NO_OP)
+    names = [argument.name for argument in overload._schema.arguments]
+    wanted = ["query", "key", "value", "attn_bias", "is_causal"]
+    wanted = ["grad_out", *wanted] if backward else wanted
+    places = [names.index(name) if name in names else None for name in wanted]
+
+    def column(recorded: Sequence[Any], missing: Any) -> tuple[Any, ...]:
+        return tuple(missing if place is None else _at(recorded, place) for place in places)
+
+    types, values = column(signature.types, ""), column(signature.values, "")
+    shapes, strides = column(signature.shapes, ()), column(signature.strides, ())
+    if backward:  # no gradient of the mask
+        types, values = (*types, "Scalar"), (*values, "False")
+        shapes, strides = (*shapes, ()), (*strides, ())
+    name = "solkit::attention_backward" if backward else "solkit::attention"
+    return Signature(name, shapes, types, strides, values)

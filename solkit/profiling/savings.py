@@ -1,0 +1,264 @@
+"""What a faster op would save end to end: the recording replayed with shorter kernels.
+
+Amdahl's law (AFIPS 1967) makes of an op that takes the share f of the time, and could run s times
+faster, a speed-up of 1/((1 - f) + f/s). It takes for granted that what comes after moves up. Where
+kernels overlap, or the GPU waits for the host, it does not, so the timeline is replayed, as Daydream
+does (Zhu, Phanishayee and Pekhimenko, USENIX ATC 2020), and the time that is left is compared; on a
+GPU that is busy throughout with one stream the two agree.
+
+Notation
+    l_k, s_k, e_k    launch, start and end of activity k as recorded; a prime: replayed
+    L                the least time from a launch to a start in the recording
+    r_k              when k could start: the latest of l_k + L, the end of what ran before it on
+                     its stream, and the end of what it seems to have waited for on another one
+    c_k              by how much k is cut
+    h                by how much the host is ahead of the recording
+
+::
+
+    s'_k = r'_k + (s_k - r_k)        what it waited for beside that, it still waits for
+    e'_k = s'_k + (e_k - s_k) - c_k
+    l'_k = l_k - h
+
+A call that waits for the GPU ends as long after the activity that it waited for as it did, but no
+sooner than it begins; h is what it gained. It waits if its name says so (`is_waiting`), if what it
+launched had ended before it did, and if the launch queue was full. One host is taken to make all
+calls: threads of PyTorch hand over to one another. What the host does takes as long as before.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.profiling.matching import NONE, Matching
+from solkit.profiling.recording import Activity, HostCall, Recording
+from solkit.profiling.timeline import Window, is_waiting
+
+__all__ = ["Cuts", "savings_us"]
+
+_QUEUE = 1000
+"""Launches outstanding at which a launch waits for room: the queue holds 1024 (observed)."""
+
+Times = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What-ifs: in each, the activities of one op are shorter.
+
+    Attributes:
+        question: of each activity of the window, which what-if cuts it; `NONE` where none does.
+        cut_us: by how much.
+        count: of what-ifs.
+    """
+
+    question: Sequence[int]
+    cut_us: Sequence[float]
+    count: int
+
+
+def savings_us(
+    recording: Recording, matching: Matching, within: Window, cuts: Cuts
+) -> tuple[Times, float]:
+    """What each what-if saves of the window, and what all of them together do.
+
+    Args:
+        recording: the trace.
+        matching: what ran on the GPU in question.
+        within: the window.
+        cuts: what-ifs.
+    """
+    activities = [matching.activities[i] for i in within.activities]
+    calls = [recording.calls[c] if c != NONE else None for c in _calls(matching, within)]
+    replay = _Replay(cuts, [activity.duration_us for activity in activities])
+    for event in _events(activities, calls, recording.calls):
+        event.happen(replay)
+    saved = within.end_us - np.maximum(replay.last, within.host_end_us - replay.ahead)
+    return saved[:-1], float(saved[-1])
+
+
+def _calls(matching: Matching, within: Window) -> list[int]:
+    return [matching.calls[i] for i in within.activities]
+
+
+class _Replay:
+    """The state of the replay: an entry per what-if, and one for all of them together.
+
+    Args:
+        cuts: what-ifs.
+        durations: of the activities, as recorded.
+
+    Attributes:
+        ahead: how much earlier the host is than in the recording.
+        last: when the last activity so far ends.
+        launches: from when on those that were launched may start, by activity.
+        ends: when activities end that something may still wait for.
+    """
+
+    def __init__(self, cuts: Cuts, durations: Sequence[float]) -> None:
+        self.cuts, self.durations = cuts, durations
+        self.ahead = np.zeros(cuts.count + 1)
+        self.last = np.full(cuts.count + 1, -np.inf)
+        self.launches: dict[int, Times] = {}
+        self.ends: dict[int, Times] = {}
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """An activity is launched: it may start at `ready_us`."""
+
+    activity: int
+    time_us: float
+    ready_us: float
+
+    def happen(self, replay: _Replay) -> None:
+        replay.launches[self.activity] = self.ready_us - replay.ahead
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """A call of the host returns, `tail_us` after the activity ended that it waited for."""
+
+    activity: int
+    time_us: float
+    start_us: float
+    tail_us: float
+
+    def happen(self, replay: _Replay) -> None:
+        begun = self.start_us - replay.ahead
+        replay.ahead = self.time_us - np.maximum(replay.ends[self.activity] + self.tail_us, begun)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """An activity starts, `delay_us` after it could: what it waits for, and what none will again.
+
+    Attributes:
+        previous: the activity before it on its stream, or `NONE`.
+        other: the one on another stream that it seems to have waited for, or `NONE`.
+        is_last_wait: whether nothing but it waits for `previous`.
+    """
+
+    activity: int
+    time_us: float
+    previous: int
+    other: int
+    delay_us: float
+    is_last_wait: bool
+
+    def happen(self, replay: _Replay) -> None:
+        ready = np.full_like(replay.last, -np.inf)
+        for index in (self.previous, self.other):
+            if index != NONE:
+                np.maximum(ready, replay.ends[index], out=ready)
+        if self.activity in replay.launches:
+            np.maximum(ready, replay.launches.pop(self.activity), out=ready)
+        if self.is_last_wait:
+            del replay.ends[self.previous]
+        bound = np.isfinite(ready[-1])
+        end = ready + self.delay_us if bound else np.full_like(ready, self.time_us)
+        end += replay.durations[self.activity]
+        question = replay.cuts.question[self.activity]
+        if question != NONE:
+            end[[question, -1]] -= replay.cuts.cut_us[self.activity]
+        replay.ends[self.activity] = end
+        np.maximum(replay.last, end, out=replay.last)
+
+
+_Event = Union[_Launch, _Wait, _Start]
+
+
+def _events(
+    activities: Sequence[Activity], calls: Sequence[HostCall | None], host: Sequence[HostCall]
+) -> list[_Event]:
+    """All that happens, in order of time; at one time, what others may wait for comes first."""
+    latencies = (a.start_us - c.start_us for a, c in zip(activities, calls) if c)
+    latency_us = max(0.0, min(latencies, default=0.0))
+    launches = [
+        _Launch(i, call.start_us, call.start_us + latency_us)
+        for i, call in enumerate(calls)
+        if call and call.start_us <= activities[i].start_us
+    ]
+    ends = _Ends(activities)
+    waits = list(_waits(activities, calls, host, ends))
+    starts = _starts(activities, {launch.activity: launch.ready_us for launch in launches}, ends)
+    starts = _with_last_waits(starts, {wait.activity for wait in waits})
+    return sorted([*launches, *starts, *waits], key=lambda event: event.time_us)
+
+
+class _Ends:
+    """Which activity had ended last, at any time."""
+
+    def __init__(self, activities: Sequence[Activity]) -> None:
+        self._order = sorted(range(len(activities)), key=lambda i: activities[i].end_us)
+        self._times = [activities[i].end_us for i in self._order]
+
+    def count(self, time_us: float) -> int:
+        """How many had ended."""
+        return bisect_right(self._times, time_us)
+
+    def latest(self, time_us: float) -> int:
+        """The last of them, or `NONE`."""
+        count = self.count(time_us)
+        return self._order[count - 1] if count else NONE
+
+
+def _starts(
+    activities: Sequence[Activity], launched: Mapping[int, float], ends: _Ends
+) -> list[_Start]:
+    starts: list[_Start] = []
+    latest: dict[Any, int] = {}
+    for i, activity in enumerate(activities):
+        previous = latest.get(activity.stream, NONE)
+        ready_us = launched.get(i, -math.inf)
+        if previous != NONE:
+            ready_us = max(ready_us, activities[previous].end_us)
+        other = ends.latest(activity.start_us)
+        if other != NONE and activities[other].end_us > ready_us and other != i:
+            ready_us = activities[other].end_us
+        else:
+            other = NONE
+        delay_us = activity.start_us - ready_us if math.isfinite(ready_us) else 0.0
+        starts.append(_Start(i, activity.start_us, previous, other, delay_us, False))
+        latest[activity.stream] = i
+    return starts
+
+
+def _with_last_waits(starts: Sequence[_Start], waited_for: AbstractSet[int]) -> list[_Start]:
+    """Mark what can be forgotten: 10^5 ends in 10^2 what-ifs would take 100 MB."""
+    shared = waited_for | {start.other for start in starts}
+    return [
+        replace(start, is_last_wait=start.previous != NONE and start.previous not in shared)
+        for start in starts
+    ]
+
+
+def _waits(
+    activities: Sequence[Activity],
+    calls: Sequence[HostCall | None],
+    host: Sequence[HostCall],
+    ends: _Ends,
+) -> Iterator[_Wait]:
+    """The calls that waited for an activity, which ended while they lasted."""
+    own = {id(call): i for i, call in enumerate(calls) if call}
+    launched = sorted(call.start_us for call in calls if call)
+    for call in host:
+        mine = own.get(id(call), NONE)
+        outstanding = bisect_right(launched, call.start_us) - ends.count(call.start_us)
+        if mine != NONE and activities[mine].end_us <= call.end_us:
+            last = mine
+        elif is_waiting(call) or outstanding >= _QUEUE:
+            last = ends.latest(call.end_us)
+        else:
+            continue
+        if last != NONE and activities[last].end_us >= call.start_us:
+            tail_us = call.end_us - activities[last].end_us
+            yield _Wait(last, call.end_us, call.start_us, tail_us)
