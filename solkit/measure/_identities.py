@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import importlib
 import importlib.util
+import operator
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from solkit.measure._provenance import is_library, owner_of
 from solkit.measure.findings import Finding
@@ -35,11 +37,17 @@ _COMPARISONS = """
 _COMPUTING = "torch torch._C._nn torch.nn torch.nn.functional triton triton.language".split()
 _HARNESS = "solkit"
 _BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("_"))
+# Names of this module's own, which stay what they are where a candidate replaces the builtins.
+_all, _map, _is, _equal = all, map, operator.is_, operator.eq
+# Addresses of a function's code and defaults. Reading `__code__` instead is an audit event, and an
+# audit hook in Python (`solkit.measure._background`) takes some microseconds over each.
+_code, _defaults = ctypes.pythonapi.PyFunction_GetCode, ctypes.pythonapi.PyFunction_GetDefaults
+for _getter in (_code, _defaults):
+    _getter.argtypes, _getter.restype = (ctypes.py_object,), ctypes.c_void_p
 _OPERATORS = "__sub__ __rsub__ __eq__ __ne__ __le__ __lt__ __abs__ __bool__ __call__".split()
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """A value by name, with what it is made of where it is a Python function."""
 
     value: Any
@@ -66,6 +74,8 @@ class _Place:
         names: the functions, as they were.
         taken: names that a new one would hide: a class's inherited ones, the harness's builtins.
         is_instrument: whether measuring rests on all of them.
+        columns: of `names`: all values; of those that are Python functions: the functions, and
+            the addresses of their code and of their defaults.
     """
 
     name: str
@@ -74,26 +84,42 @@ class _Place:
     names: Mapping[str, _Known]
     taken: frozenset[str]
     is_instrument: bool
+    columns: tuple[tuple[Any, ...], ...]
 
     @classmethod
     def of(cls, name: str, owner: Any, is_instrument: bool) -> _Place:
         now = vars(owner)
         names = {key: _Known.of(value) for key, value in now.items() if _is_code(value)}
-        return cls(name, owner, now, names, _hideable(name, owner) - now.keys(), is_instrument)
+        functions = tuple(k.function for k in names.values() if k.function is not None)
+        made_of = (tuple(map(getter, functions)) for getter in (_code, _defaults))
+        columns = (tuple(known.value for known in names.values()), functions, *made_of)
+        taken = _hideable(name, owner) - now.keys()
+        return cls(name, owner, now, names, taken, is_instrument, columns)
 
     def changed(self) -> Iterator[str]:
         """Names whose functions are other ones than before."""
-        get = self.now.get
-        for name, known in self.names.items():
-            function = known.function
-            if get(name) is not known.value or (
-                function is not None
-                and (
-                    function.__code__ is not known.code
-                    or function.__defaults__ is not known.defaults
-                )
-            ):
-                yield name
+        if not self._is_as_it_was():
+            get = self.now.get
+            for name, (value, function, code, defaults) in self.names.items():
+                if get(name) is not value or (
+                    function is not None
+                    and (function.__code__ is not code or function.__defaults__ is not defaults)
+                ):
+                    yield name
+
+    def _is_as_it_was(self) -> bool:
+        """The same with no loop in Python: there are thousands of names."""
+        values, functions, codes, defaults = self.columns
+        return (
+            _all(_map(_is, _map(self.now.get, self.names), values))
+            and _all(_map(_equal, _map(_code, functions), codes))
+            and _all(_map(_equal, _map(_defaults, functions), defaults))
+        )
+
+    def hides(self) -> Iterator[str]:
+        """Names that now hide what they were inherited from."""
+        if not self.taken.isdisjoint(self.now):
+            yield from (name for name in self.taken & self.now.keys() if _is_code(self.now[name]))
 
     def rests_on(self, name: str) -> bool:
         """Whether a measurement rests on a name of this place."""
@@ -120,10 +146,9 @@ class Identities:
         for place in self._places:
             for name in place.changed():
                 yield from _replaced(place, name, place.names[name], place.now.get(name))
-            for name in place.taken & place.now.keys():
-                if _is_code(place.now[name]):
-                    text = f"{place.name}.{name} now hides another function of that name"
-                    yield Finding(_TRICK, text, True)
+            for name in place.hides():
+                text = f"{place.name}.{name} now hides another function of that name"
+                yield Finding(_TRICK, text, True)
 
 
 def _replaced(place: _Place, name: str, known: _Known, new: Any) -> Iterator[Finding]:

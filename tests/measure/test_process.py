@@ -118,7 +118,7 @@ time.sleep(600)
     assert wait_until(lambda: not any(map(is_alive, family)))
 
 
-def test_it_ends_where_the_server_is_killed(tmp_path):
+def test_it_ends_where_the_server_is_killed():
     server = ForkServer("gc:collect", {})
     child = Child(server, "builtins:exec", ("import time; time.sleep(600)", {}), env=os.environ)
     os.kill(server.pid, signal.SIGKILL)
