@@ -1,6 +1,7 @@
-"""The referee's process: answers the session's requests, one candidate's process at a time.
+"""The referee's process: answers the session's requests, one at a time.
 
-Inputs, expected outputs, comparing and the verdict are its own (`solkit.measure.examination`).
+Inputs, expected outputs, comparing and the verdict are its own (`solkit.measure.examination`,
+`solkit.measure.comparison`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,25 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import dataclass
 from typing import Any
 
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.activities import ActivityError
-from solkit.measure.channel import Channel, ClosedError
+from solkit.measure.channel import Channel, ClosedError, Frame
+from solkit.measure.comparison import compare
 from solkit.measure.examination import examine
 from solkit.measure.faults import CandidateError
 from solkit.measure.machine import CpuMachine, CudaMachine, Machine
-from solkit.measure.messages import Request, decode, encode
+from solkit.measure.messages import (
+    ComparisonOutcome,
+    ComparisonRequest,
+    Outcome,
+    Request,
+    decode,
+    encode,
+)
 from solkit.measure.remote import CandidateDiedError, Remote
 
 __all__ = ["main", "warm_up"]
@@ -35,14 +45,25 @@ _RESET_S = 10.0
 _LEFT_BYTES = 64 << 20  # of device memory; cuBLAS keeps a workspace of up to 32 MiB
 
 
+@dataclass
+class _Process:
+    """A candidate's process.
+
+    Attributes:
+        is_new: whether it has not said yet that it is ready.
+    """
+
+    channel: Channel
+    pid: int
+    is_new: bool = True
+
+
 class _Referee:
-    """The process: answers the session's requests, one candidate's process at a time."""
+    """The process: answers the session's requests, one at a time."""
 
     def __init__(self, control: Channel) -> None:
         self._control = control
-        self._candidate: Channel | None = None
-        self._candidate_pid: int | None = None
-        self._is_new = False  # whether it has not said yet that it is ready
+        self._candidates: dict[int, _Process] = {}  # by place, as the session counts
         self._machines: dict[str, Machine] = {}
         self._stage = ""
 
@@ -53,54 +74,80 @@ class _Referee:
             while True:
                 frame = self._control.receive()
                 if "candidate" in frame.header:
-                    self._take(int(frame.header["candidate"]), frame.descriptors[0])
+                    self._take(frame)
+                elif "comparison" in frame.header:
+                    self._control.send(
+                        self._answer(decode(ComparisonRequest, frame.header["comparison"]))
+                    )
                 else:
-                    request = decode(Request, frame.header["request"])
-                    self._control.send(self._answer(request))
+                    self._control.send(self._answer(decode(Request, frame.header["request"])))
 
-    def _take(self, pid: int, descriptor: int) -> None:
-        if self._candidate is not None:
-            self._candidate.close()
-        self._candidate = Channel.of(descriptor, trusting=False)
-        self._candidate_pid = pid
-        self._is_new = True
+    def _take(self, frame: Frame) -> None:
+        place = int(frame.header["place"])
+        if place in self._candidates:
+            self._candidates[place].channel.close()
+        channel = Channel.of(frame.descriptors[0], trusting=False)
+        self._candidates[place] = _Process(channel, int(frame.header["candidate"]))
 
-    def _answer(self, request: Request) -> dict[str, Any]:
+    def _answer(self, request: Request | ComparisonRequest) -> dict[str, Any]:
         with contextlib.ExitStack() as blocks:
             return self._answer_with(request, blocks)
 
-    def _answer_with(self, request: Request, blocks: contextlib.ExitStack) -> dict[str, Any]:
-        assert self._candidate is not None
+    def _answer_with(
+        self, request: Request | ComparisonRequest, blocks: contextlib.ExitStack
+    ) -> dict[str, Any]:
+        """The answer, and whose processes the session is to end, by place.
+
+        The others are made to forget their candidates, before the shared memory is closed.
+        """
+        count = len(request.candidates) if isinstance(request, ComparisonRequest) else 1
+        lost: set[int] = set()
         try:
-            machine = self._machine(request.device)
-            self._wait_for(self._candidate)
-            outcome = examine(request, machine, self._candidate, self._say, blocks)
+            outcome = self._outcome(request, count, blocks)
             answer: dict[str, Any] = {"outcome": encode(outcome)}
-            if outcome.verdict in (Verdict.CHEATING, Verdict.TIMED_OUT):
-                return {**answer, "keep": False}
+            if isinstance(outcome, ComparisonOutcome):
+                lost = set() if outcome.failed is None else {outcome.failed}
+            elif outcome.verdict in (Verdict.CHEATING, Verdict.TIMED_OUT):
+                lost = {0}
+            dropped = set(lost)
         except CandidateDiedError as death:
-            return {"died": death.doing}
+            answer = {"died": death.doing, "place": death.place}
+            lost, dropped = {death.place}, set()  # the session says how it ended
         except SolkitError as error:
-            answer = {"error": type(error).__name__, "args": list(error.args)}
+            answer, dropped = {"error": type(error).__name__, "args": list(error.args)}, set()
         except BaseException:  # the session must hear of it, whatever it was
             text = f"the referee's process failed:\n{traceback.format_exc()}"
-            return {"error": WorkerError.__name__, "args": [text], "keep": False}
-        return {**answer, "keep": self._is_fit_for_another(self._candidate)}
+            return {"error": WorkerError.__name__, "args": [text], "drop": list(range(count))}
+        left = set(range(count)) - lost
+        unfit = {place for place in left if not self._is_fit_for_another(place)}
+        return {**answer, "drop": sorted(dropped | unfit)}
 
-    def _wait_for(self, candidate: Channel) -> None:
-        if self._is_new:
-            deadline = time.monotonic() + _START_S
-            Remote(candidate, deadline, _START_S, self._say).wait_until_ready()
-            self._is_new = False
+    def _outcome(
+        self, request: Request | ComparisonRequest, count: int, blocks: contextlib.ExitStack
+    ) -> Outcome | ComparisonOutcome:
+        common = request.candidates[0] if isinstance(request, ComparisonRequest) else request
+        machine = self._machine(common.device)
+        channels = [self._ready(self._candidates[place]) for place in range(count)]
         self._stage = ""  # the time limit counts from the next stage on
+        if isinstance(request, ComparisonRequest):
+            return compare(request, machine, channels, self._say, blocks)
+        return examine(request, machine, channels[0], self._say, blocks)
+
+    def _ready(self, process: _Process) -> Channel:
+        if process.is_new:
+            deadline = time.monotonic() + _START_S
+            Remote(process.channel, deadline, _START_S, self._say).wait_until_ready()
+            process.is_new = False
+        return process.channel
 
     def _machine(self, device: str) -> Machine:
         if device not in self._machines:
             self._machines[device] = CpuMachine() if device == "cpu" else CudaMachine()
         return self._machines[device]
 
-    def _is_fit_for_another(self, candidate: Channel) -> bool:
-        remote = Remote(candidate, time.monotonic() + _RESET_S, _RESET_S, self._say)
+    def _is_fit_for_another(self, place: int) -> bool:
+        channel = self._candidates[place].channel
+        remote = Remote(channel, time.monotonic() + _RESET_S, _RESET_S, self._say)
         try:
             has_room = remote.reset() <= _LEFT_BYTES
             # what it left behind (a flag, a thread, a patch) would be held against the next one
@@ -118,10 +165,9 @@ class _Referee:
         poll = select.poll()
         poll.register(self._control, select.POLLRDHUP)
         poll.poll()
-        for group in (self._candidate_pid, os.getpid()):
-            if group is not None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, signal.SIGKILL)
+        for group in (*(each.pid for each in self._candidates.values()), os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
 
 
 def warm_up() -> None:

@@ -63,8 +63,8 @@ def compare(
     """
     try:
         return _Comparison(request, machine, channels, say, blocks).outcome()
-    except CandidateError as failure:
-        return ComparisonOutcome((), failure.errors)
+    except _RivalError as failure:
+        return ComparisonOutcome((), failure.errors, failed=failure.place)
 
 
 def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
@@ -77,10 +77,19 @@ def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
     return Plan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
 
 
+class _RivalError(Exception):
+    """A candidate that failed."""
+
+    def __init__(self, place: int, errors: tuple[str, ...]) -> None:
+        self.place, self.errors = place, errors
+        super().__init__(place, errors)
+
+
 @dataclass(frozen=True)
 class _Rival:
-    """A candidate, and what it is called in what is told of it."""
+    """A candidate, its number, and what it is called in what is told of it."""
 
+    place: int
     name: str
     examination: Examination
 
@@ -91,9 +100,9 @@ class _Rival:
             yield
         except CandidateError as failure:
             first, *others = failure.errors
-            raise CandidateError(failure.verdict, (f"{self.name}: {first}", *others)) from failure
+            raise _RivalError(self.place, (f"{self.name}: {first}", *others)) from failure
         except CandidateDiedError as death:
-            raise CandidateDiedError(f"{self.name}: {death.doing}") from death
+            raise CandidateDiedError(f"{self.name}: {death.doing}", self.place) from death
 
 
 @dataclass(frozen=True)
@@ -135,14 +144,15 @@ class _Comparison:
             own = replace(candidate, time_limit_s=limit_s / count)  # of which checks take a share
             return Examination(own, machine, Remote(channel, deadline, limit_s, say), say, blocks)
 
-        names = ("base", "candidate") if count == 2 else map(_name, range(count))
         self._rivals = [
-            _Rival(name, examination(candidate, channel))
-            for name, candidate, channel in zip(names, request.candidates, channels, strict=True)
+            _Rival(place, _name(place, count), examination(candidate, channel))
+            for place, (candidate, channel) in enumerate(
+                zip(request.candidates, channels, strict=True)
+            )
         ]
 
     def outcome(self) -> ComparisonOutcome:
-        """What becomes of the comparison; raises `CandidateError` where a candidate fails."""
+        """What becomes of the comparison; raises `_RivalError` where a candidate fails."""
         sets = self._checked()
         plan = plan_for(self._request, self._rivals[0].examination.reference_s)
         method, flush, compared = self._compare(sets, plan)
@@ -218,16 +228,18 @@ class _Comparison:
 
     def _doubts(self, compared: Sequence[Turns], shared: Shared) -> Iterator[str]:
         """Hold the times that were told against the referee's own clock."""
-        for number, rival in enumerate(self._rivals):
-            told_ms = [taken for turns in compared for taken in turns.times_ms[number]]
+        for rival in self._rivals:
+            told_ms = [taken for turns in compared for taken in turns.times_ms[rival.place]]
             with rival.named():
                 found = rival.examination.check_times(told_ms, shared)
             if found.note is not None:
                 yield f"{rival.name}: {found.note}"
 
 
-def _name(number: int) -> str:
-    return f"candidate {number}" if number else "base"
+def _name(place: int, count: int) -> str:
+    if place == 0:
+        return "base"
+    return "candidate" if count == 2 else f"candidate {place}"
 
 
 def _worst_ratio(taken: Sequence[Series]) -> float:

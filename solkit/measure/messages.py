@@ -135,11 +135,14 @@ class ComparisonOutcome:
         turns: one for each time that they were compared; empty where a candidate failed.
         errors: why it failed, a summary first.
         protocol: how the times were taken; ``None`` where none were.
+        failed: the number of the candidate that failed; ``None`` where none did, or its process
+            died of it.
     """
 
     turns: tuple[Turns, ...]
     errors: tuple[str, ...] = ()
     protocol: Protocol | None = None
+    failed: int | None = None
 
 
 Message = Union[Request, Outcome, ComparisonRequest, ComparisonOutcome]

@@ -38,11 +38,12 @@ class CandidateDiedError(Exception):
 
     Args:
         doing: what it was at.
+        place: which of the candidates' processes, where there are several.
     """
 
-    def __init__(self, doing: str) -> None:
-        self.doing = doing
-        super().__init__(doing)
+    def __init__(self, doing: str, place: int = 0) -> None:
+        self.doing, self.place = doing, place
+        super().__init__(doing, place)
 
 
 @dataclass(frozen=True)

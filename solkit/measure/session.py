@@ -10,7 +10,7 @@ Both are forked from a server that has torch and triton loaded (`solkit.measure.
 that a new one takes milliseconds, and a CUDA context. Ending the session ends them and all that
 they started, whatever they are at. The candidate's is replaced after a fault, a hang or a finding,
 and kept for the next candidate where it behaved. Should the session's own process vanish, server
-and referee notice, and end both.
+and referee notice, and end both. Candidates that are compared have a process each.
 """
 
 from __future__ import annotations
@@ -20,19 +20,26 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
 import solkit.errors
-from solkit.core import Tolerance, Value, Verdict
-from solkit.errors import SolkitError, UnsupportedError, WorkerError
+from solkit.core import Candidate, Tolerance, Value, Verdict
+from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure._forkserver import ForkServer
 from solkit.measure._process import Child
 from solkit.measure.channel import Channel, ClosedError, NonsenseError, pair
-from solkit.measure.lock import Neighbours, exclusive, uuid_of
-from solkit.measure.messages import Outcome, Request, decode, encode
+from solkit.measure.lock import Company, Neighbours, exclusive, uuid_of
+from solkit.measure.messages import (
+    ComparisonOutcome,
+    ComparisonRequest,
+    Outcome,
+    Request,
+    decode,
+    encode,
+)
 from solkit.measure.protocols import find
 
 __all__ = ["Limits", "Session", "is_available", "measure"]
@@ -90,7 +97,7 @@ class Session:
         self._lock = contextlib.ExitStack()
         self._referee: Child | None = None
         self._control: Channel | None = None
-        self._candidate: Child | None = None
+        self._candidates: dict[int, Child] = {}  # by place: all but the first only to compare
 
     def __enter__(self) -> Session:
         return self
@@ -104,16 +111,16 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End both processes and all that they started; the next candidate starts new ones."""
+        """End all processes and what they started; the next candidate starts new ones."""
         control, self._control = self._control, None
         if control is not None:
             control.close()
         try:
-            for child in (self._candidate, self._referee):
+            for child in (*self._candidates.values(), self._referee):
                 if child is not None:
                     child.end()
         finally:
-            self._candidate = self._referee = None
+            self._candidates, self._referee = {}, None
             self._lock.close()
 
     def measure(
@@ -161,28 +168,105 @@ class Session:
             protocol=protocol,
         )
         try:
-            control, candidate = self._started()
-            candidate.forget_printed()
-            control.send({"request": encode(request)})
+            answer, wait = self._ask({"request": encode(request)}, 1, time_limit_s)
+        except _LostError as lost:
+            return Outcome(lost.verdict, lost.errors, None, None)
+        outcome = decode(Outcome, answer)
+        if outcome.verdict is Verdict.TIMED_OUT:
+            return replace(outcome, errors=(*outcome.errors, *wait.printed(0)))
+        return _among_others(outcome, wait.company)
+
+    def compare(
+        self,
+        candidates: Sequence[Candidate],
+        shape: Mapping[str, Value],
+        *,
+        reference: str | None = None,
+        tolerance: Tolerance | None = None,
+        time_limit_s: float = 240.0,
+        seed: int | None = None,
+        protocol: str = "cold",
+        precision: float = 0.002,
+        budget_s: float = 2.0,
+        repeats: int = 1,
+    ) -> ComparisonOutcome:
+        """Check candidates against one reference, and time them in turns.
+
+        Args:
+            candidates: the base first, then those that are held against it.
+            shape: as for `measure`.
+            reference: the file with the reference, where the base lacks one.
+            tolerance: as for `measure`.
+            time_limit_s: as for `measure`, for all candidates together.
+            seed: as for `measure`.
+            protocol: as for `measure`.
+            precision: turns are enough once every ratio to the base is sure to within this share.
+            budget_s: seconds that turns may take, beyond the least number of them.
+            repeats: how often they are compared, each time from warming up on.
+
+        Raises:
+            InputError: there are fewer than two candidates; else as for `measure`.
+            GpuBusyError, UnsupportedError, WorkerError: as for `measure`.
+        """
+        find(protocol)
+        if len(candidates) < 2:
+            raise InputError(f"candidates: expected two or more to compare, got {len(candidates)}")
+        problem = candidates[0].path if reference is None else reference
+        requests = tuple(
+            Request(
+                path=candidate.path,
+                reference=None if candidate.path == problem else problem,
+                shape=dict(shape),
+                params=dict(candidate.params),
+                tolerance=tolerance,
+                time_limit_s=time_limit_s,
+                seed=self._seed if seed is None else seed,
+                device=self._device,
+                protocol=protocol,
+            )
+            for candidate in candidates
+        )
+        request = ComparisonRequest(requests, precision, budget_s, repeats)
+        try:
+            answer, wait = self._ask({"comparison": encode(request)}, len(requests), time_limit_s)
+        except _LostError as lost:
+            return ComparisonOutcome((), lost.errors)
+        return _compared_among_others(decode(ComparisonOutcome, answer), wait.company)
+
+    def _ask(
+        self, message: Mapping[str, Any], count: int, time_limit_s: float
+    ) -> tuple[str, _Wait]:
+        """What the referee answers to a request about so many candidates, and the wait for it.
+
+        Raises:
+            _LostError: there is no answer, by the fault of a candidate or of the problem.
+        """
+        try:
+            control, candidates = self._started(count)
+            for candidate in candidates:
+                candidate.forget_printed()
+            control.send(message)
             neighbours = None if self._uuid is None else Neighbours(self._uuid)
-            return _Wait(request, control, candidate, self._limits, self, neighbours).outcome()
+            wait = _Wait(time_limit_s, control, candidates, self._limits, self, neighbours)
+            return wait.answer(), wait
         except ClosedError as error:
             raise WorkerError(self._obituary()) from error
+        except _LostError:
+            raise
         except BaseException as error:
             if not isinstance(error, SolkitError) or isinstance(error, WorkerError):
                 self.close()  # an answer may be under way, and would be taken for the next one's
             raise
 
-    def replace_candidate(self, grace_s: float = 0.0) -> int:
-        """End the candidate's process; how it ended. The next candidate gets a new one."""
-        assert self._candidate is not None
-        candidate, self._candidate = self._candidate, None
-        return candidate.end(grace_s)
+    def replace_candidate(self, place: int = 0, grace_s: float = 0.0) -> int:
+        """End a candidate's process; how it ended. The next candidate there gets a new one."""
+        return self._candidates.pop(place).end(grace_s)
 
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes of ours that may be on the GPU."""
-        return tuple(child.pid for child in (self._referee, self._candidate) if child is not None)
+        children = (self._referee, *self._candidates.values())
+        return tuple(child.pid for child in children if child is not None)
 
     def _take_gpu(self) -> None:
         """Lock the GPU before a process of ours is on it, until none is."""
@@ -194,8 +278,11 @@ class Session:
         if self._uuid is not None:
             self._lock.enter_context(exclusive(self._uuid, self._patience_s))
 
-    def _started(self) -> tuple[Channel, Child]:
-        """Both processes, running: those that are not are started, and load torch side by side."""
+    def _started(self, count: int) -> tuple[Channel, tuple[Child, ...]]:
+        """The way to the referee, and so many candidates' processes; what does not run is started.
+
+        All are forked at once, and make their CUDA contexts side by side.
+        """
         if self._referee is None or self._control is None or not self._referee.is_alive:
             self.close()
             self._take_gpu()
@@ -203,15 +290,20 @@ class Session:
             self._control = Channel(ours, trusting=True)
             self._referee = self._child("solkit.measure._referee", theirs.fileno())
             theirs.close()
-        if self._candidate is None or not self._candidate.is_alive:
-            if self._candidate is not None:
-                self.replace_candidate()
-            referees, theirs = pair()
-            self._candidate = self._child("solkit.measure._candidate", theirs.fileno())
-            theirs.close()
-            self._control.send({"candidate": self._candidate.pid}, b"", (referees.fileno(),))
-            referees.close()
-        return self._control, self._candidate
+        for place in range(count):
+            if place in self._candidates and not self._candidates[place].is_alive:
+                self.replace_candidate(place)
+            if place not in self._candidates:
+                self._start_candidate(self._control, place)
+        return self._control, tuple(self._candidates[place] for place in range(count))
+
+    def _start_candidate(self, control: Channel, place: int) -> None:
+        referees, theirs = pair()
+        candidate = self._child("solkit.measure._candidate", theirs.fileno())
+        theirs.close()
+        self._candidates[place] = candidate
+        control.send({"candidate": candidate.pid, "place": place}, b"", (referees.fileno(),))
+        referees.close()
 
     def _child(self, module: str, descriptor: int) -> Child:
         """A new process: a kernel file finds the modules there that it would find here."""
@@ -228,13 +320,21 @@ class Session:
         return "\n".join((f"the referee's process failed: {ended}", *printed))
 
 
+class _LostError(Exception):
+    """No answer to a request: what became of the candidate instead, as in `Outcome`."""
+
+    def __init__(self, verdict: Verdict, *errors: str) -> None:
+        self.verdict, self.errors = verdict, errors
+        super().__init__(verdict, errors)
+
+
 @dataclass
 class _Wait:
-    """Waiting for the outcome of one request, and seeing to the candidate meanwhile."""
+    """Waiting for the answer to one request, and seeing to the candidates meanwhile."""
 
-    request: Request
+    time_limit_s: float
     control: Channel
-    candidate: Child
+    candidates: Sequence[Child]
     limits: Limits
     session: Session
     neighbours: Neighbours | None = None
@@ -242,28 +342,41 @@ class _Wait:
     stage: str = "starting"
     deadline_s: float = field(default_factory=lambda: time.monotonic() + _START_S)
 
-    def outcome(self) -> Outcome:
-        """What the referee answers, or what the end of the candidate's process amounts to."""
+    def answer(self) -> str:
+        """The outcome that the referee sends.
+
+        Raises:
+            _LostError: a candidate's process ended, or the referee is held up.
+        """
         while True:
             if not self.control.is_waiting(_POLL_S):
                 self._watch()
                 if time.monotonic() > self.deadline_s:
-                    return self._timeout()
+                    raise self._timeout()
                 continue
             message = self._receive()
             if "outcome" in message:
                 self._look_around()
-            if message.get("keep") is False:
-                self.session.replace_candidate()
+            for place in message.get("drop", ()):
+                self.session.replace_candidate(place)
             if "outcome" in message:
-                return self._among_others(self._quoting(decode(Outcome, message["outcome"])))
+                return str(message["outcome"])
             if "error" in message:
                 raise _error(message["error"], message["args"])
             if "died" in message:
-                return self._death(message["died"])
+                raise self._death(message["died"], message["place"])
             if self.stage == "starting":
-                self.deadline_s = time.monotonic() + self.request.time_limit_s + _GRACE_S
+                self.deadline_s = time.monotonic() + self.time_limit_s + _GRACE_S
             self.stage = message["stage"]
+
+    def printed(self, place: int) -> list[str]:
+        """What a candidate printed last."""
+        return self.candidates[place].printed()[-_QUOTED_LINES:]
+
+    @property
+    def company(self) -> Company | None:
+        """Who else was seen on the GPU; ``None`` where NVML could not be asked which GPU it is."""
+        return None if self.neighbours is None else self.neighbours.seen
 
     def _receive(self) -> dict[str, Any]:
         try:
@@ -274,54 +387,64 @@ class _Wait:
     def _watch(self) -> None:
         if self.stage == "timing":
             self._look_around()
-        used = self.candidate.resident_bytes()
-        if used > self.limits.host_bytes and self.killed_for is None:
-            self.killed_for = (
-                f"killed at {used / 2**30:.1f} GiB of host memory; "
-                f"{self.limits.host_bytes / 2**30:.1f} GiB are allowed"
-            )
-            self.candidate.end()  # the referee notices, and says what it was at
+        for candidate in self.candidates:
+            used = candidate.resident_bytes()
+            if used > self.limits.host_bytes and self.killed_for is None:
+                self.killed_for = (
+                    f"killed at {used / 2**30:.1f} GiB of host memory; "
+                    f"{self.limits.host_bytes / 2**30:.1f} GiB are allowed"
+                )
+                candidate.end()  # the referee notices, and says what it was at
 
     def _look_around(self) -> None:
         """See who else is on the GPU."""
         if self.neighbours is not None:
             self.neighbours.look(self.session.pids)
 
-    def _among_others(self, outcome: Outcome) -> Outcome:
-        """The outcome; of a candidate that was timed, with what others on the GPU mean for it."""
-        if self.neighbours is None or outcome.measurement is None:
-            return outcome
-        seen = self.neighbours.seen
-        unstable = bool(seen.evidence) and outcome.verdict is Verdict.CORRECT
-        return replace(
-            outcome,
-            verdict=Verdict.UNSTABLE if unstable else outcome.verdict,
-            errors=(*seen.evidence, *outcome.errors),
-            samples=replace(outcome.samples, neighbours=seen.notes),
-        )
-
-    def _timeout(self) -> Outcome:
+    def _timeout(self) -> Exception:
         """The referee does not answer: the problem hangs, or what the candidate did to the GPU."""
         self.session.close()
         if self.stage == "starting":
-            raise WorkerError(f"the measuring processes did not start within {_START_S:g} s")
-        error = f"{self.stage}: killed after {self.request.time_limit_s:g} s"
-        return Outcome(Verdict.TIMED_OUT, (error,), None, None)
+            return WorkerError(f"the measuring processes did not start within {_START_S:g} s")
+        error = f"{self.stage}: killed after {self.time_limit_s:g} s"
+        return _LostError(Verdict.TIMED_OUT, error)
 
-    def _death(self, doing: str) -> Outcome:
-        ended = how_it_ended(self.session.replace_candidate(_DEAD_S))
-        printed = self.candidate.printed()[-_QUOTED_LINES:]
+    def _death(self, doing: str, place: int) -> _LostError:
+        ended = how_it_ended(self.session.replace_candidate(place, _DEAD_S))
         if self.killed_for is not None:
             error = f"{doing}: {self.killed_for}"
-            return Outcome(Verdict.OUT_OF_MEMORY, (error, *printed), None, None)
-        return Outcome(Verdict.CRASHED, (f"{doing}: {ended}", *printed), None, None)
+            return _LostError(Verdict.OUT_OF_MEMORY, error, *self.printed(place))
+        return _LostError(Verdict.CRASHED, f"{doing}: {ended}", *self.printed(place))
 
-    def _quoting(self, outcome: Outcome) -> Outcome:
-        """The outcome; of a candidate that was killed, with what it last printed."""
-        if outcome.verdict is not Verdict.TIMED_OUT:
-            return outcome
-        printed = self.candidate.printed()[-_QUOTED_LINES:]
-        return Outcome(outcome.verdict, (*outcome.errors, *printed), None, None)
+
+def _among_others(outcome: Outcome, company: Company | None) -> Outcome:
+    """The outcome; of a candidate that was timed, with what others on the GPU mean for it."""
+    if company is None or outcome.measurement is None:
+        return outcome
+    unstable = bool(company.evidence) and outcome.verdict is Verdict.CORRECT
+    return replace(
+        outcome,
+        verdict=Verdict.UNSTABLE if unstable else outcome.verdict,
+        errors=(*company.evidence, *outcome.errors),
+        samples=replace(outcome.samples, neighbours=company.notes),
+    )
+
+
+def _compared_among_others(
+    outcome: ComparisonOutcome, company: Company | None
+) -> ComparisonOutcome:
+    """The outcome, with what others on the GPU mean for times that were taken in turns."""
+    if company is None:
+        return outcome
+    turns = (
+        replace(
+            each,
+            unstable=(*company.evidence, *each.unstable),
+            notes=(*each.notes, *company.notes),
+        )
+        for each in outcome.turns
+    )
+    return replace(outcome, turns=tuple(turns))
 
 
 def measure(

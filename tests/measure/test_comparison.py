@@ -262,6 +262,7 @@ def test_a_candidate_that_fails_is_named_and_nothing_is_timed(run, kernels, told
     assert outcome.turns == ()
     assert outcome.protocol is None
     assert outcome.errors[0].startswith(told)
+    assert outcome.failed == [kernel == RIGHT for kernel in kernels].index(False)
     assert not machines[0].all_timers[0].inputs
 
 
