@@ -48,14 +48,14 @@ class HostLaunch:
         grid: blocks in x, y and z; ``None`` where that could not be evaluated.
         block: threads in x, y and z; ``None`` likewise.
         shared_bytes: dynamic shared memory; ``None`` likewise.
-        line: of the CUDA source.
+        line: ``file:line`` of the CUDA source.
     """
 
     kernel: str
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
     shared_bytes: int | None
-    line: int
+    line: str
 
 
 @dataclass
@@ -71,9 +71,7 @@ class HostCall:
     result: Any = UNKNOWN
 
 
-def call_host(
-    source: Source, name: str, args: Sequence[Any], call: HostCall, entry: str = ""
-) -> None:
+def call_host(source: Source, name: str, args: Sequence[Any], call: HostCall) -> None:
     """Call a host function of a source; `call` fills up on the way, also where it fails.
 
     Args:
@@ -81,14 +79,13 @@ def call_host(
         name: of the function.
         args: Python's, tensors being fake ones.
         call: what is seen goes here.
-        entry: what messages call the function, where that is another name.
 
     Raises:
         HostError: the source has no such function, or it could not be followed to its end.
     """
     function = source.functions.get(name)
     if function is None:
-        raise HostError(f"{source.name} defines no function {entry or name}")
+        raise HostError(f"no function {name} is defined")
     call.result = _Machine(source, call).call(function, list(args), {})
 
 
@@ -270,7 +267,7 @@ class _Walk:
     def error(self, message: str) -> HostError:
         token = self.tokens[min(self.at, len(self.tokens) - 1)] if self.tokens else None
         source = self.machine.source
-        place = f"{source.name}:{source.line(token.start)}: " if token else ""
+        place = f"{source.place(token.start)}: " if token else ""
         return HostError(f"{place}{message}")
 
     def within(self, tokens: Sequence[Token]) -> _Walk:
@@ -848,7 +845,7 @@ class _Walk:
                 _extent(grid),
                 _extent(block),
                 shared if isinstance(shared, int) else None,
-                self.machine.source.line(self.tokens[start].start),
+                self.machine.source.place(self.tokens[start].start),
             )
         )
         return UNKNOWN

@@ -122,15 +122,22 @@ def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple
 
 @dataclass(frozen=True)
 class Source:
-    """A CUDA C++ source.
+    """CUDA C++, of one file or several.
 
     Attributes:
-        text: all of it.
-        name: what messages call it.
+        text: all of it; ``#line`` says where what follows it comes from.
     """
 
     text: str
-    name: str
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[str, str, int]]) -> Source:
+        """One source of several texts.
+
+        Args:
+            parts: each text with its file and the line of the file that it starts on.
+        """
+        return cls("\n".join(f'#line {line} "{file}"\n{text}' for text, file, line in parts))
 
     @cached_property
     def device_text(self) -> str:
@@ -169,9 +176,13 @@ class Source:
             and item.function is None
         )
 
-    def line(self, offset: int) -> int:
-        """The line that an offset of `text` lies on, the first being 1."""
-        return self.text.count("\n", 0, offset) + 1
+    def place(self, offset: int) -> str:
+        """``file:line`` of an offset of `text`."""
+        marks = re.finditer(r'^#line (\d+) "(.*)"\n', self.text[: offset + 1], re.MULTILINE)
+        file, line, start = "cuda", 1, 0
+        for mark in marks:
+            file, line, start = mark[2], int(mark[1]), mark.end()
+        return f"{file}:{line + self.text.count(chr(10), start, offset)}"
 
     @cached_property
     def _items(self) -> tuple[_Item, ...]:

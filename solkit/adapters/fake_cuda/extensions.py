@@ -5,36 +5,100 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from solkit.adapters.fake_cuda.attention import flex_attention_of
+from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.errors import UnsupportedError
 
-__all__ = ["WhenImported"]
+__all__ = ["Extension", "WhenImported", "extension_calls"]
 
 
-class _Extension:
-    """What `torch.utils.cpp_extension.load` returns: nothing is built; functions fail if called."""
+@dataclass(frozen=True)
+class Extension:
+    """A C++ extension that was to be built.
 
-    def __init__(self, *_: Any, **__: Any) -> None: ...
+    Attributes:
+        texts: its sources, each with its file and the line that it starts on there.
+        cuda_flags: options for the compiler of device code.
+    """
+
+    texts: tuple[tuple[str, str, int], ...]
+    cuda_flags: tuple[str, ...]
+
+
+Caller = Callable[[Extension, str, Sequence[Any]], Any]
+_callers: list[Caller] = []  # a stack; the innermost answers
+
+
+@contextlib.contextmanager
+def extension_calls(caller: Caller) -> Iterator[None]:
+    """Have `caller` answer for the functions of extensions: extension, function, arguments."""
+    _callers.append(caller)
+    try:
+        yield
+    finally:
+        _callers.pop()
+
+
+class _Module:
+    """What `torch.utils.cpp_extension.load` returns: nothing is built."""
+
+    def __init__(self, extension: Extension) -> None:
+        self._extension = extension
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
 
-        def function(*_: Any, **__: Any) -> Any:
-            raise UnsupportedError(f"{name} of a compiled CUDA extension: not analysed")
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if not _callers or kwargs:
+                raise UnsupportedError(f"{name} of a compiled CUDA extension: not analysed")
+            return _callers[-1](self._extension, name, args)
 
         return function
 
 
 def _build_nothing(module: Any) -> None:
-    module.load = module.load_inline = _Extension
+    inline, files = inspect.signature(module.load_inline), inspect.signature(module.load)
+
+    def load_inline(*args: Any, **kwargs: Any) -> _Module:
+        given = inline.bind(*args, **kwargs).arguments
+        texts = [*_listed(given.get("cuda_sources")), *_listed(given.get("cpp_sources"))]
+        told = tuple((text, *_place_of(text)) for text in texts)
+        return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
+
+    def load(*args: Any, **kwargs: Any) -> _Module:
+        given = files.bind(*args, **kwargs).arguments
+        paths = [Path(path) for path in _listed(given.get("sources"))]
+        told = tuple((path.read_text(errors="replace"), str(path), 1) for path in paths)
+        return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
+
+    module.load_inline, module.load = load_inline, load
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str | Path) else list(value)
+
+
+def _place_of(text: str) -> tuple[str, int]:
+    """The user's file, and the line of it where a string starts; 1 if it stands not there so."""
+    file = user_line().rpartition(":")[0]
+    path = Path(file)
+    whole = path.read_text(errors="replace") if path.is_file() else ""
+    at = whole.find(text)
+    return file, whole.count("\n", 0, at) + 1 if at >= 0 else 1
 
 
 def _attend_whole(module: Any) -> None:

@@ -1,0 +1,290 @@
+"""What the CUDA C++ of a candidate launches, and what that compiles to, with no GPU.
+
+`torch.utils.cpp_extension.load_inline` and `load` hand over their sources. A call of one of their
+functions is followed by `solkit.analysis.cuda_host`, which tells the launches; the device code goes
+to NVRTC for the target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from solkit.adapters import fake_cuda
+from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
+from solkit.adapters.sass import disassemble, parse
+from solkit.adapters.triton_compiler import Compiled, resource_usages
+from solkit.analysis.cuda_host import UNKNOWN, HostCall, HostError, HostLaunch, call_host
+from solkit.analysis.cuda_source import Source
+from solkit.analysis.instructions import mix_of
+from solkit.core import Device, Launch
+from solkit.errors import UnsupportedError
+
+__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "recording"]
+
+
+@dataclass(frozen=True)
+class CudaLaunch:
+    """A launch of a CUDA C++ kernel.
+
+    Attributes:
+        host: as the host code makes it.
+        source: where the kernel is.
+        flags: options of the user's for the compiler.
+        count: how often it is launched alike.
+    """
+
+    host: HostLaunch
+    source: Source
+    flags: tuple[str, ...]
+    count: int = 1
+
+    @property
+    def launch(self) -> Launch | None:
+        """The public noun; ``None`` where grid or block is not known."""
+        grid, block = self.host.grid, self.host.block
+        if grid is None or block is None:
+            return None
+        warps = -(-math.prod(block) // _WARP_THREADS)
+        constants = {"block": ", ".join(map(str, block))}
+        return Launch(self.host.kernel, grid, warps, 1, constants=constants, count=self.count)
+
+
+@dataclass
+class CudaRecording:
+    """What was seen between entering and leaving `recording`.
+
+    Attributes:
+        launches: each distinct launch once, in the order of their first appearance.
+        remarks: what a reader must know; an ordered set of sentences.
+    """
+
+    launches: list[CudaLaunch] = field(default_factory=list)
+    remarks: dict[str, None] = field(default_factory=dict)
+
+    def answer(self, extension: fake_cuda.Extension, name: str, args: Sequence[Any]) -> Any:
+        """Follow a call of an extension's function.
+
+        Raises:
+            UnsupportedError: it cannot be followed, or what it returns is not known.
+        """
+        source = Source.of(extension.texts)
+        call = HostCall()
+        for tensor in args:
+            if isinstance(tensor, torch.Tensor):
+                fake_cuda.forget(tensor)  # a kernel may write to it
+        try:
+            call_host(source, _bound_to(source, name), args, call)
+        except HostError as error:
+            raise UnsupportedError(f"{name} of a CUDA extension: {error}") from error
+        finally:
+            for launch in call.launches:
+                self._record(CudaLaunch(launch, source, extension.cuda_flags))
+        if _is_unknown(call.result):
+            raise UnsupportedError(f"{name} of a CUDA extension: what it returns is not known")
+        return call.result
+
+    def _record(self, launch: CudaLaunch) -> None:
+        for index, known in enumerate(self.launches):
+            if replace(known, count=1) == launch:
+                self.launches[index] = replace(known, count=known.count + 1)
+                return
+        self.launches.append(launch)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[CudaRecording]:
+    """Follow the functions of CUDA extensions that are called within."""
+    seen = CudaRecording()
+    with fake_cuda.extension_calls(seen.answer):
+        yield seen
+
+
+def _bound_to(source: Source, name: str) -> str:
+    """The C++ function that pybind11 gives a name to; the name itself by default."""
+    bound = re.search(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.text)
+    return bound[1] if bound else name
+
+
+def _is_unknown(result: Any) -> bool:
+    several = isinstance(result, list | tuple)
+    return any(map(_is_unknown, result)) if several else result is UNKNOWN
+
+
+# ------------------------------------------------------------------------------- compiling
+
+
+def compile_launches(
+    launches: Sequence[CudaLaunch], device: Device
+) -> tuple[tuple[Compiled, ...], tuple[str, ...]]:
+    """Compile each source once for a device.
+
+    Returns:
+        One result per launch, in their order; and what could not be read, each a sentence.
+
+    Raises:
+        UnsupportedError: there is no NVRTC here.
+    """
+    by_source: dict[tuple[Source, tuple[str, ...]], dict[str, None]] = {}
+    for launch in launches:
+        names = by_source.setdefault((launch.source, launch.flags), {})
+        names.setdefault(launch.host.kernel)
+    told: dict[tuple[Source, tuple[str, ...], str], Compiled] = {}
+    for (source, flags), kernels in by_source.items():
+        for kernel, compiled in _compile(source, flags, list(kernels), device).items():
+            told[source, flags, kernel] = compiled
+    found = tuple(_loaded(each, told, device) for each in launches)
+    unread = dict.fromkeys(each.unread for each in found if each.unread)
+    return found, tuple(f"Machine code could not be read: {reason}" for reason in unread)
+
+
+def _loaded(
+    launch: CudaLaunch, told: dict[tuple[Source, tuple[str, ...], str], Compiled], device: Device
+) -> Compiled:
+    """With the shared memory that this launch asks for, where the device has that much."""
+    compiled = told[launch.source, launch.flags, launch.host.kernel]
+    dynamic = launch.host.shared_bytes
+    if compiled.shared_bytes is None or dynamic is None:
+        return replace(compiled, shared_bytes=None)
+    shared = compiled.shared_bytes + dynamic
+    limit, threads = device.limits.shared_per_block_bytes, math.prod(launch.host.block or (1,))
+    error = compiled.error
+    if shared > limit:
+        error = f"{shared} bytes of shared memory a block; {device.name} has {limit}"
+    if threads > _MAX_THREADS:
+        error = f"{threads} threads a block; a GPU takes {_MAX_THREADS}"
+    return replace(compiled, shared_bytes=shared, error=error)
+
+
+def _compile(
+    source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device
+) -> dict[str, Compiled]:
+    start = time.perf_counter()
+    text = _PRELUDE + source.device_text
+    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_matters, flags)]
+    try:
+        cubin = compile_cuda(text, "cuda", kernels, options)
+    except CudaCompileError as error:
+        failed = Compiled(error=_first_errors(str(error)))
+        return dict.fromkeys(kernels, failed)
+    return _read(cubin, time.perf_counter() - start)
+
+
+def _read(cubin: Cubin, seconds: float) -> dict[str, Compiled]:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin.binary)
+        file.flush()
+        usages = resource_usages(Path(file.name))
+    try:
+        codes, unread = parse(disassemble(cubin.binary)), None
+    except UnsupportedError as error:
+        codes, unread = {}, str(error)
+    told: dict[str, Compiled] = {}
+    for kernel, name in cubin.names.items():
+        mix = mix_of(codes[name]) if name in codes else None
+        told[kernel] = Compiled(
+            registers=usages[name]["REG"],
+            spills=usages[name]["STACK"] // 4,
+            shared_bytes=usages[name]["SHARED"],
+            tensor_cores=mix.of("tensor") > 0 if mix else None,
+            seconds=seconds / len(cubin.names),
+            unread=unread,
+            instructions=mix,
+        )
+    return told
+
+
+def _architecture(source: Source, device: Device) -> str:
+    """As torch would ask nvcc for; with the instructions of one model alone where they are used."""
+    major, minor = device.compute_capability
+    special = major >= 9 and re.search(r"\b(wgmma|setmaxnreg|tcgen05)\b", source.text)
+    return f"sm_{major}{minor}{'a' if special else ''}"
+
+
+def _matters(flag: str) -> bool:
+    """Whether an option of nvcc's changes what NVRTC makes: speed, definitions, registers."""
+    return flag.lstrip("-").startswith(("use_fast_math", "D", "maxrregcount", "fmad", "ftz"))
+
+
+def _first_errors(log: str) -> str:
+    """``file:line: message``, the first two."""
+    found = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
+    told = [f"{file}:{line}: {message}" for file, line, message in found[:2]]
+    return " / ".join(told) or (log.strip().splitlines() or ["NVRTC gave no reason"])[0]
+
+
+_WARP_THREADS = 32
+_MAX_THREADS = 1024  # CUDA C++ Programming Guide, technical specifications
+_OPTIONS = ("-std=c++17", "-lineinfo", "-default-device")
+
+_PRELUDE = """\
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+typedef signed char int8_t; typedef unsigned char uint8_t;
+typedef short int16_t; typedef unsigned short uint16_t;
+typedef int int32_t; typedef unsigned int uint32_t;
+typedef long int64_t; typedef unsigned long uint64_t;
+typedef unsigned long uintptr_t; typedef long intptr_t; typedef unsigned int uint;
+namespace c10 { typedef __half Half; typedef __nv_bfloat16 BFloat16; }
+namespace at { using namespace c10; }
+#define FLT_MAX 3.402823466e+38F
+#define FLT_MIN 1.175494351e-38F
+#define FLT_EPSILON 1.192092896e-07F
+#define DBL_MAX 1.7976931348623158e+308
+#define INT_MAX 2147483647
+#define INT_MIN (-INT_MAX - 1)
+#define UINT_MAX 4294967295U
+#define LLONG_MAX 9223372036854775807LL
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#ifndef NAN
+#define NAN __int_as_float(0x7fffffff)
+#endif
+#define M_PI 3.14159265358979323846
+#define M_SQRT1_2 0.70710678118654752440
+#define M_SQRT2 1.41421356237309504880
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_1_PI 0.31830988618379067154
+#define M_E 2.71828182845904523536
+#define M_LN2 0.69314718055994530942
+#define M_LOG2E 1.44269504088896340736
+namespace std {
+using ::size_t; using ::int64_t; using ::int32_t; using ::uint32_t; using ::uint64_t;
+using ::int8_t; using ::uint8_t;
+template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
+template <class T> constexpr T min(T a, T b) { return b < a ? b : a; }
+template <class T> struct numeric_limits;
+template <> struct numeric_limits<float> {
+  static float infinity() { return INFINITY; } static constexpr float max() { return FLT_MAX; }
+  static constexpr float min() { return FLT_MIN; }
+  static constexpr float lowest() { return -FLT_MAX; }
+  static constexpr float epsilon() { return FLT_EPSILON; } static float quiet_NaN() { return NAN; }
+};
+template <> struct numeric_limits<double> {
+  static double infinity() { return INFINITY; } static constexpr double max() { return DBL_MAX; }
+  static constexpr double lowest() { return -DBL_MAX; }
+};
+template <> struct numeric_limits<int> {
+  static constexpr int max() { return INT_MAX; } static constexpr int min() { return INT_MIN; }
+  static constexpr int lowest() { return INT_MIN; }
+};
+template <bool B, class T, class F> struct conditional { typedef T type; };
+template <class T, class F> struct conditional<false, T, F> { typedef F type; };
+template <bool B, class T, class F> using conditional_t = typename conditional<B, T, F>::type;
+template <class A, class B> struct is_same { static constexpr bool value = false; };
+template <class A> struct is_same<A, A> { static constexpr bool value = true; };
+template <class A, class B> inline constexpr bool is_same_v = is_same<A, B>::value;
+}
+"""
+"""What device code takes from headers that NVRTC has not: <cstdint>, <cfloat>, <climits>, <cmath>'s
+constants, and of namespace std what is used within kernels."""
