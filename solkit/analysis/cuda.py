@@ -176,10 +176,10 @@ def _compile(
     except CudaCompileError as error:
         failed = Compiled(error=_first_errors(str(error)))
         return dict.fromkeys(kernels, failed)
-    return _read(cubin, time.perf_counter() - start)
+    return _read(cubin, device, time.perf_counter() - start)
 
 
-def _read(cubin: Cubin, seconds: float) -> dict[str, Compiled]:
+def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin.binary)
         file.flush()
@@ -194,13 +194,22 @@ def _read(cubin: Cubin, seconds: float) -> dict[str, Compiled]:
         told[kernel] = Compiled(
             registers=usages[name]["REG"],
             spills=usages[name]["STACK"] // 4,
-            shared_bytes=usages[name]["SHARED"],
+            shared_bytes=_static_shared(usages[name]["SHARED"], device),
             tensor_cores=mix.of("tensor") > 0 if mix else None,
             seconds=seconds / len(cubin.names),
             unread=unread,
             instructions=mix,
         )
     return told
+
+
+def _static_shared(told_bytes: int, device: Device) -> int:
+    """What a kernel declares: from sm_90 on cuobjdump adds the system's share where there is any.
+
+    Held against ``nvcc -Xptxas -v``, which does not.
+    """
+    counted = device.compute_capability >= (9, 0)
+    return max(told_bytes - counted * device.limits.reserved_shared_per_block_bytes, 0)
 
 
 def _architecture(source: Source, device: Device) -> str:
