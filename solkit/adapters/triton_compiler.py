@@ -47,6 +47,7 @@ __all__ = [
     "gpu_target",
     "prepare",
     "resource_usage",
+    "resource_usages",
     "uses_tensor_cores",
     "warn_if_untested",
 ]
@@ -226,11 +227,18 @@ def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, fl
 def resource_usage(binary: CompiledKernel) -> dict[str, int]:
     """``{"REG": ..., "STACK": ..., ...}`` of the kernel in a cubin."""
     cubin = next(path for name, path in binary.metadata_group.items() if name.endswith(".cubin"))
+    return resource_usages(Path(cubin))[binary.metadata.name]
+
+
+def resource_usages(cubin: Path) -> dict[str, dict[str, int]]:
+    """`resource_usage` of each function in a cubin, by name."""
     command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(cubin)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     usages = re.findall(r"Function (\S+):\s*(REG:.*)", text)
-    line = next(usage for name, usage in usages if name == binary.metadata.name)
-    return {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", line)}
+    return {
+        name: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", usage)}
+        for name, usage in usages
+    }
 
 
 def _does_not_load(metadata: Any, device: Device) -> str | None:

@@ -13,10 +13,12 @@ import torch
 
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled
+from solkit.analysis import cuda
 from solkit.analysis.capture import CaptureError, capture
 from solkit.analysis.compiling import compile_all
 from solkit.analysis.occupancy import occupancy
-from solkit.core import Analysis, AnalysisStatus, Device, KernelAnalysis, Value
+from solkit.core import Analysis, AnalysisStatus, Device, KernelAnalysis, Launch, Value
+from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 
 __all__ = ["CaptureError", "analyse", "capture", "occupancy"]
@@ -49,20 +51,24 @@ def analyse(
     """
     if device.compute_capability < _OLDEST:
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_too_old(device),))
-    try:
-        launches, notes = capture(workload, params, expected)
-    except CaptureError as error:
-        note = f"The candidate could not be run on fake tensors: {error}"
-        return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,))
-    if not launches:
-        note = (
-            "The candidate launches no Triton kernel: what PyTorch's own operators or a compiled "
-            "extension launch is not seen."
+    launches: tuple[CapturedLaunch, ...] = ()
+    whole = True
+    with cuda.recording() as extensions:
+        try:
+            launches, notes = capture(workload, params, expected)
+        except CaptureError as error:
+            whole, notes = False, (f"The candidate could not be run on fake tensors: {error}",)
+    if not launches and not extensions.launches:
+        unseen = (
+            "The candidate launches no kernel of its own: what PyTorch's operators launch is not "
+            "seen."
         )
-        return Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note, *notes))
+        told = (unseen, *notes) if whole else notes
+        return Analysis(AnalysisStatus.NOT_CAPTURED, notes=told)
     kernels, unread = _analyse_launches(launches, device, jobs)
-    notes = (*notes, *unread)
-    whole = all(kernel.error is None for kernel in kernels)
+    compiled, unknown = _analyse_extensions(extensions.launches, device)
+    kernels, notes = (*kernels, *compiled), (*notes, *unread, *unknown)
+    whole = whole and not unknown and all(kernel.error is None for kernel in kernels)
     return Analysis(AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL, kernels, notes)
 
 
@@ -80,13 +86,36 @@ def _analyse_launches(
     """Compile each specialisation once and describe every launch; and what could not be read."""
     kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
     compiled = dict(zip(map(id, kernels), compile_all(kernels, device, jobs), strict=True))
-    told = tuple(_describe(launch, compiled[id(launch.kernel)], device) for launch in launches)
+    told = tuple(
+        _describe(launch.launch, compiled[id(launch.kernel)], device) for launch in launches
+    )
     unread = dict.fromkeys(each.unread for each in compiled.values() if each.unread)
     return told, tuple(f"Machine code could not be read: {reason}" for reason in unread)
 
 
-def _describe(captured: CapturedLaunch, compiled: Compiled, device: Device) -> KernelAnalysis:
-    launch = replace(captured.launch, num_warps=compiled.num_warps or captured.launch.num_warps)
+def _analyse_extensions(
+    launches: Sequence[cuda.CudaLaunch], device: Device
+) -> tuple[tuple[KernelAnalysis, ...], tuple[str, ...]]:
+    """The launches of CUDA C++ kernels; and what is not known of them."""
+    try:
+        compiled, notes = cuda.compile_launches(launches, device)
+    except UnsupportedError as error:
+        return (), (f"CUDA C++ was not compiled: {error}",)
+    told: list[KernelAnalysis] = []
+    unknown: dict[str, None] = dict.fromkeys(notes)
+    for captured, binary in zip(launches, compiled):
+        launch = captured.launch
+        if launch is not None:
+            told.append(_describe(launch, binary, device))
+            continue
+        size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
+        where, kernel = captured.host.line, captured.host.kernel
+        unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
+    return tuple(told), tuple(unknown)
+
+
+def _describe(launch: Launch, compiled: Compiled, device: Device) -> KernelAnalysis:
+    launch = replace(launch, num_warps=compiled.num_warps or launch.num_warps)
     told = KernelAnalysis(
         launch,
         compiled.registers,
