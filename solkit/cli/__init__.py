@@ -16,6 +16,7 @@ from solkit.cli._options import parse_settings
 from solkit.cli.bound import bound
 from solkit.cli.calibrate import calibrate
 from solkit.cli.devices import devices
+from solkit.cli.report import report
 from solkit.cli.score import EPILOG, exit_code, score
 
 __all__ = ["Exit", "app", "exit_code", "main", "parse_settings"]
@@ -28,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=EPILOG)(score)
+app.command()(report)
 app.command()(bound)
 app.command()(devices)
 app.command()(calibrate)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Exit",
+    "blame",
     "check_writable",
     "complain",
     "console",
@@ -52,16 +53,21 @@ def failures_as_exit_codes(verbose: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         complain("interrupted")
         raise typer.Exit(Exit.INTERRUPTED) from None
-    except (InputError, UnsupportedError) as error:
-        complain(str(error))
-        raise typer.Exit(Exit.BAD_INPUT) from None
     except Exception as error:
-        if verbose:
-            traceback.print_exc()
-        kind = "" if isinstance(error, SolkitError) else f"{type(error).__name__}: "
-        hint = "" if verbose else " (--verbose shows where)"
-        complain(f"{kind}{error}{hint}")
-        raise typer.Exit(Exit.SOLKIT_FAILED) from None
+        raise typer.Exit(blame(error, verbose)) from None
+
+
+def blame(error: Exception, verbose: bool) -> Exit:
+    """Say on stderr what went wrong; the exit code says whose fault it is."""
+    if isinstance(error, (InputError, UnsupportedError)):
+        complain(str(error))
+        return Exit.BAD_INPUT
+    if verbose:
+        traceback.print_exception(error)
+    kind = "" if isinstance(error, SolkitError) else f"{type(error).__name__}: "
+    hint = "" if verbose else " (--verbose shows where)"
+    complain(f"{kind}{error}{hint}")
+    return Exit.SOLKIT_FAILED
 
 
 def complain(message: str) -> None:
@@ -88,8 +94,8 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def check_writable(destination: str | None) -> None:
-    """Raise before the work, not after it, where a --json file cannot be written.
+def check_writable(destination: str | None, option: str = "--json") -> None:
+    """Raise before the work, not after it, where a file cannot be written.
 
     What the file holds stays, and a file that was not there is not left behind.
 
@@ -107,10 +113,10 @@ def check_writable(destination: str | None) -> None:
         if is_new:
             path.unlink()
     except OSError as error:
-        raise InputError(f"--json: cannot write {destination}: {error.strerror}") from error
+        raise InputError(f"{option}: cannot write {destination}: {error.strerror}") from error
 
 
-def write(destination: str | None, text: Callable[[], str]) -> None:
+def write(destination: str | None, text: Callable[[], str], option: str = "--json") -> None:
     if destination is None:
         return
     if destination == "-":
@@ -119,4 +125,4 @@ def write(destination: str | None, text: Callable[[], str]) -> None:
     try:
         Path(destination).write_text(text() + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"--json: cannot write {destination}: {error.strerror}") from error
+        raise InputError(f"{option}: cannot write {destination}: {error.strerror}") from error

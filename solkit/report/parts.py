@@ -33,11 +33,13 @@ __all__ = [
     "bars",
     "bound_remarks",
     "differing_sizes",
+    "factor_rows",
     "header",
     "label_cells",
     "labelled",
     "print_plainly",
     "sizes",
+    "verdict_text",
 ]
 
 _LABEL_CELLS = 10
@@ -48,6 +50,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _PLAIN = str.maketrans(
     "µ·×█─◄•…" + _EIGHTHS[1:], "u-x#-<*." + "   ####"
 )  # for terminals and pipes that cannot show them
+_TELLING = 0.005  # of a factor: what rounds to 1.00 is not worth a line
 _LAUNCH_LIMITED = "launch-limited: the bound lies below the {} that one launch takes"
 
 Row = tuple[str, Text]
@@ -156,6 +159,20 @@ def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> I
         yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
     if result.work.unmodelled:
         yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
+
+
+def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:
+    """The factors of a gap, each a name, a factor and its evidence; those that cost nothing not."""
+    for name, factor, evidence in factors:
+        if abs(factor - 1) >= _TELLING:
+            yield "made of", Text.assemble((units.ratio(factor), "bold"), f" {name}: {evidence}")
+
+
+def verdict_text(verdict: Verdict) -> Text:
+    """A verdict in words, red where the candidate failed."""
+    red = verdict.is_failure or verdict is Verdict.IMPOSSIBLE
+    style = "bold red" if red else "green" if verdict is Verdict.CORRECT else ""
+    return Text(verdict.value.replace("_", " "), style=style)
 
 
 def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:

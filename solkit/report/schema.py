@@ -275,10 +275,10 @@ class DemandJson(JsonModel):
     l2_write_bytes: int
     dram_read_bytes: int
     dram_write_bytes: int
-    shared_wavefronts: int
-    conflict_wavefronts: int
-    barriers: int
-    steps: int
+    steps: Number
+    imbalance: Number = 1.0
+    iterations: Number = 0.0
+    chain_cycles: Number = 0.0
     programs_sampled: int
     guesses: list[str]
 

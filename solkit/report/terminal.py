@@ -27,11 +27,13 @@ from solkit.report.parts import (
     bars,
     bound_remarks,
     differing_sizes,
+    factor_rows,
     header,
     label_cells,
     labelled,
     print_plainly,
     sizes,
+    verdict_text,
 )
 
 __all__ = ["render", "worst"]
@@ -128,7 +130,7 @@ def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
         Text(units.ratio(score.gap) if score else "-"),
         Text(f"{score.sol_score:.2f}" if score else "-", style="bold"),
         Text(result.bound.limiter),
-        _verdict(result.verdict),
+        verdict_text(result.verdict),
     )
 
 
@@ -146,6 +148,7 @@ def _section(
     yield Text()
     yield bars(result, label, width)
     yield Text()
+    yield labelled(_breakdown(result), label)
     yield labelled(_remarks(result, device, assumed), label)
     yield labelled((("next", Text(advice)) for advice in advise(result, device)), label)
 
@@ -157,7 +160,7 @@ def _summary(result: Result) -> Iterator[Row]:
     if measurement:
         yield "measured", _measured(measurement, result.verdict)
     else:
-        yield "verdict", _verdict(result.verdict)
+        yield "verdict", verdict_text(result.verdict)
     if score:
         share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
         yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share)
@@ -171,13 +174,18 @@ def _measured(measurement: Measurement, verdict: Verdict) -> Text:
         units.duration(time_ms, digits=4)
         for time_ms in (measurement.median_ms, measurement.low_ms, measurement.high_ms)
     )
-    return Text.assemble((median, "bold"), f" ({low} to {high}), ", _verdict(verdict))
+    return Text.assemble((median, "bold"), f" ({low} to {high}), ", verdict_text(verdict))
 
 
-def _verdict(verdict: Verdict) -> Text:
-    red = verdict.is_failure or verdict is Verdict.IMPOSSIBLE
-    style = "bold red" if red else "green" if verdict is Verdict.CORRECT else ""
-    return Text(verdict.value.replace("_", " "), style=style)
+def _breakdown(result: Result) -> Iterator[Row]:
+    """What each launch should take as it is written, and what the gap is made of."""
+    for kernel in kernels_seen(result)[:_LAUNCHES]:
+        if kernel.model:
+            terms = (f"{term.name} {units.duration(term.time_ms)}" for term in kernel.model.terms)
+            time = (units.duration(kernel.model.time_ms), "bold")
+            yield "modelled", Text.assemble(time, f" {kernel.launch.name}: {', '.join(terms)}")
+    if result.gap:
+        yield from factor_rows((f.name, f.factor, f.evidence) for f in result.gap.factors)
 
 
 # -------------------------------------------------------------------------------- remarks

@@ -1,6 +1,8 @@
+import hashlib
 import json
 import math
 from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 
@@ -20,7 +22,13 @@ from solkit.report import schema
 
 RESULT = {
     "shape", "params", "verdict", "protocol", "errors", "work", "bound", "analysis", "launches",
-    "forecast", "measurement", "score", "fusion", "gap",
+    "forecast", "measurement", "score", "fusion", "gap", "advice",
+}  # fmt: skip
+CEILINGS = {
+    "dram": {"value": 3.352e12, "unit": "B/s", "clock_mhz": 2619.0, "source": "NVML"},
+    "tensor.bf16": {
+        "value": 1070.5e12, "unit": "FLOP/s", "clock_mhz": 1980.0, "source": "datasheet, scaled",
+    },
 }  # fmt: skip
 
 
@@ -35,7 +43,9 @@ def refuse(constant):
 
 def test_top_level_is_the_contract(make):
     data = written(make.report())
-    assert set(data) == {"schema", "environment", "kernel", "device", "results", "failed"}
+    assert set(data) == {
+        "schema", "environment", "kernel", "device", "results", "failed", "sources", "written",
+    }  # fmt: skip
     assert data["schema"] == "solkit.score/1"
     assert data["environment"] == {
         "solkit": "0.1.0", "torch": "2.13.0", "triton": "3.7.1", "driver": None,
@@ -46,7 +56,8 @@ def test_top_level_is_the_contract(make):
     assert data["device"] == {
         "name": "NVIDIA H100 80GB HBM3", "source": "catalogue", "key": "h100-sxm",
         "compute_capability": [9, 0], "sm_count": 132, "clock_mhz": 1980.0,
-        "clock_kind": "maximum", "notes": [],
+        "clock_kind": "maximum", "notes": [], "ceilings": CEILINGS, "datasheet": CEILINGS,
+        "calibrated": {},
     }  # fmt: skip
 
 
@@ -60,6 +71,59 @@ def test_result_not_measured_is_the_contract(make):
     assert result["analysis"] == {"status": "complete", "notes": []}
     nothing_yet = ("protocol", "forecast", "measurement", "score")
     assert [result[name] for name in nothing_yet] == [None] * 4
+
+
+def test_when_it_was_written(make):
+    noon = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+    assert schema.to_model(make.report(), noon).written == "2026-11-21T12:00:00+00:00"
+    assert schema.to_model(make.report()).written is None
+
+
+def test_sources_are_the_files_as_they_are_now(make, tmp_path):
+    kernel, problem, binary = (tmp_path / name for name in ("kernel.py", "model.py", "long.py"))
+    kernel.write_text("import model  # µ\n")
+    problem.write_text("def reference(): ...\n")
+    binary.write_bytes(b"\xff\xfe")
+    access = replace(make.demand().accesses[0], line=f"{binary}:3")
+    launch = make.kernel(demand=make.demand(accesses=(access, access)))
+    report = make.report(make.result(analysis=replace(make.result().analysis, kernels=(launch,))))
+    file = replace(
+        report.kernel,
+        problem=replace(report.kernel.problem, path=str(problem)),
+        candidate=replace(report.kernel.candidate, path=str(kernel)),
+    )
+    sources = schema.to_model(replace(report, kernel=file)).sources
+    assert [source.path for source in sources] == [str(kernel), str(problem), str(binary)]
+    assert [source.text for source in sources] == [
+        "import model  # µ\n", "def reference(): ...\n", None,
+    ]  # fmt: skip
+    assert sources[1].sha256 == hashlib.sha256(b"def reference(): ...\n").hexdigest()
+
+
+def test_a_source_that_is_gone_or_long(make, tmp_path):
+    gone = make.report()
+    candidate = replace(gone.kernel.candidate, path=str(tmp_path / "k.py"))
+    problem = replace(gone.kernel.problem, path=str(tmp_path))
+    report = replace(gone, kernel=replace(gone.kernel, candidate=candidate, problem=problem))
+    assert schema.to_model(report).sources == []
+    (tmp_path / "k.py").write_bytes(b"#" * (2**18 + 1))
+    (source,) = schema.to_model(report).sources
+    assert source.text is None
+
+
+def test_demand_model_gap_and_advice(make):
+    (result,) = written(make.report(make.explained()))["results"]
+    (launch,) = result["launches"]
+    assert launch["demand"]["accesses"][1] == {
+        "kind": "load", "path": "async", "argument": "w_ptr", "line": "examples/matmul.py:77",
+        "requests": 2**20, "sectors": 2**25, "requested_bytes": 2**29,
+        "unique_bytes": 2 * 4096**2, "vector_bytes": 16,
+    }  # fmt: skip
+    assert [term["name"] for term in launch["model"]["terms"]] == [
+        "tensor.bf16", "l2", "latency", "launch",
+    ]  # fmt: skip
+    assert math.prod(f["factor"] for f in result["gap"]["factors"]) == pytest.approx(1.5)
+    assert len(result["advice"]) >= 1
 
 
 def test_work_counts_all_floating_point_pipes_and_no_integer_ones(make):

@@ -73,6 +73,7 @@ def page(
             cost_formula=COST_FORMULA,
             charts=_in_script(specs),
             chart_ids=frozenset(specs),
+            gpus={each.report.device.name for each in reports},
             failures=failures,
             title=_title(reports),
             written=written.isoformat(" ", "minutes"),
@@ -89,7 +90,9 @@ def page(
 
 def _title(reports: Sequence[NamedReport]) -> str:
     if len(reports) == 1:
-        return f"{reports[0].report.kernel.name} on {reports[0].report.device.name}"
+        return f"{reports[0].name} on {reports[0].report.device.name}"
+    if len(reports) == 2:
+        return " and ".join(each.name for each in reports)
     return f"{len(reports)} kernels"
 
 

@@ -76,9 +76,9 @@ def _points(chart: charts.Roofline, kind: str) -> list[Spec]:
         return []
     line = kind == "SOL"
     colour = f"var(--{kind.lower()})"
-    marker: Spec = {"symbol": _SYMBOLS[kind], "size": 20 if line else 11, "color": colour}
+    marker: Spec = {"symbol": _SYMBOLS[kind], "size": 22 if line else 11, "color": colour}
     if line:
-        marker["line"] = {"width": 3, "color": colour}
+        marker["line"] = {"width": 4, "color": colour}
     return [
         {
             "type": "scatter",
@@ -185,8 +185,8 @@ def times(chart: charts.Times) -> Spec:
         "layout": _layout(
             height=_ROW_PX * len(chart.names) + 100,
             xaxis={
-                "title": _axis_title(f"Time of a call ({unit}); the line is SOL"),
-                "range": [0, 1.3 * scale * max(time.high_ms for time in chart.times)],
+                "title": _axis_title(f"{unit} a call; line: SOL"),
+                "range": [0, 1.45 * scale * max(time.high_ms for time in chart.times)],
                 **_AXIS,
             },
             yaxis=_categories(chart.names),
@@ -258,11 +258,14 @@ def _axis_title(text: str) -> Spec:
 def _categories(names: Sequence[str]) -> Spec:
     """Names from top to bottom."""
     order = [escape(name) for name in names]
+    wrapped = [_wrapped(name, 24) for name in names]
     return {
         **_AXIS,
         "type": "category",
         "categoryorder": "array",
         "categoryarray": order,
+        "tickvals": order,
+        "ticktext": wrapped,
         "range": [len(order) - 0.5, -0.5],
         "gridcolor": "rgba(0,0,0,0)",
     }

@@ -1,0 +1,126 @@
+"""Where reports go besides the terminal: JSON, one HTML file, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base
+from solkit.errors import InputError
+
+if TYPE_CHECKING:
+    from solkit.report.html import Failure
+    from solkit.report.schema import ReportJson
+    from solkit.report.standing import NamedReport
+
+__all__ = ["Figures", "Html", "Outputs", "now"]
+
+Html = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write a page with figures, in one file that works offline."),
+]
+Figures = Annotated[
+    str | None, typer.Option(metavar="FOLDER", help="Write each figure there, as PNG and SVG.")
+]
+
+
+def now() -> datetime:
+    """The local time, with its zone."""
+    return datetime.now(timezone.utc).astimezone()
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is to be written.
+
+    Attributes:
+        json: a file, or ``-`` for stdout; of several kernels a folder, or ``-`` for JSON Lines.
+        html: a file.
+        figures: a folder.
+        several: whether several kernels were asked for.
+    """
+
+    json: str | None = None
+    html: str | None = None
+    figures: str | None = None
+    several: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether stdout is for JSON alone."""
+        return self.json == "-"
+
+    def check(self) -> None:
+        """Raise before the work, not after it, where something cannot be written.
+
+        Raises:
+            InputError: a file or folder cannot be written.
+            UnsupportedError: a package that it takes is not installed.
+        """
+        from solkit.report.extras import needed
+
+        if self.several and self.json is not None and self.json != "-":
+            _check_folder(self.json, "--json")
+        else:
+            _base.check_writable(self.json)
+        if self.html is not None:
+            _base.check_writable(self.html, "--html")
+            needed("jinja2")
+            needed("plotly")
+        if self.figures is not None:
+            _check_folder(self.figures, "--figures")
+            needed("matplotlib")
+
+    def write_json(self, reports: Sequence[ReportJson]) -> None:
+        """Write the last of the reports: each is on disk before the next one starts.
+
+        Raises:
+            InputError: a file cannot be written.
+        """
+        from solkit.report import schema
+
+        destination = self.json
+        indent: int | None = 2
+        if self.several and self.json == "-":
+            indent = None  # a line
+        elif self.several and self.json is not None:
+            destination = str(Path(self.json) / f"{_stem(reports)}.json")
+        _base.write(destination, lambda: schema.dumps(reports[-1], indent))
+
+    def write(self, reports: Sequence[NamedReport], failures: Sequence[Failure] = ()) -> None:
+        """Write the page and the figures of all reports.
+
+        Raises:
+            InputError: a file or folder cannot be written.
+        """
+        if self.html is not None:
+            from solkit.report.html import page
+
+            text = page(reports, failures=failures, written=now())
+            _base.write(self.html, lambda: text, "--html")
+        if self.figures is not None:
+            from solkit.report import figures
+
+            figures.write(reports, self.figures)
+
+
+def _check_folder(folder: str, option: str) -> None:
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{option}: {folder} is a file; a folder is needed")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{option}: cannot make {folder}: {error.strerror}") from error
+
+
+def _stem(reports: Sequence[ReportJson]) -> str:
+    """The last report's kernel; numbered where an earlier one has the same name."""
+    names = [report.kernel.name for report in reports]
+    again = names.count(names[-1])
+    return names[-1] if again == 1 else f"{names[-1]}-{again}"

@@ -1,0 +1,40 @@
+"""``solkit report``: pages and figures from what ``solkit score --json`` wrote."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from solkit.cli import _base, _outputs
+from solkit.cli._base import Exit
+
+__all__ = ["report"]
+
+_Reports = Annotated[
+    list[str],
+    typer.Argument(metavar="REPORT.json...", help="What `solkit score --json` wrote."),
+]
+_Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
+]
+
+
+def report(
+    files: _Reports,
+    html: _outputs.Html = None,
+    figures: _outputs.Figures = None,
+    verbose: _Verbose = False,
+) -> None:
+    """Show reports, and compare those that have shapes in common."""
+    with _base.failures_as_exit_codes(verbose):
+        outputs = _outputs.Outputs(html=html, figures=figures)
+        outputs.check()
+        from solkit.report import schema, summary
+        from solkit.report.standing import named
+
+        reports = named([schema.read(file) for file in files], files)
+        if html is None and figures is None:
+            summary.render(reports, _base.console(), details=verbose)
+        outputs.write(reports)
+    raise typer.Exit(Exit.REPORTED)

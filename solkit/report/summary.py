@@ -1,0 +1,161 @@
+"""Reports read back from JSON, on the terminal: each, worst first, and held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import Verdict
+from solkit.report import comparison, standing, units
+from solkit.report.charts import shape_words
+from solkit.report.parts import Row, factor_rows, labelled, print_plainly, verdict_text
+from solkit.report.schema import LaunchJson, ReportJson, ResultJson
+from solkit.report.standing import NamedReport
+
+__all__ = ["index", "render"]
+
+_DETAILED = 3  # with more shapes than this, only the worst is shown in full
+_LABEL_CELLS = 10
+
+
+def render(reports: Sequence[NamedReport], console: Console, *, details: bool = False) -> None:
+    """Print every report, and, where there are several, an index and a comparison.
+
+    Args:
+        reports: of `solkit.report.standing.named`.
+        console: where to print; its width and colours are kept to.
+        details: show every shape in full, also where there are more than three.
+    """
+    for each in reports:
+        print_plainly(Group(*_page(each, details)), console)
+    if len(reports) > 1:
+        index(reports, console)
+        print_plainly(Group(*_compared(comparison.compare(reports))), console)
+
+
+def index(reports: Sequence[NamedReport], console: Console) -> None:
+    """Print a line a report, worst first by what the speed of light would save."""
+    table = _table("kernel", ("SOL", "time", "gap", "cost"), ("verdict",))
+    for each, place in standing.worst_first(reports):
+        verdicts = Text(", ").join(
+            verdict_text(v) for v in dict.fromkeys(r.verdict for r in each.report.results)
+        )
+        table.add_row(Text(each.name), *_standing(place), verdicts)
+    rule = Rule(Text("worst first", style="bold"), align="left", characters="─", style="dim")
+    print_plainly(Group(rule, table, Text(standing.COST_FORMULA, style="dim"), Text()), console)
+
+
+def _standing(place: standing.Standing | None) -> tuple[Text, ...]:
+    if place is None:
+        return (Text("-"),) * 4
+    modelled = "" if place.measured else " modelled"
+    return (
+        Text(units.duration(place.sol_ms)),
+        Text(units.duration(place.time_ms) + modelled),
+        Text(units.ratio(place.gap), style="bold"),
+        Text(units.signed_duration(place.cost_ms)),
+    )
+
+
+# ------------------------------------------------------------------------------- one report
+
+
+def _page(each: NamedReport, details: bool) -> Iterator[RenderableType]:
+    report = each.report
+    device = report.device
+    yield Text.assemble((each.name, "bold"), f"  {report.kernel.path} · {report.kernel.format}")
+    facts = f"{device.sm_count} SMs · {device.clock_mhz or 0:.0f} MHz ({device.clock_kind.value})"
+    yield Text.assemble((device.name, "bold"), f"  {facts}")
+    for failed in report.failed:
+        yield Text(f"\n{shape_words(failed.shape)}: {failed.error}", style="red")
+    yield Text()
+    if report.results:
+        yield _overview(report)
+        yield from _sections(report, details)
+    yield Text()
+
+
+def _overview(report: ReportJson) -> Table:
+    table = _table("shape", ("SOL", "modelled", "measured", "gap", "score"), ("limiter", "verdict"))
+    for result in report.results:
+        timed, score = result.measurement, result.score
+        times = (
+            result.bound.time_ms,
+            standing.modelled_ms(result),
+            timed.median_ms if timed else None,
+        )
+        table.add_row(
+            Text(shape_words(result.shape)),
+            *(Text("-" if time is None else units.duration(time)) for time in times),
+            Text(units.ratio(score.gap) if score and score.gap else "-"),
+            Text(f"{score.sol_score:.2f}" if score and score.sol_score is not None else "-"),
+            Text(result.bound.limiter),
+            verdict_text(result.verdict),
+        )
+    return table
+
+
+def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
+    shown = list(report.results)
+    if len(shown) > _DETAILED and not details:
+        shown = [standing.worst(shown)]
+    for result in shown:
+        title = f"{shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
+        yield Text()
+        yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
+        yield labelled(_rows(result), _LABEL_CELLS)
+
+
+def _rows(result: ResultJson) -> Iterator[Row]:
+    if result.gap:
+        factors = ((f.name, f.factor or 1.0, f.evidence) for f in result.gap.factors)
+        yield from factor_rows(factors)
+    for launch in standing.launches_seen(result):
+        yield "launch", Text.assemble((launch.name, "bold"), f"  {' · '.join(_facts(launch))}")
+    failed = result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE
+    yield from (("errors", Text(error, style="red" if failed else "")) for error in result.errors)
+    yield from (("next", Text(sentence)) for sentence in result.advice)
+
+
+def _facts(launch: LaunchJson) -> list[str]:
+    facts = [f"grid {'×'.join(str(n) for n in launch.grid)}", f"{launch.num_warps} warps"]
+    if launch.registers is not None:
+        facts += [f"{launch.registers} registers", f"{launch.spills or 'no'} spills"]
+    if launch.shared_bytes is not None:
+        facts.append(f"{units.binary_bytes(launch.shared_bytes)} shared")
+    if launch.occupancy is not None:
+        facts.append(f"occupancy {100 * launch.occupancy:.0f} %")
+    if launch.model and launch.model.time_ms is not None:
+        facts.append(f"modelled {units.duration(launch.model.time_ms)}")
+    return facts
+
+
+# ------------------------------------------------------------------------------- comparison
+
+
+def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
+    for group in groups:
+        title = f"compared at {shape_words(group.shape)}"
+        yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
+        table = _table("candidate", ("time", "ratio"), ("judgement", "what changed"))
+        for entry in group.entries:
+            time = units.duration(entry.time.median_ms) if entry.time else "-"
+            ratio = "-" if entry.ratio is None else units.ratio(entry.ratio)
+            changes = Text("\n".join(entry.changes))
+            table.add_row(Text(entry.name), time, ratio, Text(entry.judgement), changes)
+        yield table
+        yield Text()
+
+
+def _table(first: str, numbers: Sequence[str], words: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(first, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in words:
+        table.add_column(name, overflow="fold")
+    return table
