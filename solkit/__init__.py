@@ -26,12 +26,14 @@ if TYPE_CHECKING:
         Device,
         Fusion,
         KernelFile,
+        Profile,
         Report,
         Result,
         Score,
         Verdict,
     )
     from solkit.pipeline import analyse, bound, bounds, devices, fusion, load, score
+    from solkit.profiling import profile
 
 __all__ = [
     "Analysis",
@@ -42,6 +44,7 @@ __all__ = [
     "KernelFile",
     "KernelFileError",
     "ParamsError",
+    "Profile",
     "Report",
     "Result",
     "Score",
@@ -57,18 +60,22 @@ __all__ = [
     "devices",
     "fusion",
     "load",
+    "profile",
     "score",
 ]
 
 __version__ = "0.1.0"
 
-_PIPELINE = ("analyse", "bound", "bounds", "devices", "fusion", "load", "score")
+_HOMES = {
+    **dict.fromkeys(
+        ("analyse", "bound", "bounds", "devices", "fusion", "load", "score"), "solkit.pipeline"
+    ),
+    "profile": "solkit.profiling",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the public functions and nouns on first use, so that ``import solkit`` stays fast."""
     if name in __all__:
-        return getattr(
-            importlib.import_module("solkit.pipeline" if name in _PIPELINE else "solkit.core"), name
-        )
+        return getattr(importlib.import_module(_HOMES.get(name, "solkit.core")), name)
     raise AttributeError(f"module 'solkit' has no attribute {name!r}")

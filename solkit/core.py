@@ -613,11 +613,13 @@ class Demand:
             multiply-add is two), and instructions' lanes for ``int32`` and ``sfu``.
         l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
         dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
-        shared_wavefronts: passes of shared memory, 128 bytes an SM and clock at best.
-        conflict_wavefronts: those of them that bank conflicts add.
-        barriers: block-wide barriers, each counted once a block.
-        steps: iterations of the longest loop nest that one block makes, summed over the launch.
-        programs_sampled: blocks whose code was followed; the rest are scaled from them.
+        steps: executions of the load that one block makes most often, the mean over the blocks:
+            how often it waits for memory, but for what it asks for ahead.
+        imbalance: the most `steps` of a block over their mean; 1 where all do alike.
+        iterations: how often the code within loops is run by one block, the mean over that code.
+        chain_cycles: SM cycles of one block's operations one after the other, as if each needed
+            the one before and the pipes were free; the mean over the blocks.
+        programs_sampled: blocks that were followed lane by lane; the rest are scaled from them.
         guesses: what could not be known and was taken for granted, each a sentence.
     """
 
@@ -627,10 +629,10 @@ class Demand:
     l2_write_bytes: int
     dram_read_bytes: int
     dram_write_bytes: int
-    shared_wavefronts: int = 0
-    conflict_wavefronts: int = 0
-    barriers: int = 0
-    steps: int = 0
+    steps: float = 0.0
+    imbalance: float = 1.0
+    iterations: float = 0.0
+    chain_cycles: float = 0.0
     programs_sampled: int = 0
     guesses: tuple[str, ...] = ()
 
@@ -1081,6 +1083,11 @@ class ProfiledOp:
     def gap(self) -> float:
         """Time / bound."""
         return self.time_ms / self.bound_ms if self.bound_ms else float("inf")
+
+    @property
+    def excess_ms(self) -> float:
+        """What all calls take beyond their targets; not all of it need be on the critical path."""
+        return max(0.0, self.time_ms - self.calls * self.target_ms)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from solkit.cli._options import parse_settings
 from solkit.cli.bound import bound
 from solkit.cli.calibrate import calibrate
 from solkit.cli.devices import devices
+from solkit.cli.profile import profile
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, exit_code, score
 
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command(epilog=EPILOG)(score)
 app.command()(report)
 app.command()(bound)
+app.command()(profile)
 app.command()(devices)
 app.command()(calibrate)
 

@@ -12,41 +12,96 @@ The public function is `solkit.profile`. All but `replay` and `_runner` does wit
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from solkit.core import Device, IdleTime, Profile
-from solkit.errors import InputError, UnknownDeviceError
-from solkit.profiling import units
+from solkit.errors import InputError, UnknownDeviceError, UnsupportedError
+from solkit.profiling import script, units
 from solkit.profiling.matching import match
 from solkit.profiling.recording import Gpu, Recording, read
 from solkit.profiling.rows import Run
 from solkit.profiling.timeline import idle, window
 from solkit.roofline import devices as catalogue
+from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["profile_trace"]
+__all__ = ["profile"]
+
+_SKIPPED_CALLS = 3
+"""Of a script: the first calls compile, tune and fill caches."""
 
 
-def profile_trace(
+def profile(
     path: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
     *,
     device: str | Device | None = None,
     precision: str = "tolerance",
-    skip: int = 0,
+    skip: int | None = None,
+    calls: int = 5,
+    trace_out: str | os.PathLike[str] | None = None,
+    time_limit_s: float = 600.0,
 ) -> Profile:
-    """Say where the time of a recorded run went, and what each op's gap is worth.
+    """Say where the time of a run went, op by op, and what each op's gap is worth end to end.
 
     Args:
-        path: a Chrome trace of PyTorch's profiler, made with ``record_shapes=True``.
+        path: a Chrome trace of PyTorch's profiler, made with ``record_shapes=True``; or a Python
+            script, which is run here under the profiler. Each call of its outermost module counts
+            as a step.
+        arguments: of the script.
         device: the GPU that it was recorded on, by the catalogue; the one that it names otherwise.
         precision: see `solkit.roofline.precision.Rule`.
-        skip: steps (``ProfilerStep#``) to pass over at the beginning.
+        skip: steps to pass over at the beginning; 3 of a script by default, none of a trace.
+        calls: steps of a script to profile after those; it is ended then.
+        trace_out: where a script's trace is kept; nowhere by default.
+        time_limit_s: seconds after which a script is interrupted.
 
     Raises:
-        InputError: the trace cannot be read, or nothing ran on a GPU in it.
+        InputError: the trace or the script cannot be read, or nothing ran on a GPU in it.
         UnknownDeviceError: the catalogue lacks its GPU, or `device`.
+        UnsupportedError: `path` is a script, and this machine has no GPU.
     """
-    recording = read(os.fspath(path))
+    file = os.fspath(path)
+    if not file.endswith(".py"):
+        if arguments:
+            raise InputError(f"{file}: a trace takes no arguments, got {' '.join(arguments)}")
+        return _of_trace(file, device, precision, skip or 0)
+    _check_for_gpu(file)
+    skip = _SKIPPED_CALLS if skip is None else skip
+    with tempfile.TemporaryDirectory(prefix="solkit-profile-") as folder:
+        trace = str(Path(folder) / "trace.json") if trace_out is None else os.fspath(trace_out)
+        failure = script.record(
+            file, arguments, trace, calls=skip + calls, time_limit_s=time_limit_s
+        )
+        try:
+            found = _of_trace(trace, device, precision, skip)
+        except InputError as error:
+            raise InputError(f"{failure}; {error}" if failure else str(error)) from error
+    return replace(found, path=file, failure=failure)
+
+
+def _check_for_gpu(file: str) -> None:
+    """Raise where a script could not run on a GPU.
+
+    Raises:
+        UnsupportedError: this machine has none.
+    """
+    try:
+        found = bool(nvml.live_devices())
+    except UnknownDeviceError:  # there is one: --device may say what it is like
+        found = True
+    if not found:
+        raise UnsupportedError(
+            f"profiling {file} needs a GPU, and this machine has none; a trace saved on another "
+            "machine can be read here: solkit profile trace.json"
+        )
+
+
+def _of_trace(path: str, device: str | Device | None, precision: str, skip: int) -> Profile:
+    recording = read(path)
     index, others = _busiest(recording)
     gpu = next((gpu for gpu in recording.gpus if gpu.index == index), None)
     target = _device(device, gpu, recording.path)

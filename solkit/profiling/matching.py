@@ -3,8 +3,8 @@
 A kernel names the call that launched it (``correlation``), and that call, or the kernel itself,
 the innermost op that was open then (``External id``). Where those ids are missing, as in older
 traces and for launches from outside PyTorch, it is the innermost op that encloses the call on its
-thread. Nothing else is tried: a kernel whose launch was not recorded, or that a CUDA graph launched,
-belongs to no op.
+thread. Nothing else is tried: a kernel whose launch was not recorded belongs to no op, nor does one
+that a CUDA graph launched.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def match(recording: Recording, device: int) -> Matching:
 
 
 def is_graph_launch(call: HostCall) -> bool:
-    """Whether a call launches a whole CUDA graph, of whose kernels the op around it tells nothing."""
+    """Whether a call launches a whole CUDA graph: the op around it is not that of its kernels."""
     return "GraphLaunch" in call.name
 
 

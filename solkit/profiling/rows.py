@@ -73,7 +73,7 @@ class Run:
         return bound_of(found.work, device, precision=precision, tolerance=found.tolerance)
 
     def _row(self, signature: Signature, indices: Sequence[int], bound: Bound) -> ProfiledOp:
-        units = {i: unit for i, unit in zip(self.within.activities, self.costs.units)}
+        units = dict(zip(self.within.activities, self.costs.units))
         kernels = self._by_name((i, signature.name, "") for i in indices)
         return ProfiledOp(
             name=signature.name,
@@ -119,4 +119,4 @@ class Run:
 
 
 def _standing(row: ProfiledOp) -> tuple[float, float]:
-    return -row.saving_ms, row.calls * row.target_ms - row.time_ms
+    return -row.saving_ms, -row.excess_ms

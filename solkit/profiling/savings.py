@@ -2,9 +2,9 @@
 
 Amdahl's law (AFIPS 1967) makes of an op that takes the share f of the time, and could run s times
 faster, a speed-up of 1/((1 - f) + f/s). It takes for granted that what comes after moves up. Where
-kernels overlap, or the GPU waits for the host, it does not, so the timeline is replayed, as Daydream
-does (Zhu, Phanishayee and Pekhimenko, USENIX ATC 2020), and the time that is left is compared; on a
-GPU that is busy throughout with one stream the two agree.
+kernels overlap, or the GPU waits for the host, it does not, so the timeline is replayed, as in
+Daydream (Zhu, Phanishayee and Pekhimenko, USENIX ATC 2020), and the time that is left is compared;
+on a GPU that is busy throughout with one stream the two agree.
 
 Notation
     l_k, s_k, e_k    launch, start and end of activity k as recorded; a prime: replayed
@@ -105,8 +105,8 @@ class _Replay:
 
     def __init__(self, cuts: Cuts, durations: Sequence[float]) -> None:
         self.cuts, self.durations = cuts, durations
-        self.ahead = np.zeros(cuts.count + 1)
-        self.last = np.full(cuts.count + 1, -np.inf)
+        self.ahead: Times = np.zeros(cuts.count + 1)
+        self.last: Times = np.full(cuts.count + 1, -np.inf)
         self.launches: dict[int, Times] = {}
         self.ends: dict[int, Times] = {}
 

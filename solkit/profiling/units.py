@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 from solkit import worker
 from solkit.core import Device, Tolerance, Work
 from solkit.errors import JobDiedError
@@ -109,7 +110,7 @@ def _reason(recording: Recording, matching: Matching, index: int) -> str:
 def _chains(
     recording: Recording, matching: Matching, within: Window, ops: Sequence[int]
 ) -> dict[tuple[Signature, ...], list[Asked]]:
-    """Each kind of op that launched something and those around it, with the kernels beneath each."""
+    """Each kind of op that launched something with those around it, and the kernels beneath."""
     kernels: dict[Signature, set[str]] = defaultdict(set)
     for i, op in zip(within.activities, ops):
         for around in matching.enclosing(op):

@@ -1,0 +1,322 @@
+"""What ``solkit profile`` tells: a page, and JSON ``solkit.profile/1``.
+
+::
+
+    ProfileJson ─┬─ device, idle
+                 ├─ ops: OpJson ─┬─ bound   (as in ``solkit.score/1``)
+                 │               └─ kernels: KernelTimeJson
+                 └─ unbounded: KernelTimeJson
+
+Fields may be added, never renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from pydantic import Field
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from solkit.core import ClockKind, Profile, ProfiledKernel, ProfiledOp
+from solkit.report import parts, schema, units
+
+__all__ = ["IdleJson", "KernelTimeJson", "OpJson", "ProfileJson", "dumps", "render"]
+
+_ROWS = 12
+_KERNELS = 2
+_INPUTS = 3
+_NAME_CELLS = 60
+_WIDE = 90  # narrower pages leave columns out
+_LABEL = 8
+_LARGEST_GAP = 1e3  # what is further off is held up by its launch alone
+_IDLE_ADVICE = "a CUDA graph launches ahead"
+_WAIT_ADVICE = "{} of it after the host had waited for the GPU"
+
+
+def render(profile: Profile, console: Console, *, complete: bool = False) -> None:
+    """Print the page.
+
+    Args:
+        profile: of `solkit.profile`.
+        console: where to print; its width and colours are kept to.
+        complete: show every op and kernel, not only those that matter most.
+    """
+    parts.print_plainly(Group(*_page(profile, console.width, complete)), console)
+
+
+def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableType]:
+    device = profile.device
+    clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
+    yield Text(profile.path, style="bold")
+    facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock)"
+    yield Text.assemble((device.name, "bold"), f"  {facts}")
+    yield from (Text(note, style="yellow") for note in (*device.notes, *profile.notes))
+    if profile.failure:
+        yield Text(f"{profile.failure}: this is what was profiled until then", style="red")
+    yield Text()
+    yield parts.labelled(_summary(profile), _LABEL)
+    ranked = _ranked(profile)
+    if ranked:
+        yield Text()
+        yield _table(profile, ranked if complete else ranked[:_ROWS], width, complete)
+    if len(ranked) > _ROWS and not complete:
+        yield Text(f"{len(ranked) - _ROWS} more: --all shows them", style="dim")
+    if profile.unbounded:
+        yield Text()
+        yield _unbounded(profile, complete)
+
+
+def _summary(profile: Profile) -> Iterator[parts.Row]:
+    steps = f" over {profile.steps} step{'s' if profile.steps > 1 else ''}" if profile.steps else ""
+    busy = f"busy {units.duration(profile.busy_ms)} ({_share(profile.busy_ms, profile.span_ms)})"
+    span = units.duration(profile.span_ms)
+    yield "time", Text.assemble((span, "bold"), f"{steps} on the GPU, {busy}")
+    idle = profile.idle
+    late = f"{units.duration(idle.host_ms)} the host launched too late"
+    queued = f"{units.duration(idle.queue_ms)} between what it had launched ahead"
+    yield "idle", Text(f"{late}, {queued}")
+    if profile.ops:
+        left = units.duration(profile.span_ms - profile.saving_ms)
+        speedup = units.ratio(profile.speedup(profile.saving_ms))
+        yield "SOL", Text(f"every op at its target: {left}, {speedup} end to end; {_held(profile)}")
+    if profile.unbounded:
+        time_ms = sum(kernel.time_ms for kernel in profile.unbounded)
+        told = f"{units.duration(time_ms)} ({_share(time_ms, profile.busy_ms)} of busy time)"
+        yield "no bound", Text(f"{told} have none: listed below", style="yellow")
+
+
+def _held(profile: Profile) -> str:
+    """What keeps the run from that: the host, where the ops could shrink by more."""
+    excess_ms = sum(op.excess_ms for op in profile.ops)
+    if excess_ms - profile.saving_ms < 0.05 * excess_ms:
+        return "the host keeps up with that"
+    return (
+        f"they could shrink by {units.duration(excess_ms)}, but the host does not launch any faster"
+    )
+
+
+# -------------------------------------------------------------------------------------- table
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """The row of the idle time: what launching ahead would save."""
+
+    saving_ms: float
+    wait_ms: float
+
+
+def _ranked(profile: Profile) -> list[ProfiledOp | _Idle]:
+    """The ops in their order, and the idle time where its saving puts it."""
+    rows: list[ProfiledOp | _Idle] = list(profile.ops)
+    if profile.idle.host_ms > 0:
+        idle = _Idle(profile.idle.host_ms, profile.idle.wait_ms)
+        place = sum(op.saving_ms >= idle.saving_ms for op in profile.ops)
+        rows.insert(place, idle)
+    return rows
+
+
+def _table(
+    profile: Profile, rows: Sequence[ProfiledOp | _Idle], width: int, complete: bool
+) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    wide = width >= _WIDE
+    columns = ("saves", "end to end", "time", "busy", "calls", "SOL", "gap")
+    for name in columns if wide else ("saves", "time", "gap"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("op", overflow="fold")
+    for row in rows:
+        if isinstance(row, _Idle):
+            cells, told = _idle_cells(profile, row), _idle_text(row)
+        else:
+            cells, told = _cells(profile, row), _told(row, complete)
+        chosen = cells if wide else (cells[0], cells[2], cells[6])
+        table.add_row(*map(Text, chosen), told)
+    return table
+
+
+def _cells(profile: Profile, op: ProfiledOp) -> tuple[str, ...]:
+    """Saving, speed-up, time, share of busy time, calls, the bound of one call, gap."""
+    gap = units.ratio(op.gap) if op.gap < _LARGEST_GAP else f">{_LARGEST_GAP:.0f}×"
+    return (
+        _saving(op.saving_ms),
+        f"{profile.speedup(op.saving_ms):.3f}×",
+        units.duration(op.time_ms),
+        _share(op.time_ms, profile.busy_ms),
+        str(op.calls),
+        units.duration(op.bound.time_ms),
+        gap,
+    )
+
+
+def _saving(saving_ms: float) -> str:
+    return units.duration(saving_ms) if saving_ms > 0 else "-"
+
+
+def _idle_cells(profile: Profile, idle: _Idle) -> tuple[str, ...]:
+    saving = units.duration(idle.saving_ms)
+    return (saving, f"{profile.speedup(idle.saving_ms):.3f}×", saving, "-", "-", "-", "-")
+
+
+def _idle_text(idle: _Idle) -> Text:
+    waited = ""
+    if idle.wait_ms > 0.5 * idle.saving_ms:
+        waited = f" ({_WAIT_ADVICE.format(units.duration(idle.wait_ms))})"
+    return Text.assemble(("GPU idle", "bold"), f"  launch-bound: {_IDLE_ADVICE}{waited}")
+
+
+def _told(op: ProfiledOp, complete: bool) -> Text:
+    """The op, what limits it, its inputs and its kernels."""
+    limiter = "launch" if op.target_ms > op.bound.time_ms else op.bound.limiter
+    shown = op.inputs if complete else op.inputs[:_INPUTS]
+    more = [f"{len(op.inputs) - len(shown)} more"] if len(shown) < len(op.inputs) else []
+    text = Text.assemble((op.name.removeprefix("aten::"), "bold"), f"  {limiter}")
+    if op.inputs:
+        text.append("\n" + ", ".join([*shown, *more]))
+    kernels = op.kernels if complete else op.kernels[:_KERNELS]
+    for kernel in kernels:
+        times = f"{kernel.calls} times, {units.duration(kernel.time_ms)}"
+        text.append(f"\n  {_short(kernel.name, complete)}: {times}", style="dim")
+    if len(kernels) < len(op.kernels):
+        text.append(f"\n  {len(op.kernels) - len(kernels)} more kernels", style="dim")
+    return text
+
+
+def _unbounded(profile: Profile, complete: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for name in ("time", "busy", "calls"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("without a bound", overflow="fold")
+    shown = profile.unbounded if complete else profile.unbounded[:_ROWS]
+    for kernel in shown:
+        share = _share(kernel.time_ms, profile.busy_ms)
+        told = _unbounded_text(kernel, complete)
+        table.add_row(units.duration(kernel.time_ms), share, str(kernel.calls), told)
+    rest = profile.unbounded[len(shown) :]
+    if rest:
+        time_ms = sum(kernel.time_ms for kernel in rest)
+        share = _share(time_ms, profile.busy_ms)
+        calls = str(sum(kernel.calls for kernel in rest))
+        table.add_row(units.duration(time_ms), share, calls, f"{len(rest)} more: --all shows them")
+    return table
+
+
+def _unbounded_text(kernel: ProfiledKernel, complete: bool) -> Text:
+    text = Text(_short(kernel.name, complete), style="bold")
+    of = f" of {kernel.op.removeprefix('aten::')}" if kernel.op else ""
+    return text.append(f"{of}: {kernel.reason}", style="not bold")
+
+
+def _short(name: str, complete: bool) -> str:
+    """A kernel's name without return type, template arguments and parameters."""
+    if complete:
+        return name
+    if not name.startswith("Mem"):  # "Memcpy HtoD (Pinned -> Device)" needs what is in brackets
+        name = re.split(r"[<(]", name.removeprefix("void ").replace("(anonymous namespace)::", ""))[
+            0
+        ]
+    return name if len(name) <= _NAME_CELLS else name[: _NAME_CELLS - 1] + "…"
+
+
+def _share(part_ms: float, whole_ms: float) -> str:
+    percent = 100 * part_ms / whole_ms if whole_ms else 0.0
+    return f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"
+
+
+# --------------------------------------------------------------------------------------- JSON
+
+
+class KernelTimeJson(schema.JsonModel):
+    """`solkit.core.ProfiledKernel`."""
+
+    name: str
+    calls: int
+    time_ms: schema.Number
+    op: str
+    reason: str
+
+
+class IdleJson(schema.JsonModel):
+    """`solkit.core.IdleTime`."""
+
+    host_ms: schema.Number
+    wait_ms: schema.Number
+    queue_ms: schema.Number
+
+
+class OpJson(schema.JsonModel):
+    """`solkit.core.ProfiledOp`; `bound` is of one call, `speedup` of the whole run."""
+
+    name: str
+    inputs: list[str]
+    calls: int
+    time_ms: schema.Number
+    target_ms: schema.Number
+    gap: schema.Number
+    saving_ms: schema.Number
+    speedup: schema.Number
+    bound: schema.BoundJson
+    kernels: list[KernelTimeJson]
+
+
+class ProfileJson(schema.JsonModel):
+    """`solkit.core.Profile`: what ``solkit profile --json`` writes."""
+
+    schema_: Literal["solkit.profile/1"] = Field(alias="schema")
+    path: str
+    device: schema.DeviceJson
+    span_ms: schema.Number
+    steps: int
+    busy_ms: schema.Number
+    idle: IdleJson
+    saving_ms: schema.Number
+    speedup: schema.Number
+    ops: list[OpJson]
+    unbounded: list[KernelTimeJson]
+    notes: list[str]
+    failure: str
+
+
+def dumps(profile: Profile) -> str:
+    """A profile as indented JSON text, in ASCII."""
+    model = ProfileJson(
+        schema="solkit.profile/1",
+        path=profile.path,
+        device=schema.device_model(profile.device),
+        span_ms=profile.span_ms,
+        steps=profile.steps,
+        busy_ms=profile.busy_ms,
+        idle=IdleJson(**asdict(profile.idle)),
+        saving_ms=profile.saving_ms,
+        speedup=profile.speedup(profile.saving_ms),
+        ops=[_op(profile, op) for op in profile.ops],
+        unbounded=[_kernel(kernel) for kernel in profile.unbounded],
+        notes=list(profile.notes),
+        failure=profile.failure,
+    )
+    return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
+
+
+def _op(profile: Profile, op: ProfiledOp) -> OpJson:
+    return OpJson(
+        name=op.name,
+        inputs=list(op.inputs),
+        calls=op.calls,
+        time_ms=op.time_ms,
+        target_ms=op.target_ms,
+        gap=op.gap,
+        saving_ms=op.saving_ms,
+        speedup=profile.speedup(op.saving_ms),
+        bound=schema.bound_model(op.bound, ()),
+        kernels=[_kernel(kernel) for kernel in op.kernels],
+    )
+
+
+def _kernel(kernel: ProfiledKernel) -> KernelTimeJson:
+    return KernelTimeJson(**asdict(kernel))
