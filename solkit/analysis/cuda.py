@@ -23,7 +23,7 @@ from solkit.adapters import fake_cuda
 from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
 from solkit.adapters.sass import disassemble, parse
 from solkit.adapters.triton_compiler import Compiled, resource_usages
-from solkit.analysis.cuda_host import UNKNOWN, HostCall, HostError, HostLaunch, call_host
+from solkit.analysis.cuda_host import HostCall, HostError, HostLaunch, call_host, is_unknown
 from solkit.analysis.cuda_source import Source
 from solkit.analysis.instructions import mix_of
 from solkit.core import Device, Launch
@@ -89,7 +89,7 @@ class CudaRecording:
         finally:
             for launch in call.launches:
                 self._record(CudaLaunch(launch, source, extension.cuda_flags))
-        if _is_unknown(call.result):
+        if is_unknown(call.result):
             raise UnsupportedError(f"{name} of a CUDA extension: what it returns is not known")
         return call.result
 
@@ -113,11 +113,6 @@ def _bound_to(source: Source, name: str) -> str:
     """The C++ function that pybind11 gives a name to; the name itself by default."""
     bound = re.search(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.text)
     return bound[1] if bound else name
-
-
-def _is_unknown(result: Any) -> bool:
-    several = isinstance(result, list | tuple)
-    return any(map(_is_unknown, result)) if several else result is UNKNOWN
 
 
 # ------------------------------------------------------------------------------- compiling

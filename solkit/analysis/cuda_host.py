@@ -22,7 +22,7 @@ import torch
 from solkit.analysis.cuda_source import Function, Source, Token, closing, split_arguments, tokens_of
 from solkit.errors import SolkitError
 
-__all__ = ["UNKNOWN", "HostCall", "HostError", "HostLaunch", "call_host"]
+__all__ = ["UNKNOWN", "HostCall", "HostError", "HostLaunch", "call_host", "is_unknown"]
 
 
 class HostError(SolkitError):
@@ -37,6 +37,12 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether a value, or one within it, is not known."""
+    several = isinstance(value, list | tuple)
+    return any(map(is_unknown, value)) if several else value is UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -696,13 +702,17 @@ class _Walk:
             return self.machine.call(function, args, self.bound(function, template))
         if name in _INTEGERS | _FLOATS and len(args) == 1:
             return _converted(args[0], {name})
+        if name == "TensorOptions":
+            return dict(args[0]) if args and isinstance(args[0], dict) else {}
+        if path[0] in ("torch", "at") and name in ("dtype", "device"):
+            return {name: args[0]} if args[0] is not UNKNOWN else {}
         if path[0] in ("torch", "at") and len(path) == 2:
             return self.torch_call(name, args)
         if name in ("getCurrentDeviceProperties", "getDeviceProperties"):
             return _properties()
         if name in _MATH and path[0] in ("std", name):
             return _guarded(_MATH[name], args)
-        return {} if name == "TensorOptions" else UNKNOWN
+        return UNKNOWN
 
     def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
         """What the template parameters of a host function stand for."""
@@ -752,7 +762,7 @@ class _Walk:
     def torch_call(self, name: str, args: list[Any]) -> Any:
         """``torch::empty({n, m}, x.options())``, on fake tensors."""
         function = getattr(torch, name, None)
-        if function is None or any(arg is UNKNOWN for arg in args):
+        if function is None or any(map(is_unknown, args)):
             return UNKNOWN
         options = {k: v for arg in args if isinstance(arg, dict) for k, v in arg.items()}
         positional = [arg for arg in args if not isinstance(arg, dict)]
@@ -820,7 +830,7 @@ class _Walk:
         if name in _TENSOR:
             return _TENSOR[name](tensor, *args)
         method = getattr(tensor, name, None)
-        if name == "item" or method is None or any(arg is UNKNOWN for arg in args):
+        if name == "item" or method is None or any(map(is_unknown, args)):
             return UNKNOWN
         if not callable(method):
             return method

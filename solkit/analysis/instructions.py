@@ -141,8 +141,9 @@ def _warp_flops(instruction: Instruction, kind: str) -> int:
 
 # --------------------------------------------------------------------------------- tensor cores
 
-_GROUP_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
-_WARP_SHAPE = re.compile(r"(16|8)(8)(\d+)")
+_OF_GROUPS = frozenset({"HGMMA", "IGMMA", "QGMMA", "BGMMA"})
+_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")  # HGMMA.64x128x16, DMMA.8x8x4
+_SHORT_SHAPE = re.compile(r"(16|8)(8)(\d+)")  # HMMA.16816
 
 
 def _tensor_flops(instruction: Instruction) -> int:
@@ -150,11 +151,11 @@ def _tensor_flops(instruction: Instruction) -> int:
 
     Integer products count alike. A sparse one (``SP``) leaves out half of its multiplications.
     """
+    warps = _GROUP_WARPS if instruction.name in _OF_GROUPS else 1
     for modifier in instruction.modifiers:
-        group = _GROUP_SHAPE.fullmatch(modifier)
-        if shape := group or _WARP_SHAPE.fullmatch(modifier):
+        if shape := _SHAPE.fullmatch(modifier) or _SHORT_SHAPE.fullmatch(modifier):
             m, n, k = (int(size) for size in shape.groups())
-            flops = 2 * m * n * k // (_GROUP_WARPS if group else 1)
+            flops = 2 * m * n * k // warps
             return flops // 2 if "SP" in instruction.modifiers else flops
     return 0
 
