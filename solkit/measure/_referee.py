@@ -22,6 +22,7 @@ from typing import Any
 
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
+from solkit.measure import guard
 from solkit.measure.activities import ActivityError
 from solkit.measure.channel import Channel, ClosedError, Frame
 from solkit.measure.comparison import compare
@@ -36,7 +37,8 @@ from solkit.measure.messages import (
     decode,
     encode,
 )
-from solkit.measure.remote import CandidateDiedError, Remote
+from solkit.measure.remote import CandidateDiedError, Remote, prepare
+from solkit.measure.trial_cache import TrialCache
 
 __all__ = ["main", "warm_up"]
 
@@ -65,6 +67,7 @@ class _Referee:
         self._control = control
         self._candidates: dict[int, _Process] = {}  # by place, as the session counts
         self._machines: dict[str, Machine] = {}
+        self._cache = TrialCache()
         self._stage = ""
 
     def serve(self) -> None:
@@ -105,10 +108,9 @@ class _Referee:
         try:
             outcome = self._outcome(request, count, blocks)
             answer: dict[str, Any] = {"outcome": encode(outcome)}
-            if isinstance(outcome, ComparisonOutcome):
-                lost = set() if outcome.failed is None else {outcome.failed}
-            elif outcome.verdict in (Verdict.CHEATING, Verdict.TIMED_OUT):
-                lost = {0}
+            culprit = outcome.failed if isinstance(outcome, ComparisonOutcome) else 0
+            if culprit is not None and outcome.verdict in (Verdict.CHEATING, Verdict.TIMED_OUT):
+                lost.add(culprit)
             dropped = set(lost)
         except CandidateDiedError as death:
             answer = {"died": death.doing, "place": death.place}
@@ -130,8 +132,8 @@ class _Referee:
         channels = [self._ready(self._candidates[place]) for place in range(count)]
         self._stage = ""  # the time limit counts from the next stage on
         if isinstance(request, ComparisonRequest):
-            return compare(request, machine, channels, self._say, blocks)
-        return examine(request, machine, channels[0], self._say, blocks)
+            return compare(request, machine, channels, self._say, blocks, self._cache)
+        return examine(request, machine, channels[0], self._say, blocks, self._cache)
 
     def _ready(self, process: _Process) -> Channel:
         if process.is_new:
@@ -171,8 +173,13 @@ class _Referee:
 
 
 def warm_up() -> None:
-    """In the server that forks this process and the candidate's: import what both need."""
+    """In the server that forks this process and the candidates': import what they need.
+
+    Nothing here may ask torch whether there is a GPU: no fork could use CUDA any more.
+    """
     importlib.import_module("solkit.measure._candidate")
+    guard.prepare()
+    prepare()
 
 
 def main(descriptor: int) -> None:

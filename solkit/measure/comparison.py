@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from solkit.core import Protocol
+from solkit.core import Protocol, Verdict
 from solkit.errors import WorkerError
 from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel
@@ -30,6 +30,7 @@ from solkit.measure.protocols import find
 from solkit.measure.ratios import half_width
 from solkit.measure.remote import CandidateDiedError, Remote
 from solkit.measure.sampling import Plan, Series, Side, sample
+from solkit.measure.trial_cache import TrialCache
 
 __all__ = ["compare", "plan_for"]
 
@@ -46,6 +47,7 @@ def compare(
     channels: Sequence[Channel],
     say: Say,
     blocks: contextlib.ExitStack,
+    cache: TrialCache | None = None,
 ) -> ComparisonOutcome:
     """Check the candidates of a request and time them in turns.
 
@@ -55,6 +57,7 @@ def compare(
         channels: to the candidates' processes, in the order of the candidates.
         say: told what is being done, so that it is known should a process die of it.
         blocks: given the shared memory to close, once the candidates' processes have let go of it.
+        cache: of what candidates before had in common with these.
 
     Raises:
         InputError: a kernel file, the shape or the parameters are at fault.
@@ -62,9 +65,9 @@ def compare(
         CandidateDiedError: the process of a candidate ended.
     """
     try:
-        return _Comparison(request, machine, channels, say, blocks).outcome()
+        return _Comparison(request, machine, channels, say, blocks, cache or TrialCache()).outcome()
     except _RivalError as failure:
-        return ComparisonOutcome((), failure.errors, failed=failure.place)
+        return ComparisonOutcome((), failure.errors, None, failure.verdict, failure.place)
 
 
 def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
@@ -80,9 +83,9 @@ def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
 class _RivalError(Exception):
     """A candidate that failed."""
 
-    def __init__(self, place: int, errors: tuple[str, ...]) -> None:
-        self.place, self.errors = place, errors
-        super().__init__(place, errors)
+    def __init__(self, place: int, verdict: Verdict, errors: tuple[str, ...]) -> None:
+        self.place, self.verdict, self.errors = place, verdict, errors
+        super().__init__(place, verdict, errors)
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class _Rival:
             yield
         except CandidateError as failure:
             first, *others = failure.errors
-            raise _RivalError(self.place, (f"{self.name}: {first}", *others)) from failure
+            told = f"{self.name}: {first}", *others
+            raise _RivalError(self.place, failure.verdict, told) from failure
         except CandidateDiedError as death:
             raise CandidateDiedError(f"{self.name}: {death.doing}", self.place) from death
 
@@ -133,6 +137,7 @@ class _Comparison:
         channels: Sequence[Channel],
         say: Say,
         blocks: contextlib.ExitStack,
+        cache: TrialCache,
     ) -> None:
         self._request, self._machine = request, machine
         self._say = say
@@ -142,7 +147,8 @@ class _Comparison:
 
         def examination(candidate: Request, channel: Channel) -> Examination:
             own = replace(candidate, time_limit_s=limit_s / count)  # of which checks take a share
-            return Examination(own, machine, Remote(channel, deadline, limit_s, say), say, blocks)
+            remote = Remote(channel, deadline, limit_s, say)
+            return Examination(own, machine, remote, say, blocks, cache)
 
         self._rivals = [
             _Rival(place, _name(place, count), examination(candidate, channel))

@@ -39,7 +39,8 @@ class Request:
         params: the candidate's tuning parameters.
         tolerance: instead of the file's own; ``None`` leaves it to the file.
         time_limit_s: seconds after which the candidate's process is killed.
-        seed: of the inputs.
+        seed: of the inputs that this candidate has to itself, which it is timed on.
+        common_seed: of the others; `seed` where it is ``None``.
         device: where the inputs are made; only ``"cuda"`` can be timed.
         protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
     """
@@ -53,6 +54,7 @@ class Request:
     seed: int
     device: str = "cuda"
     protocol: str = "cold"
+    common_seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -135,13 +137,14 @@ class ComparisonOutcome:
         turns: one for each time that they were compared; empty where a candidate failed.
         errors: why it failed, a summary first.
         protocol: how the times were taken; ``None`` where none were.
-        failed: the number of the candidate that failed; ``None`` where none did, or its process
-            died of it.
+        verdict: on the candidate that failed, else ``CORRECT``.
+        failed: its number; ``None`` where none did, or where its process is gone.
     """
 
     turns: tuple[Turns, ...]
     errors: tuple[str, ...] = ()
     protocol: Protocol | None = None
+    verdict: Verdict = Verdict.CORRECT
     failed: int | None = None
 
 

@@ -5,11 +5,12 @@ Each answer is checked for its form before it is used; it remains a claim.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -22,7 +23,10 @@ from solkit.measure.faults import CandidateError
 from solkit.measure.findings import Finding
 from solkit.measure.sharing import Block, Packed
 
-__all__ = ["CandidateDiedError", "Form", "Look", "Remote"]
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["CandidateDiedError", "Form", "Look", "Remote", "prepare"]
 
 T = TypeVar("T")
 
@@ -167,12 +171,9 @@ class Remote:
 
     def launches(self, name: str, seed: int) -> tuple[KernelAnalysis, ...]:
         """Call it once more; the Triton launches that it says it made."""
-        from pydantic import TypeAdapter
-
         doing = "running the candidate"
         told = self._ask("launches", doing, {"name": name, "seed": seed})
-        kind = TypeAdapter(tuple[KernelAnalysis, ...])
-        return self._read(kind.validate_python, told, doing)
+        return self._read(_launches().validate_python, told, doing)
 
     def start(self, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
@@ -265,6 +266,18 @@ def _failure(header: Any) -> Exception:
     if verdict not in _FAILURES:
         raise ValueError(f"no failure: {verdict.value}")
     return CandidateError(verdict, tuple(str(line)[:_MOST_TEXT] for line in header["errors"]))
+
+
+@functools.cache
+def _launches() -> TypeAdapter[tuple[KernelAnalysis, ...]]:
+    from pydantic import TypeAdapter  # 0.1 s, and not wanted where nothing is measured
+
+    return TypeAdapter(tuple[KernelAnalysis, ...])
+
+
+def prepare() -> None:
+    """Make now, in a server, what every one of its forks would make on its own."""
+    _launches()
 
 
 def _look(told: Any) -> Look:

@@ -92,7 +92,7 @@ class Session:
     ) -> None:
         self._gpu_index, self._device = gpu_index, device
         self._limits, self._patience_s = limits or Limits(), patience_s
-        self._seed = secrets.randbelow(1 << 31)  # one that a candidate cannot know beforehand
+        self._common_seed = _drawn()
         self._uuid: str | None = None
         self._lock = contextlib.ExitStack()
         self._referee: Child | None = None
@@ -145,8 +145,10 @@ class Session:
             tolerance: instead of the file's own, or of the defaults by dtype
                 (`solkit.measure.compare.default_tolerance`).
             time_limit_s: seconds for everything, but for starting processes that do not run yet.
-            seed: of the inputs; others are drawn from it. By default one that the session drew, so
-                that no candidate can know it beforehand; it is in `Outcome.protocol`.
+            seed: of the inputs. By default one that is drawn for each candidate, so that it can
+                neither know it beforehand nor have been left anything by another one; it is in
+                `Outcome.protocol`. Inputs that it is checked on but not timed are then drawn once
+                a session.
             protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
 
         Raises:
@@ -163,7 +165,8 @@ class Session:
             params=dict(params),
             tolerance=tolerance,
             time_limit_s=time_limit_s,
-            seed=self._seed if seed is None else seed,
+            seed=_drawn() if seed is None else seed,
+            common_seed=self._common_seed if seed is None else seed,
             device=self._device,
             protocol=protocol,
         )
@@ -212,6 +215,7 @@ class Session:
         if len(candidates) < 2:
             raise InputError(f"candidates: expected two or more to compare, got {len(candidates)}")
         problem = candidates[0].path if reference is None else reference
+        own_seed = _drawn() if seed is None else seed
         requests = tuple(
             Request(
                 path=candidate.path,
@@ -220,7 +224,8 @@ class Session:
                 params=dict(candidate.params),
                 tolerance=tolerance,
                 time_limit_s=time_limit_s,
-                seed=self._seed if seed is None else seed,
+                seed=own_seed,
+                common_seed=self._common_seed if seed is None else seed,
                 device=self._device,
                 protocol=protocol,
             )
@@ -230,7 +235,7 @@ class Session:
         try:
             answer, wait = self._ask({"comparison": encode(request)}, len(requests), time_limit_s)
         except _LostError as lost:
-            return ComparisonOutcome((), lost.errors)
+            return ComparisonOutcome((), lost.errors, verdict=lost.verdict)
         return _compared_among_others(decode(ComparisonOutcome, answer), wait.company)
 
     def _ask(
@@ -489,6 +494,11 @@ def _environment(gpu_index: int) -> dict[str, str]:
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # NVML's order
         "CUDA_VISIBLE_DEVICES": _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), gpu_index),
     }
+
+
+def _drawn() -> int:
+    """A seed that no candidate can know beforehand."""
+    return secrets.randbelow(1 << 31)
 
 
 def _visible(inherited: str | None, gpu_index: int) -> str:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import Difference
+from solkit.core import Difference, Verdict
 from solkit.errors import KernelFileError, WorkerError
 from solkit.measure import ratios
 from solkit.measure._candidate import serve
@@ -262,6 +262,7 @@ def test_a_candidate_that_fails_is_named_and_nothing_is_timed(run, kernels, told
     assert outcome.turns == ()
     assert outcome.protocol is None
     assert outcome.errors[0].startswith(told)
+    assert outcome.verdict in (Verdict.WRONG, Verdict.CRASHED)
     assert outcome.failed == [kernel == RIGHT for kernel in kernels].index(False)
     assert not machines[0].all_timers[0].inputs
 

@@ -14,6 +14,7 @@ from textwrap import dedent
 import pytest
 
 from solkit.core import (
+    Candidate,
     KernelAnalysis,
     Launch,
     Measurement,
@@ -255,3 +256,71 @@ def test_hidden_gpus_are_not_available(monkeypatch, hidden):
 def test_no_gpu_is_said(write):
     with pytest.raises(UnsupportedError, match="sees no CUDA device"):
         measure(write("def kernel(x): return x * 2"), {}, {})
+
+
+# ------------------------------------------------------- comparing
+
+
+RIGHT = "def kernel(x): return x + x"
+
+
+@pytest.fixture
+def compare(session, tmp_path):
+    """Compare kernels of one problem, then wrong ones: that works, whatever came before."""
+
+    def compare(*kernels, **options):
+        problem = tmp_path / "problem.py"
+        problem.write_text(HEAD)
+        candidates = []
+        for number, kernel in enumerate(kernels):
+            path = tmp_path / f"kernel_{number}.py"
+            path.write_text("import torch\n" + dedent(kernel))
+            candidates.append(Candidate("kernel", str(path), {}))
+        try:
+            return session.compare(candidates, {}, reference=str(problem), **options)
+        finally:
+            for number in range(len(kernels)):
+                (tmp_path / f"kernel_{number}.py").write_text(WRONG)
+            after = session.compare(candidates, {}, reference=str(problem))
+            assert after.errors[0].startswith("base: output 0: 16 of 16 elements"), after
+
+    return compare
+
+
+def test_candidates_that_are_compared_are_checked_and_timed_on_a_gpu_only(compare):
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        compare(RIGHT, RIGHT, RIGHT)
+
+
+def test_a_wrong_candidate_is_compared_with_nothing(compare):
+    outcome = compare(RIGHT, "def kernel(x): return x * 2.1")
+    assert outcome.turns == ()
+    assert outcome.errors[0].startswith("candidate: output 0: 16 of 16 elements")
+    assert (outcome.verdict, outcome.failed) == (Verdict.WRONG, 1)
+
+
+def test_whoever_dies_in_a_comparison_is_named_and_quoted(compare, session):
+    kernel = """
+        import ctypes
+        def kernel(x):
+            print("about to die")
+            ctypes.string_at(0)
+    """
+    outcome = compare(RIGHT, kernel)
+    told = "candidate: running the candidate: the process was killed by SIGSEGV"
+    assert outcome.errors[0] == told
+    assert "about to die" in outcome.errors
+    assert outcome.verdict is Verdict.CRASHED
+    assert set(session._candidates) == {0, 1, 2}
+
+
+def test_whoever_never_ends_holds_up_no_other_comparison(compare):
+    outcome = compare("def kernel(x):\n    while True: pass", RIGHT, time_limit_s=2.0)
+    assert outcome.turns == ()
+    assert outcome.errors == ("base: running the candidate: killed after 2 s",)
+    assert (outcome.verdict, outcome.failed) == (Verdict.TIMED_OUT, 0)
+
+
+def test_a_comparison_takes_two(session):
+    with pytest.raises(InputError, match="expected two or more to compare, got 1"):
+        session.compare([Candidate("kernel", "k.py", {})], {})
