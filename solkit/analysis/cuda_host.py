@@ -702,6 +702,8 @@ class _Walk:
             return self.machine.call(function, args, self.bound(function, template))
         if name in _INTEGERS | _FLOATS and len(args) == 1:
             return _converted(args[0], {name})
+        if name == "get" and path[0] == "std":
+            return _element(args[0], self.within(template).expression())
         if name == "TensorOptions":
             return dict(args[0]) if args and isinstance(args[0], dict) else {}
         if path[0] in ("torch", "at") and name in ("dtype", "device"):
