@@ -13,7 +13,7 @@ __all__ = ["report"]
 
 _Reports = Annotated[
     list[str],
-    typer.Argument(metavar="REPORT.json...", help="What `solkit score --json` wrote."),
+    typer.Argument(metavar="REPORT.json", help="What `solkit score --json` wrote."),
 ]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")

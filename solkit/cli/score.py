@@ -42,7 +42,7 @@ class Protocol(str, enum.Enum):
 
 _Kernels = Annotated[
     list[str],
-    typer.Argument(metavar="KERNEL...", help="Kernel files, or problem folders."),
+    typer.Argument(metavar="KERNEL", help="Kernel files, or problem folders."),
 ]
 _Json = Annotated[
     str | None,

@@ -1,7 +1,7 @@
 """Reports held against each other: the same shape in each, and what changed.
 
-Two shapes are the same where their sizes are, and, in more than two reports, where they also ask
-for the same work: two runs may differ in anything, but an index holds kernels of many problems.
+Two shapes are the same where their sizes are and they ask for the same work. In two runs of one
+kernel the work may differ too: there it is among what changed.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ class Group:
 
 def compare(reports: Sequence[NamedReport]) -> list[Group]:
     """Every shape that two reports or more have in common, in the order of the first."""
+    one_kernel = len(reports) == 2 and len({each.report.kernel.name for each in reports}) == 1
     found: dict[Any, list[tuple[NamedReport, ResultJson]]] = {}
     for each in reports:
         for result in each.report.results:
-            key = _key(result, strict=len(reports) > 2)
+            key = _key(result, strict=not one_kernel)
             found.setdefault(key, []).append((each, result))
     return [_group(members) for members in found.values() if len(members) > 1]
 
@@ -131,6 +132,7 @@ def _changes(
         "verdict": (before.verdict.value, after.verdict.value),
         "GPU": (one.report.device.name, other.report.device.name),
         "SOL": tuple(_duration(result.bound.time_ms) for result in (before, after)),
+        "work": (_work(before), _work(after)),
         "limiter": (before.bound.limiter, after.bound.limiter),
         "parameters": (units.settings(before.params), units.settings(after.params)),
         **_environment(one.report, other.report),
@@ -163,7 +165,7 @@ def _facts(launch: LaunchJson) -> dict[str, str]:
     occupancy = "none" if launch.occupancy is None else f"{100 * launch.occupancy:.0f} %"
     shared = "none" if launch.shared_bytes is None else units.binary_bytes(launch.shared_bytes)
     return {
-        "grid": "×".join(str(n) for n in launch.grid),
+        "grid": units.grid(launch.grid),
         "warps": str(launch.num_warps),
         "stages": str(launch.num_stages),
         "registers": str(launch.registers),
@@ -178,6 +180,11 @@ def _differing(pairs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for name, (before, after) in pairs.items():
         if before != after:
             yield f"{name}: {before or 'none'} → {after or 'none'}"
+
+
+def _work(result: ResultJson) -> str:
+    dram_bytes = units.amount(result.work.dram_bytes, "B")
+    return f"{units.amount(result.work.flops, 'FLOP')}, {dram_bytes}"
 
 
 def _duration(time_ms: float | None) -> str:

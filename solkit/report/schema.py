@@ -277,6 +277,7 @@ class DemandJson(JsonModel):
     dram_write_bytes: int
     steps: Number
     imbalance: Number = 1.0
+    unevenness: Number = 1.0
     iterations: Number = 0.0
     chain_cycles: Number = 0.0
     programs_sampled: int

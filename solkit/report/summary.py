@@ -122,7 +122,7 @@ def _rows(result: ResultJson) -> Iterator[Row]:
 
 
 def _facts(launch: LaunchJson) -> list[str]:
-    facts = [f"grid {'×'.join(str(n) for n in launch.grid)}", f"{launch.num_warps} warps"]
+    facts = [f"grid {units.grid(launch.grid)}", f"{launch.num_warps} warps"]
     if launch.registers is not None:
         facts += [f"{launch.registers} registers", f"{launch.spills or 'no'} spills"]
     if launch.shared_bytes is not None:

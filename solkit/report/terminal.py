@@ -224,7 +224,7 @@ def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:
 def _launch(kernel: KernelAnalysis) -> Text:
     launch, compiled = kernel.launch, _compiled(kernel)
     facts = [
-        "grid " + "×".join(str(n) for n in _without_trailing_ones(launch.grid)),
+        f"grid {units.grid(launch.grid)}",
         f"{launch.num_warps} warps",
         f"{launch.num_stages} stages",
     ]
@@ -254,11 +254,6 @@ def _compiled(kernel: KernelAnalysis) -> list[str]:
         facts.append(f"occupancy {100 * occupancy.fraction:.0f} % (limit: {occupancy.limiter})")
         facts.append(f"{occupancy.waves:.3g} waves")
     return facts
-
-
-def _without_trailing_ones(grid: tuple[int, int, int]) -> tuple[int, ...]:
-    x, y, z = grid
-    return (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)
 
 
 def _timing(protocol: Protocol, measurement: Measurement) -> str:

@@ -11,6 +11,7 @@ __all__ = [
     "amount",
     "binary_bytes",
     "duration",
+    "grid",
     "rate",
     "ratio",
     "round_amount",
@@ -60,6 +61,12 @@ def binary_bytes(value: int) -> str:
 def ratio(value: float) -> str:
     """A factor with three digits, e.g. ``"1.50×"``."""
     return f"{_significant(value)}×"
+
+
+def grid(blocks: tuple[int, int, int]) -> str:
+    """Thread blocks in x, y and z, without what is 1 at the end, e.g. ``"512×4"``."""
+    x, y, z = blocks
+    return "×".join(str(n) for n in ((x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
 
 
 def settings(values: Mapping[str, Value]) -> str:

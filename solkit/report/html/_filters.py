@@ -28,12 +28,6 @@ def _rate(value: float, unit: str) -> str:
     return units.rate(value, unit.removesuffix("/s"))
 
 
-def _grid(grid: tuple[int, ...]) -> str:
-    """Without what is 1 at its end."""
-    last = max((i for i, n in enumerate(grid) if n > 1), default=0)
-    return " × ".join(str(n) for n in grid[: last + 1])
-
-
 def _settings(values: Mapping[str, Any]) -> str:
     return units.settings(values).replace(",", " ")
 
@@ -59,7 +53,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "number0": _known(lambda value: f"{value:.0f}"),
     "count": _known(_count),
     "place": lambda line: PurePath(line).name or _UNKNOWN,
-    "grid": _grid,
+    "grid": units.grid,
     "shape": charts.shape_words,
     "settings": _settings,
     "verdict": lambda verdict: verdict.value.replace("_", " "),
