@@ -742,6 +742,8 @@ class _Walk:
         """``AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... })``."""
         dtype: Any = UNKNOWN
         for part in split_arguments(self.inside()):
+            while part[0].text == "(" and closing(part, 0) == len(part) - 1:
+                part = part[1:-1]
             if part[0].text == "[":
                 body = self.within(part).closure().body
             elif part[0].kind != "string":
@@ -819,6 +821,8 @@ class _Walk:
             return _option(value, name, args)
         if isinstance(value, list | tuple | torch.Size):
             return _sequence_method(value, name, args)
+        if isinstance(value, torch.device) and name in ("type", "is_cuda"):
+            return value.type if name == "type" else value.type == "cuda"
         if name == "has_value":
             return value if value is UNKNOWN else value is not None
         return value if name in ("value", "get", "value_or") else UNKNOWN
@@ -830,7 +834,7 @@ class _Walk:
             bare = [token for token in template if token.text != "const"]
             return _Pointer(self.type_of(bare).name if bare else _CPP_TYPES.get(tensor.dtype, ""))
         if name in _TENSOR:
-            return _TENSOR[name](tensor, *args)
+            return self.run_torch(_TENSOR[name], (tensor, *args), {})
         method = getattr(tensor, name, None)
         if name == "item" or method is None or any(map(is_unknown, args)):
             return UNKNOWN
@@ -909,6 +913,7 @@ _TENSOR: Mapping[str, Callable[..., Any]] = {
     "defined": lambda t: True,  # noqa: ARG005
     "has_value": lambda t: True,  # noqa: ARG005 - of an optional that holds it
     "value": lambda t: t,
+    "index": lambda t, i: t[tuple(i)] if isinstance(i, list) and not is_unknown(i) else UNKNOWN,
 }
 
 
