@@ -236,7 +236,7 @@ class Fork:
             raise WorkerError(f"no process was forked within {_START_S:g} s")
         if not _IS_LINUX:
             told = _read(self._lifeline, _NUMBER.size)
-            ancillary = []
+            ancillary: list[tuple[int, int, bytes]] = []
         else:
             room = socket.CMSG_SPACE(_CREDENTIALS.size)
             told, ancillary, _, _ = self._lifeline.recvmsg(_NUMBER.size, room)

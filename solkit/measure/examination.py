@@ -7,11 +7,13 @@ the candidate's process through `solkit.measure.remote`.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import pickle
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,8 @@ from solkit.measure.sampling import Local, Plan, Series, Side, Subject, plan_for
 from solkit.measure.sharing import Block, Packed, allocate, pack
 from solkit.measure.statistics import median_interval
 from solkit.measure.suspicion import suspicions
-from solkit.measure.trials import Trial, trials
+from solkit.measure.trial_cache import TrialCache
+from solkit.measure.trials import Trial, common_trials, nonfinite, own_trials
 from solkit.measure.wallclock import WallClock
 from solkit.measure.wallclock import check as check_by_wall_clock
 from solkit.roofline.calibration.record import Conditions
@@ -127,6 +130,7 @@ def examine(
     channel: Channel,
     say: Say,
     blocks: contextlib.ExitStack,
+    cache: TrialCache | None = None,
 ) -> Outcome:
     """Check and time the candidate of a request.
 
@@ -136,6 +140,7 @@ def examine(
         channel: to the candidate's process.
         say: told what is being done, so that it is known should a process die of it.
         blocks: given the shared memory to close, once the candidate's process has let go of it.
+        cache: of what candidates before had in common with this one.
 
     Raises:
         InputError: the kernel file, the shape or the parameters are at fault.
@@ -145,7 +150,7 @@ def examine(
     deadline = time.monotonic() + request.time_limit_s
     remote = Remote(channel, deadline, request.time_limit_s, say)
     try:
-        return Examination(request, machine, remote, say, blocks).outcome()
+        return Examination(request, machine, remote, say, blocks, cache).outcome()
     except CandidateError as failure:
         return Outcome(failure.verdict, failure.errors, None, None)
 
@@ -154,7 +159,7 @@ class Examination:
     """The course of one examination; raises `CandidateError` where the candidate fails.
 
     Args:
-        request, machine, say, blocks: as for `examine`.
+        request, machine, say, blocks, cache: as for `examine`.
         remote: the candidate's process.
     """
 
@@ -165,15 +170,15 @@ class Examination:
         remote: Remote,
         say: Say,
         blocks: contextlib.ExitStack,
+        cache: TrialCache | None = None,
     ) -> None:
         self._request, self._machine, self._remote = request, machine, remote
-        self._say, self._blocks = say, blocks
+        self._say, self._blocks, self._cache = say, blocks, cache or TrialCache()
         self._protocol = find(request.protocol)
         self._results: Block | None = None
         self._max_error = 0.0
         self._degenerate = False
         self._calls = 1  # before timing; launches are recorded in one
-        self._shape: dict[str, Value] = {}  # of the latest trial
         self._bound_to: dict[str, Value] | None = None
         self._known_facts: Facts | None = None
         self._notes: dict[str, None] = {}  # an ordered set
@@ -243,15 +248,14 @@ class Examination:
         kept: list[Shared] = []
         deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
         for trial in self._trials():
-            is_usual = trial.name.startswith("inputs()")
-            if time.monotonic() > deadline and not is_usual:
+            if time.monotonic() > deadline and not trial.is_usual:
                 self._notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
-            self._bind(self._shape)
+            self._bind(trial.shape)
             blocks = self._blocks.enter_context(contextlib.ExitStack())
             shared = self._share(trial, blocks)
-            self._check_on(shared, is_usual)
-            if is_usual:
+            self._check_on(shared)
+            if trial.is_usual:
                 kept.append(shared)
             else:
                 self._remote.detach(shared.trial.name)
@@ -271,9 +275,7 @@ class Examination:
         """
         self._say("running the reference")
         try:
-            yield from trials(
-                self._make, self._problem.description, self._request.seed, self._request.shape
-            )
+            yield from self._own_and_common_trials()
         except (SolkitError, CandidateError):
             raise
         except Exception as error:
@@ -283,8 +285,23 @@ class Examination:
                 raise UnsupportedError(summary) from error
             raise KernelFileError(summary, path) from error
 
+    def _own_and_common_trials(self) -> Iterator[Trial]:
+        """Those that no other candidate has seen first; then those that others were checked on.
+
+        What a candidate learned of the latter, or left behind for its like, is of no use for the
+        former, on which it is timed as well.
+        """
+        request, description = self._request, self._problem.description
+        usual = 0
+        for trial in own_trials(self._make, request.seed, request.shape):
+            usual = max(usual, nonfinite(trial))
+            yield trial
+        seed = request.seed if request.common_seed is None else request.common_seed
+        key = (_digest(request), self._machine.device, tuple(request.shape.items()), seed)
+        make = partial(common_trials, self._make, description, seed, request.shape, usual=usual)
+        yield from self._cache.trials(key, make)
+
     def _make(self, shape: Mapping[str, Value]) -> Workload:
-        self._shape = dict(shape)
         try:
             return self._problem.workload(shape, {}, self._machine.device)
         except KernelFileError as error:
@@ -292,8 +309,8 @@ class Examination:
                 raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
             raise
 
-    def _check_on(self, shared: Shared, is_usual: bool) -> None:
-        trial = shared.trial
+    def _check_on(self, shared: Shared) -> None:
+        trial, is_usual = shared.trial, shared.trial.is_usual
         self._remote.attach(trial.name, shared.packed, shared.block)
         self._calls += 1
         sizes = [tensor.numel() * tensor.element_size() for tensor in trial.want]
@@ -510,6 +527,17 @@ def _problem(request: Request) -> LoadedKernel:
         return _without_candidate(load(request.reference))
     except KernelFileError:  # a launch description in the candidate's file is half of the problem
         return _without_candidate(load(request.path, reference=request.reference))
+
+
+def _digest(request: Request) -> str:
+    """Of what stands in the problem's file; of a folder's files, which may be large, how old."""
+    path = Path(request.reference or request.path)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        told = repr([(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()
+    else:
+        told = str(path.resolve()).encode() + path.read_bytes()
+    return hashlib.sha256(told).hexdigest()
 
 
 def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:

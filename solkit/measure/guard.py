@@ -26,7 +26,7 @@ from solkit.measure._outputs import Outputs, tensors_in
 from solkit.measure._streams import stream_findings
 from solkit.measure.findings import Finding
 
-__all__ = ["Finding", "Guard", "delegation"]
+__all__ = ["Finding", "Guard", "delegation", "prepare"]
 
 # GPU kernels of torch, cuBLAS(Lt), cuDNN, cuFFT and the CUDA runtime, by what their names begin
 # with or hold, as CUPTI reports them. CUTLASS's own `cutlass::device_kernel` may be anybody's.
@@ -38,6 +38,15 @@ _LIBRARY_KERNEL = re.compile(
 )
 
 
+_known: Identities | None = None
+
+
+def prepare() -> None:
+    """Look now, in some 0.2 s, at what guards are to find unchanged: here, or in a fork of this."""
+    global _known
+    _known = Identities()
+
+
 class Guard:
     """What was true of this process before the candidate came.
 
@@ -45,7 +54,7 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        self._identities = Identities()
+        self._identities = _known or Identities()
         self._globals = Globals()
         self._outputs = Outputs()
         self._background = Background()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -16,8 +16,17 @@ from solkit.measure.compare import compare, is_explained
 from solkit.measure.exact import Exact, exact_reference
 from solkit.measure.inputs import distinct, fresh, seed_everything
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "trials"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "Distribution",
+    "Trial",
+    "common_trials",
+    "nonfinite",
+    "own_trials",
+    "trials",
+]
 
+_USUAL = "inputs()"
 _SEEDS = 2
 _PLANTED_EVERY = 64
 _UNSOUND = 0.1
@@ -36,6 +45,7 @@ class Trial:
         want: the reference's outputs.
         exact: the same in wide arithmetic; ``None`` where the reference does not run in it.
         notes: why `exact` is ``None``.
+        shape: the sizes that differ from the file's defaults.
     """
 
     name: str
@@ -44,6 +54,20 @@ class Trial:
     want: list[torch.Tensor]
     exact: list[Exact] | None
     notes: tuple[str, ...] = ()
+    shape: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether the inputs are as the file makes them, of the shape that is measured."""
+        return self.name.startswith(_USUAL)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its tensors."""
+        leaves = tree_leaves((self.workload.args, dict(self.workload.kwargs), self.want))
+        exact = [part for out in self.exact or () for part in (out.value, out.sensitivity)]
+        tensors = [leaf for leaf in (*leaves, *exact) if isinstance(leaf, torch.Tensor)]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 @dataclass(frozen=True)
@@ -128,9 +152,11 @@ def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> t
 
 DISTRIBUTIONS = (
     # 2^7 takes normal numbers beyond the exponential's range in fp32 (88.7); 2^-10 takes their
-    # variance (1e-6) below the epsilons of normalisations
+    # variance (1e-6) below the epsilons of normalisations; 2^-30 takes them below any threshold
+    # that is meant for zeros (1e-8), while fp32 and bf16 still hold their squares
     Distribution("large", partial(_scaled, factor=2.0**7)),
     Distribution("tiny", partial(_scaled, factor=2.0**-10)),
+    Distribution("minute", partial(_scaled, factor=2.0**-30)),
     Distribution("one-hot rows", _one_hot, first_only=True),
     Distribution("ramps", _ramp),
     Distribution("repeated values", _repeated),
@@ -141,11 +167,14 @@ DISTRIBUTIONS = (
     Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
     Distribution("swapped values", _swapped, is_twin=True),
 )
-"""In the order in which they are tried."""
+"""In the order in which they are tried, but for twins, which follow what they are twins of."""
+
+
+Make = Callable[[Mapping[str, Value]], Workload]
 
 
 def trials(
-    make: Callable[[Mapping[str, Value]], Workload],
+    make: Make,
     description: KernelFile,
     seed: int,
     shape: Mapping[str, Value] | None = None,
@@ -153,9 +182,10 @@ def trials(
 ) -> Iterator[Trial]:
     """Fresh inputs by several seeds, shapes and distributions, made one trial at a time.
 
-    First the two that ``inputs()`` gives, then the file's held-out shapes, then `DISTRIBUTIONS`.
-    These reach floating tensors only, of more than one element; integers, scalars and the weights
-    of modules stay. A distribution that the reference does not allow is left out:
+    First the two that ``inputs()`` gives and their twins (`own_trials`), then the file's held-out
+    shapes, then `DISTRIBUTIONS` (`common_trials`). These reach floating tensors only, of more than
+    one element; integers, scalars and the weights of modules stay. A distribution that the
+    reference does not allow is left out:
 
     - the reference raises, or gives infinities or NaN that it did not give for ``inputs()``;
     - its rounding decides its outputs (a softmax of huge products that are kept in bf16);
@@ -173,20 +203,61 @@ def trials(
     Raises:
         Exception: what `make` or the reference raise on the inputs that the file itself gives.
     """
-    shape = shape or {}
-    planned = [("inputs()" if i == 0 else f"inputs(), seed {i}", shape) for i in range(_SEEDS)]
-    planned += [(f"held-out {_words(held)}", held) for held in description.problem.held_out_shapes]
     usual = 0
-    for place, (name, sizes) in enumerate(planned):
+    for trial in own_trials(make, seed, shape, skip):
+        usual = max(usual, nonfinite(trial))
+        yield trial
+    yield from common_trials(make, description, seed, shape, skip, usual)
+
+
+def own_trials(
+    make: Make, seed: int, shape: Mapping[str, Value] | None = None, skip: Collection[str] = ()
+) -> Iterator[Trial]:
+    """Those that each candidate has to itself: ``inputs()`` by two seeds, and twins of the first.
+
+    Arguments as of `trials`.
+    """
+    shape = shape or {}
+    usual = 0
+    for place in range(_SEEDS):
+        name = f"{_USUAL}, seed {place}" if place else _USUAL
         if name not in skip:
-            workload = _made(make, sizes, seed + place)
-            want = _reference(workload, seed + place)
-            usual = max(usual, _nonfinite(want)) if sizes is shape else usual
-            yield _trial(name, seed + place, workload, want)
-    for place, distribution in enumerate(DISTRIBUTIONS, start=len(planned)):
+            trial = _trial(name, seed + place, _made(make, shape, seed + place), shape)
+            usual = max(usual, nonfinite(trial))
+            yield trial
+    for twin in (each for each in DISTRIBUTIONS if each.is_twin and each.name not in skip):
+        yield from _distributed(twin, seed, _made(make, shape, seed), shape, usual)
+
+
+def common_trials(
+    make: Make,
+    description: KernelFile,
+    seed: int,
+    shape: Mapping[str, Value] | None = None,
+    skip: Collection[str] = (),
+    usual: int = 0,
+) -> Iterator[Trial]:
+    """Those that candidates may share, which none of them is timed on.
+
+    Arguments as of `trials`; `usual` is how many elements of outputs may be infinite or NaN, as
+    they are on ``inputs()``.
+    """
+    shape = shape or {}
+    held_out = description.problem.held_out_shapes
+    for place, sizes in enumerate(held_out, start=_SEEDS):
+        name = f"held-out {_words(sizes)}"
+        if name not in skip:
+            yield _trial(name, seed + place, _made(make, sizes, seed + place), sizes)
+    others = [each for each in DISTRIBUTIONS if not each.is_twin]
+    for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
         if distribution.name not in skip:
-            own = seed if distribution.is_twin else seed + place
-            yield from _distributed(distribution, own, _made(make, shape, own), usual)
+            made = _made(make, shape, seed + place)
+            yield from _distributed(distribution, seed + place, made, shape, usual)
+
+
+def nonfinite(trial: Trial) -> int:
+    """How many elements of its right outputs are infinite or NaN."""
+    return _nonfinite(trial.want)
 
 
 def _words(shape: Mapping[str, Value]) -> str:
@@ -200,11 +271,21 @@ def _made(
     return make(shape)
 
 
-def _trial(name: str, seed: int, workload: Workload, want: list[torch.Tensor]) -> Trial:
+def _trial(
+    name: str,
+    seed: int,
+    workload: Workload,
+    shape: Mapping[str, Value],
+    want: list[torch.Tensor] | None = None,
+) -> Trial:
+    want = _reference(workload, seed) if want is None else want
+    notes: tuple[str, ...] = ()
+    exact: list[Exact] | None = None
     try:
-        return Trial(name, seed, workload, want, exact_reference(workload, seed))
+        exact = exact_reference(workload, seed)
     except UnsupportedError as error:
-        return Trial(name, seed, workload, want, None, (str(error),))
+        notes = (str(error),)
+    return Trial(name, seed, workload, want, exact, notes, shape)
 
 
 def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
@@ -217,7 +298,11 @@ def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
 
 
 def _distributed(
-    distribution: Distribution, seed: int, workload: Workload, usual: int
+    distribution: Distribution,
+    seed: int,
+    workload: Workload,
+    shape: Mapping[str, Value],
+    usual: int,
 ) -> Iterator[Trial]:
     """The trial on that distribution, if the reference allows it; `usual`: non-finite outputs."""
     if not _fill(workload, distribution):
@@ -227,7 +312,7 @@ def _distributed(
     except Exception:  # it is not made for such values, which is no fault of anyone's
         return
     if _spreads_not(want) if distribution.infinite else _nonfinite(want) <= usual:
-        trial = _trial(distribution.name, seed, workload, want)
+        trial = _trial(distribution.name, seed, workload, shape, want)
         if _is_sound(trial) and not (distribution.subnormal and not _may_be_flushed(trial)):
             yield trial
 

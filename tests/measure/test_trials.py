@@ -483,8 +483,10 @@ def listed(reference, *made, held_out=(), skip=(), outputs=()):
 def test_inputs_come_first_then_held_out_shapes_each_from_a_seed_of_its_own():
     found = listed(torch.relu, lambda N=6: normal(5, N), held_out=({"N": 7},))
     names = list(found)
-    assert names[:3] == ["inputs()", "inputs(), seed 1", "held-out N=7"]
-    assert names[3:] == [distribution.name for distribution in DISTRIBUTIONS]
+    assert names[:4] == ["inputs()", "inputs(), seed 1", "swapped values", "held-out N=7"]
+    assert names[4:] == [each.name for each in DISTRIBUTIONS if not each.is_twin]
+    assert [trial.is_usual for trial in found.values()] == [True, True] + [False] * len(names[2:])
+    assert {name for name, trial in found.items() if trial.shape} == {"held-out N=7"}
     assert found["held-out N=7"].workload.args[0].shape == (5, 7)
     twin = found.pop("swapped values")
     assert len({trial.seed for trial in found.values()}) == len(found)
