@@ -611,11 +611,14 @@ class Demand:
         accesses: of global memory, in program order.
         operations: by pipe, under the keys of `Device.ceilings`: floating-point operations (a
             multiply-add is two), and instructions' lanes for ``int32`` and ``sfu``.
+        l1_wavefronts: passes that L1 makes for them: one for each 128-byte line of a request.
         l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
         dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
         steps: executions of the load that one block makes most often, the mean over the blocks:
             how often it waits for memory, but for what it asks for ahead.
         imbalance: the most `steps` of a block over their mean; 1 where all do alike.
+        unevenness: steps of the SM that gets most over the mean, blocks going in their order to
+            whichever SM has least; 1 where all SMs are busy to the end.
         iterations: how often the code within loops is run by one block, the mean over that code.
         chain_cycles: SM cycles of one block's operations one after the other, as if each needed
             the one before and the pipes were free; the mean over the blocks.
@@ -625,12 +628,14 @@ class Demand:
 
     accesses: tuple[Access, ...]
     operations: Mapping[str, int]
+    l1_wavefronts: int
     l2_read_bytes: int
     l2_write_bytes: int
     dram_read_bytes: int
     dram_write_bytes: int
     steps: float = 0.0
     imbalance: float = 1.0
+    unevenness: float = 1.0
     iterations: float = 0.0
     chain_cycles: float = 0.0
     programs_sampled: int = 0
@@ -654,7 +659,7 @@ class Term:
 
 @dataclass(frozen=True)
 class KernelModel:
-    """The time that a launch should take as it is written; see `solkit.analysis.model`.
+    """The time that a launch should take as it is written; see `solkit.roofline.kernel_model`.
 
     Attributes:
         time_ms: all terms together.
@@ -675,7 +680,7 @@ class GapFactor:
     """One reason why a kernel takes longer than the speed of light.
 
     Attributes:
-        name: of `solkit.analysis.gap.FACTORS`.
+        name: of `solkit.roofline.gap.FACTORS`.
         factor: by how much it multiplies the time; 1 where it costs nothing.
         evidence: the figures behind it, a sentence.
         advice: the one change most likely to shrink it; empty where the evidence carries none.

@@ -21,7 +21,10 @@ from solkit.core import (
     AnalysisStatus,
     Bound,
     Case,
+    Comparison,
+    ComparisonReport,
     Device,
+    Difference,
     FailedShape,
     Fusion,
     KernelFile,
@@ -47,6 +50,7 @@ from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
 from solkit.roofline.bound import bound as bound_of
 from solkit.roofline.calibration import calibrated
+from solkit.roofline.gap import gap as gap_of
 from solkit.roofline.score import score as score_of
 from solkit.roofline.score import time_verdict
 
@@ -58,6 +62,7 @@ __all__ = [
     "analyse",
     "bound",
     "bounds",
+    "compare",
     "devices",
     "fusion",
     "load",
@@ -267,17 +272,78 @@ def score(
     environment = _environment()
     results = [_forecast(case, target, precision, l2) for case in study.cases]
     if _wants_measurement(measure, target, study):
-        from solkit.measure.traces import TraceWriter, digests, trace_of  # takes time to load
-
-        writer = TraceWriter(None if trace is None else Path(trace))
-        with measuring.Session(gpu_index=_index(target)) as session:
+        with _Bench.opened(target, environment, limit_s, protocol, trace) as bench:
             for i, case in enumerate(study.cases):
-                sources = digests(study.kernel)
-                outcome = _measure(session, case, study.kernel, chosen, limit_s, protocol)
-                results[i] = _judged(results[i], outcome, target)
-                told = results[i], outcome.samples
-                writer.append(trace_of(study.kernel, sources, target, environment, *told))
+                results[i] = bench.measured(study.kernel, case, chosen, results[i]).result
     return Report(environment, study.kernel, target, tuple(results), study.failed)
+
+
+def compare(
+    base: str | os.PathLike[str] | KernelFile,
+    *candidates: str | os.PathLike[str] | KernelFile,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shapes: Sequence[Shape] | None = None,
+    base_params: Mapping[str, Value] | None = None,
+    params: Mapping[str, Value] | None = None,
+    precision: str = "tolerance",
+    time_limit_s: float | None = None,
+    budget_s: float = 2.0,
+    trace: str | os.PathLike[str] | None = None,
+    protocol: str = "cold",
+) -> ComparisonReport:
+    """Check candidates and their base, time each, then all of them in turns: which one is faster?
+
+    Every measurement, and then every comparison, is on disk, as a `solkit.measure.traces.Trace`,
+    before the next one starts. What makes a ratio and its interval: `solkit.measure.ratios`.
+
+    Args:
+        base: the kernel file, or its path, that the others are held against.
+        candidates: theirs; one may be the base's, with other parameters.
+        device: the target, which has to be a GPU of this machine; by default the first one.
+        reference: the file with the reference, for all of them; the base's by default.
+        shapes: as for `score`; the base's own by default.
+        base_params: the base's parameters to override.
+        params: the candidates' parameters to override.
+        precision: as for `score`.
+        time_limit_s: as for `score`, for each candidate.
+        budget_s: seconds that a comparison's turns may take, beyond the least number of them.
+        trace: as for `score`.
+        protocol: as for `score`.
+
+    Raises:
+        InputError: as for `score`, or there is no candidate.
+        UnsupportedError: the target is not in this machine.
+        TraceError: a measurement could not be written.
+    """
+    l2 = protocols.find(protocol).l2
+    if not candidates:
+        raise InputError("candidates: expected at least one beside the base, got none")
+    target = _target(device)
+    study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
+    first = _study(base, reference, target, shapes, base_params or {}, True, study_limit_s)
+    problem, given = first.kernel.problem.path, [case.shape for case in first.cases]
+    others = [
+        _study(each, problem, target, given, params or {}, True, study_limit_s)
+        for each in candidates
+    ]
+    for study in (first, *others):
+        _wants_measurement(True, target, study)
+    environment = _environment()
+    found: list[Comparison] = []
+    with _Bench.opened(target, environment, limit_s, protocol, trace) as bench:
+        for case in first.cases:
+            entries = []
+            for study, chosen in ((first, base_params), *((other, params) for other in others)):
+                same = next((each for each in study.cases if each.shape == case.shape), None)
+                if same is not None:
+                    forecast = _forecast(same, target, precision, l2)
+                    entries.append(bench.measured(study.kernel, same, chosen or {}, forecast))
+            found += bench.compared(entries, budget_s)
+    kernels = tuple(study.kernel for study in others)
+    failed = tuple(each for study in (first, *others) for each in study.failed)
+    return ComparisonReport(environment, first.kernel, kernels, target, tuple(found), failed)
 
 
 # ----------------------------------------------------------------------------------- steps
@@ -460,6 +526,7 @@ def _forecast(case: Case, device: Device, precision: str, protocol: str) -> Resu
         analysis=case.analysis,
         errors=tuple(errors),
         fusion=_fusion(case, found, device, precision) if case.unfused else None,
+        gap=gap_of(found, case.analysis.kernels, device),
     )
 
 
@@ -515,6 +582,7 @@ def _judged(result: Result, outcome: measuring.Outcome, device: Device) -> Resul
         bound=bound,
         verdict=time_verdict(bound, device, timed.median_ms),
         score=score_of(bound, timed.median_ms, timed.reference_ms),
+        gap=gap_of(bound, result.analysis.kernels, device, timed),
     )
 
 

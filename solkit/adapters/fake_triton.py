@@ -25,8 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Union
 
+import numpy.typing as npt
 import torch
 import torch._library.custom_ops
 import torch._library.triton
@@ -51,25 +52,57 @@ from solkit.errors import ParamsError
 
 __all__ = [
     "TESTED_TRITON",
+    "Argument",
     "AutotuneSpace",
     "CapturedLaunch",
     "Recording",
+    "TensorArgument",
     "install",
     "recording",
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class TensorArgument:
+    """A tensor that a kernel gets a pointer to, or a TMA descriptor of.
+
+    Attributes:
+        storage: tells storages apart; views of one have the same.
+        storage_bytes: its size.
+        offset_bytes: of the first element within it.
+        shape, strides: in elements.
+        element_bytes: of one.
+        contents: the storage's elements, of the tensor's dtype, where they are known.
+        block: of a descriptor.
+    """
+
+    storage: int
+    storage_bytes: int
+    offset_bytes: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    element_bytes: int
+    contents: npt.NDArray[Any] | None = None
+    block: tuple[int, ...] = ()
+
+
+Argument = Union[TensorArgument, int, float, bool, None]
+"""What a launch gave for a parameter: a tensor or a scalar; ``None`` where it is neither."""
+
+
+@dataclass(frozen=True, eq=False)
 class CapturedLaunch:
     """One launch, with what compiling it needs.
 
     Attributes:
         launch: the public noun.
         kernel: the specialisation that was launched; launches alike share the object.
+        arguments: by parameter, those of the first of launches alike.
     """
 
     launch: Launch
     kernel: Specialisation
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -237,8 +270,9 @@ def _do_compile(
 
 
 def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    arguments = dict(zip(kernel.signature, map(_argument, args), strict=False))
     for arg in args:
-        tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
+        tensor = getattr(arg, "base", arg)
         if isinstance(tensor, torch.Tensor):
             fake_cuda.forget(tensor)  # the kernel may write to it
     if not _recordings or 0 in grid:  # Triton launches nothing on an empty grid
@@ -247,9 +281,36 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
     for index, known in enumerate(launches):
         if known.kernel is kernel and known.launch.grid == grid:
             again = replace(known.launch, count=known.launch.count + 1)
-            launches[index] = CapturedLaunch(again, kernel)
+            launches[index] = replace(known, launch=again)
             return
-    launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel))
+    launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments))
+
+
+def _argument(arg: Any) -> Argument:
+    tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
+    if not isinstance(tensor, torch.Tensor):
+        return arg if isinstance(arg, bool | int | float) else None
+    block = tuple(map(int, arg.block_shape)) if hasattr(arg, "block_shape") else ()
+    shape, strides = (arg.shape, arg.strides) if block else (tensor.shape, tensor.stride())
+    storage = tensor.untyped_storage()
+    return TensorArgument(
+        storage=storage._cdata,
+        storage_bytes=int(storage.nbytes()),
+        offset_bytes=int(tensor.storage_offset()) * tensor.element_size(),
+        shape=tuple(map(int, shape)),
+        strides=tuple(map(int, strides)),
+        element_bytes=tensor.element_size(),
+        contents=_contents(tensor),
+        block=block,
+    )
+
+
+def _contents(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """What the tensor's storage holds where that is known; integers alone tell of addresses."""
+    if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
+        return None
+    value = fake_cuda.known_value(tensor)
+    return None if value is None else value.reshape(-1)
 
 
 # ------------------------------------------------------------------------------ autotuning

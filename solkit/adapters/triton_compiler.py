@@ -94,6 +94,8 @@ class Compiled:
         code: the machine code, where it could be read.
         unread: why it could not; ``None`` where it could, or there is none.
         instructions: what `code` was counted to, in its place.
+        ttgir: the compiler's last IR before LLVM, as text.
+        ptx: the assembly that it became.
     """
 
     error: str | None = None
@@ -106,6 +108,8 @@ class Compiled:
     code: Code | None = None
     unread: str | None = None
     instructions: InstructionMix | None = None
+    ttgir: str = ""
+    ptx: str = ""
 
 
 def warn_if_untested() -> None:
@@ -158,6 +162,8 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         seconds=seconds,
         code=code,
         unread=unread,
+        ttgir=binary.asm["ttgir"],
+        ptx=binary.asm["ptx"],
     )
 
 

@@ -16,10 +16,12 @@ from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis import cuda
 from solkit.analysis.capture import CaptureError, capture
 from solkit.analysis.compiling import compile_all
+from solkit.analysis.demand import demand
 from solkit.analysis.occupancy import occupancy
 from solkit.core import Analysis, AnalysisStatus, Device, KernelAnalysis, Launch, Value
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
+from solkit.roofline.kernel_model import model
 
 __all__ = ["CaptureError", "analyse", "capture", "occupancy"]
 
@@ -67,7 +69,7 @@ def analyse(
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=told)
     kernels, unread = _analyse_launches(launches, device, jobs)
     compiled, unknown = _analyse_extensions(extensions.launches, device)
-    kernels, notes = (*kernels, *compiled), (*notes, *unread, *unknown)
+    kernels, notes = (*kernels, *compiled), (*notes, *unread, *_guesses(kernels), *unknown)
     whole = whole and not unknown and all(kernel.error is None for kernel in kernels)
     return Analysis(AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL, kernels, notes)
 
@@ -86,11 +88,22 @@ def _analyse_launches(
     """Compile each specialisation once and describe every launch; and what could not be read."""
     kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
     compiled = dict(zip(map(id, kernels), compile_all(kernels, device, jobs), strict=True))
-    told = tuple(
-        _describe(launch.launch, compiled[id(launch.kernel)], device) for launch in launches
-    )
-    unread = dict.fromkeys(each.unread for each in compiled.values() if each.unread)
-    return told, tuple(f"Machine code could not be read: {reason}" for reason in unread)
+    unread = {
+        f"Machine code could not be read: {each.unread}": None
+        for each in compiled.values()
+        if each.unread
+    }
+    told: list[KernelAnalysis] = []
+    for launch in launches:
+        binary = compiled[id(launch.kernel)]
+        kernel = _describe(launch.launch, binary, device)
+        try:
+            told.append(_followed(kernel, launch, binary, device))
+        except Exception as error:  # what the IR of a newer Triton may hold loses no other figure
+            told.append(kernel)
+            reason = f"{type(error).__name__}: {error}"
+            unread[f"What {kernel.launch.name} asks for could not be read: {reason}"] = None
+    return tuple(told), tuple(unread)
 
 
 def _analyse_extensions(
@@ -112,6 +125,31 @@ def _analyse_extensions(
         where, kernel = captured.host.line, captured.host.kernel
         unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
     return tuple(told), tuple(unknown)
+
+
+def _followed(
+    kernel: KernelAnalysis, captured: CapturedLaunch, compiled: Compiled, device: Device
+) -> KernelAnalysis:
+    """With what its code asks for, and the time that this should take."""
+    if kernel.occupancy is None or kernel.shared_bytes is None:
+        return kernel
+    asked = demand(
+        compiled.ttgir,
+        compiled.ptx,
+        captured.arguments,
+        kernel.launch.grid,
+        device,
+        kernel.occupancy,
+        kernel.shared_bytes,
+    )
+    kernel = replace(kernel, demand=asked)
+    return replace(kernel, model=model(kernel, device))
+
+
+def _guesses(kernels: Sequence[KernelAnalysis]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(guess for k in kernels if k.demand is not None for guess in k.demand.guesses)
+    )
 
 
 def _describe(launch: Launch, compiled: Compiled, device: Device) -> KernelAnalysis:

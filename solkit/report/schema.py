@@ -271,6 +271,7 @@ class DemandJson(JsonModel):
 
     accesses: list[AccessJson]
     operations: dict[str, int]
+    l1_wavefronts: int
     l2_read_bytes: int
     l2_write_bytes: int
     dram_read_bytes: int

@@ -150,6 +150,7 @@ class Make:
         demand = Demand(
             accesses=(x, w, out),
             operations={"tensor.bf16": FLOPS, "fp32": 2**24, "int32": 2**28},
+            l1_wavefronts=2**22,
             l2_read_bytes=3 * 2**29,
             l2_write_bytes=BYTES,
             dram_read_bytes=5 * BYTES,

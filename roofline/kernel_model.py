@@ -1,0 +1,203 @@
+"""The time that a launch should take as it is written.
+
+A closed form over what the code asks for (`solkit.core.Demand`) and what holds a block's pieces
+together, with nothing fitted to measured kernels. Notation: G blocks on S SMs, B of them on one SM
+at once, W = ceil(G / (S B)) waves; the longest block does I times the mean.
+
+::
+
+    memory     the longest of dram, l2 (bytes / rate, shared by all SMs)
+               and l1 (a wavefront a clock and SM, x unevenness)
+    tensor.*   operations / rate x unevenness                               the fullest SM counts
+    scalar     the longest of fp32, sfu, fp64 and issue, likewise           one feeds the other
+    latency    (W-1+I) x ( t + steps x t / ahead + chain )                  t: a trip to memory
+    launch     an empty kernel
+
+    time = launch + longest + (1 - overlap) x (sum of the others)
+    overlap = 1 - 1 / (1 + B x ahead)
+
+`ahead` is how many steps of its loop a block asks for before it needs the first: the pipeline's
+stages less one for copies that run by themselves (``cp.async``, TMA), else 1. `chain` is what a
+block's operations take one after the other. `overlap` says how much of one kind of work hides
+behind another: with B blocks on an SM and `ahead` steps of each under way, one part in 1 + B x
+ahead has nothing else to run meanwhile; a half for a single block that waits at each step. Where
+copies run by themselves several steps ahead, memory and tensor cores stream side by side: the
+longer counts.
+
+Rates are those that calibration measured, sustained (`Device.calibrated`), where there are some;
+else the ceilings times `_SUSTAINED`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Launch, Occupancy, Term
+
+__all__ = ["ahead", "model", "overlap", "rate", "together"]
+
+_SUSTAINED = 0.92
+"""Share of a catalogued ceiling that a streaming kernel reaches: read and write on an H100 and an
+H200, docs/calibration.md."""
+
+_L2_LATENCY_CYCLES = 262.0
+_DRAM_LATENCY_CYCLES = 660.0
+"""Of an H100 under light load. Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
+Architecture via Microbenchmarking" (2024), table of memory latencies: L2 262 cycles, global memory
+479 of pointer chasing; the rest is the way through a TLB and queues that cold data takes."""
+
+_MMA_SYNC_SHARE = 0.63
+"""Of the peak that ``mma.sync`` reaches on Hopper, which is ``wgmma``'s. Luo et al., section 4."""
+
+_LAUNCH_US = 1.0
+"""An empty kernel, where calibration has not said; docs/calibration.md has 0.95 for an H100."""
+
+
+def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
+    """The modelled time of a launch, all blocks of it.
+
+    Args:
+        kernel: with its demand and its occupancy.
+        device: the target.
+
+    Raises:
+        ValueError: the demand or the occupancy is not known.
+    """
+    if kernel.demand is None or kernel.occupancy is None:
+        raise ValueError(f"{kernel.launch.name} has not been followed")
+    terms = list(_terms(kernel, kernel.demand, kernel.occupancy, device))
+    time_ms = together(terms, kernel.occupancy, ahead(kernel.launch, kernel.demand))
+    return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
+
+
+def together(terms: Sequence[Term], occupancy: Occupancy, steps_ahead: int) -> float:
+    """What all terms take, in ms."""
+    hidden = overlap(occupancy, steps_ahead)
+    kinds: dict[str, float] = {}
+    for term in terms:
+        kind = _KINDS.get(term.name, term.name)
+        if steps_ahead > 1 and kind.startswith("tensor."):
+            kind = "memory"
+        kinds[kind] = max(kinds.get(kind, 0.0), term.time_ms)
+    fixed = kinds.pop("launch", 0.0)
+    first, *others = sorted(kinds.values(), reverse=True) or [0.0]
+    return fixed + first + (1 - hidden) * sum(others)
+
+
+_KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
+    ("fp32", "sfu", "fp64", "issue"), "scalar"
+)
+"""Terms that run side by side of themselves: data streams through L2 from DRAM, and what is issued
+is what the pipes do."""
+
+
+def ahead(launch: Launch, demand: Demand) -> int:
+    """Steps that a block asks for before it needs the first.
+
+    All loads of a loop must be copies that run by themselves: one plain load waits for all.
+    """
+    loads = [a for a in demand.accesses if a.kind == "load"]
+    most = max((a.requested_bytes for a in loads), default=0)
+    heavy = [a for a in loads if a.requested_bytes * 8 > most]
+    copied = heavy and all(a.path in ("async", "tma") for a in heavy)
+    return max(launch.num_stages - 1, 1) if copied else 1
+
+
+def overlap(occupancy: Occupancy, steps_ahead: int) -> float:
+    """The part of other pipes' work that hides behind the busiest one's."""
+    return 1 - 1 / (1 + occupancy.blocks_per_sm * steps_ahead)
+
+
+def _terms(
+    kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, device: Device
+) -> Iterator[Term]:
+    blocks = math.prod(kernel.launch.grid)
+    yield _traffic("dram", demand.dram_read_bytes + demand.dram_write_bytes, device)
+    if "l2" in device.ceilings:
+        yield _traffic("l2", demand.l2_read_bytes + demand.l2_write_bytes, device)
+    yield _l1(demand, device)
+    for pipe, amount in demand.operations.items():
+        if pipe in device.ceilings:
+            yield _pipe(pipe, amount, blocks, kernel, device)
+    yield from _issue(kernel, demand.iterations, blocks, device)
+    yield _latency(kernel.launch, demand, occupancy, blocks, device)
+    launch_us = device.launch_us if device.launch_us is not None else _LAUNCH_US
+    yield Term("launch", launch_us / 1e3, "an empty kernel")
+
+
+def rate(name: str, device: Device) -> float:
+    """What a resource sustains, a second."""
+    if name in device.calibrated:
+        return device.calibrated[name].value
+    return device.ceilings[name].value * _SUSTAINED
+
+
+def _traffic(name: str, amount: int, device: Device) -> Term:
+    per_s = rate(name, device)
+    evidence = f"{amount / 1e6:.4g} MB at {per_s / 1e12:.3g} TB/s"
+    return Term(name, 1e3 * amount / per_s, evidence)
+
+
+def _l1(demand: Demand, device: Device) -> Term:
+    """Source of the rate: Nsight Compute, "Hardware Model": L1TEX looks up one line a cycle."""
+    per_ms = device.sm_count * device.clock_mhz * 1e3
+    evidence = f"{demand.l1_wavefronts / 1e6:.4g} M lines looked up, one a clock and SM"
+    return Term("l1", demand.l1_wavefronts / per_ms * demand.unevenness, evidence)
+
+
+def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: Device) -> Term:
+    per_s = rate(name, device)
+    how = ""
+    if name.startswith("tensor.") and device.compute_capability[0] == 9 and not _wgmma(kernel):
+        per_s, how = per_s * _MMA_SYNC_SHARE, ", by mma.sync"
+    uneven = kernel.demand.unevenness if kernel.demand else 1.0
+    told = f"{amount / 1e9:.4g} G at {per_s / 1e12:.3g} T/s{how}"
+    if uneven > 1.005:
+        told += (
+            f", {uneven:.3g} times that on the fullest SM ({blocks} blocks, {device.sm_count} SMs)"
+        )
+    return Term(name, 1e3 * amount / per_s * uneven, told)
+
+
+def _wgmma(kernel: KernelAnalysis) -> bool:
+    """Whether a warp group multiplies together; so where the machine code was not read."""
+    if kernel.instructions is None:
+        return True
+    return any(each.opcode[1:].startswith("GMMA") for each in kernel.instructions.counts)
+
+
+def _issue(
+    kernel: KernelAnalysis, iterations: float, blocks: int, device: Device
+) -> Iterator[Term]:
+    """Instructions of all warps; those within loops as often as the loops go round."""
+    if kernel.instructions is None or "issue" not in device.ceilings:
+        return
+    each = sum(
+        n.count * (iterations if n.depth and iterations else 1.0)
+        for n in kernel.instructions.counts
+    )
+    warps = blocks * kernel.launch.num_warps
+    per_s = rate("issue", device) / 32
+    uneven = kernel.demand.unevenness if kernel.demand else 1.0
+    evidence = f"{each:.4g} instructions of each of {warps} warps at {per_s / 1e12:.3g} T/s"
+    yield Term("issue", 1e3 * each * warps / per_s * uneven, evidence)
+
+
+def _latency(
+    launch: Launch, demand: Demand, occupancy: Occupancy, blocks: int, device: Device
+) -> Term:
+    read = max(demand.l2_read_bytes, 1)
+    cold = min(demand.dram_read_bytes / read, 1.0)
+    cycles = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
+    trip_ms = cycles / device.clock_mhz / 1e3
+    waves = math.ceil(blocks / (occupancy.blocks_per_sm * device.sm_count))
+    under_way = ahead(launch, demand)
+    chain_ms = demand.chain_cycles / device.clock_mhz / 1e3
+    each_ms = trip_ms * (1 + demand.steps / under_way) + chain_ms
+    time_ms = (waves - 1 + demand.imbalance) * each_ms
+    evidence = (
+        f"{waves} waves of blocks that wait {demand.steps:.4g} times {trip_ms * 1e6:.0f} ns for "
+        f"memory, {under_way} at a time, and {chain_ms * 1e6:.0f} ns for their own results"
+    )
+    return Term("latency", time_ms, evidence)

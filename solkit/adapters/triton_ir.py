@@ -1,0 +1,502 @@
+"""Triton's GPU dialect (TTGIR) as text, read into a tree of operations; and what PTX tells of it.
+
+The only module that knows the text. What is read is what stands in a compiled kernel's
+``asm["ttgir"]`` and ``asm["ptx"]`` with Triton 3.6 and 3.7. MLIR's own bindings give no integer
+attributes and crash on ops whose module is gone, so the text it is: some ms a kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+
+__all__ = [
+    "Block",
+    "Function",
+    "Layout",
+    "Location",
+    "Operation",
+    "TensorType",
+    "bits_of",
+    "parse",
+    "vector_widths",
+]
+
+_BITS = {
+    **{"f64": 64, "i64": 64, "f32": 32, "i32": 32, "tf32": 32, "f16": 16, "bf16": 16, "i16": 16},
+    **{"i8": 8, "i1": 8, "index": 64},
+}
+
+
+class IrError(ValueError):
+    """Text that is not the IR that this module knows."""
+
+
+def bits_of(element: str) -> int:
+    """Bits of an element in memory; pointers have 64, 8-bit floats are named in many ways."""
+    if element.startswith("!tt.ptr"):
+        return 64
+    return _BITS.get(element, 4 if re.match(r"f4|[ui]4", element) else 8)
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a source file."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{PurePath(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout attribute, e.g. ``#ttg.blocked<{...}>``.
+
+    Attributes:
+        kind: ``"blocked"``, ``"slice"``, ``"nvidia_mma"``, ``"linear"``, ``"dot_op"`` or another.
+        numbers: (name, integers) of its lists; a single integer is a list of one.
+        bases: (name, lists) of its lists of lists, those of ``"linear"``.
+        parent: of a slice or an operand of a dot.
+    """
+
+    kind: str
+    numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    bases: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
+    parent: Layout | None = None
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """A list of integers.
+
+        Raises:
+            KeyError: it has no such list.
+        """
+        return dict(self.numbers)[name]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The type of a value: a scalar where the shape is empty and there is no layout.
+
+    Attributes:
+        shape: of a tensor or of shared memory.
+        element: ``"f32"``, ``"i1"``, ``"!tt.ptr<bf16>"`` ...
+        layout: how a tensor is spread over threads.
+    """
+
+    shape: tuple[int, ...]
+    element: str
+    layout: Layout | None = None
+
+    @property
+    def pointee_bits(self) -> int:
+        """Bits of what a pointer points to.
+
+        Raises:
+            IrError: it is no pointer.
+        """
+        found = re.match(r"!tt\.ptr<(.+?)(, \d+)?>$", self.element)
+        if found is None:
+            raise IrError(f"{self.element} is no pointer")
+        return bits_of(found.group(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One operation.
+
+    Attributes:
+        name: ``"tt.load"``; ``"scf.for"`` ...
+        results: the names that it binds.
+        operands: the values that stand in its text, in order.
+        text: what stands between name and types.
+        types: the types' text.
+        blocks: of its regions, in order: body; then and else; before and after.
+        places: innermost source location first, then its callers.
+        aliases: layouts by name.
+    """
+
+    name: str
+    results: tuple[str, ...]
+    operands: tuple[str, ...]
+    text: str
+    types: str
+    blocks: list[Block]
+    places: tuple[Location, ...]
+    aliases: Mapping[str, str] = field(repr=False)
+
+    @cached_property
+    def result_type(self) -> TensorType:
+        """Of its first result."""
+        if "->" in self.types:
+            return _after_arrow(self)
+        return self.all_types[-1] if self.types else TensorType((), "i1")  # constant true
+
+    @cached_property
+    def all_types(self) -> tuple[TensorType, ...]:
+        """Every tensor or scalar type that stands in its text, in order."""
+        return tuple(_types(self.types, self.aliases))
+
+    def attribute(self, name: str) -> int | None:
+        """An integer attribute."""
+        found = re.search(rf"\b{name} = (-?\d+)", self.text)
+        return int(found.group(1)) if found else None
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """An attribute that is an array of integers; empty where it has none."""
+        found = re.search(rf"\b{name} = array<i\d+: ([^>]*)>", self.text)
+        return tuple(int(part) for part in found.group(1).split(",")) if found else ()
+
+
+@dataclass(eq=False)
+class Block:
+    """A straight line of operations.
+
+    Attributes:
+        label: ``"^bb1"``; empty for a region's first.
+        arguments: the names that it binds.
+        operations: in order.
+    """
+
+    label: str = ""
+    arguments: tuple[str, ...] = ()
+    operations: list[Operation] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Operation]:
+        """Every operation, those in regions after the one that holds them."""
+        for operation in self.operations:
+            yield operation
+            for block in operation.blocks:
+                yield from block.walk()
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A kernel.
+
+    Attributes:
+        name: its own.
+        arguments: (name, type's text) in order.
+        blocks: the entry first.
+        num_warps: warps a block.
+        num_ctas: blocks a cluster.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, str], ...]
+    blocks: list[Block]
+    num_warps: int
+    num_ctas: int
+
+
+# ------------------------------------------------------------------------------------ reading
+
+_LOC = re.compile(r" loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_LAST_LOC = re.compile(r" loc\((#loc\d*|(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)$")
+_NAME = re.compile(r"%[\w$.\-]+(?:#\d+)?")
+_HEAD = re.compile(r"(?:(%[^=]+?) = )?\"?([a-z_]\w*\.[\w.]+|[a-z_]\w+)\"?(.*)$")
+_RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
+
+
+def parse(text: str) -> Function:
+    """Read the kernel in a TTGIR module.
+
+    Raises:
+        IrError: there is none, or a line is not understood.
+    """
+    return _Reader(text).function()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.locations = _locations(text)
+        self.resolved: dict[str, tuple[Location, ...]] = {}
+        self.aliases = dict(re.findall(r"^(#\w+) = (#tt[\w.]*<.*>)$", text, re.M))
+
+    def function(self) -> Function:
+        warps = re.search(r'"ttg\.num-warps" = (\d+)', self.text)
+        ctas = re.search(r'"ttg\.num-ctas" = (\d+)', self.text)
+        lines = iter(self.text.splitlines())
+        for line in lines:
+            if line.lstrip().startswith("tt.func public"):
+                break
+        else:
+            raise IrError("no public function in the module")
+        bare = _LOC.sub("", line)
+        name = re.search(r"@([\w$.\-]+)\(", bare)
+        if name is None or warps is None:
+            raise IrError(f"not understood: {bare.strip()[:80]}")
+        parameters = bare.split(") attributes")[0]
+        arguments = re.findall(r"(%[\w$.\-]+): (!?[\w.]+(?:<.*?>+)?)", parameters)
+        blocks = self._region(lines)[0]
+        num_ctas = int(ctas.group(1)) if ctas else 1
+        return Function(name.group(1), tuple(arguments), blocks, int(warps.group(1)), num_ctas)
+
+    def _region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
+        """The blocks up to the brace that closes the region, and the line with that brace."""
+        blocks = [Block()]
+        for raw in lines:
+            line = raw.strip()
+            if not line or line.startswith("//"):
+                continue
+            if line.startswith("}"):
+                return blocks, line
+            if line.startswith("^"):
+                bare = _LOC.sub("", line)
+                label = re.match(r"\^\w+", bare)
+                assert label is not None
+                arguments = tuple(_NAME.findall(bare.split("//")[0]))
+                if not blocks[-1].operations and not blocks[-1].label:
+                    blocks.pop()
+                blocks.append(Block(label.group(0), arguments))
+            else:
+                blocks[-1].operations.append(self._operation(line, lines))
+        raise IrError("the text ends within a region")
+
+    def _operation(self, line: str, lines: Iterator[str]) -> Operation:
+        places = self._places(line)
+        bare = _LOC.sub("", line)
+        head = _HEAD.match(bare)
+        if head is None:
+            raise IrError(f"not understood: {bare[:120]}")
+        blocks: list[Block] = []
+        rest = head.group(3)
+        if (bare.endswith("{") and not bare.endswith("({")) or bare.endswith("({"):
+            rest, closing = self._regions(bare, rest, lines, blocks)
+            places = self._places(closing) or places
+        elif head.group(2) == "ttg.warp_specialize":
+            rest, closing = self._partitions(rest, lines, blocks)
+        text, types = _split_types(rest)
+        operands = tuple(_NAME.findall(text))
+        results = tuple(_results(head.group(1) or ""))
+        return Operation(
+            head.group(2), results, operands, text, types, blocks, places, self.aliases
+        )
+
+    def _regions(
+        self, bare: str, rest: str, lines: Iterator[str], blocks: list[Block]
+    ) -> tuple[str, str]:
+        """Read the regions of an operation whose line opens one; adds their blocks."""
+        while True:
+            inner, closing = self._region(lines)
+            if len(inner) > 1:
+                raise IrError("branches within a region are not followed")
+            blocks.extend(inner)
+            bare = _LOC.sub("", closing)
+            if not bare.endswith("{"):  # } else {, } do {
+                break
+        tail = bare[1:].strip()
+        if tail.startswith(")"):  # }) : (types) -> type, of a generic operation
+            return rest.rstrip("({ ") + " " + tail[1:].strip(), closing
+        return rest.rstrip("{ "), closing
+
+    def _partitions(self, rest: str, lines: Iterator[str], blocks: list[Block]) -> tuple[str, str]:
+        """Read ``default { } partition0(...) num_warps(n) { } : types``."""
+        closing = ""
+        for raw in lines:
+            head = _LOC.sub("", raw.strip())
+            inner, closing = self._region(lines)
+            inner[0].arguments = tuple(_NAME.findall(head))
+            blocks.extend(inner[:1])
+            if _LOC.sub("", closing).startswith("} : "):
+                break
+        return rest, closing
+
+    def _places(self, line: str) -> tuple[Location, ...]:
+        found = _LAST_LOC.search(line)
+        if found is None:
+            return ()
+        text = found.group(1)
+        if text not in self.resolved:
+            self.resolved[text] = _resolve(text, self.locations)
+        return self.resolved[text]
+
+
+def _results(text: str) -> Iterator[str]:
+    for name, count in _RESULT.findall(text):
+        if count:
+            yield from (f"{name}#{i}" for i in range(int(count)))
+        else:
+            yield name
+
+
+def _split_types(rest: str) -> tuple[str, str]:
+    """Text and types: what stands after the last ``:`` that is in no bracket."""
+    depth, cut = 0, None
+    for i, letter in enumerate(rest):
+        if letter in "([{<":
+            depth += 1
+        elif letter in ")]}" or (letter == ">" and rest[i - 1] != "-"):
+            depth -= 1
+        elif letter == ":" and depth == 0 and rest[i - 1 : i + 2] == " : ":
+            cut = i
+            if "->" in rest[i:]:
+                break
+    return (rest, "") if cut is None else (rest[:cut].strip(), rest[cut + 1 :].strip())
+
+
+# -------------------------------------------------------------------------------------- types
+
+
+def _after_arrow(operation: Operation) -> TensorType:
+    """The first type after the arrow of ``(types) -> type``, or of ``(types) -> (types)``."""
+    depth = 0
+    for i, letter in enumerate(operation.types):
+        depth += letter in "(<"
+        depth -= letter == ")" or (letter == ">" and operation.types[i - 1] != "-")
+        if letter == "-" and operation.types[i + 1] == ">" and depth == 0:
+            return next(_types(operation.types[i + 2 :], operation.aliases))
+    raise IrError(f"{operation.name} has no result")
+
+
+_SCALAR = re.compile(r"!tt\.ptr<[^<>]*>|[a-z]\w*")
+
+
+def _types(text: str, aliases: Mapping[str, str]) -> Iterator[TensorType]:
+    at = 0
+    while at < len(text):
+        tensor = re.compile(r"(!ttg\.memdesc|!tt\.tensordesc<tensor|tensor|)<").match(text, at)
+        if tensor:
+            end = _closing(text, tensor.end() - 1)
+            yield _tensor(text[tensor.end() : end], aliases)
+            at = end + 1
+            continue
+        scalar = _SCALAR.match(text, at)
+        if scalar:
+            yield TensorType((), scalar.group(0))
+            at = scalar.end()
+        else:
+            at += 1
+
+
+def _closing(text: str, opening: int) -> int:
+    depth = 0
+    for i in range(opening, len(text)):
+        depth += text[i] == "<"
+        depth -= text[i] == ">" and text[i - 1] != "-"
+        if depth == 0:
+            return i
+    raise IrError(f"unbalanced: {text[opening : opening + 80]}")
+
+
+def _tensor(inside: str, aliases: Mapping[str, str]) -> TensorType:
+    """``128x64x!tt.ptr<bf16>, #blocked``: sizes, element and the first attribute."""
+    sizes = re.match(r"(?:\d+x)*", inside)
+    assert sizes is not None
+    shape = tuple(int(size) for size in sizes.group(0).split("x")[:-1])
+    element, _, attribute = inside[sizes.end() :].partition(", ")
+    layout = _layout(attribute, aliases) if attribute.startswith("#") else None
+    return TensorType(shape, element, layout)
+
+
+_layouts: dict[str, Layout] = {}
+
+
+def _layout(text: str, aliases: Mapping[str, str]) -> Layout:
+    """A layout that an attribute's text begins with."""
+    name = re.match(r"#\w+(?![\w.])", text)
+    if name and name.group(0) in aliases:
+        text = aliases[name.group(0)]
+    resolved = re.sub(r"parent = (#\w+)(?![\w.])", lambda m: f"parent = {aliases[m[1]]}", text)
+    if resolved not in _layouts:
+        _layouts[resolved] = _read_layout(resolved, aliases)
+    return _layouts[resolved]
+
+
+def _read_layout(text: str, aliases: Mapping[str, str]) -> Layout:
+    kind = re.match(r"#tt\w*\.(\w+)", text)
+    if kind is None:
+        return Layout("unknown")
+    parent = re.search(r"parent = (#.*)", text)
+    own = text[: parent.start()] if parent else text
+    tail = re.search(r"\}?>(?:, |)(\w+ = \d+)", text[parent.start() :]) if parent else None
+    numbers: dict[str, tuple[int, ...]] = {}
+    bases: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for name, value in re.findall(r"(\w+) = (\[(?:[^\[\]]|\[[^\[\]]*\])*\]|\d+)", own):
+        if value.startswith("[["):
+            bases[name] = tuple(map(_numbers, re.findall(r"\[[^\[\]]*\]", value)))
+        else:
+            numbers[name] = _numbers(value)
+    if tail:
+        name, _, value = tail.group(1).partition(" = ")
+        numbers.setdefault(name, (int(value),))
+    above = _layout(parent.group(1), aliases) if parent else None
+    return Layout(kind.group(1), tuple(numbers.items()), tuple(bases.items()), above)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"-?\d+", text))
+
+
+# ---------------------------------------------------------------------------------- locations
+
+
+def _locations(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.M))
+
+
+def _resolve(text: str, known: Mapping[str, str]) -> tuple[Location, ...]:
+    """Innermost place first."""
+    text = text.strip()
+    if text.startswith("#"):
+        return _resolve(known[text], known) if text in known else ()
+    place = re.match(r'"([^"]*)":(\d+):(\d+)', text)
+    if place:
+        return (Location(place.group(1), int(place.group(2)), int(place.group(3))),)
+    named = re.match(r'"[^"]*"\((.*)\)$', text)
+    if named:
+        return _resolve(named.group(1), known)
+    call = re.match(r"callsite\((\S+) at (\S+)\)", text)
+    if call:
+        callee, caller = (_resolve(part, known) for part in call.groups())
+        return (*callee, *caller)
+    fused = re.match(r"fused(?:<.*>)?\[([^,\]]+)", text)
+    return _resolve(fused.group(1), known) if fused else ()
+
+
+# ---------------------------------------------------------------------------------------- PTX
+
+_PTX_MEMORY = re.compile(
+    r"\b(ld\.global|st\.global|cp\.async\.c[ag]\.shared\.global|atom\.global|red\.global)([\w.:]*)"
+)
+_KIND = {"ld": "load", "st": "store", "cp": "async", "at": "atomic", "re": "atomic"}
+
+
+def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
+    """Bytes that one thread's memory instruction moves, by where it stands in the source.
+
+    Returns:
+        By (file's name, line, column, kind), the kind being ``"load"``, ``"store"``, ``"async"``
+        or ``"atomic"``; the widest where several stand at one place.
+    """
+    listed = re.findall(r'^\s*\.file\s+(\d+) "(.*?)"', ptx, re.M)
+    files = {number: PurePath(path).name for number, path in listed}
+    widths: dict[tuple[str, int, int, str], int] = {}
+    place = ("", 0, 0)
+    for line in ptx.splitlines():
+        line = line.strip()
+        if line.startswith(".loc"):
+            number, row, column = line.split()[1:4]
+            place = (files.get(number, ""), int(row), int(column.rstrip(",")))
+            continue
+        found = _PTX_MEMORY.search(line)
+        if found:
+            key = (*place, _KIND[found.group(1)[:2]])
+            widths[key] = max(widths.get(key, 0), _width(found, line))
+    return widths
+
+
+def _width(found: re.Match[str], line: str) -> int:
+    if found.group(1).startswith("cp"):  # its size is the third operand
+        sizes = re.findall(r"\], (0x[0-9a-f]+|\d+)", line)
+        return int(sizes[0], 0) if sizes else 16
+    vector = re.search(r"\.v(\d)", found.group(2))
+    element = re.findall(r"\.[busf](\d+)|\.bf16x2|\.f16x2|\.bf16", found.group(2))
+    bits = int(element[-1]) if element and element[-1] else 32
+    return (int(vector.group(1)) if vector else 1) * bits // 8

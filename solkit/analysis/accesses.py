@@ -1,0 +1,235 @@
+"""Count what the accesses of a kernel's programs touch: requests, sectors, bytes.
+
+A warp's instruction is one request; it touches as many 32-byte sectors as its lanes' addresses fall
+into, each counted once (Nsight Compute's ``l1tex__t_sectors_pipe_lsu_mem_global_op_*`` over
+``l1tex__t_requests_*``). Which lane holds which element follows from the tensor's layout, how many
+elements one instruction moves from the PTX.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from solkit.adapters.triton_ir import Operation
+from solkit.analysis.caches import SECTOR
+from solkit.analysis.layouts import spread
+from solkit.analysis.programs import Counts, Descriptor, element_bytes
+
+__all__ = ["Corners", "Extent", "Whole", "kind_of", "path_of", "vector_bytes"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_LINE_SECTORS = 4
+"""Of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
+
+Widths = Mapping[tuple[str, int, int, str], int]
+
+
+def kind_of(operation: Operation) -> str:
+    """``"load"``, ``"store"`` or ``"atomic"``, as in `solkit.core.Access`."""
+    if "atomic" in operation.name or "reduce" in operation.name:
+        return "atomic"
+    stores = ("store" in operation.name, operation.name.endswith("local_to_global"))
+    return "store" if any(stores) else "load"
+
+
+def path_of(operation: Operation) -> str:
+    """``"tma"``, ``"async"`` or ``"global"``, as in `solkit.core.Access`."""
+    if "tma" in operation.name or "descriptor" in operation.name:
+        return "tma"
+    return "async" if "async" in operation.name else "global"
+
+
+def vector_bytes(operation: Operation, widths: Widths) -> int:
+    """What one thread's instruction moves; without line information, one element at least."""
+    kind = "async" if path_of(operation) == "async" else kind_of(operation)
+    for place in operation.places[:1]:
+        found = widths.get((PurePath(place.file).name, place.line, place.column, kind))
+        if found:
+            return found
+    return element_bytes(operation.all_types[0])
+
+
+class Whole:
+    """Counts every lane of every request of the programs that are followed.
+
+    Keys of `counts`: (operation, ``"requests"``), ``"sectors"``, ``"lines"`` (those of each
+    request, of 128 bytes), ``"bytes"`` (of the elements asked for) and ``"distinct"`` (sectors,
+    each once an execution).
+    """
+
+    def __init__(self, counts: Counts, widths: Widths, num_warps: int) -> None:
+        self.counts = counts
+        self.widths = widths
+        self.num_warps = num_warps
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `solkit.analysis.programs.Watcher`."""
+        kind = operation.all_types[0]
+        if not kind.shape or addresses is None or kind.layout is None:
+            self._uniform(operation, mask, active, addresses is not None)
+            return
+        wanted = _mask(mask, active, (self.counts.programs, *kind.shape))
+        size = element_bytes(kind)
+        self._add(operation, "bytes", wanted.sum(1) * size)
+        width = max(vector_bytes(operation, self.widths), size)
+        distinct = operation.name != "tt.load"  # loads are made by all threads alike
+        elements = spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
+        where = np.broadcast_to(addresses, (self.counts.programs, *kind.shape))
+        sectors = where.reshape(self.counts.programs, -1)[:, elements] // SECTOR
+        made = wanted[:, elements] & (elements >= 0)
+        touched = _distinct(np.where(made, sectors, -1))
+        self._add(operation, "requests", made.any(-1).sum((1, 2)))
+        self._add(operation, "sectors", touched.sum((1, 2)) * max(width // SECTOR, 1))
+        lines = _distinct(np.where(made, sectors // _LINE_SECTORS, -1))
+        self._add(operation, "lines", lines.sum((1, 2)))
+        flat = np.where(made, sectors, -1).reshape(self.counts.programs, -1)
+        self._add(operation, "distinct", _distinct(flat) * max(width // SECTOR, 1))
+
+    def _uniform(
+        self, operation: Operation, mask: Array | None, active: Array, known: bool
+    ) -> None:
+        """A scalar, which each warp loads or one thread writes; or an address that is not known."""
+        kind = operation.all_types[0]
+        made = _mask(mask, active, (self.counts.programs, 1)).sum(1)
+        elements = math.prod(kind.shape)
+        size = elements * element_bytes(kind)
+        warps = self.num_warps if operation.name == "tt.load" and not kind.shape else 1
+        requests = warps if known else math.ceil(elements / 32)
+        sectors = warps if known else elements  # unknown places: each element in its own sector
+        amounts = (
+            ("requests", requests),
+            ("sectors", sectors),
+            ("lines", sectors),
+            ("bytes", size),
+        )
+        for name, amount in amounts:
+            self._add(operation, name, made * amount)
+        self._add(operation, "distinct", made * (1 if known else elements))
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `solkit.analysis.programs.Watcher`; a bulk copy is one request."""
+        sizes, first = _clipped(operation, at, corner)
+        rows = math.prod(sizes[:-1], start=np.array([1]))
+        row_bytes = sizes[-1] * at.element_bytes
+        per_row = -(-(first % SECTOR + row_bytes) // SECTOR) * (row_bytes > 0)
+        self._add(operation, "requests", active * (rows * row_bytes > 0))
+        self._add(operation, "sectors", active * rows * per_row)
+        self._add(operation, "distinct", active * rows * per_row)
+        self._add(operation, "bytes", active * rows * row_bytes)
+
+    def _add(self, operation: Operation, name: str, amount: Array) -> None:
+        self.counts.add((operation, name), amount)
+
+
+@dataclass
+class Extent:
+    """Where one operation's accesses lie, for each program: from `low` to `high`, in bytes.
+
+    `low` is -1 where a program made none, or none at a known place.
+    """
+
+    low: Array
+    high: Array
+    last: Array = field(repr=False)
+
+
+class Corners:
+    """Says of many programs how often and where each operation accesses memory.
+
+    Keys of `counts`: (operation, ``"runs"``), executions that access anything; ``"made"``, the
+    same, those masked in part counting in part; and ``"moves"``, those of them at another place
+    than the one before.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self.extents: dict[Operation, Extent] = {}
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `solkit.analysis.programs.Watcher`."""
+        programs = self.counts.programs
+        share = active.astype(float)
+        if mask is not None:
+            wide = mask.reshape(mask.shape[0], -1)
+            share = share * np.broadcast_to(wide.mean(1), (programs,))
+        if addresses is None:
+            self._note(operation, share, None, None)
+            return
+        # of a tensor that is masked in part, the whole: no corner tells where the mask ends
+        where = addresses.reshape(addresses.shape[0], -1)
+        size = element_bytes(operation.all_types[0])
+        self._note(operation, share, where.min(1), where.max(1) + size)
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `solkit.analysis.programs.Watcher`."""
+        sizes, first = _clipped(operation, at, corner)
+        spans = [(n - 1) * stride for n, stride in zip(sizes, at.strides, strict=True)]
+        high = first + sum(spans, np.array([0])) + at.element_bytes
+        share = active * np.minimum(math.prod(sizes, start=np.array([1])), 1).astype(float)
+        self._note(operation, share, first, high)
+
+    def _note(
+        self, operation: Operation, share: Array, low: Array | None, high: Array | None
+    ) -> None:
+        programs = self.counts.programs
+        self.counts.add((operation, "made"), share)
+        self.counts.add((operation, "runs"), share > 0)
+        extent = self.extents.get(operation)
+        if extent is None:
+            nothing = np.full(programs, -1, np.int64)
+            extent = self.extents[operation] = Extent(nothing, nothing.copy(), nothing.copy())
+        if low is None or high is None:
+            self.counts.add((operation, "moves"), share)
+            return
+        made = np.broadcast_to(share > 0, (programs,))
+        low, high = np.broadcast_to(low, (programs,)), np.broadcast_to(high, (programs,))
+        self.counts.add((operation, "moves"), np.where(low != extent.last, share, 0.0))
+        extent.last = np.where(made, low, extent.last)
+        known = np.where(extent.low < 0, low, np.minimum(extent.low, low))
+        extent.low = np.where(made, known, extent.low)
+        extent.high = np.where(made, np.maximum(extent.high, high), extent.high)
+
+
+def _mask(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
+    """[programs, elements]."""
+    lead = active.reshape(-1, *(1,) * (len(shape) - 1))
+    if mask is not None:
+        lead = lead & mask.reshape(mask.shape + (1,) * (len(shape) - mask.ndim))
+    return np.broadcast_to(lead, shape).reshape(shape[0], -1)
+
+
+def _distinct(values: Array) -> Array:
+    """How many different values stand along the last axis, -1 not counted."""
+    ordered = np.sort(values, axis=-1)
+    changes = (ordered[..., 1:] != ordered[..., :-1]) & (ordered[..., 1:] >= 0)
+    found: Array = changes.sum(-1) + (ordered[..., 0] >= 0)
+    return found
+
+
+def _clipped(
+    operation: Operation, at: Descriptor, corner: Sequence[Array]
+) -> tuple[list[Array], Array]:
+    """The sizes of a box within its tensor, and the address of its first element."""
+    block = next(kind.shape for kind in operation.all_types if kind.shape)
+    block = (1,) * (len(corner) - len(block)) + block[-len(corner) :]
+    sizes, first = [], at.base
+    for start, extent, whole, stride in zip(corner, block, at.shape, at.strides, strict=True):
+        inside = np.clip(start, 0, whole)
+        sizes.append(np.clip(np.minimum(start + extent, whole) - inside, 0, None))
+        first = first + inside * stride
+    return sizes, first

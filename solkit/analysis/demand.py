@@ -1,0 +1,253 @@
+"""What a launch asks of the GPU by its own code: accesses, operations, traffic.
+
+Some programs are followed lane by lane (`Whole`), many by the corners of their tensors (`Corners`);
+the first say how much an execution of an access costs, the second how often and where it is made.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.adapters.fake_triton import Argument
+from solkit.adapters.triton_ir import Function, Operation, parse, vector_widths
+from solkit.analysis.accesses import Corners, Whole, kind_of, path_of, vector_bytes
+from solkit.analysis.caches import SECTOR, Region, dram_bytes, l2_read_bytes, unique_bytes
+from solkit.analysis.operations import chain_cycles, operations_of
+from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs
+from solkit.core import Access, Demand, Device, Occupancy
+
+__all__ = ["demand"]
+
+_WHOLE = 8
+"""Programs followed lane by lane."""
+_CORNERS = 1 << 12
+"""Programs followed by their corners."""
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """A launch, followed in both ways.
+
+    Attributes:
+        function: the kernel.
+        widths: of its memory instructions, as `vector_widths` gives them.
+        few, many: counts of the programs that were followed whole and by their corners.
+        chosen: which of the many the few are.
+        corners: where the many make their accesses.
+        programs: the many.
+        scale: how many times as many programs the launch has.
+        guesses: what was taken for granted.
+    """
+
+    function: Function
+    widths: Mapping[tuple[str, int, int, str], int]
+    few: Counts
+    many: Counts
+    chosen: npt.NDArray[np.int64]
+    corners: Corners
+    programs: Programs
+    scale: float
+    guesses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Site:
+    """One access of the code, and the region that each of the many programs touches."""
+
+    access: Access
+    region: Region
+    beyond_hits: float
+    lines: int
+
+    @property
+    def reads(self) -> bool:
+        return self.access.kind != "store"
+
+    @property
+    def writes(self) -> bool:
+        return self.access.kind != "load"
+
+
+def demand(
+    ttgir: str,
+    ptx: str,
+    arguments: Mapping[str, Argument],
+    grid: tuple[int, int, int],
+    device: Device,
+    occupancy: Occupancy,
+    shared_bytes: int,
+) -> Demand:
+    """Follow a compiled kernel.
+
+    Args:
+        ttgir: the compiler's last IR before LLVM.
+        ptx: of the same compile.
+        arguments: by parameter.
+        grid: programs in x, y and z.
+        device: the target.
+        occupancy: of the launch.
+        shared_bytes: shared memory of a block.
+
+    Raises:
+        ValueError: the IR is not understood.
+    """
+    followed = _follow(parse(ttgir), vector_widths(ptx), arguments, grid)
+    sites = [_site(operation, followed) for operation in followed.corners.extents]
+    resident = occupancy.blocks_per_sm * device.sm_count
+    executions = _executions(followed)
+    steps = _steps(followed)
+    plain = [s for s in sites if s.access.kind == "load" and s.access.path == "global"]
+    past_l1 = sum(s.access.sector_bytes for s in sites if s.reads and s not in plain)
+    hits = [(site.region, site.beyond_hits) for site in plain]
+    return Demand(
+        accesses=tuple(site.access for site in sites if site.access.requests),
+        operations=operations_of(followed.function, executions),
+        l1_wavefronts=sum(site.lines for site in sites),
+        l2_read_bytes=round(l2_read_bytes(hits, past_l1, shared_bytes, occupancy, device)),
+        l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.writes),
+        dram_read_bytes=round(
+            dram_bytes([s.region for s in sites if s.reads], resident, device, followed.scale)
+        ),
+        dram_write_bytes=round(unique_bytes([s.region for s in sites if s.writes], followed.scale)),
+        steps=float(steps.mean()),
+        imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
+        unevenness=_unevenness(steps, math.prod(grid), device),
+        iterations=_iterations(followed.function, executions) / math.prod(grid),
+        chain_cycles=chain_cycles(followed.function, executions) / math.prod(grid),
+        programs_sampled=followed.few.programs,
+        guesses=followed.guesses,
+    )
+
+
+def _follow(
+    function: Function,
+    widths: Mapping[tuple[str, int, int, str], int],
+    arguments: Mapping[str, Argument],
+    grid: tuple[int, int, int],
+) -> _Followed:
+    programs = math.prod(grid)
+    many = Counts(min(programs, _CORNERS))
+    corners = Corners(many)
+    first = np.arange(many.programs)
+    coarse = Programs(function, arguments, grid, first, corners, many, corners=True)
+    coarse.run()
+    chosen = _spread_out(min(programs, _WHOLE), many.programs)
+    few = Counts(len(chosen))
+    fine = Programs(function, arguments, grid, chosen, Whole(few, widths, function.num_warps), few)
+    fine.run()
+    guesses = tuple({**coarse.guesses, **fine.guesses})
+    scale = programs / many.programs
+    return _Followed(function, widths, few, many, chosen, corners, coarse, scale, guesses)
+
+
+def _spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
+    """Program numbers with no period in common with a grid's sides; all where they are few."""
+    if count >= programs:
+        return np.arange(programs)
+    steps = (np.arange(count) * _GOLDEN + 0.5 / count) % 1.0
+    chosen: npt.NDArray[np.int64] = np.unique((steps * programs).astype(np.int64))
+    return chosen.clip(0, programs - 1)
+
+
+def _site(operation: Operation, followed: _Followed) -> _Site:
+    few, many = followed.few, followed.many
+    made, moves = many.by_key[operation, "made"], many.by_key[operation, "moves"]
+    seen = float(made[followed.chosen].sum())
+    ratio = float(made.sum()) * followed.scale / seen if seen else 0.0
+
+    def total(name: str) -> float:
+        numbers = few.by_key.get((operation, name))
+        return 0.0 if numbers is None else float(numbers.sum()) * ratio
+
+    extent = followed.corners.extents[operation]
+    executions = float(made.sum()) * followed.scale
+    once = SECTOR * total("distinct") / executions if executions else 0.0
+    between = np.where(extent.low < 0, np.inf, extent.high - extent.low + SECTOR)
+    place = int(extent.low.max()) >> ADDRESS_BITS
+    storages = followed.programs.storages
+    size = storages[place - 1].storage_bytes if 0 < place <= len(storages) else 0
+    region = Region(extent.low, extent.high, np.minimum(moves * once, between), size)
+    path = path_of(operation)
+    access = Access(
+        kind=kind_of(operation),
+        path=path,
+        argument=_name_of(place, followed.programs),
+        line=str(operation.places[0]) if operation.places else "",
+        requests=round(total("requests")),
+        sectors=round(total("sectors")),
+        requested_bytes=round(total("bytes")),
+        unique_bytes=round(unique_bytes([region], followed.scale)),
+        vector_bytes=vector_bytes(operation, followed.widths) if path != "tma" else 0,
+    )
+    moved = float(np.minimum(moves, made).sum()) * followed.scale * once
+    return _Site(access, region, min(moved, float(access.sector_bytes)), round(total("lines")))
+
+
+def _name_of(place: int, programs: Programs) -> str:
+    """The first parameter that points into a storage."""
+    for name, _ in programs.function.arguments:
+        value = programs.env.get(name)
+        base = value.base if isinstance(value, Descriptor) else value
+        if base is not None and int(base.flat[0]) >> ADDRESS_BITS == place > 0:
+            return name[1:]
+    return ""
+
+
+def _steps(followed: _Followed) -> Array:
+    """Executions of the load that each of the many programs makes most often."""
+    counts = followed.many.by_key
+    loads = [op for op in followed.corners.extents if kind_of(op) == "load"]
+    if not loads:
+        return np.zeros(followed.many.programs)
+    steps: Array = np.max([counts[operation, "runs"] for operation in loads], axis=0)
+    return steps
+
+
+def _unevenness(steps: Array, programs: int, device: Device) -> float:
+    """What the SM that gets most has to do over the mean; see `Demand.unevenness`.
+
+    Beyond the programs that were followed, those that come go on like them on average, and the
+    last round is as long as the longest.
+    """
+    lengths = np.maximum(steps, 1.0)
+    if programs > len(steps):
+        rounds = math.ceil(programs / device.sm_count)
+        longest = float(lengths.max() / lengths.mean())
+        return (rounds - 1 + longest) * device.sm_count / programs
+    busy = [0.0] * device.sm_count
+    for length in lengths.tolist():
+        heapq.heapreplace(busy, busy[0] + length)
+    return max(busy) * device.sm_count / float(lengths.sum())
+
+
+def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
+    """Executions of the code within loops, each operation counting alike."""
+    loops = [
+        block
+        for outer in function.blocks
+        for operation in outer.walk()
+        if operation.name in ("scf.for", "scf.while")
+        for block in operation.blocks
+    ]
+    sizes = [len(block.operations) for block in loops]
+    run = sum(size * executions.get(b, 0.0) for size, b in zip(sizes, loops, strict=True))
+    return run / sum(sizes) if loops else 0.0
+
+
+def _executions(followed: _Followed) -> Mapping[Any, float]:
+    """How often each block of the code is run, over the launch."""
+    return {
+        block: float(numbers.sum()) * followed.scale
+        for block, numbers in followed.many.by_key.items()
+        if not isinstance(block, tuple)
+    }

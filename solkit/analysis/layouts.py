@@ -1,0 +1,208 @@
+"""Which element of a tensor which thread holds.
+
+Triton's layouts are linear over bits (Zhou et al., "Linear Layouts: Robust Code Generation of
+Efficient Tensor Computation Using F2", 2025): each bit of the register's, the lane's and the
+warp's number adds (by exclusive or) a vector of coordinates.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.adapters.triton_ir import Layout, TensorType
+
+__all__ = ["Spread", "spread"]
+
+_LANES = 5  # bits
+
+Basis = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A tensor over the threads of a block: for each bit, the coordinates that it adds.
+
+    Attributes:
+        shape: the tensor's.
+        registers, lanes, warps: one vector of coordinates a bit, lowest bit first. A vector of
+            zeros means that threads or registers hold the same element.
+    """
+
+    shape: tuple[int, ...]
+    registers: tuple[Basis, ...]
+    lanes: tuple[Basis, ...]
+    warps: tuple[Basis, ...]
+
+    @property
+    def per_thread(self) -> int:
+        """Elements that one thread holds, equal ones included."""
+        return 1 << len(self.registers)
+
+    @property
+    def threads(self) -> int:
+        """Threads of the block."""
+        return 1 << (len(self.lanes) + len(self.warps))
+
+    def elements(self, distinct: bool = False) -> npt.NDArray[np.int64]:
+        """Row-major positions in the tensor, of shape [warps, registers, lanes].
+
+        Args:
+            distinct: -1 for all but the first thread of those that hold the same element, as
+                stores, atomics and asynchronous copies are made.
+        """
+        strides = [math.prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
+        found = _combine(self.warps, strides)[:, None, None]
+        found = found ^ _combine(self.registers, strides)[None, :, None]
+        found = found ^ _combine(self.lanes, strides)[None, None, :]
+        if distinct:
+            mine = _first_of_equals(self.warps)[:, None, None] & _first_of_equals(self.lanes)
+            found = np.where(mine, found, -1)
+        return found
+
+
+def _combine(bases: Sequence[Basis], strides: Sequence[int]) -> npt.NDArray[np.int64]:
+    # sizes are powers of two, so that exclusive or of coordinates is that of positions
+    positions = [sum(c * s for c, s in zip(basis, strides, strict=True)) for basis in bases]
+    found = np.zeros(1, np.int64)
+    for position in positions:
+        found = np.concatenate([found, found ^ position])
+    return found
+
+
+def _first_of_equals(bases: Sequence[Basis]) -> npt.NDArray[np.bool_]:
+    found = np.ones(1, bool)
+    for basis in bases:
+        found = np.concatenate([found, found if any(basis) else np.zeros_like(found)])
+    return found
+
+
+def spread(tensor: TensorType) -> Spread:
+    """How a tensor is spread over a block's threads.
+
+    Raises:
+        ValueError: its layout is of a kind that is not known.
+    """
+    if tensor.layout is None:
+        raise ValueError("a tensor without a layout")
+    return _spread(tensor.layout, tensor.shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _spread(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    return _fitted(_tile(layout, shape), shape, _order(layout, len(shape)))
+
+
+def _tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    """The layout before it is fitted to the shape."""
+    if layout.kind == "blocked":
+        return _blocked(layout, shape)
+    if layout.kind == "nvidia_mma":
+        return _mma(layout, shape)
+    if layout.kind == "slice" and layout.parent is not None:
+        return _slice(layout, shape)
+    if layout.kind == "linear":
+        return Spread(shape, *(_bases(layout, name) for name in ("register", "lane", "warp")))
+    if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "blocked":
+        return _blocked(layout.parent, shape)
+    raise ValueError(f"a layout that is not known: {layout.kind}")
+
+
+def _bases(layout: Layout, name: str) -> tuple[Basis, ...]:
+    return dict(layout.bases).get(name, ())
+
+
+def _order(layout: Layout, rank: int) -> tuple[int, ...]:
+    """Dimensions, that along which registers repeat first in front."""
+    if layout.kind == "blocked":
+        return layout.ints("order")
+    return tuple(range(rank))[::-1]
+
+
+def _axis(rank: int, dim: int, size: int) -> Basis:
+    return tuple(size if d == dim else 0 for d in range(rank))
+
+
+def _bits(
+    counts: Sequence[int], order: Sequence[int], start: Sequence[int]
+) -> tuple[tuple[Basis, ...], tuple[int, ...]]:
+    """Bits that walk through `counts` in `order` in steps of `start`; and the next step."""
+    at, bases = list(start), []
+    for dim in order:
+        for _ in range(counts[dim].bit_length() - 1):
+            bases.append(_axis(len(counts), dim, at[dim]))
+            at[dim] *= 2
+    return tuple(bases), tuple(at)
+
+
+def _blocked(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    """Source: triton/include/triton/Dialect/TritonGPU/IR/TritonGPUAttrDefs.td, BlockedEncoding."""
+    order = layout.ints("order")
+    at: tuple[int, ...] = (1,) * len(order)
+    registers, at = _bits(layout.ints("sizePerThread"), order, at)
+    lanes, at = _bits(layout.ints("threadsPerWarp"), order, at)
+    warps, at = _bits(layout.ints("warpsPerCTA"), order, at)
+    return Spread(shape, registers, lanes, warps)
+
+
+def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    """The accumulators of ``mma.sync`` and ``wgmma``.
+
+    Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
+    wgmma.mma_async.m64nNk16": lane / 4 is the row and lane % 4 a pair of columns of 16 x 8.
+    """
+    rank = len(shape)
+    row, col = rank - 2, rank - 1
+    hopper = layout.ints("versionMajor")[0] == 3
+    columns = layout.ints("instrShape")[1 if hopper else -1]
+    registers = [_axis(rank, col, 1), _axis(rank, row, 8)]
+    step = 8
+    while hopper and step < columns:
+        registers.append(_axis(rank, col, step))
+        step *= 2
+    lanes = [_axis(rank, col, 2), _axis(rank, col, 4)]
+    lanes += [_axis(rank, row, 1 << bit) for bit in range(3)]
+    start = [1] * rank
+    start[row], start[col] = 16, step
+    dims = tuple(range(rank)) if hopper else tuple(range(rank))[::-1]
+    warps, _ = _bits(layout.ints("warpsPerCTA"), dims, start)
+    return Spread(shape, tuple(registers), tuple(lanes), warps)
+
+
+def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    """The parent's, along a dimension of size 1 that is then dropped."""
+    (dim,) = layout.ints("dim")
+    whole = (*shape[:dim], 1, *shape[dim:])
+    assert layout.parent is not None
+    parent = _spread(layout.parent, whole)
+
+    def dropped(bases: Sequence[Basis]) -> tuple[Basis, ...]:
+        return tuple((*basis[:dim], *basis[dim + 1 :]) for basis in bases)
+
+    registers = tuple(basis for basis in dropped(parent.registers) if any(basis))
+    return Spread(shape, registers, dropped(parent.lanes), dropped(parent.warps))
+
+
+def _fitted(tile: Spread, shape: tuple[int, ...], order: Sequence[int]) -> Spread:
+    """Repeat the tile in registers where the shape is larger; drop what lies beyond it.
+
+    Source: triton/lib/Dialect/TritonGPU/IR/LinearLayoutConversions.cpp, combineCtaCgaWithShape.
+    """
+
+    def inside(basis: Basis) -> Basis:
+        return tuple(c if c < size else 0 for c, size in zip(basis, shape, strict=True))
+
+    registers = [inside(basis) for basis in tile.registers]
+    lanes = tuple(inside(basis) for basis in tile.lanes)
+    warps = tuple(inside(basis) for basis in tile.warps)
+    for dim in order:
+        reached = 1 + sum(basis[dim] for basis in (*registers, *lanes, *warps))
+        while reached < shape[dim]:
+            registers.append(_axis(len(shape), dim, reached))
+            reached *= 2
+    return Spread(shape, tuple(registers), lanes, warps)

@@ -1,0 +1,776 @@
+"""Follow a kernel's programs (thread blocks) through its IR, for the addresses that they touch.
+
+Integers, booleans and pointers are computed as on the GPU, for many programs at once; floating
+point is not computed at all, since no address depends on it. Index tensors have their real contents
+where they are known (`solkit.adapters.fake_cuda.known_value`). What cannot be known is guessed, and
+said.
+
+Every value is an array whose first axis is the programs, of size 1 where they agree; the others are
+the tensor's, of size 1 where it does not vary. There are two ways to follow: whole tensors, and
+*corners*, where only the first, the middle and the last index of each range is kept, so that some
+thousand programs cost as much as a few whole ones.
+
+A loop whose iterations do the same is not run to its end: after some iterations the rest is
+extrapolated, but for the last few, where a software pipeline drains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
+
+__all__ = ["ADDRESS_BITS", "Counts", "Descriptor", "Programs", "Watcher", "accesses_of"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Value = Any
+"""An array, a `Descriptor`, or ``None`` where the value is not known."""
+
+ADDRESS_BITS = 44
+"""A pointer is its storage's number above this bit and the byte within the storage below it."""
+
+_PROBED, _TAIL = 3, 5
+_PROBES = 3
+_MOST_ITERATIONS = 4096
+
+_LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
+_STORES = {"tt.store"}
+_ATOMICS = {"tt.atomic_rmw", "tt.atomic_cas"}
+_TMA_LOADS = {"ttng.async_tma_copy_global_to_local", "tt.descriptor_load"}
+_TMA_STORES = {
+    *("ttng.async_tma_copy_local_to_global", "tt.descriptor_store"),
+    *("ttng.async_tma_reduce", "tt.descriptor_reduce"),
+}
+_ACCESSES = _LOADS | _STORES | _ATOMICS | _TMA_LOADS | _TMA_STORES
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A TMA descriptor: where a tensor lies, outermost dimension first.
+
+    Attributes:
+        base: address of the first element.
+        shape: in elements.
+        strides: in bytes.
+        element_bytes: of one.
+    """
+
+    base: Array
+    shape: tuple[Array, ...]
+    strides: tuple[Array, ...]
+    element_bytes: int
+
+
+class Watcher(Protocol):
+    """Told of each access that the programs make."""
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """An access through pointers.
+
+        Args:
+            operation: that makes it.
+            addresses: that broadcast to [programs, *shape]; ``None`` where they are not known.
+            mask: likewise; ``None`` where all elements are accessed.
+            active: which programs make it.
+        """
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """A TMA access of the box that starts at `corner`."""
+
+
+class Counts:
+    """Numbers by key and program, which a loop can extrapolate."""
+
+    def __init__(self, programs: int) -> None:
+        self.programs = programs
+        self.by_key: dict[Any, Array] = {}
+
+    def add(self, key: Any, amount: Array) -> None:
+        """Add to a key's numbers; `amount` broadcasts to [programs]."""
+        known = self.by_key.get(key)
+        if known is None:
+            self.by_key[key] = np.broadcast_to(amount, (self.programs,)).astype(np.float64)
+        else:
+            known += amount
+
+    def copy(self) -> dict[Any, Array]:
+        """As they stand now."""
+        return {key: numbers.copy() for key, numbers in self.by_key.items()}
+
+    def since(self, earlier: Mapping[Any, Array]) -> dict[Any, Array]:
+        """What was added since, where it is not nothing."""
+        grown = {key: n - earlier.get(key, 0) for key, n in self.by_key.items()}
+        return {key: n for key, n in grown.items() if n.any()}
+
+
+def accesses_of(blocks: Sequence[Block]) -> Iterator[Operation]:
+    """Every operation that accesses global memory."""
+    for block in blocks:
+        yield from (operation for operation in block.walk() if operation.name in _ACCESSES)
+
+
+class Programs:
+    """Some programs of a launch, followed together.
+
+    Args:
+        function: the kernel.
+        arguments: by parameter.
+        grid: programs in x, y and z.
+        numbers: of the programs to follow, x fastest; shape [programs].
+        corners: keep the corners of tensors alone.
+        watcher: told of each access.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        arguments: Mapping[str, Argument],
+        grid: tuple[int, int, int],
+        numbers: npt.NDArray[np.int64],
+        watcher: Watcher,
+        counts: Counts,
+        corners: bool = False,
+    ) -> None:
+        self.function = function
+        self.grid = grid
+        x, y, _ = grid
+        self.pids = (numbers % x, numbers // x % y, numbers // (x * y))
+        self.corners = corners
+        self.watcher = watcher
+        self.counts = counts
+        self.active: Array = np.ones(len(numbers), bool)
+        self.guesses: dict[str, None] = {}
+        self.storages: list[TensorArgument] = []
+        self.env: dict[str, Value] = {}
+        self.maps: dict[str, Descriptor] = {}
+        self.relevant = _relevant(function.blocks)
+        self._bind(arguments)
+
+    def run(self) -> None:
+        """Follow them from entry to return."""
+        waiting: dict[str, Array] = {self.function.blocks[0].label: self.active}
+        with np.errstate(all="ignore"):
+            for block in self.function.blocks:  # branches lead forward: Triton's loops are scf's
+                self.active = waiting.pop(block.label, np.zeros_like(self.active))
+                if self.active.any():
+                    self._block(block)
+                    for label, active in self._targets(block):
+                        waiting[label] = waiting.get(label, False) | active
+
+    # ------------------------------------------------------------------------------ arguments
+
+    def _bind(self, arguments: Mapping[str, Argument]) -> None:
+        known: dict[int, int] = {}
+        rest: list[Array] = []
+        for name, _ in self.function.arguments:
+            argument = arguments.get(name[1:])
+            if isinstance(argument, TensorArgument):
+                place = known.setdefault(argument.storage, len(known))
+                if place == len(self.storages):
+                    self.storages.append(argument)
+                base = _scalar(((place + 1) << ADDRESS_BITS) + argument.offset_bytes)
+                rest = []
+                self.env[name] = base
+                if argument.block:
+                    self.env[name] = _descriptor(base, argument)
+                    rest = [_scalar(n) for n in (*argument.shape, *argument.strides)]
+            elif isinstance(argument, bool | int):
+                self.env[name] = _scalar(int(argument))
+            elif rest:  # a descriptor is followed by its shape and strides
+                self.env[name] = rest.pop(0)
+
+    # ----------------------------------------------------------------------------- control flow
+
+    def _block(self, block: Block) -> None:
+        self.counts.add(block, self.active)
+        for operation in block.operations:
+            self._operation(operation)
+
+    def _targets(self, block: Block) -> Iterator[tuple[str, Array]]:
+        if not block.operations or not block.operations[-1].name.startswith("cf."):
+            return
+        last = block.operations[-1]
+        labels = re.findall(r"\^\w+", last.text + last.types)
+        if last.name == "cf.br":
+            yield labels[0], self.active
+            return
+        taken = self._condition(last)
+        yield labels[0], self.active & taken
+        yield labels[1], self.active & ~taken
+
+    def _condition(self, operation: Operation) -> Array:
+        value = self.env.get(operation.operands[0])
+        if value is None:
+            self._guess("a branch that depends on data is taken", operation)
+            return np.ones_like(self.active)
+        return np.broadcast_to(value.astype(bool), self.active.shape)
+
+    def _operation(self, operation: Operation) -> None:
+        name = operation.name
+        if name == "scf.for":
+            self._for(operation)
+        elif name == "scf.if":
+            self._if(operation)
+        elif name == "scf.while":
+            self._while(operation)
+        elif name == "ttg.warp_specialize":
+            self._partitions(operation)
+        elif name in _ACCESSES:
+            self._access(operation)
+        elif name == "ttng.tensormap_create":
+            self._tensormap(operation)
+        elif self.relevant.intersection(operation.results):
+            values = self._compute(operation)
+            for result, value in zip(operation.results, values, strict=False):
+                self.env[result] = value
+
+    def _if(self, operation: Operation) -> None:
+        taken, outer = self._condition(operation), self.active
+        yielded: list[list[Value]] = []
+        for block, active in zip(operation.blocks, (outer & taken, outer & ~taken), strict=False):
+            self.active = active
+            if active.any():
+                self._block(block)
+            yielded.append(self._yields(block) if active.any() else [])
+        self.active = outer
+        for i, result in enumerate(operation.results):
+            new, old = (side[i] if side else None for side in yielded)
+            self.env[result] = _choose(taken, new, old, both=all(map(bool, yielded)))
+
+    def _yields(self, block: Block) -> list[Value]:
+        last = block.operations[-1] if block.operations else None
+        return [self.env.get(name) for name in last.operands] if last else []
+
+    def _partitions(self, operation: Operation) -> None:
+        """Warps that do different things; each partition gets what was captured."""
+        captured = [self.env.get(name) for name in operation.operands]
+        for block in operation.blocks:
+            self.env.update(zip(block.arguments, captured, strict=False))
+            self._block(block)
+
+    def _for(self, operation: Operation) -> None:
+        loop = _Loop.of(operation)
+        low, high, step = (self.env.get(name) for name in loop.bounds)
+        if low is None or high is None or step is None:
+            self._guess("a loop whose length depends on data is run once", operation)
+            low, high, step = _scalar(0), _scalar(1), _scalar(1)
+        trips = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
+        trips = np.broadcast_to(trips, self.active.shape)
+        done: Array = np.zeros(len(self.active), np.int64)
+        values = [self.env.get(start) for start in loop.starts]
+        skipping = _Skipping(self, operation, loop)
+        outer = self.active
+        rounds = 0
+        while (running := outer & (done < trips)).any():
+            if rounds == _MOST_ITERATIONS:
+                self._guess(f"a loop is followed for {rounds} iterations only", operation)
+                break
+            self.active = running
+            self.env[loop.variable] = low + done * step
+            self.env.update(zip(loop.names, values, strict=True))
+            before = self.counts.copy() if skipping.possible else {}
+            self._block(operation.blocks[0])
+            new = self._yields(operation.blocks[0]) or values
+            new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            done = done + running
+            rounds += 1
+            done, values = skipping.skip(before, running, trips, done, values, new)
+        self.active = outer
+        self.env.update(zip(operation.results, values, strict=False))
+
+    def _while(self, operation: Operation) -> None:
+        before, after = operation.blocks
+        names = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+        values = [self.env.get(start) for _, start in names]
+        outer = running = self.active
+        for _ in range(_MOST_ITERATIONS):
+            self.active = running
+            self.env.update(zip((name for name, _ in names), values, strict=True))
+            self._block(before)
+            last = before.operations[-1]  # scf.condition(%c) %values
+            passed = [self.env.get(name) for name in last.operands[1:]]
+            running = running & self._condition(last)
+            if self.env.get(last.operands[0]) is None:  # else it would never end
+                running = np.zeros_like(running)
+            self.env.update(zip(operation.results, passed, strict=False))
+            if not running.any():
+                break
+            self.active = running
+            self.env.update(zip(after.arguments, passed, strict=False))
+            self._block(after)
+            new = self._yields(after)
+            values = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+        else:
+            self._guess(f"a loop is followed for {_MOST_ITERATIONS} iterations only", operation)
+        self.active = outer
+
+    # -------------------------------------------------------------------------------- accesses
+
+    def _access(self, operation: Operation) -> None:
+        if operation.name in _TMA_LOADS | _TMA_STORES:
+            self._box(operation)
+            return
+        address = self.env.get(operation.operands[0])
+        mask = self._mask(operation)
+        self.watcher.pointers(operation, address, mask, self.active)
+        if self.relevant.intersection(operation.results):
+            loaded = None if address is None else self._loaded(operation, address, mask)
+            self.env[operation.results[0]] = loaded
+
+    def _mask(self, operation: Operation) -> Array | None:
+        name = _mask_of(operation)
+        if name is None:
+            return None
+        value: Array | None = self.env.get(name)
+        if value is None:
+            self._guess("a mask that depends on data lets everything through", operation)
+        return value
+
+    def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
+        """Integers read from memory, where their contents are known; else spread-out guesses."""
+        element = operation.all_types[0]
+        if not re.match(r"!tt\.ptr<[ui]\d+", element.element):
+            return None
+        place = int(address.flat[0] >> ADDRESS_BITS) - 1
+        if not 0 <= place < len(self.storages):
+            return None
+        storage = self.storages[place]
+        at = (address & ((1 << ADDRESS_BITS) - 1)) - storage.offset_bytes
+        at = at // storage.element_bytes
+        contents, bits = storage.contents, 8 * storage.element_bytes
+        if contents is None or contents.size == 0 or element.pointee_bits != bits:
+            self._guess("indices whose values are not known are taken to be in order", operation)
+            return at
+        found = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
+        return found if mask is None else np.where(mask, found, 0)
+
+    def _box(self, operation: Operation) -> None:
+        target = self.env.get(operation.operands[0])
+        coordinates = re.search(r"\[([^\]]*)\]", operation.text)
+        names = re.findall(r"%[\w$.\-]+(?:#\d+)?", coordinates.group(1)) if coordinates else []
+        corner: list[Value] = [self.env.get(name) for name in names]
+        active = self.active
+        if operation.name == "ttng.async_tma_copy_global_to_local":
+            predicate = self.env.get(operation.operands[-1])
+            if predicate is not None:
+                active = active & predicate.astype(bool)
+        if not isinstance(target, Descriptor) or any(c is None for c in corner):
+            self._guess("a TMA access whose place is not known counts in full", operation)
+            self.watcher.pointers(operation, None, None, active)
+        else:
+            self.watcher.box(operation, target, corner, active)
+
+    def _tensormap(self, operation: Operation) -> None:
+        """Of ``%map, %base, [box], [sizes], [strides], [steps]``, innermost dimension first."""
+        lists: list[list[Value]] = [
+            [self.env.get(name) for name in re.findall(r"%[\w$.\-#]+", part)]
+            for part in re.findall(r"\[([^\]]*)\]", operation.text)
+        ]
+        base = self.env.get(operation.operands[1])
+        if base is None or len(lists) < 3 or any(v is None for v in (*lists[1], *lists[2])):
+            return
+        element = operation.all_types[1].pointee_bits // 8
+        strides = (*lists[2][::-1], _scalar(element))
+        self.maps[operation.operands[0]] = Descriptor(base, tuple(lists[1][::-1]), strides, element)
+
+    # -------------------------------------------------------------------------------- arithmetic
+
+    def _compute(self, operation: Operation) -> list[Value]:
+        name = operation.name
+        if name == "arith.constant":
+            return [_constant(operation)]
+        if name == "tt.get_program_id":
+            return [self.pids["xyz".index(operation.text.strip()[0])]]
+        if name == "tt.get_num_programs":
+            return [_scalar(self.grid["xyz".index(operation.text.strip()[0])])]
+        if name == "tt.make_range":
+            return [self._range(operation)]
+        if name == "ttng.reinterpret_tensor_descriptor":
+            return [self.maps.get(operation.operands[0])]
+        values: list[Value] = [self.env.get(operand) for operand in operation.operands]
+        if any(v is None for v in values) or any(isinstance(v, Descriptor) for v in values):
+            return [None] * len(operation.results)
+        if name in _SHAPES:
+            return [_SHAPES[name](operation, values[0], self.corners)]
+        if name in _ARITHMETIC:
+            return [_ARITHMETIC[name](*_aligned(values))]
+        return self._others(operation, values)
+
+    def _others(self, operation: Operation, values: list[Array]) -> list[Value]:
+        if operation.name == "tt.addptr":
+            pointer, offset = _aligned(values)
+            return [pointer + offset * (operation.all_types[0].pointee_bits // 8)]
+        if operation.name == "arith.cmpi":
+            return [_compare(operation.text.split(",")[0], *_aligned(values))]
+        if operation.name == "arith.select":
+            return [np.where(*_aligned(values))]
+        if operation.name in _PASSED_ON:
+            return list(values[: len(operation.results)])
+        return [None] * len(operation.results)
+
+    def _range(self, operation: Operation) -> Array:
+        start, end = operation.attribute("start") or 0, operation.attribute("end") or 0
+        if self.corners and end - start > 2:
+            return np.array([[start, (start + end) // 2, end - 1]])
+        return np.arange(start, end)[None]
+
+    def _guess(self, what: str, operation: Operation) -> None:
+        place = f"{operation.places[0]}: " if operation.places else ""
+        self.guesses.setdefault(f"{place}{what}.")
+
+
+# ---------------------------------------------------------------------------------------- loops
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The names in ``scf.for %i = %a to %b step %c iter_args(%x = %y, ...)``."""
+
+    variable: str
+    bounds: tuple[str, str, str]
+    names: tuple[str, ...]
+    starts: tuple[str, ...]
+
+    @staticmethod
+    def of(operation: Operation) -> _Loop:
+        head, _, carried = operation.text.partition("iter_args(")
+        variable, low, high, step = re.findall(r"%[\w$.\-]+(?:#\d+)?", head)[:4]
+        pairs = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-]+(?:#\d+)?)", carried.split(") ->")[0])
+        names, starts = zip(*pairs, strict=True) if pairs else ((), ())
+        return _Loop(variable, (low, high, step), tuple(names), tuple(starts))
+
+
+class _Skipping:
+    """Whether and how far a loop may be extrapolated.
+
+    It may where its iterations differ by constant steps alone: no relevant value that changes with
+    the iteration goes through a division, a choice or a branch. Then, once two iterations in a row
+    counted the same and moved by the same steps, so do all but the last few.
+    """
+
+    def __init__(self, programs: Programs, operation: Operation, loop: _Loop) -> None:
+        self.programs = programs
+        self.relevant = [name in programs.relevant for name in loop.names]
+        self.possible = _is_linear(operation, loop, programs.relevant)
+        self.rounds = 0
+        self.counted: dict[Any, Array] = {}
+        self.steps: list[Value] = []
+
+    def skip(
+        self,
+        before: Mapping[Any, Array],
+        running: Array,
+        trips: Array,
+        done: Array,
+        old: list[Value],
+        new: list[Value],
+    ) -> tuple[Array, list[Value]]:
+        """Iterations done and values, after skipping where that is possible."""
+        if not self.possible:
+            return done, new
+        counted = self.programs.counts.since(before)
+        steps = [
+            n - v if r and n is not None and v is not None else None
+            for n, v, r in zip(new, old, self.relevant, strict=True)
+        ]
+        self.rounds += 1
+        left = np.where(running, np.maximum(trips - done - _TAIL, 0), 0)
+        same = self.rounds >= _PROBED and left.any() and self._alike(counted, steps, left > 0)
+        self.counted, self.steps = counted, steps
+        if not same:
+            return done, new
+        for key, amount in counted.items():
+            self.programs.counts.add(key, amount * left)
+        moved = [
+            n if step is None else n + step * _lead(left, n)
+            for n, step in zip(new, steps, strict=True)
+        ]
+        self.rounds = 0  # the last few may differ
+        return done + left, moved
+
+    def _alike(self, counted: Mapping[Any, Array], steps: list[Value], where: Array) -> bool:
+        if counted.keys() != self.counted.keys():
+            return False
+        if any((n != self.counted[key])[where].any() for key, n in counted.items()):
+            return False
+        return all(
+            (a is None) == (b is None) and (a is None or bool(np.all(a == b)))
+            for a, b in zip(steps, self.steps, strict=True)
+        )
+
+
+def _lead(numbers: Array, like: Array) -> Array:
+    """[programs] as [programs, 1, ...] of the rank of `like`."""
+    return numbers.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+_LINEAR = {
+    *("arith.addi", "arith.subi", "arith.muli", "arith.extsi", "arith.extui", "arith.trunci"),
+    *("tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.convert_layout"),
+    *("arith.minsi", "arith.maxsi", "arith.index_cast", "arith.cmpi", "arith.andi", "tt.load"),
+    *("tt.reshape", "tt.trans", "scf.yield", "arith.shli", "tt.bitcast"),
+}
+"""Operations that keep a step constant, but for where a comparison tips over."""
+
+
+def _is_linear(operation: Operation, loop: _Loop, relevant: frozenset[str]) -> bool:
+    carried = {n for n in loop.names if n in relevant}
+    varying = {loop.variable, *carried}
+    for inner in operation.blocks[0].walk():
+        used = varying.intersection(inner.operands)
+        if not used or (inner.name in _ACCESSES and not relevant.intersection(inner.results)):
+            continue
+        if inner.name == "scf.if":
+            return False
+        if inner.name == "scf.for":
+            nested = _Loop.of(inner)
+            varying.update(n for n, s in zip(nested.names, nested.starts) if s in varying)
+            varying.update(inner.results)
+        elif relevant.intersection(inner.results):
+            if inner.name not in _LINEAR:
+                return False
+            varying.update(inner.results)
+    return True
+
+
+# ------------------------------------------------------------------------------------ relevance
+
+
+def _relevant(blocks: Sequence[Block]) -> frozenset[str]:
+    """The values that addresses, masks, loop bounds and branches derive from."""
+    wanted: set[str] = set()
+    operations = [operation for block in blocks for operation in block.walk()]
+    feeds: dict[str, list[str]] = {}
+    for operation in operations:
+        for name in _steering(operation):
+            wanted.add(name)
+        for result, sources in _sources(operation):
+            feeds.setdefault(result, []).extend(sources)
+    queue = list(wanted)
+    while queue:
+        for source in feeds.get(queue.pop(), ()):
+            if source not in wanted:
+                wanted.add(source)
+                queue.append(source)
+    return frozenset(wanted)
+
+
+def _steering(operation: Operation) -> Iterator[str]:
+    name = operation.name
+    if name in _TMA_LOADS | _TMA_STORES or name == "ttng.tensormap_create":
+        yield from operation.operands
+    elif name in _ACCESSES:
+        yield operation.operands[0]
+        mask = _mask_of(operation)
+        if mask is not None:
+            yield mask
+    elif name == "scf.for":
+        yield from _Loop.of(operation).bounds
+    elif name in ("scf.if", "cf.cond_br", "scf.condition"):
+        yield operation.operands[0]
+
+
+def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+    """(value, what it is computed from); through regions as well."""
+    if operation.name == "scf.for":
+        loop, body = _Loop.of(operation), operation.blocks[0]
+        last = body.operations[-1].operands if body.operations else ()
+        for i, (name, start) in enumerate(zip(loop.names, loop.starts, strict=True)):
+            sources = [start, *last[i : i + 1]]
+            yield name, sources
+            if i < len(operation.results):
+                yield operation.results[i], [name, *sources]
+    elif operation.name == "scf.if":
+        for block in operation.blocks:
+            yielded = block.operations[-1].operands if block.operations else ()
+            yield from ((r, [y]) for r, y in zip(operation.results, yielded, strict=False))
+    elif operation.name == "scf.while":
+        yield from _while_sources(operation)
+    elif operation.name == "ttg.warp_specialize":
+        for block in operation.blocks:
+            yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
+    elif operation.name not in _ACCESSES:
+        yield from ((result, operation.operands) for result in operation.results)
+
+
+def _while_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+    before, after = operation.blocks
+    names = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+    passed, yielded = before.operations[-1].operands[1:], after.operations[-1].operands
+    for (name, start), back in zip(names, yielded, strict=False):
+        yield name, [start, back]
+    yield from ((a, [p]) for a, p in zip(after.arguments, passed, strict=False))
+    yield from ((r, [p]) for r, p in zip(operation.results, passed, strict=False))
+
+
+def _mask_of(operation: Operation) -> str | None:
+    """The operand that is the mask: the one of type i1."""
+    if operation.name == "ttg.async_copy_global_to_local":
+        found = re.search(r"\bmask (%[\w$.\-]+(?:#\d+)?)", operation.text)
+        return found.group(1) if found else None
+    if operation.name == "tt.load":
+        return operation.operands[1] if len(operation.operands) > 1 else None
+    if operation.name in ("tt.store", "tt.atomic_rmw"):
+        return operation.operands[2] if len(operation.operands) > 2 else None
+    return None
+
+
+# ------------------------------------------------------------------------------------ arithmetic
+
+
+def _scalar(number: int) -> Array:
+    return np.array([number], np.int64)
+
+
+def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
+    size = argument.element_bytes
+    return Descriptor(
+        base,
+        tuple(map(_scalar, argument.shape)),
+        tuple(_scalar(stride * size) for stride in argument.strides),
+        size,
+    )
+
+
+def _constant(operation: Operation) -> Value:
+    found = re.match(r"(?:dense<)?(-?\d+|true|false)>?(?:\s|$|,|\{)", operation.text + " ")
+    if found is None:
+        return None
+    number = {"true": 1, "false": 0}.get(found.group(1))
+    kind = operation.result_type
+    value = int(found.group(1)) if number is None else number
+    array = np.full((1,) * (len(kind.shape) + 1), value, np.int64)
+    return array.astype(bool) if kind.element == "i1" else array
+
+
+def _aligned(values: Sequence[Array]) -> list[Array]:
+    """A scalar beside a tensor gets its rank; elsewhere ranks agree already."""
+    rank = max(value.ndim for value in values)
+    return [value.reshape(value.shape + (1,) * (rank - value.ndim)) for value in values]
+
+
+def _choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
+    """Per program: `new` where that is chosen. A side that is missing was not run."""
+    if not both:
+        return old if new is None else new
+    if new is None or old is None or isinstance(new, Descriptor) or new is old:
+        return new
+    new, old = _aligned([new, old])
+    return np.where(_lead(where, new), new, old)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """Towards zero, as the hardware does; by nothing gives nothing."""
+    quotient = np.abs(a) // np.maximum(np.abs(b), 1)
+    return np.where((a < 0) ^ (b < 0), -quotient, quotient)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    found: Array = a - b * _divide(a, b)
+    return found
+
+
+def _logical(on_integers: Callable[..., Array], on_booleans: Callable[..., Array]) -> Any:
+    def apply(a: Array, b: Array) -> Array:
+        return on_booleans(a, b) if a.dtype == bool and b.dtype == bool else on_integers(a, b)
+
+    return apply
+
+
+def _shift(operation: Callable[..., Array]) -> Any:
+    return lambda a, b: operation(a, np.clip(b, 0, 63))
+
+
+_ARITHMETIC: Mapping[str, Callable[..., Array]] = {
+    "arith.addi": lambda a, b: a + b if a.dtype != bool else a ^ b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b if a.dtype != bool else a & b,
+    "arith.divsi": _divide,
+    "arith.divui": _divide,
+    "arith.ceildivsi": lambda a, b: -((-a) // np.maximum(b, 1)),
+    "arith.ceildivui": lambda a, b: -((-a) // np.maximum(b, 1)),
+    "arith.floordivsi": lambda a, b: a // np.maximum(b, 1),
+    "arith.remsi": _remainder,
+    "arith.remui": _remainder,
+    "arith.minsi": np.minimum,
+    "arith.minui": np.minimum,
+    "arith.maxsi": np.maximum,
+    "arith.maxui": np.maximum,
+    "arith.andi": _logical(np.bitwise_and, np.logical_and),
+    "arith.ori": _logical(np.bitwise_or, np.logical_or),
+    "arith.xori": _logical(np.bitwise_xor, np.logical_xor),
+    "arith.shli": _shift(np.left_shift),
+    "arith.shrsi": _shift(np.right_shift),
+    "arith.shrui": _shift(np.right_shift),
+    "arith.extsi": lambda a: -a.astype(np.int64) if a.dtype == bool else a,
+    "arith.extui": lambda a: a.astype(np.int64),
+    "arith.trunci": lambda a: a,
+    "arith.index_cast": lambda a: a,
+}
+
+_PASSED_ON = {"ttg.convert_layout", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"}
+
+
+def _compare(predicate: str, a: Array, b: Array) -> Array:
+    compare = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal}
+    compare |= {"gt": np.greater, "ge": np.greater_equal}
+    found: Array = compare[predicate.strip()[-2:]](a, b)
+    return found
+
+
+def _splat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return value.reshape(value.shape[:1] + (1,) * len(operation.result_type.shape))
+
+
+def _expand(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return np.expand_dims(value, 1 + (operation.attribute("axis") or 0))
+
+
+def _broadcast(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return value  # numpy does it where it is needed
+
+
+def _transpose(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return value.transpose(0, *(1 + dim for dim in operation.integers("order")))
+
+
+def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
+    before, after = operation.all_types[0].shape, operation.result_type.shape
+    if corners and [s for s in before if s > 1] != [s for s in after if s > 1]:
+        return None
+    whole = [min(size, _PROBES) if corners else size for size in before]
+    value = np.broadcast_to(value, (value.shape[0], *whole))
+    return value.reshape(value.shape[0], *(min(s, _PROBES) if corners else s for s in after))
+
+
+def _unsplat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    found: Array = value.reshape(value.shape[0], -1)[:, 0]
+    return found
+
+
+_SHAPES: Mapping[str, Callable[[Operation, Array, bool], Value]] = {
+    "tt.splat": _splat,
+    "tt.expand_dims": _expand,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _transpose,
+    "tt.reshape": _reshape,
+    "tt.unsplat": _unsplat,
+}
+
+
+def element_bytes(kind: TensorType) -> int:
+    """Bytes of one element of a tensor or of what a pointer points to."""
+    if kind.element.startswith("!tt.ptr"):
+        return max(kind.pointee_bits // 8, 1)
+    return max(bits_of(kind.element) // 8, 1)
