@@ -1,10 +1,10 @@
 """Which op each kernel belongs to.
 
 A kernel names the call that launched it (``correlation``), and that call, or the kernel itself,
-the innermost op that was open then (``External id``). Where those ids are missing, as in older
-traces and for launches from outside PyTorch, it is the innermost op that encloses the call on its
-thread. Nothing else is tried: a kernel whose launch was not recorded belongs to no op, nor does one
-that a CUDA graph launched.
+the innermost op that was open then (``External id``). Older traces have ids that are missing or
+wrong, so one is believed only where its op was open when the call began; else it is the innermost
+op that encloses the call on its thread. Nothing else is tried: a kernel whose launch was not
+recorded belongs to no op, nor does one that a CUDA graph launched.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def match(recording: Recording, device: int) -> Matching:
         found = by_id.get(activity.external_id or (call.external_id if call else 0), NONE)
         if call and is_graph_launch(call):
             found = NONE
-        elif call and found == NONE:
+        elif call and not (found != NONE and _is_open(recording.ops[found], call)):
             found = _around(call, recording.ops, threads.get(call.thread, ()), parents)
         ops.append(found)
     return Matching(tuple(activities), tuple(calls), tuple(ops), parents)
@@ -76,6 +76,10 @@ def match(recording: Recording, device: int) -> Matching:
 def is_graph_launch(call: HostCall) -> bool:
     """Whether a call launches a whole CUDA graph: the op around it is not that of its kernels."""
     return "GraphLaunch" in call.name
+
+
+def _is_open(op: Op, call: HostCall) -> bool:
+    return op.thread == call.thread and op.start_us <= call.start_us <= op.end_us
 
 
 def _threads(ops: Sequence[Op]) -> dict[tuple[Any, Any], list[int]]:

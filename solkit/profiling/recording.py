@@ -302,7 +302,7 @@ def _op(
 
 def _signature(name: str, args: Mapping[str, Any]) -> Signature:
     shapes, types, strides, values = (_frozen(args.get(part) or ()) for part in _INPUTS)
-    return Signature(
+    signature = Signature(
         name=name,
         shapes=shapes,
         types=tuple(map(str, types)),
@@ -311,6 +311,8 @@ def _signature(name: str, args: Mapping[str, Any]) -> Signature:
         is_triton=args.get("kernel_backend") == "triton",
         has_inputs="Input Dims" in args,
     )
+    signature.tensors  # noqa: B018 - raises TypeError where a shape is none
+    return signature
 
 
 def _frozen(tree: Any) -> Any:
