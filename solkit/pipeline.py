@@ -5,12 +5,14 @@ Nothing here needs torch: what does runs in child processes (`solkit.worker`, `s
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import solkit
@@ -45,6 +47,7 @@ from solkit.errors import (
     UnsupportedError,
 )
 from solkit.measure import protocols
+from solkit.measure.messages import Samples
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.bound import at_observed_clock
@@ -55,6 +58,7 @@ from solkit.roofline.score import score as score_of
 from solkit.roofline.score import time_verdict
 
 if TYPE_CHECKING:
+    from solkit.measure.traces import Digests, TraceWriter
     from solkit.roofline.symbolic import SymbolicBound
 
 __all__ = [
@@ -542,24 +546,153 @@ def _wants_measurement(measure: bool | None, device: Device, study: Study) -> bo
     return here and possible and measure is not False
 
 
-def _measure(
-    session: measuring.Session,
-    case: Case,
-    kernel: KernelFile,
-    params: Mapping[str, Value],
-    time_limit_s: float,
-    protocol: str,
-) -> measuring.Outcome:
-    assert kernel.candidate is not None
-    separate = kernel.candidate.path != kernel.problem.path
-    return session.measure(
-        kernel.candidate.path,
-        case.shape,
-        params,
-        reference=kernel.problem.path if separate else None,
-        time_limit_s=time_limit_s,
-        protocol=protocol,
+@dataclass(frozen=True)
+class _Entry:
+    """A candidate that was measured: its file, which version of it, and the result."""
+
+    kernel: KernelFile
+    sources: Digests
+    result: Result
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Measures on a GPU of this machine, and writes down what it measured before it goes on.
+
+    Attributes:
+        limit_s: seconds that measuring one candidate on one shape may take.
+        protocol: how it is timed, by name.
+    """
+
+    session: measuring.Session
+    writer: TraceWriter
+    device: Device
+    environment: Mapping[str, str | None]
+    limit_s: float
+    protocol: str
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls,
+        device: Device,
+        environment: Mapping[str, str | None],
+        limit_s: float,
+        protocol: str,
+        trace: str | os.PathLike[str] | None,
+    ) -> Iterator[_Bench]:
+        """One whose processes end with the ``with`` block."""
+        from solkit.measure.traces import TraceWriter  # takes time to load
+
+        writer = TraceWriter(None if trace is None else Path(trace))
+        with measuring.Session(gpu_index=_index(device)) as session:
+            yield cls(session, writer, device, environment, limit_s, protocol)
+
+    def measured(
+        self, kernel: KernelFile, case: Case, params: Mapping[str, Value], forecast: Result
+    ) -> _Entry:
+        """The forecast with what became of the candidate."""
+        from solkit.measure.traces import digests, trace_of
+
+        assert kernel.candidate is not None
+        sources = digests(kernel)
+        separate = kernel.candidate.path != kernel.problem.path
+        outcome = self.session.measure(
+            kernel.candidate.path,
+            case.shape,
+            params,
+            reference=kernel.problem.path if separate else None,
+            time_limit_s=self.limit_s,
+            protocol=self.protocol,
+        )
+        result = _judged(forecast, outcome, self.device)
+        told = result, outcome.samples
+        self.writer.append(trace_of(kernel, sources, self.device, self.environment, *told))
+        return _Entry(kernel, sources, result)
+
+    def compared(self, entries: Sequence[_Entry], budget_s: float) -> list[Comparison]:
+        """Every candidate beside the first one, the base; those that failed are not run again."""
+        sound = [n for n, each in enumerate(entries) if not each.result.verdict.is_failure]
+        if 0 not in sound or len(sound) == 1:
+            outcome = measuring.ComparisonOutcome((), ("The base failed, or every candidate.",))
+        else:
+            outcome = self._take_turns([entries[n] for n in sound], budget_s)
+        places = {number: place for place, number in enumerate(sound)}
+        return [
+            self._compared(entries[0], entry, outcome, places.get(number))
+            for number, entry in enumerate(entries)
+            if number > 0
+        ]
+
+    def _take_turns(
+        self, entries: Sequence[_Entry], budget_s: float
+    ) -> measuring.ComparisonOutcome:
+        base = entries[0]
+        candidates = [
+            replace(entry.kernel.candidate, params=entry.result.params)
+            for entry in entries
+            if entry.kernel.candidate is not None
+        ]
+        return self.session.compare(
+            candidates,
+            base.result.shape,
+            reference=base.kernel.problem.path,
+            time_limit_s=self.limit_s * len(entries),
+            protocol=self.protocol,
+            budget_s=budget_s,
+        )
+
+    def _compared(
+        self,
+        base: _Entry,
+        candidate: _Entry,
+        outcome: measuring.ComparisonOutcome,
+        place: int | None,
+    ) -> Comparison:
+        """What an outcome says of the candidate in that place of it, and its trace on disk."""
+        from solkit.measure.traces import trace_of_comparison
+
+        found = _comparison(base.result, candidate.result, outcome, place)
+        told = [_samples(outcome, each) for each in (0, place)]
+        kernels, sources = (base.kernel, candidate.kernel), (base.sources, candidate.sources)
+        self.writer.append(
+            trace_of_comparison(
+                kernels, sources, self.device, self.environment, found, (told[0], told[1])
+            )
+        )
+        return found
+
+
+def _comparison(
+    base: Result, candidate: Result, outcome: measuring.ComparisonOutcome, place: int | None
+) -> Comparison:
+    from solkit.measure import ratios  # with numpy: takes time to load
+
+    if place is None or not outcome.turns:
+        errors = outcome.errors or ("The candidate failed.",)
+        return Comparison(base, candidate, Difference.NOT_COMPARED, errors=errors)
+    (turns,), protocol = outcome.turns, outcome.protocol
+    assert protocol is not None
+    base_ms, candidate_ms = turns.times_ms[0], turns.times_ms[place]
+    ratio = ratios.ratio_of(base_ms, candidate_ms, protocol.method)
+    return Comparison(
+        base,
+        candidate,
+        Difference.UNSTABLE if turns.unstable else ratios.difference(ratio),
+        ratio,
+        median(base_ms),
+        median(candidate_ms),
+        protocol,
+        turns.unstable + turns.notes,
     )
+
+
+def _samples(outcome: measuring.ComparisonOutcome, place: int | None) -> Samples:
+    """The times of the candidate in that place, as a trace has them."""
+    if place is None or not outcome.turns:
+        return Samples()
+    (turns,) = outcome.turns
+    return Samples(candidate_ms=turns.times_ms[place], conditions=turns.conditions)
 
 
 def _judged(result: Result, outcome: measuring.Outcome, device: Device) -> Result:

@@ -17,7 +17,7 @@ What is contained, and what is not: docs/measuring.md.
 
 from __future__ import annotations
 
-from solkit.measure.messages import Outcome
+from solkit.measure.messages import ComparisonOutcome, Outcome
 from solkit.measure.session import Limits, Session, is_available, measure
 
-__all__ = ["Limits", "Outcome", "Session", "is_available", "measure"]
+__all__ = ["ComparisonOutcome", "Limits", "Outcome", "Session", "is_available", "measure"]
