@@ -23,6 +23,7 @@ import torch
 from solkit.core import Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.measure._imports import Imports
 from solkit.measure.activities import ActivityError
 from solkit.measure.channel import Channel, ClosedError, Frame
 from solkit.measure.faults import explain, verdict_of
@@ -75,7 +76,7 @@ class _Worker:
     def __init__(self, machines: Machines) -> None:
         self._machines = machines
         self._path = ""
-        self._before: tuple[list[str], set[str]] = list(sys.path), set(sys.modules)
+        self._imports = Imports.now()
         self._loaded: LoadedKernel | None = None
         self._machine: Machine = CpuMachine()
         self._workload: Workload | None = None
@@ -106,7 +107,7 @@ class _Worker:
         """Import the candidate."""
         self._path = path
         self._machine = self._machines(device)
-        self._before = list(sys.path), set(sys.modules)
+        self._imports = Imports.now()
         self._loaded = load(path, reference=reference)
         if self._loaded.description.candidate is None:
             raise KernelFileError("has no kernel to measure", path)
@@ -245,10 +246,7 @@ class _Worker:
         while self._inputs:
             self._inputs.popitem()[1].block.close()
         self._close_results()
-        sys.path[:] = self._before[0]
-        for name in set(sys.modules) - self._before[1]:
-            if name.startswith("solkit_kernel_"):  # others are libraries: importing takes long
-                del sys.modules[name]
+        self._imports.restore()
         self._machine.synchronize()
         return {"memory_bytes": self._machine.memory_bytes()}
 

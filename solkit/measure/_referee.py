@@ -23,6 +23,7 @@ from typing import Any
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure import guard
+from solkit.measure._imports import Imports
 from solkit.measure.activities import ActivityError
 from solkit.measure.channel import Channel, ClosedError, Frame
 from solkit.measure.comparison import compare
@@ -94,6 +95,7 @@ class _Referee:
 
     def _answer(self, request: Request | ComparisonRequest) -> dict[str, Any]:
         with contextlib.ExitStack() as blocks:
+            blocks.callback(Imports.now().restore)
             return self._answer_with(request, blocks)
 
     def _answer_with(

@@ -16,10 +16,12 @@ and referee notice, and end both. Candidates that are compared have a process ea
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import signal
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -49,6 +51,10 @@ _POLL_S = 0.25
 _GRACE_S = 15.0  # beyond the time limit, for the referee to say what the candidate was at
 _START_S = 150.0  # for both processes to load torch, before the time limit counts
 _DEAD_S = 2.0
+_MOST_SERVED = 100  # candidates in one process: compiled modules, and what libraries note of them,
+# are never unloaded
+
+_log = logging.getLogger(__name__)
 
 _server = ForkServer(
     "solkit.measure._referee:warm_up",
@@ -98,6 +104,7 @@ class Session:
         self._referee: Child | None = None
         self._control: Channel | None = None
         self._candidates: dict[int, Child] = {}  # by place: all but the first only to compare
+        self._served: Counter[int] = Counter()  # how many candidates each of these had
 
     def __enter__(self) -> Session:
         return self
@@ -296,17 +303,19 @@ class Session:
             self._referee = self._child("solkit.measure._referee", theirs.fileno())
             theirs.close()
         for place in range(count):
-            if place in self._candidates and not self._candidates[place].is_alive:
+            is_worn = self._served[place] >= _MOST_SERVED
+            if place in self._candidates and (is_worn or not self._candidates[place].is_alive):
                 self.replace_candidate(place)
             if place not in self._candidates:
                 self._start_candidate(self._control, place)
+            self._served[place] += 1
         return self._control, tuple(self._candidates[place] for place in range(count))
 
     def _start_candidate(self, control: Channel, place: int) -> None:
         referees, theirs = pair()
         candidate = self._child("solkit.measure._candidate", theirs.fileno())
         theirs.close()
-        self._candidates[place] = candidate
+        self._candidates[place], self._served[place] = candidate, 0
         control.send({"candidate": candidate.pid, "place": place}, b"", (referees.fileno(),))
         referees.close()
 
@@ -373,6 +382,7 @@ class _Wait:
             if self.stage == "starting":
                 self.deadline_s = time.monotonic() + self.time_limit_s + _GRACE_S
             self.stage = message["stage"]
+            _log.debug("%s", self.stage)
 
     def printed(self, place: int) -> list[str]:
         """What a candidate printed last."""
