@@ -140,8 +140,11 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
 
 def _triton(signature: Signature) -> Callable[[], Replayed]:
     """A Triton kernel says nothing of what it computes: its arguments alone."""
-    arguments = zip(signature.shapes, signature.types, signature.strides)
-    tensors = [_tensor(*each) for each in arguments if each[1] in _DTYPES]
+    tensors = [
+        _tensor(shape, recorded, _at(signature.strides, i))
+        for i, (shape, recorded) in enumerate(zip(signature.shapes, signature.types))
+        if recorded in _DTYPES
+    ]
     if not tensors:
         raise _Unknown("no tensor among its arguments was recorded")
     work = replace(work_of_arguments(tensors, []), unmodelled=(), assumptions=(_ARGUMENTS,))
@@ -155,7 +158,7 @@ def _overloads(signature: Signature) -> Iterator[Any]:
     """The overloads that take as many arguments as were recorded; the trace names none."""
     namespace, _, name = signature.name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None) if name.isidentifier() else None
-    for overload in packet.overloads() if packet is not None else ():
+    for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
         found = getattr(packet, overload)
         if len(found._schema.arguments) == len(signature.types):
             yield found

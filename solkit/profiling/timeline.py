@@ -8,6 +8,7 @@ thing that was launched within.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ class Window:
 
     Attributes:
         start_us, end_us: on the GPU's side.
-        host_end_us: when the host's part ended; `end_us` where there are no steps.
+        host_end_us: when the host's part ended; minus infinity where there are no steps.
         steps: how many steps it holds; 0 where none were counted.
         activities: indices into `Matching.activities`, in order of their start.
         notes: what was left out, each a sentence.
@@ -63,7 +64,7 @@ def window(recording: Recording, matching: Matching, skip: int = 0) -> Window:
     first = matching.activities[within[0]].start_us
     gpu_end = max(matching.activities[i].end_us for i in within)
     if not steps:
-        return Window(first, gpu_end, gpu_end, 0, tuple(within))
+        return Window(first, gpu_end, -math.inf, 0, tuple(within))
     chosen = set(within)
     earlier = [
         (i, a) for i, a in enumerate(matching.activities) if i not in chosen and a.start_us < first

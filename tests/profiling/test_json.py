@@ -12,7 +12,7 @@ from solkit.profiling import _json
 
 DOCUMENT = {
     "schemaVersion": 12345,
-    "deviceProperties": [{"name": "a \"quoted\" ] } name", "id": 0}],
+    "deviceProperties": [{"name": 'a "quoted" ] } name', "id": 0}],
     "traceEvents": [{"name": "é" * 40, "args": {"x": [1, [2.5e-3, None]]}}, {}, 17, "text"],
     "empty": [],
     "last": -1.25e2,
@@ -65,7 +65,7 @@ def test_a_bare_list_is_the_list(tmp_path):
 def test_a_fault_is_told_with_the_file(tmp_path, text, said):
     path = tmp_path / "trace.json"
     path.write_bytes(text)
-    with pytest.raises(InputError, match="trace.json") as error:
+    with pytest.raises(InputError, match=r"trace\.json") as error:
         list(_json.read_members(str(path), "traceEvents"))
     assert said in str(error.value)
 
