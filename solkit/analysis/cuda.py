@@ -90,7 +90,9 @@ class CudaRecording:
             for launch in call.launches:
                 self._record(CudaLaunch(launch, source, extension.cuda_flags))
         if is_unknown(call.result):
-            raise UnsupportedError(f"{name} of a CUDA extension: what it returns is not known")
+            missing = ", ".join(list(call.undeclared)[:2])
+            why = f": not declared: {missing}" if missing else ""
+            raise UnsupportedError(f"{name} of a CUDA extension: its result is not known{why}")
         return call.result
 
     def _record(self, launch: CudaLaunch) -> None:
@@ -164,13 +166,16 @@ def _compile(
     source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device
 ) -> dict[str, Compiled]:
     start = time.perf_counter()
-    text = _PRELUDE + source.device_text
+    text = _PRELUDE + (_CUB if "cub/cub.cuh" in source.text else "") + source.device_text
     options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_matters, flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
-        failed = Compiled(error=_first_errors(str(error)))
-        return dict.fromkeys(kernels, failed)
+        if len(kernels) > 1:  # one that cannot be instantiated must not cost the others
+            return {
+                k: v for each in kernels for k, v in _compile(source, flags, [each], device).items()
+            }
+        return {kernels[0]: Compiled(error=_first_errors(str(error)))}
     return _read(cubin, device, time.perf_counter() - start)
 
 
@@ -236,10 +241,40 @@ _PRELUDE = """\
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
-typedef long int64_t; typedef unsigned long uint64_t;
-typedef unsigned long uintptr_t; typedef long intptr_t; typedef unsigned int uint;
+typedef long long int64_t; typedef unsigned long long uint64_t; typedef unsigned int uint;
 namespace c10 { typedef __half Half; typedef __nv_bfloat16 BFloat16; }
-namespace at { using namespace c10; }
+namespace at {
+using namespace c10;
+template <class T> struct DefaultPtrTraits { typedef T* PtrType; };
+template <class T> struct RestrictPtrTraits { typedef T* __restrict__ PtrType; };
+template <class T, size_t N, template <class> class P, class I> struct TensorAccessor {
+  typename P<T>::PtrType data_; const I* sizes_; const I* strides_;
+  TensorAccessor<T, N - 1, P, I> operator[](I i) const {
+    return {data_ + strides_[0] * i, sizes_ + 1, strides_ + 1};
+  }
+  I size(I i) const { return sizes_[i]; }
+};
+template <class T, template <class> class P, class I> struct TensorAccessor<T, 1, P, I> {
+  typename P<T>::PtrType data_; const I* sizes_; const I* strides_;
+  T& operator[](I i) const { return data_[strides_[0] * i]; }
+  I size(I i) const { return sizes_[i]; }
+};
+template <class T, size_t N, template <class> class P = DefaultPtrTraits, class I = int64_t>
+struct PackedTensorAccessor {
+  typename P<T>::PtrType data_; I sizes_[N]; I strides_[N];
+  decltype(auto) operator[](I i) const {
+    return TensorAccessor<T, N, P, I>{data_, sizes_, strides_}[i];
+  }
+  I size(I i) const { return sizes_[i]; }
+  I stride(I i) const { return strides_[i]; }
+  T* data() const { return data_; }
+};
+template <class T, size_t N, template <class> class P = DefaultPtrTraits>
+using PackedTensorAccessor32 = PackedTensorAccessor<T, N, P, int>;
+template <class T, size_t N, template <class> class P = DefaultPtrTraits>
+using PackedTensorAccessor64 = PackedTensorAccessor<T, N, P, int64_t>;
+}
+namespace torch { using namespace at; }
 #define FLT_MAX 3.402823466e+38F
 #define FLT_MIN 1.175494351e-38F
 #define FLT_EPSILON 1.192092896e-07F
@@ -291,4 +326,15 @@ template <class A, class B> inline constexpr bool is_same_v = is_same<A, B>::val
 }
 """
 """What device code takes from headers that NVRTC has not: <cstdint>, <cfloat>, <climits>, <cmath>'s
-constants, and of namespace std what is used within kernels."""
+constants, of namespace std what is used within kernels, and torch's packed accessors, laid out as
+in its TensorAccessor.h: a pointer, sizes, strides."""
+
+_CUB = """\
+#include <cub/block/block_load.cuh>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/block/block_store.cuh>
+#include <cub/warp/warp_reduce.cuh>
+#include <cub/warp/warp_scan.cuh>
+"""
+"""The part of <cub/cub.cuh>, which NVRTC refuses as a whole, that kernels use."""

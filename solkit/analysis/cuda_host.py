@@ -71,10 +71,12 @@ class HostCall:
     Attributes:
         launches: in order.
         result: what it returned; `UNKNOWN` where that is not known.
+        undeclared: names that the source uses and does not declare, with their lines.
     """
 
     launches: list[HostLaunch] = field(default_factory=list)
     result: Any = UNKNOWN
+    undeclared: dict[str, None] = field(default_factory=dict)
 
 
 def call_host(source: Source, name: str, args: Sequence[Any], call: HostCall) -> None:
@@ -182,10 +184,11 @@ _MATH: Mapping[str, Callable[..., Any]] = {
     "round": round, "make_tuple": lambda *a: a, "make_pair": lambda *a: a, "tuple": lambda *a: a,
     "move": lambda a: a, "dim3": lambda *a: _Dim3(*a), "make_optional": lambda a: a,
 }  # fmt: skip
+_SUCCESS = 0  # cudaError_t
 _CONSTANTS = {
     "true": True, "false": False, "nullptr": 0, "NULL": 0, "nullopt": None, "kCUDA": "cuda",
     "INFINITY": math.inf, "M_PI": math.pi, "FLT_MAX": 3.4028234663852886e38,
-    "INT_MAX": 2**31 - 1, "None": None,
+    "INT_MAX": 2**31 - 1, "None": None, "cudaSuccess": _SUCCESS,
 }  # fmt: skip
 _STEPS = 100_000
 """Statements beyond which host code is given up."""
@@ -558,6 +561,8 @@ class _Walk:
             return _unary(operator, self.unary())
         if operator in ("*", "&"):
             self.at += 1
+            if operator == "&" and isinstance(self.scope.get(self.text()), int):
+                self.scope[self.text()] = UNKNOWN  # whoever gets its address may write to it
             return self.unary()
         if operator in ("++", "--"):
             self.at += 1
@@ -620,7 +625,13 @@ class _Walk:
 
     def arguments(self) -> list[Any]:
         """The values between the brackets here."""
-        return [self.within(part).assignment() for part in split_arguments(self.inside())]
+        walk = self.within(self.inside())
+        values: list[Any] = []
+        while walk.at < len(walk.tokens):
+            values.append(walk.assignment())
+            if walk.at < len(walk.tokens):
+                walk.expect(",")
+        return values
 
     def named(self) -> Any:
         """A variable, a constant, a call or a launch."""
@@ -677,6 +688,9 @@ class _Walk:
             return _CONSTANTS[name]
         if name in _DTYPES and path[0] in ("torch", "at", "c10"):
             return _DTYPES[name]
+        if len(path) == 1 and name not in self.scope and name.islower():
+            place = self.machine.source.place(self.tokens[self.at - 1].start)
+            self.machine.seen.undeclared.setdefault(f"{name} ({place})")
         return UNKNOWN
 
     def size_of(self, tokens: Sequence[Token]) -> Any:
@@ -710,6 +724,8 @@ class _Walk:
             return {name: args[0]} if args[0] is not UNKNOWN else {}
         if path[0] in ("torch", "at") and len(path) == 2:
             return self.torch_call(name, args)
+        if name.startswith("cuda") and len(path) == 1:
+            return _SUCCESS
         if name in ("getCurrentDeviceProperties", "getDeviceProperties"):
             return _properties()
         if name in _MATH and path[0] in ("std", name):
@@ -723,7 +739,9 @@ class _Walk:
         return {name: self.template_argument(part) for name, part in zip(names, given)}
 
     def template_argument(self, tokens: Sequence[Token]) -> Any:
+        before = dict(self.machine.seen.undeclared)
         value = self.within(tokens).expression()
+        self.machine.seen.undeclared = before  # a type is none
         return self.type_of(tokens) if value is UNKNOWN else value
 
     def macro(self, body: str, args: Sequence[Sequence[Token]]) -> Any:

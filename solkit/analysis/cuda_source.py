@@ -73,7 +73,7 @@ _TYPES = frozenset({"struct", "class", "union", "enum"})
 _ATTRIBUTES = ("__launch", "__align", "__attr", "__cluster", "__maxnreg", "alignas")
 
 _DEVICE_HEADERS = re.compile(
-    r"(cuda_(fp16|bf16|fp8|fp6|fp4)\.hp?p?|mma\.h|math_constants\.h|cooperative_groups.*|cub/.*|cuda/.*"
+    r"(cuda_(fp16|bf16|fp8|fp6|fp4)\.hp?p?|mma\.h|math_constants\.h|cooperative_groups.*|cub/(?!cub\.cuh).*|cuda/.*"
     r"|cuda_pipeline.*|cuda_awbarrier.*|cutlass/.*|cute/.*|cuComplex\.h|sm_\w+\.h|vector_types\.h)"
 )
 
