@@ -73,9 +73,18 @@ class ForkServer:
         env: what its environment has beside the caller's; what libraries read when they are loaded
             must be there.
         wrapper: a command that runs the server's command, such as a sandbox.
+        inherits: whether its environment has the caller's beside `env`.
     """
 
-    def __init__(self, prepare: str, env: Mapping[str, str], wrapper: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        prepare: str,
+        env: Mapping[str, str],
+        wrapper: Sequence[str] = (),
+        *,
+        inherits: bool = True,
+    ) -> None:
+        self._inherits = inherits
         self._prepare, self._env, self._wrapper = prepare, dict(env), tuple(wrapper)
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -171,7 +180,7 @@ class ForkServer:
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path, **self._env},
+                env={**(os.environ if self._inherits else {}), **self._env, "PYTHONPATH": path},
                 start_new_session=True,  # a Ctrl-C is the caller's to handle
             )
         return process, Channel(ours, trusting=True)
