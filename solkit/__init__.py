@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from solkit.core import (
         Analysis,
         Bound,
+        Comparison,
+        ComparisonReport,
         Device,
+        Difference,
         Fusion,
         KernelFile,
         Profile,
@@ -32,13 +35,16 @@ if TYPE_CHECKING:
         Score,
         Verdict,
     )
-    from solkit.pipeline import analyse, bound, bounds, devices, fusion, load, score
+    from solkit.pipeline import analyse, bound, bounds, compare, devices, fusion, load, score
     from solkit.profiling import profile
 
 __all__ = [
     "Analysis",
     "Bound",
+    "Comparison",
+    "ComparisonReport",
     "Device",
+    "Difference",
     "Fusion",
     "InputError",
     "KernelFile",
@@ -57,6 +63,7 @@ __all__ = [
     "analyse",
     "bound",
     "bounds",
+    "compare",
     "devices",
     "fusion",
     "load",
@@ -68,7 +75,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(
-        ("analyse", "bound", "bounds", "devices", "fusion", "load", "score"), "solkit.pipeline"
+        ("analyse", "bound", "bounds", "compare", "devices", "fusion", "load", "score"),
+        "solkit.pipeline",
     ),
     "profile": "solkit.profiling",
 }

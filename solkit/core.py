@@ -994,6 +994,7 @@ class Comparison:
     """A candidate beside its base on one shape, timed in turns.
 
     Attributes:
+        kernel: the candidate's file.
         base, candidate: each as checked and timed on its own, against the reference.
         difference: what the ratio shows.
         ratio: ``None`` where nothing was compared.
@@ -1002,6 +1003,7 @@ class Comparison:
         errors: the evidence, and notes.
     """
 
+    kernel: KernelFile
     base: Result
     candidate: Result
     difference: Difference

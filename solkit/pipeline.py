@@ -327,13 +327,12 @@ def compare(
     study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     first = _study(base, reference, target, shapes, base_params or {}, True, study_limit_s)
+    _wants_measurement(True, target, first)
     problem, given = first.kernel.problem.path, [case.shape for case in first.cases]
-    others = [
-        _study(each, problem, target, given, params or {}, True, study_limit_s)
-        for each in candidates
-    ]
-    for study in (first, *others):
-        _wants_measurement(True, target, study)
+    others = []
+    for each in candidates:
+        others.append(_study(each, problem, target, given, params or {}, True, study_limit_s))
+        _wants_measurement(True, target, others[-1])
     environment = _environment()
     found: list[Comparison] = []
     with _Bench.opened(target, environment, limit_s, protocol, trace) as bench:
@@ -613,8 +612,10 @@ class _Bench:
     def compared(self, entries: Sequence[_Entry], budget_s: float) -> list[Comparison]:
         """Every candidate beside the first one, the base; those that failed are not run again."""
         sound = [n for n, each in enumerate(entries) if not each.result.verdict.is_failure]
-        if 0 not in sound or len(sound) == 1:
-            outcome = measuring.ComparisonOutcome((), ("The base failed, or every candidate.",))
+        if 0 not in sound:
+            outcome = measuring.ComparisonOutcome((), ("The base failed.",))
+        elif len(sound) == 1:
+            outcome = measuring.ComparisonOutcome((), ("The candidate failed.",))
         else:
             outcome = self._take_turns([entries[n] for n in sound], budget_s)
         places = {number: place for place, number in enumerate(sound)}
@@ -652,7 +653,7 @@ class _Bench:
         """What an outcome says of the candidate in that place of it, and its trace on disk."""
         from solkit.measure.traces import trace_of_comparison
 
-        found = _comparison(base.result, candidate.result, outcome, place)
+        found = _comparison(base, candidate, outcome, place)
         told = [_samples(outcome, each) for each in (0, place)]
         kernels, sources = (base.kernel, candidate.kernel), (base.sources, candidate.sources)
         self.writer.append(
@@ -664,20 +665,20 @@ class _Bench:
 
 
 def _comparison(
-    base: Result, candidate: Result, outcome: measuring.ComparisonOutcome, place: int | None
+    base: _Entry, candidate: _Entry, outcome: measuring.ComparisonOutcome, place: int | None
 ) -> Comparison:
     from solkit.measure import ratios  # with numpy: takes time to load
 
+    pair = candidate.kernel, base.result, candidate.result
     if place is None or not outcome.turns:
         errors = outcome.errors or ("The candidate failed.",)
-        return Comparison(base, candidate, Difference.NOT_COMPARED, errors=errors)
+        return Comparison(*pair, Difference.NOT_COMPARED, errors=errors)
     (turns,), protocol = outcome.turns, outcome.protocol
     assert protocol is not None
     base_ms, candidate_ms = turns.times_ms[0], turns.times_ms[place]
     ratio = ratios.ratio_of(base_ms, candidate_ms, protocol.method)
     return Comparison(
-        base,
-        candidate,
+        *pair,
         Difference.UNSTABLE if turns.unstable else ratios.difference(ratio),
         ratio,
         median(base_ms),

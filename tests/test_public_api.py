@@ -13,16 +13,17 @@ import solkit
 ROOT = Path(solkit.__file__).parent.parent
 
 PUBLIC = """
-Analysis Bound Device Fusion InputError KernelFile KernelFileError ParamsError Profile Report Result
-Score ShapeError SolkitError UnknownDeviceError UnsupportedError Verdict WorkerError
-analyse bound bounds devices fusion load profile score
+Analysis Bound Comparison ComparisonReport Device Difference Fusion InputError KernelFile
+KernelFileError ParamsError Profile Report Result Score ShapeError SolkitError UnknownDeviceError
+UnsupportedError Verdict WorkerError
+analyse bound bounds compare devices fusion load profile score
 """.split()
 
 
 def test_the_public_names_are_these():
     assert sorted(solkit.__all__) == sorted(PUBLIC)
     assert all(getattr(solkit, name) is not None for name in PUBLIC)
-    functions = "analyse bound bounds devices fusion load profile score".split()
+    functions = "analyse bound bounds compare devices fusion load profile score".split()
     assert all(callable(getattr(solkit, name)) for name in functions)
 
 

@@ -15,6 +15,8 @@ from solkit.cli._base import Exit
 from solkit.cli._options import parse_settings
 from solkit.cli.bound import bound
 from solkit.cli.calibrate import calibrate
+from solkit.cli.compare import EPILOG as COMPARE_EPILOG
+from solkit.cli.compare import compare
 from solkit.cli.devices import devices
 from solkit.cli.profile import profile
 from solkit.cli.report import report
@@ -30,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=EPILOG)(score)
+app.command(epilog=COMPARE_EPILOG)(compare)
 app.command()(report)
 app.command()(bound)
 app.command()(profile)
