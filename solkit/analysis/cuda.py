@@ -157,8 +157,10 @@ def _loaded(
     error = compiled.error
     if shared > limit:
         error = f"{shared} bytes of shared memory a block; {device.name} has {limit}"
-    if threads > _MAX_THREADS:
-        error = f"{threads} threads a block; a GPU takes {_MAX_THREADS}"
+    if not 0 < threads <= _MAX_THREADS:
+        error = f"{threads} threads a block; a GPU takes 1 to {_MAX_THREADS}"
+    if 0 in (launch.host.grid or ()):
+        error = f"a grid of {launch.host.grid} has no block"
     return replace(compiled, shared_bytes=shared, error=error)
 
 
@@ -175,7 +177,7 @@ def _compile(
             return {
                 k: v for each in kernels for k, v in _compile(source, flags, [each], device).items()
             }
-        return {kernels[0]: Compiled(error=_first_errors(str(error)))}
+        return {kernels[0]: Compiled(error=_first_errors(str(error), kernels[0]))}
     return _read(cubin, device, time.perf_counter() - start)
 
 
@@ -224,10 +226,13 @@ def _matters(flag: str) -> bool:
     return flag.lstrip("-").startswith(("use_fast_math", "D", "maxrregcount", "fmad", "ftz"))
 
 
-def _first_errors(log: str) -> str:
-    """``file:line: message``, the first two."""
+def _first_errors(log: str, kernel: str) -> str:
+    """``file:line: message``, the first two; the kernel's name where that is what is at fault."""
     found = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
-    told = [f"{file}:{line}: {message}" for file, line, message in found[:2]]
+    told = [
+        f"{kernel if file == '__nv_name_map' else f'{file}:{line}'}: {message}"
+        for file, line, message in found[:2]
+    ]
     return " / ".join(told) or (log.strip().splitlines() or ["NVRTC gave no reason"])[0]
 
 
