@@ -95,7 +95,8 @@ def _capped(
     total = float(sizes.sum())
     known = (low >= 0) & (sizes > 0)
     if known.any():  # regions may overlap: no more than what lies between the ends of all
-        total = min(total, float(high[known].max() - low[known].min()))
+        first_sector, last_sector = low[known].min() // SECTOR, (high[known].max() - 1) // SECTOR
+        total = min(total, float(last_sector - first_sector + 1) * SECTOR)
     late = float(sizes[first >= programs // 2].sum()) / max(float(sizes.sum()), 1.0)
     total *= 1 + 2 * late * (scale - 1)
     return min(total, storage) if storage else total

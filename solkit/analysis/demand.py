@@ -25,7 +25,7 @@ from solkit.core import Access, Demand, Device, Occupancy
 
 __all__ = ["demand"]
 
-_WHOLE = 8
+_WHOLE = 16
 """Programs followed lane by lane."""
 _CORNERS = 1 << 12
 """Programs followed by their corners."""
@@ -176,7 +176,10 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
     place = int(extent.low.max()) >> ADDRESS_BITS
     storages = followed.programs.storages
     size = storages[place - 1].storage_bytes if 0 < place <= len(storages) else 0
-    region = Region(extent.low, extent.high, np.minimum(moves * once, between), size)
+    own = moves * once
+    if few.programs == many.programs:  # all were followed whole
+        own = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(made, 1e-9)
+    region = Region(extent.low, extent.high, np.minimum(own, between), size)
     path = path_of(operation)
     access = Access(
         kind=kind_of(operation),

@@ -250,7 +250,9 @@ class Programs:
 
     def _yields(self, block: Block) -> list[Value]:
         last = block.operations[-1] if block.operations else None
-        return [self.env.get(name) for name in last.operands] if last else []
+        if last is None or last.name != "scf.yield":  # none is printed where nothing is yielded
+            return []
+        return [self.env.get(name) for name in last.operands]
 
     def _partitions(self, operation: Operation) -> None:
         """Warps that do different things; each partition gets what was captured."""
@@ -281,7 +283,7 @@ class Programs:
             self.env.update(zip(loop.names, values, strict=True))
             before = self.counts.copy() if skipping.possible else {}
             self._block(operation.blocks[0])
-            new = self._yields(operation.blocks[0]) or values
+            new = self._yields(operation.blocks[0])
             new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
             rounds += 1

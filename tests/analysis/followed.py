@@ -1,0 +1,207 @@
+"""Kernels whose accesses are counted in two ways, and the interpreter's way of counting them.
+
+Run as ``TRITON_INTERPRET=1 python followed.py``: runs every case on the CPU through Triton's
+interpreter and prints, as JSON, the bytes that loads, stores and atomics ask for.
+"""
+
+import json
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < n), at < n)
+
+
+@triton.jit
+def strided_kernel(x, out, stride, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at * stride))
+
+
+@triton.jit
+def gather_kernel(x, rows, out, D, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    row = tl.load(rows + program)
+    at = tl.arange(0, BLOCK)
+    tl.store(out + program * D + at, tl.load(x + row * D + at, at < D), at < D)
+
+
+@triton.jit
+def product_kernel(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        inner = k + tl.arange(0, BK)
+        left = tl.load(
+            a + rows[:, None] * K + inner[None, :], (rows[:, None] < M) & (inner[None, :] < K), 0.0
+        )
+        right = tl.load(
+            b + inner[:, None] * N + columns[None, :],
+            (inner[:, None] < K) & (columns[None, :] < N),
+            0.0,
+        )
+        sums = tl.dot(left, right, sums)
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(c + rows[:, None] * N + columns[None, :], sums.to(tl.float16), inside)
+
+
+@triton.jit
+def triangle_kernel(x, out, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, row + 1, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.load(x + row * n + at, at <= row, 0.0)
+    tl.store(out + row, tl.sum(total))
+
+
+@triton.jit
+def strides_of_the_grid_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK
+    total = tl.zeros((BLOCK,), tl.float32)
+    while at < n:
+        where = at + tl.arange(0, BLOCK)
+        total += tl.load(x + where, where < n, 0.0)
+        at += BLOCK * tl.num_programs(0)
+    tl.atomic_add(out, tl.sum(total))
+
+
+@triton.jit
+def persistent_kernel(x, out, tiles, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
+    for tile in range(tl.program_id(0), tiles, PROGRAMS):
+        row, half = tile // 2, tile % 2
+        if half == 0:
+            at = row * 2 * BLOCK + tl.arange(0, BLOCK)
+        else:
+            at = row * 2 * BLOCK + BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + at, tl.load(x + at) * 2)
+
+
+@triton.jit
+def early_kernel(x, out, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * BLOCK
+    if start >= n:
+        return
+    at = start + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < n), at < n)
+
+
+@triton.jit
+def stencil_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    left = tl.load(x + at - 1, (at > 0) & (at < n), 0.0)
+    right = tl.load(x + at + 1, at + 1 < n, 0.0)
+    tl.store(out + at, left + right, at < n)
+
+
+@triton.jit
+def transposing_kernel(x, out, N, M: tl.constexpr):
+    column = tl.program_id(0)
+    row = tl.arange(0, M)
+    tl.store(out + column * M + row, tl.load(x + row * N + column))
+
+
+def cuda(device, *shape, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
+def copy(device, n=5000, block=1024, warps=4, offset=0):
+    x, out = cuda(device, n + offset)[offset:], cuda(device, n)
+    copy_kernel[(triton.cdiv(n, block),)](x, out, n, BLOCK=block, num_warps=warps)
+
+
+def strided(device, n=4096, stride=8):
+    x, out = cuda(device, n * stride), cuda(device, n)
+    strided_kernel[(n // 1024,)](x, out, stride, BLOCK=1024)
+
+
+def gather(device, rows=64, D=200):
+    x, out = cuda(device, 1000, D), cuda(device, rows, D)
+    chosen = (torch.arange(rows, device=device) * 37) % 11
+    gather_kernel[(rows,)](x, chosen, out, D, BLOCK=256)
+
+
+def product(device, M=100, N=130, K=150, tiles=(64, 64, 32)):
+    dtype = torch.float16
+    a, b, c = (cuda(device, *s, dtype=dtype) for s in ((M, K), (K, N), (M, N)))
+    grid = (triton.cdiv(M, tiles[0]), triton.cdiv(N, tiles[1]))
+    product_kernel[grid](a, b, c, M, N, K, *tiles, num_stages=3)
+
+
+def triangle(device, n=300):
+    triangle_kernel[(n,)](cuda(device, n, n), cuda(device, n), n, BLOCK=64)
+
+
+def strides_of_the_grid(device, n=30_000):
+    strides_of_the_grid_kernel[(7,)](cuda(device, n), cuda(device, 1), n, BLOCK=512)
+
+
+def persistent(device, tiles=101):
+    x, out = cuda(device, (tiles + 1) * 256), cuda(device, (tiles + 1) * 256)
+    persistent_kernel[(8,)](x, out, tiles, BLOCK=256, PROGRAMS=8)
+
+
+def early(device, n=3000):
+    early_kernel[(7,)](cuda(device, n), cuda(device, n), n, BLOCK=512)
+
+
+def stencil(device, n=3000):
+    stencil_kernel[(6,)](cuda(device, n), cuda(device, n), n, BLOCK=512)
+
+
+def transposing(device, M=256, N=40):
+    transposing_kernel[(N,)](cuda(device, M, N), cuda(device, N, M), N, M=M)
+
+
+CASES = {
+    **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
+    **{f.__name__: f for f in (persistent, early, stencil, transposing)},
+}
+
+
+def interpreted():
+    """Bytes that each case's loads, stores and atomics ask for, by Triton's interpreter."""
+    from triton.runtime import interpreter
+
+    asked = {"load": 0, "store": 0, "atomic": 0}
+    builder = interpreter.interpreter_builder
+
+    def counting(kind, original, mask_at):
+        def call(*args, **kwargs):
+            pointers, mask = args[0], args[mask_at] if len(args) > mask_at else None
+            size = max(pointers.get_element_ty().primitive_bitwidth // 8, 1)
+            let = pointers.data.size if mask is None else int(mask.data.sum())
+            asked[kind] += let * size
+            return original(*args, **kwargs)
+
+        return call
+
+    load, store, atomic = (
+        builder.create_masked_load,
+        builder.create_masked_store,
+        builder.create_atomic_rmw,
+    )
+    builder.create_masked_load = counting("load", load, 1)
+    builder.create_masked_store = counting("store", store, 2)
+
+    def add(op, pointers, value, mask, *rest):
+        asked["atomic"] += int(mask.data.sum()) * pointers.get_element_ty().primitive_bitwidth // 8
+        return atomic(op, pointers, value, mask, *rest)
+
+    builder.create_atomic_rmw = add
+    found = {}
+    for name, launch in CASES.items():
+        asked.update(dict.fromkeys(asked, 0))
+        launch("cpu")
+        found[name] = dict(asked)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(interpreted()))
