@@ -1,0 +1,180 @@
+"""Host code followed on tensors: what it launches, worked out by hand, and what it returns."""
+
+import pytest
+import torch
+
+from solkit.analysis.cuda_host import UNKNOWN, HostCall, HostError, call_host
+from solkit.analysis.cuda_source import Source
+
+KERNELS = """
+#define THREADS 128
+#define CEIL(a, b) (((a) + (b) - 1) / (b))
+constexpr int TILE = 16;
+static const int kWarps = TILE / 4;
+__global__ void k(const float* x, float* y, int n) {}
+template <typename T, int N = 4> __global__ void t(const T* x, T* y) {}
+int cdiv(int a, int b = 32) { return (a + b - 1) / b; }
+template <typename T> void launch(torch::Tensor x, int n) {
+  t<T, 8><<<n, 64>>>(x.data_ptr<T>(), 0);
+}
+"""
+
+
+def followed(body, *args, signature="torch::Tensor x"):
+    source = Source.of([(f"{KERNELS}torch::Tensor f({signature}) {{\n{body}\n}}", "f.cu", 1)])
+    call = HostCall()
+    call_host(source, "f", args or (torch.zeros(1000, 30),), call)
+    return call
+
+
+def launched(body, *args, **how):
+    """Kernel, grid, block and shared memory of the only launch."""
+    (launch,) = followed(body, *args, **how).launches
+    return launch.kernel, launch.grid, launch.block, launch.shared_bytes
+
+
+@pytest.mark.parametrize(
+    ("body", "grid", "block", "shared"),
+    [
+        ("k<<<1, 32>>>();", (1, 1, 1), (32, 1, 1), 0),
+        (
+            "int n = x.numel(); const int threads = 256;\n"
+            "int blocks = (n + threads - 1) / threads;\nk<<<blocks, threads>>>();",
+            (118, 1, 1), (256, 1, 1), 0,
+        ),
+        (
+            "dim3 b(TILE, TILE); dim3 g((x.size(1) + TILE - 1) / TILE, CEIL(x.size(0), TILE));"
+            "k<<<g, b, TILE * TILE * sizeof(float), stream>>>();",
+            (2, 63, 1), (16, 16, 1), 1024,
+        ),
+        (
+            "k<<<dim3(x.size(0), 2, 3), dim3{THREADS}, 2 * kWarps * sizeof(double)>>>();",
+            (1000, 2, 3), (128, 1, 1), 64,
+        ),
+        ("k<<<std::min<int>(cdiv(x.size(0)), 12), cdiv(500, 7)>>>();", (12, 1, 1), (72, 1, 1), 0),
+        ("auto s = x.sizes(); k<<<s[0] % 7, s[1] << 2>>>();", (6, 1, 1), (120, 1, 1), 0),
+        ("int n = ceil(x.size(0) / 256.0); k<<<n, 1>>>();", (4, 1, 1), (1, 1, 1), 0),
+        ("int n = (int)(2.9f * 2); k<<<n, static_cast<int>(3.9)>>>();", (5, 1, 1), (3, 1, 1), 0),
+        ("int b = 1; while (b < x.size(1)) b *= 2; k<<<1, b>>>();", (1, 1, 1), (32, 1, 1), 0),
+        (
+            "int n = 0; for (int i = 0; i < x.dim(); ++i) { if (i == 0) continue; n += x.size(i); }"
+            "k<<<n, 1>>>();",
+            (30, 1, 1), (1, 1, 1), 0,
+        ),
+        ("dim3 g; g = dim3(4, 5); k<<<g, x.size(1) > 16 ? 64 : 32>>>();", (4, 5, 1), (64, 1, 1), 0),
+        (
+            "int t = 8; switch (x.size(1)) { case 30: t = 16; break; default: t = 99; }"
+            "k<<<1, t>>>();",
+            (1, 1, 1), (16, 1, 1), 0,
+        ),
+        ("auto go = [&](int n) { k<<<n, 1>>>(); }; go(7);", (7, 1, 1), (1, 1, 1), 0),
+        ("const auto [a, b] = std::make_tuple(3, 4); k<<<a, b>>>();", (3, 1, 1), (4, 1, 1), 0),
+        ("int n = -7 / 2 + 10; k<<<n, -7 % 3 + 4>>>();", (7, 1, 1), (3, 1, 1), 0),  # as C++ does
+    ],
+)  # fmt: skip
+def test_launches(body, grid, block, shared):
+    assert launched(f"{body}\nreturn x;") == ("k", grid, block, shared)
+
+
+@pytest.mark.parametrize(
+    ("body", "kernel"),
+    [
+        ("t<float><<<1, 1>>>();", "t<float>"),
+        ("t<<<1, 1>>>(x.data_ptr<float>(), 0);", "t<float>"),  # deduced; the rest is by default
+        ("t<__half, TILE * 2><<<1, 1>>>();", "t<__half, 32>"),
+        ("constexpr int n = 3; t<unsigned char, n><<<1, 1>>>();", "t<unsigned char, 3>"),
+        ("using S = double; t<S, 2><<<1, 1>>>((S*)0, 0);", "t<double, 2>"),
+        ("launch<__half>(x, 2);", "t<__half, 8>"),
+        (
+            'AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "f", ([&] {\n'
+            "t<scalar_t><<<1, 1>>>(x.packed_accessor32<scalar_t, 2, at::RestrictPtrTraits>(), 0);"
+            "}));",
+            "t<float>",
+        ),
+    ],
+)
+def test_template_arguments(body, kernel):
+    assert launched(f"{body}\nreturn x;")[0] == kernel
+
+
+def test_dispatch_on_the_type_of_a_tensor():
+    body = 'AT_DISPATCH_ALL_TYPES_AND(at::ScalarType::Half, x.scalar_type(), "f", [&] {' \
+           "t<scalar_t><<<1, 1>>>(); }); return x;"  # fmt: skip
+    assert launched(body, torch.zeros(2, dtype=torch.float64))[0] == "t<double>"
+    assert launched(body, torch.zeros(2, dtype=torch.float16))[0] == "t<c10::Half>"
+
+
+def test_branches_that_are_not_taken_launch_nothing():
+    body = "if (x.size(0) > 5000) { k<<<1, 1>>>(); } else if (x.dim() == 2) k<<<2, 2>>>();"
+    assert launched(f"{body} else k<<<3, 3>>>(); return x;")[1] == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shape", "dtype"),
+    [
+        ("torch::empty_like(x)", (1000, 30), torch.float32),
+        ("torch::zeros({x.size(1), 5}, x.options())", (30, 5), torch.float32),
+        ("at::empty({2}, x.options().dtype(torch::kHalf))", (2,), torch.float16),
+        (
+            "torch::full({3}, 1, torch::TensorOptions().dtype(torch::kLong).device(x.device()))",
+            (3,), torch.int64,
+        ),
+        ("x.view({10, -1}).transpose(0, 1).contiguous()", (3000, 10), torch.float32),
+        ("torch::matmul(x.t(), x)", (30, 30), torch.float32),
+        ("x.to(torch::kBFloat16)", (1000, 30), torch.bfloat16),
+    ],
+)  # fmt: skip
+def test_results_are_torchs_own(expression, shape, dtype):
+    result = followed(f'TORCH_CHECK(x.is_cuda(), "no"); auto y = {expression}; return y;').result
+    assert (tuple(result.shape), result.dtype) == (shape, dtype)
+
+
+def test_lists_optionals_and_defaults_of_python_calls():
+    signature = "torch::Tensor x, c10::optional<torch::Tensor> b, std::vector<int64_t> p, int n = 9"
+    body = "if (b.has_value()) { k<<<1, 1>>>(); } k<<<p[1], n>>>(); return {x, x};"
+    x = torch.zeros(3)
+    call = followed(body, x, None, [4, 5], signature=signature)
+    assert [(each.grid, each.block) for each in call.launches] == [((5, 1, 1), (9, 1, 1))]
+    assert call.result == [x, x]
+
+
+def test_what_cannot_be_known_is_said_to_be_unknown():
+    body = "int n = x[0].item<int>(); k<<<n, 32, n * 4>>>(); return torch::zeros({n});"
+    call = followed(body)
+    (launch,) = call.launches
+    assert (launch.grid, launch.block, launch.shared_bytes) == (None, (32, 1, 1), None)
+    assert call.result is UNKNOWN
+    assert not call.undeclared
+
+
+def test_names_that_nobody_declares_are_told():
+    assert list(followed("return torch::zeros({rows, 3});").undeclared) == ["rows (f.cu:13)"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("if (x.item<float>() > 0) k<<<1, 1>>>();", "f.cu:13: whether .* holds is not known"),
+        ("return x.view({7, 7});", "f.cu:13: .*shape"),
+        ("while (true) { int i = 0; }", "more than .* steps"),
+        ("AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), \"f\", [&] {});", "AT_DISPATCH"),
+    ],
+)  # fmt: skip
+def test_code_that_cannot_be_followed_names_its_line(body, message):
+    with pytest.raises(HostError, match=message):
+        followed(body)
+
+
+def test_launches_before_the_end_are_kept():
+    call, source = (
+        HostCall(),
+        Source.of([(KERNELS + "void f() { k<<<1, 1>>>();\nif (z) ; }", "f", 1)]),
+    )
+    with pytest.raises(HostError):
+        call_host(source, "f", [], call)
+    assert len(call.launches) == 1
+
+
+def test_a_function_that_is_not_there():
+    with pytest.raises(HostError, match="no function g"):
+        call_host(Source(KERNELS), "g", [], HostCall())
