@@ -98,7 +98,7 @@ def time_of(result: ResultJson) -> Time | None:
 
 
 def modelled_ms(result: ResultJson) -> float | None:
-    """The modelled time of a call: of all its launches, one after the other."""
+    """The modelled time of a call: of all its launches, never under the hard bound."""
     if result.gap and not result.gap.measured:
         return result.gap.time_ms
     total = 0.0
@@ -106,7 +106,7 @@ def modelled_ms(result: ResultJson) -> float | None:
         if launch.model is None or launch.model.time_ms is None:
             return None
         total += launch.count * launch.model.time_ms
-    return total or None
+    return max(total, result.bound.at.hard or 0.0) if total else None
 
 
 def launches_seen(result: ResultJson) -> list[LaunchJson]:

@@ -141,7 +141,8 @@ class Make:
         """Of a matmul whose tiles of w are read in 16-byte pieces, half of each sector unused."""
         x = Access(
             kind="load", path="async", argument="x_ptr", line="examples/matmul.py:76",
-            requests=2**20, sectors=2**24, requested_bytes=2**29, unique_bytes=BYTES, vector_bytes=16,
+            requests=2**20, sectors=2**24, requested_bytes=2**29, unique_bytes=BYTES,
+            vector_bytes=16,
         )  # fmt: skip
         w = replace(x, argument="w_ptr", line="examples/matmul.py:77", sectors=2**25)
         out = Access(

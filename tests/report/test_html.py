@@ -1,0 +1,254 @@
+"""What stands in the page, read as a browser's parser reads it. Needs no browser."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import datetime, timezone
+from html.parser import HTMLParser
+
+import pytest
+
+from solkit.core import FailedShape, Verdict
+from solkit.errors import UnsupportedError
+from solkit.report import schema
+from solkit.report.html import _lines, _plotly
+from solkit.report.palette import LIGHT
+from solkit.report.standing import named
+
+pytest.importorskip("jinja2", reason="the pages need solkit[report]")
+pytest.importorskip("plotly", reason="the pages need solkit[report]")
+
+from solkit.report import charts
+from solkit.report.html import Failure, page
+
+NOW = datetime(2026, 11, 21, 19, tzinfo=timezone.utc)
+VOID = {"meta", "link", "br", "input", "img", "hr"}
+NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
+
+
+class Parsed(HTMLParser):
+    """Elements in order, the text of each script, and tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.mismatched = [], [], []
+        self.scripts, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag == "script":
+            self.scripts.append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.mismatched.append(tag)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        elif not self.open or self.open[-1] != "style":
+            self.text += data
+
+    @property
+    def words(self):
+        return " ".join(self.text.split())
+
+
+def parsed(*reports, failures=()):
+    """The page of reports that hold no source: what the lines say is looked at apart."""
+    models = [schema.to_model(r).model_copy(update={"sources": []}) for r in reports]
+    return Parsed(page(named(models), failures=failures, written=NOW))
+
+
+def other(make, name, *results):
+    report = make.report(*results)
+    candidate = replace(report.kernel.candidate, path=f"{name}.py")
+    return replace(report, kernel=replace(report.kernel, candidate=candidate))
+
+
+def test_the_page_says_all_that_is_known(make):
+    words = parsed(make.report(make.explained())).words
+    for told in (
+        "matmul", "NVIDIA H100 80GB HBM3", "M=4096 N=4096 K=4096 dtype=bfloat16", "128 µs",
+        "168 µs", "193 µs", "191.9 µs to 193.3 µs", "1.50×", "correct", "limited by tensor.bf16",
+        "w is read with 50 % of each sector used", "Transpose w.", "1.9 µs a step",
+        "4.19 M wavefronts", "largest error 0.0625", "1721 MHz", "triton 3.7.1",
+        "cupti, cold protocol", "reading a 256 MB buffer", "Inputs come from DRAM once.",
+    ):  # fmt: skip
+        assert told in words, told
+
+
+@pytest.mark.parametrize("kind", ["measured", "result"])
+def test_what_is_not_known_leaves_no_trace(make, kind):
+    words = parsed(make.report(getattr(make, kind)())).words
+    assert "None" not in words
+    assert "factor by factor" not in words
+    assert "as written" not in words.lower().replace("as written (modelled)", "")
+
+
+def test_a_reference_alone_and_failed_shapes(make):
+    report = replace(make.reference_alone(), failed=(FailedShape({"M": 7}, "too small"),))
+    words = parsed(report).words
+    assert "M=7: too small" in words
+    assert "None" not in words
+
+
+def test_errors_of_a_candidate_and_of_a_launch(make):
+    broken = make.kernel(
+        registers=None, spills=None, shared_bytes=None, occupancy=None, tensor_cores=None,
+        error="out of resource: shared memory",
+    )  # fmt: skip
+    analysis = replace(make.result().analysis, kernels=(broken,))
+    result = make.result(
+        verdict=Verdict.DOES_NOT_COMPILE, analysis=analysis, errors=("first line\n  second",)
+    )
+    words = parsed(make.report(result)).words
+    assert "out of resource: shared memory" in words
+    assert "Error first line second" in words
+    unstable = make.measured(verdict=Verdict.UNSTABLE, errors=("somebody else's process",))
+    assert "Evidence somebody else's process" in parsed(make.report(unstable)).words
+
+
+def test_elements_are_closed_and_identifiers_unique(make):
+    reports = (make.report(make.explained(), make.result(shape={"M": 1})), other(make, "second"))
+    found = parsed(*reports, failures=[Failure("bad.py", "no reference")])
+    assert found.mismatched == []
+    assert found.open == []
+    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = {a["href"][1:] for t, a in found.elements if t == "a" and "href" in a}
+    assert links <= set(ids)
+
+
+def test_nothing_comes_from_elsewhere(make):
+    found = parsed(make.report(make.explained()))
+    for _, attributes in found.elements:
+        for name in ("src", "href"):
+            assert attributes.get(name, "#").startswith(("#", "data:"))
+    (policy,) = (a["content"] for t, a in found.elements if a.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+    assert "unsafe-eval" not in policy
+
+
+def test_what_a_file_says_is_text(make):
+    """A name, an error, a shape, a source line and a factor that try to be HTML or a script."""
+    kernel = make.kernel(
+        name=NASTY, demand=make.demand(guesses=(NASTY,)), model=make.model(), error=None
+    )
+    gap = make.gap()
+    first = replace(gap.factors[0], name=NASTY, evidence=NASTY, advice=NASTY)
+    result = make.explained(
+        shape={"M": NASTY},
+        params={NASTY: NASTY},
+        errors=(NASTY,),
+        analysis=replace(make.result().analysis, kernels=(kernel,), notes=(NASTY,)),
+        gap=replace(gap, factors=(first, *gap.factors[1:])),
+    )
+    report = make.report(result, environment={NASTY: NASTY})
+    model = schema.to_model(report)
+    model = model.model_copy(
+        update={
+            "sources": [schema.SourceJson(path=NASTY, sha256="0", text=NASTY)],
+            "kernel": model.kernel.model_copy(update={"name": NASTY, "path": NASTY}),
+        }
+    )
+    text = page(named([model, model]), failures=[Failure(NASTY, NASTY)], written=NOW)
+    found, plain = Parsed(text), parsed(make.report(make.explained()))
+    assert len(found.scripts) == len(plain.scripts) == 3
+    assert not [tag for tag, _ in found.elements if tag == "img"]
+    assert not [a for _, a in found.elements if any(name.startswith("on") for name in a)]
+    assert "{{7*7}}" in found.text
+    assert found.mismatched == []
+    charts_in_page = json.loads(found.scripts[0])
+    hover = charts_in_page["k1-s1-gap"]["data"][0]["hovertext"][1]
+    assert "<script" not in hover
+    assert "&lt;script&gt;" in hover
+
+
+def test_an_index_lists_the_worst_by_cost_first_and_links_to_it(make):
+    far = make.measured(measurement=make.measurement(median_ms=0.9))
+    found = parsed(
+        other(make, "near", make.measured()),
+        other(make, "far", far),
+        other(make, "unmeasured", make.result()),
+        failures=[Failure("bad.py", "bad.py:3: no reference")],
+    )
+    places = [found.words.index(f" {name} ") for name in ("far", "near", "unmeasured")]
+    assert places == sorted(places)
+    assert "cost = sum over shapes of time × (1 − SOL / time) = time − SOL" in found.words
+    assert "1 file could not be reported" in found.words
+    assert "bad.py:3: no reference" in found.words
+    assert f"+{1e3 * (0.9 - 0.12839):.0f} µs" in found.words
+
+
+def test_two_runs_are_compared(make):
+    quicker = make.measured(
+        measurement=make.measurement(median_ms=0.15, low_ms=0.149, high_ms=0.151)
+    )
+    found = parsed(make.report(), make.report(quicker, environment={"torch": "2.12.0"}))
+    assert "Compared" in found.words
+    assert "0.78×" in found.words
+    assert "faster" in found.words
+    assert "torch: 2.13.0 → 2.12.0" in found.words
+
+
+def test_specs_are_what_plotly_takes(make):
+    graph = pytest.importorskip("plotly.graph_objects")
+    report = schema.to_model(make.report(make.explained()))
+    gap = charts.gap_of(report.results[0])
+    for spec in (_plotly.roofline(charts.roofline_of(report)), _plotly.gap(gap)):
+        text = re.sub(r"var\(--(\w+)\)", lambda m: LIGHT[m[1]], json.dumps(spec))
+        graph.Figure(json.loads(text))  # raises where a name or value is unknown
+
+
+def test_bars_of_the_gap_end_at_the_time(make):
+    gap = charts.gap_of(schema.to_model(make.report(make.explained())).results[0])
+    bars = _plotly.gap(gap)["data"][0]
+    ends = [base + x for base, x in zip(bars["base"], bars["x"])]
+    assert bars["y"][0] == "SOL"
+    assert bars["y"][-1] == "measured"
+    assert ends[-1] == pytest.approx(1.5)
+    assert ends[-2] == pytest.approx(1.5)
+
+
+def test_costs_stand_beside_their_lines(make):
+    model = schema.to_model(make.report(make.explained()))
+    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="\n" * 120)
+    costs = {line.number: line.costs for line in _lines.lines(source, model) if line.costs}
+    assert set(costs) == {29, 76, 77, 86}
+    (reference,), (w,) = costs[29], costs[77]
+    assert [(t.resource, t.share) for t in reference.taken] == [("tensor.bf16", 1.0)]
+    assert (w.moved[0].argument, w.sector_bytes, w.moved[0].efficiency) == ("w_ptr", 2**30, 0.5)
+    assert w.share == pytest.approx(2**25 / (2**24 + 2**25 + 2**20))
+
+
+def test_lines_of_another_file_are_not_mixed_up(make):
+    model = schema.to_model(make.report(make.explained()))
+    for path in ("examples/softmax.py", "other/matmul.py"):
+        source = schema.SourceJson(path=path, sha256="0", text="\n" * 120)
+        assert not [line for line in _lines.lines(source, model) if line.costs]
+
+
+def test_repeated_launches_and_accesses_of_a_line_add_up(make):
+    access = make.demand().accesses[0]
+    kernel = make.kernel(count=3, demand=make.demand(accesses=(access, access)))
+    analysis = replace(make.result().analysis, kernels=(kernel,))
+    model = schema.to_model(make.report(make.result(analysis=analysis)))
+    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="\n" * 120)
+    (line,) = (line for line in _lines.lines(source, model) if line.costs)
+    assert line.costs[0].moved[0].sectors == 6 * 2**24
+
+
+def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch):
+    from solkit.report import extras
+
+    def absent(package):
+        raise ModuleNotFoundError(package)
+
+    monkeypatch.setattr(extras.importlib, "import_module", absent)
+    with pytest.raises(UnsupportedError, match=r"plotly.*pip install 'solkit\[report\]'"):
+        extras.needed("plotly")
