@@ -323,30 +323,23 @@ def compare(
     l2 = protocols.find(protocol).l2
     if not candidates:
         raise InputError("candidates: expected at least one beside the base, got none")
-    target = _target(device)
-    study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    target, environment = _target(device), _environment()
+    settings = [base_params or {}, *[params or {} for _ in candidates]]
+    studies = _rivals((base, *candidates), settings, reference, target, shapes, time_limit_s)
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
-    first = _study(base, reference, target, shapes, base_params or {}, True, study_limit_s)
-    _wants_measurement(True, target, first)
-    problem, given = first.kernel.problem.path, [case.shape for case in first.cases]
-    others = []
-    for each in candidates:
-        others.append(_study(each, problem, target, given, params or {}, True, study_limit_s))
-        _wants_measurement(True, target, others[-1])
-    environment = _environment()
     found: list[Comparison] = []
     with _Bench.opened(target, environment, limit_s, protocol, trace) as bench:
-        for case in first.cases:
-            entries = []
-            for study, chosen in ((first, base_params), *((other, params) for other in others)):
-                same = next((each for each in study.cases if each.shape == case.shape), None)
-                if same is not None:
-                    forecast = _forecast(same, target, precision, l2)
-                    entries.append(bench.measured(study.kernel, same, chosen or {}, forecast))
+        for case in studies[0].cases:
+            entries = [
+                bench.measured(study.kernel, same, own, _forecast(same, target, precision, l2))
+                for study, own in zip(studies, settings, strict=True)
+                for same in study.cases
+                if same.shape == case.shape
+            ]
             found += bench.compared(entries, budget_s)
-    kernels = tuple(study.kernel for study in others)
-    failed = tuple(each for study in (first, *others) for each in study.failed)
-    return ComparisonReport(environment, first.kernel, kernels, target, tuple(found), failed)
+    first, *others = (study.kernel for study in studies)
+    failed = tuple(each for study in studies for each in study.failed)
+    return ComparisonReport(environment, first, tuple(others), target, tuple(found), failed)
 
 
 # ----------------------------------------------------------------------------------- steps
@@ -451,6 +444,32 @@ def _one_by_one(
         raise death
     cases = tuple(case for study in studies for case in study.cases)
     return Study(studies[0].kernel, cases, tuple(failed))
+
+
+def _rivals(
+    sources: Sequence[str | os.PathLike[str] | KernelFile],
+    settings: Sequence[Mapping[str, Value]],
+    reference: str | os.PathLike[str] | None,
+    target: Device,
+    shapes: Sequence[Shape] | None,
+    time_limit_s: float | None,
+) -> list[Study]:
+    """Studies of several candidates, for the first one's problem and at its shapes.
+
+    Raises:
+        UnsupportedError: they cannot be measured.
+    """
+    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    studies: list[Study] = []
+    for source, params in zip(sources, settings, strict=True):
+        own = None if _paths(source, None)[0] == reference else reference
+        study = _study(source, own, target, shapes, params, True, limit_s)
+        _wants_measurement(True, target, study)
+        if not studies:
+            reference = study.kernel.problem.path
+            shapes = [case.shape for case in study.cases]
+        studies.append(study)
+    return studies
 
 
 class _DiedError(KernelFileError):
