@@ -120,7 +120,8 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
     assert report.failed == ()
 
 
-def test_a_comparison_is_a_trace_of_its_own(session, files, store):
+@pytest.mark.usefixtures("session")
+def test_a_comparison_is_a_trace_of_its_own(files, store):
     solkit.compare(*files, trace=store, shapes=[{"N": 512}])
     (base, candidate, compared), faults = read(store)
     assert faults == ()

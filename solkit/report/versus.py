@@ -108,8 +108,8 @@ def _remarks(report: ComparisonReport) -> Iterator[parts.Row]:
     for each in report.comparisons:
         place = f"{parts.sizes(each.base.shape)}: "
         if each.ratio is not None:
-            told = f"{each.ratio.turns} turns · no less than {each.ratio.resolution:.1%} apart"
-            yield "ratio", Text(f"{place}{told} can be told from none")
+            least = f"less than {each.ratio.resolution:.1%} apart cannot be told from none"
+            yield "ratio", Text(f"{place}{each.ratio.turns} turns · {least}")
         for role, result in (("base", each.base), ("candidate", each.candidate)):
             if result.verdict is not Verdict.CORRECT:
                 first = f": {result.errors[0]}" if result.errors else ""
