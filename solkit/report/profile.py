@@ -34,6 +34,7 @@ _INPUTS = 3
 _NAME_CELLS = 60
 _WIDE = 90  # narrower pages leave columns out
 _LABEL = 8
+_HELD = 0.05  # of what the ops could shrink by
 _LARGEST_GAP = 1e3  # what is further off is held up by its launch alone
 _IDLE_ADVICE = "a CUDA graph launches ahead"
 _WAIT_ADVICE = "{} of it after the host had waited for the GPU"
@@ -84,7 +85,7 @@ def _summary(profile: Profile) -> Iterator[parts.Row]:
     if profile.ops:
         left = units.duration(profile.span_ms - profile.saving_ms)
         speedup = units.ratio(profile.speedup(profile.saving_ms))
-        yield "SOL", Text(f"every op at its target: {left}, {speedup} end to end; {_held(profile)}")
+        yield "SOL", Text(f"every op at its target: {left}, {speedup} end to end{_held(profile)}")
     if profile.unbounded:
         time_ms = sum(kernel.time_ms for kernel in profile.unbounded)
         told = f"{units.duration(time_ms)} ({_share(time_ms, profile.busy_ms)} of busy time)"
@@ -92,13 +93,12 @@ def _summary(profile: Profile) -> Iterator[parts.Row]:
 
 
 def _held(profile: Profile) -> str:
-    """What keeps the run from that: the host, where the ops could shrink by more."""
+    """What shrinking does not gain, where it is not on the critical path."""
     excess_ms = sum(op.excess_ms for op in profile.ops)
-    if excess_ms - profile.saving_ms < 0.05 * excess_ms:
-        return "the host keeps up with that"
-    return (
-        f"they could shrink by {units.duration(excess_ms)}, but the host does not launch any faster"
-    )
+    if excess_ms - profile.saving_ms < _HELD * excess_ms:
+        return ""
+    rest = units.duration(excess_ms - profile.saving_ms)
+    return f"; {rest} more would go into waiting for the host or for other streams"
 
 
 # -------------------------------------------------------------------------------------- table
@@ -184,7 +184,7 @@ def _told(op: ProfiledOp, complete: bool) -> Text:
         times = f"{kernel.calls} times, {units.duration(kernel.time_ms)}"
         text.append(f"\n  {_short(kernel.name, complete)}: {times}", style="dim")
     if len(kernels) < len(op.kernels):
-        text.append(f"\n  {len(op.kernels) - len(kernels)} more kernels", style="dim")
+        text.append(f"\n  and {len(op.kernels) - len(kernels)} more", style="dim")
     return text
 
 

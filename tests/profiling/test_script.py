@@ -1,0 +1,117 @@
+"""Scripts run under the profiler: what is recorded of them, and how they may end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import pytest
+
+import solkit
+from solkit.errors import InputError
+from solkit.profiling import _runner, script
+from solkit.profiling.recording import read
+
+TRAINING = """
+import sys, torch
+assert __name__ == "__main__"
+import beside
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+try:
+    for i in range(int(sys.argv[1])):
+        model(torch.ones(2, 4)).sum().backward()
+finally:
+    raise beside.Fault("at the end")
+"""
+
+
+def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd):
+    (tmp_path / "beside.py").write_text("class Fault(Exception): ...")
+    path = tmp_path / "train.py"
+    path.write_text(TRAINING)
+    trace = str(tmp_path / "trace.json.gz")
+    failure = script.record(str(path), ["9"], trace, calls=4, time_limit_s=100)
+    assert failure.endswith("train.py: failed with exit code 1")
+    assert "beside.Fault: at the end" in capfd.readouterr().err
+    recording = read(trace)
+    assert [step.name for step in recording.steps] == [f"ProfilerStep#{i}" for i in range(1, 5)]
+    backward = [op for op in recording.ops if op.signature.name == "AddmmBackward0"]
+    assert len(backward) == 4
+    assert recording.has_shapes
+
+
+def test_a_script_that_was_ended_has_not_failed(tmp_path, monkeypatch):
+    path = tmp_path / "train.py"
+    path.write_text("from solkit.profiling import _runner\nraise _runner._EnoughError")
+    monkeypatch.setattr(_runner, "profile", lambda **_: contextlib.nullcontext())
+    monkeypatch.setattr(_runner._Steps, "install", lambda _: None)
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    _runner.main("trace.json", 1, str(path), "an argument")
+    assert sys.argv == [str(path), "an argument"]
+    assert sys.path[0] == str(tmp_path)
+
+
+def child(monkeypatch, code):
+    """In place of the runner: the trace is its first argument."""
+    monkeypatch.setattr(
+        script, "_command", lambda _, __, trace, ___: [sys.executable, "-c", code, trace]
+    )
+
+
+def test_a_script_that_takes_too_long_is_interrupted(tmp_path, monkeypatch):
+    code = """
+import pathlib, sys, time
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    pathlib.Path(sys.argv[1]).write_text("what there was")
+"""
+    child(monkeypatch, code)
+    path = tmp_path / "slow.py"
+    path.touch()
+    trace = tmp_path / "trace.json"
+    failure = script.record(str(path), [], str(trace), calls=1, time_limit_s=1.0)
+    assert failure.endswith("slow.py: ran for over 1 s and was interrupted")
+    assert trace.read_text() == "what there was"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os; os._exit(7)", "failed with exit code 7"),
+        ("import os; os.abort()", "died of SIGABRT"),
+        ("", "ended without leaving a trace"),
+    ],
+)
+def test_a_script_that_leaves_no_trace(tmp_path, monkeypatch, code, said):
+    child(monkeypatch, code)
+    path = tmp_path / "gone.py"
+    path.touch()
+    (tmp_path / "trace.json").write_text("of an earlier run")
+    with pytest.raises(InputError, match=rf"gone\.py: {said}"):
+        script.record(str(path), [], str(tmp_path / "trace.json"), calls=1, time_limit_s=30)
+
+
+def test_a_script_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"none\.py: no such file"):
+        script.record(str(tmp_path / "none.py"), [], "trace.json", calls=1, time_limit_s=1)
+
+
+def test_a_profiled_script_skips_its_first_calls_and_tells_of_its_failure(
+    trace, monkeypatch, tmp_path
+):
+    def recorded(path, arguments, kept, **limits):
+        assert (path, arguments, limits) == ("t.py", ["5"], {"calls": 5, "time_limit_s": 9.0})
+        for i in range(5):
+            trace.step(i, 100 * i, 100 * i + 100)
+            trace.kernel(100 * i + 10, 100 * i + 90, launch=100 * i + 5)
+        assert trace.write("kept.json") == kept
+        return "t.py: failed"
+
+    monkeypatch.setattr("solkit.profiling._check_for_gpu", lambda _: None)
+    monkeypatch.setattr(script, "record", recorded)
+    kept = tmp_path / "kept.json"
+    found = solkit.profile("t.py", ["5"], calls=2, trace_out=kept, time_limit_s=9.0)
+    assert (found.path, found.failure, found.steps) == ("t.py", "t.py: failed", 2)
+    assert kept.exists()
