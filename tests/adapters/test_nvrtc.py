@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+
+from solkit.adapters import nvrtc, sass, triton_compiler
+from solkit.errors import UnsupportedError
+
+SOURCE = """#include <cuda_fp16.h>
+template <typename T> __global__ void scale(T* x) { x[threadIdx.x] *= T(3); }
+"""
+
+
+@pytest.fixture
+def tools():
+    try:
+        return nvrtc.toolkit()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_instances_of_a_template_are_found_in_the_cubin(architecture, tmp_path):
+    wanted = ["scale<float>", "scale<__half>"]
+    cubin = nvrtc.compile_cuda(SOURCE, "a.cu", wanted, [f"-arch={architecture}"])
+    assert list(cubin.names) == wanted
+    path = Path(tmp_path, "a.cubin")
+    path.write_bytes(cubin.binary)
+    assert set(triton_compiler.resource_usages(path)) == set(cubin.names.values())
+    codes = sass.parse(sass.disassemble(cubin.binary))
+    opcodes = {kernel: {each.name for each in codes[name].instructions}
+               for kernel, name in cubin.names.items()}  # fmt: skip
+    assert "FMUL" in opcodes["scale<float>"]
+    assert opcodes["scale<__half>"] & {"HMUL2", "HFMA2"}
+
+
+@pytest.mark.usefixtures("tools")
+def test_what_was_compiled_is_compiled_no_more(monkeypatch):
+    arguments = (SOURCE, "a.cu", ["scale<double>"], ["-arch=sm_80"])
+    first = nvrtc.compile_cuda(*arguments)
+
+    def never(*_):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(nvrtc, "_compile", never)
+    assert nvrtc.compile_cuda(*arguments) == first
+    with pytest.raises(AssertionError, match="again"):
+        nvrtc.compile_cuda(SOURCE + "\n", *arguments[1:])
+
+
+@pytest.mark.usefixtures("tools")
+def test_errors_are_the_compilers():
+    with pytest.raises(
+        nvrtc.CudaCompileError, match=r'b\.cu\(1\): error: .*"nothing" is undefined'
+    ):
+        nvrtc.compile_cuda("__device__ int f() { return nothing; }", "b.cu", [], ["-arch=sm_80"])
+    with pytest.raises(nvrtc.CudaCompileError, match="no_such"):
+        nvrtc.compile_cuda(SOURCE, "c.cu", ["no_such<float>"], ["-arch=sm_80"])
+
+
+def test_without_the_library_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(nvrtc, "_wheel_folders", list)
+    monkeypatch.setattr(nvrtc, "_toolkit_folders", list)
+    monkeypatch.setattr(nvrtc.ctypes.util, "find_library", lambda _: None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[cuda\]'"):
+        nvrtc.toolkit.__wrapped__()

@@ -1,0 +1,184 @@
+"""CUDA C++ within kernel files: captured, followed and compiled for GPUs that are not here."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from solkit.adapters import nvrtc
+from solkit.analysis import analyse, cuda
+from solkit.core import AnalysisStatus
+from solkit.errors import UnsupportedError
+from solkit.kernelfiles import Workload
+from solkit.roofline import devices
+
+SOURCE = r"""
+#include <torch/extension.h>
+#define TILE 32
+template <typename scalar_t>
+__global__ void transpose(const scalar_t* x, scalar_t* y, int rows, int columns) {
+  __shared__ scalar_t tile[TILE][TILE + 1];
+  int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+  if (row < rows && column < columns) tile[threadIdx.y][threadIdx.x] = x[row * columns + column];
+  __syncthreads();
+  column = blockIdx.y * TILE + threadIdx.x; row = blockIdx.x * TILE + threadIdx.y;
+  if (row < columns && column < rows) y[row * rows + column] = tile[threadIdx.x][threadIdx.y];
+}
+__global__ void triple(float* x, int n) {
+  extern __shared__ float spare[];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = fmaf(x[i], 2.0f, x[i]);
+}
+torch::Tensor transposed(torch::Tensor x) {
+  TORCH_CHECK(x.is_cuda(), "x must be on the GPU");
+  const int rows = x.size(0), columns = x.size(1);
+  auto y = torch::empty({columns, rows}, x.options());
+  dim3 grid((columns + TILE - 1) / TILE, (rows + TILE - 1) / TILE), block(TILE, TILE / 2);
+  AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "transpose", ([&] {
+    transpose<scalar_t><<<grid, block>>>(
+        x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), rows, columns);
+  }));
+  return y;
+}
+void tripled(torch::Tensor x, int64_t shared) {
+  triple<<<(x.numel() + 255) / 256, 256, shared>>>(x.data_ptr<float>(), x.numel());
+}
+torch::Tensor guessing(torch::Tensor x) {
+  tripled(x, 0);
+  triple<<<x[0][0].item<int>(), 64>>>(x.data_ptr<float>(), 3);
+  return x;
+}
+"""
+BROKEN = """__global__ void k(float* x) {
+  x[0] = missing;
+}
+void f(torch::Tensor x) { k<<<1, 1>>>(0); }
+"""
+
+
+def line_of(text):
+    """The first line of this file that holds a text."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.fixture
+def analysed(in_child):
+    """Analyse a call of an extension, for a device."""
+
+    def run(call, source=SOURCE, device="h100", dtype=torch.float32, flags=()):
+        def child():
+            from torch.utils.cpp_extension import load_inline
+
+            extension = load_inline(
+                "mine", "", cuda_sources=source, functions=["f"], extra_cuda_cflags=list(flags)
+            )
+            x = torch.randn(100, 70, device="cuda", dtype=dtype)
+            workload = Workload((x,), {}, None, lambda x: call(extension, x))
+            return analyse(workload, devices.find(device), {}, 1, [x.t()])
+
+        return in_child(child, device=device)
+
+    return run
+
+
+@pytest.fixture
+def compiler():
+    try:
+        return nvrtc.toolkit()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("device", "dtype", "kernel", "shared_bytes"),
+    [
+        ("h100", torch.float32, "transpose<float>", 32 * 33 * 4),
+        ("a100", torch.float16, "transpose<c10::Half>", 32 * 33 * 2),
+    ],
+)
+def test_a_kernel_and_its_launch(analysed, device, dtype, kernel, shared_bytes):
+    analysis = analysed(lambda ext, x: ext.transposed(x), device=device, dtype=dtype)
+    assert analysis.status is AnalysisStatus.COMPLETE, analysis
+    assert analysis.notes == ()  # its result has the shape and the type that were expected
+    (told,) = analysis.kernels
+    assert (told.launch.name, told.launch.grid, told.launch.num_warps) == (kernel, (3, 4, 1), 16)
+    assert told.launch.constants == {"block": "32, 16, 1"}
+    assert (told.shared_bytes, told.spills, told.tensor_cores) == (shared_bytes, 0, False)
+    assert 8 <= told.registers <= 32
+    assert (told.occupancy.fraction, told.occupancy.blocks_per_sm) == (1.0, 4)
+    mix = told.instructions
+    widths = {each.kind: each.width_bytes for each in mix.counts if each.width_bytes}
+    assert widths["global_load"] == widths["shared_store"] == dtype.itemsize
+    assert (mix.of("global_load"), mix.of("global_store"), mix.of("tensor")) == (1, 1, 0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_launches_alike_are_counted_and_shared_memory_is_added_up(analysed):
+    def call(extension, x):
+        for shared in (1024, 1024, 300_000):
+            extension.tripled(x, shared)
+        return x.t()
+
+    fits, too_much = analysed(call).kernels
+    assert (fits.launch.count, fits.shared_bytes, fits.launch.grid) == (2, 1024, (28, 1, 1))
+    assert sum(each.count for each in fits.instructions.counts if each.warp_flops == 64) == 1
+    assert "300000 bytes of shared memory" in too_much.error
+    assert too_much.occupancy is None
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_launch_that_cannot_be_evaluated_is_said(analysed):
+    analysis = analysed(lambda ext, x: ext.guessing(x).t())
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert [kernel.launch.grid for kernel in analysis.kernels] == [(28, 1, 1)]
+    (note,) = analysis.notes
+    assert (
+        f"{__file__}:{line_of('item<int>()')}: grid or block of triple could not be evaluated"
+        in note
+    )
+    assert "registers" in note
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_does_not_compile_names_the_users_line(analysed):
+    analysis = analysed(lambda ext, x: ext.f(x), source=BROKEN)
+    (kernel,) = analysis.kernels
+    assert kernel.error == f'{__file__}:{line_of("= missing")}: identifier "missing" is undefined'
+
+
+@pytest.mark.usefixtures("compiler")
+def test_options_of_the_users_reach_the_compiler(analysed):
+    source = (
+        "__global__ void k(float* x) { x[threadIdx.x] = FACTOR * sinf(x[threadIdx.x]); }\n"
+        "void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<float>()); }"
+    )
+    exact, fast = (
+        analysed(lambda ext, x: ext.f(x), source, flags=["-DFACTOR=3.0f", *more]).kernels[0]
+        for more in ((), ("--use_fast_math", "-O3"))
+    )
+    assert fast.instructions.total < exact.instructions.total / 2  # MUFU.SIN and little else
+
+
+def test_without_a_compiler_the_analysis_says_what_to_install(analysed, monkeypatch):
+    def none():
+        raise UnsupportedError("pip install 'solkit[cuda]'")
+
+    monkeypatch.setattr(nvrtc, "toolkit", none)
+    analysis = analysed(lambda ext, x: ext.transposed(x))
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert analysis.notes == ("CUDA C++ was not compiled: pip install 'solkit[cuda]'",)
+
+
+def test_a_function_whose_result_is_not_known_costs_the_analysis_alone(analysed):
+    source = "torch::Tensor f(torch::Tensor x) { return torch::zeros({rows, 3}); }"
+    analysis = analysed(lambda ext, x: ext.f(x), source=source)
+    assert analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert "not declared: rows" in analysis.notes[0]
+
+
+def test_python_names_follow_pybind():
+    source = cuda.Source.of([('m.def("forward", &inner::run, "doc"); int run();', "a.cpp", 1)])
+    assert cuda._bound_to(source, "forward") == "run"
+    assert cuda._bound_to(source, "other") == "other"
