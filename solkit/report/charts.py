@@ -138,6 +138,13 @@ class Step:
     evidence: str
     advice: str
 
+    @property
+    def kind(self) -> str:
+        """``"loss"``, ``"gain"``, or ``"none"`` where it rounds to a factor of 1.00."""
+        if abs(self.factor - 1) < 0.005:
+            return "none"
+        return "loss" if self.factor > 1 else "gain"
+
 
 @dataclass(frozen=True)
 class Gap:

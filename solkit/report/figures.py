@@ -152,7 +152,7 @@ def gap(chart: charts.Gap, title: str) -> Figure:
     kind = "measured" if chart.measured else "modelled"
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "sol")]
     for step in chart.steps:
-        colour = "loss" if step.factor >= 1 else "gain"
+        colour = "muted" if step.kind == "none" else step.kind
         words = f"{units.ratio(step.factor)}  {units.signed_duration(step.cost_ms)}"
         rows.append((step.name, step.start, step.end, words, colour))
     total = chart.time_ms / chart.sol_ms if chart.sol_ms else 1.0

@@ -261,6 +261,7 @@ class AccessJson(JsonModel):
     line: str
     requests: int
     sectors: int
+    block_sectors: int = 0
     requested_bytes: int
     unique_bytes: int
     vector_bytes: int

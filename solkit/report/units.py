@@ -31,7 +31,9 @@ def duration(time_ms: float, digits: int = 3) -> str:
 
 
 def signed_duration(time_ms: float) -> str:
-    """A time that is added or saved, e.g. ``"+12.0 µs"``."""
+    """A time that is added or saved, e.g. ``"+12.0 µs"``; less than 5 ps is nothing."""
+    if abs(time_ms) < 5e-9:
+        return "0"
     return f"{'−' if time_ms < 0 else '+'}{duration(abs(time_ms))}"
 
 

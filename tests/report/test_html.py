@@ -75,7 +75,7 @@ def test_the_page_says_all_that_is_known(make):
         "matmul", "NVIDIA H100 80GB HBM3", "M=4096 N=4096 K=4096 dtype=bfloat16", "128 µs",
         "168 µs", "193 µs", "191.9 µs to 193.3 µs", "1.50×", "correct", "limited by tensor.bf16",
         "w is read with 50 % of each sector used", "Transpose w.", "1.9 µs a step",
-        "4.19 M wavefronts", "largest error 0.0625", "1721 MHz", "triton 3.7.1",
+        "4.19 M wavefronts", "largest error 0.0625", "1721 MHz", "triton3.7.1",
         "cupti, cold protocol", "reading a 256 MB buffer", "Inputs come from DRAM once.",
     ):  # fmt: skip
         assert told in words, told

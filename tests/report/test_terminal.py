@@ -59,6 +59,26 @@ def test_the_facts_of_a_measured_kernel(make):
         assert fact in text
 
 
+def test_the_modelled_time_and_what_the_gap_is_made_of(make):
+    text = " ".join(page(make.report(make.explained())).split())
+    for fact in (
+        "modelled 168 µs matmul_kernel: tensor.bf16 141 µs, l2 91.2 µs, latency 31.7 µs",
+        "made of 1.03× tail: 3.88 waves fill 97 % of their slots",
+        "1.20× extra traffic: w is read with 50 % of each sector used",
+        "0.99× output in L2",
+    ):
+        assert fact in text
+    assert "made of" not in page(make.report())
+    assert "modelled" not in page(make.report())
+
+
+def test_a_factor_that_costs_nothing_is_no_line(make):
+    gap = make.gap()
+    idle = replace(gap.factors[0], factor=1.004)
+    text = page(make.report(make.explained(gap=replace(gap, factors=(idle, *gap.factors[1:])))))
+    assert "tail" not in text
+
+
 def test_bars_are_to_scale(make):
     bars = {
         line.split()[0]: line.count("█") for line in page(make.report()).splitlines() if "█" in line

@@ -76,7 +76,7 @@ def page(
             gpus={each.report.device.name for each in reports},
             failures=failures,
             title=_title(reports),
-            written=written.isoformat(" ", "minutes"),
+            written=written.strftime("%Y-%m-%d %H:%M %Z"),
             version=solkit.__version__,
             style=(_TEMPLATES / "style.css").read_text(encoding="utf-8"),
             light=LIGHT,

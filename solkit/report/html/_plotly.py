@@ -108,7 +108,7 @@ def gap(chart: charts.Gap) -> Spec:
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "the speed of light", "sol")]
     for step in chart.steps:
         words = f"{units.ratio(step.factor)}  {units.signed_duration(step.cost_ms)}"
-        colour = "loss" if step.factor >= 1 else "gain"
+        colour = "muted" if step.kind == "none" else step.kind
         rows.append((step.name, step.start, step.end, words, _reasons(step), colour))
     words = f"{units.ratio(total)}  {units.duration(chart.time_ms)}"
     rows.append((kind, 1.0, total, words, f"{kind} time", kind))

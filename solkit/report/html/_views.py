@@ -48,6 +48,12 @@ class ShapeView:
     is_worst: bool
 
     @property
+    def gap_ratio(self) -> float | None:
+        """Its time over the speed of light; ``None`` where it has no time."""
+        sol_ms = self.result.bound.time_ms
+        return self.time.median_ms / sol_ms if self.time and sol_ms else None
+
+    @property
     def longest_ms(self) -> float:
         """The time that fills a bar."""
         times = [resource.time_ms or 0.0 for resource in self.result.bound.resources.values()]
