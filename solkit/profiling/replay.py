@@ -101,8 +101,24 @@ def _aten(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed
         except _Unknown as reason:
             reasons.append(str(reason))
         else:
-            return lambda: _called(overload, positional, named)
+            return lambda: _called(*_returning(overload, positional, named))
     raise _Unknown(reasons[0] if reasons else _NO_OP)
+
+
+def _returning(
+    overload: Any, positional: list[Any], named: dict[str, Any]
+) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The overload that makes its results in place of one that is given where to write them.
+
+    Both cost the same, but what is read of an input is known of the former alone.
+    """
+    outs = {argument.name for argument in overload._schema.arguments if argument.is_out}
+    name = str(overload._overloadname)
+    name = {"out": "default"}.get(name, name.removesuffix("_out"))
+    if not outs or name not in overload.overloadpacket.overloads():
+        return overload, positional, named
+    rest = {key: value for key, value in named.items() if key not in outs}
+    return getattr(overload.overloadpacket, name), positional, rest
 
 
 def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Replayed:

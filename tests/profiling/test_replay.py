@@ -63,6 +63,14 @@ CASES = {
         ),
         (),
     ),
+    "out": (
+        signature(
+            "aten::gather",
+            *((BF, (50 * N, N)), ("Scalar", "0"), (L, (N, N), (1, 0)), ("Scalar", "False")),
+            (BF, (N, N)),
+        ),
+        (),
+    ),
     "triton": (
         Signature("triton_poi_fused_0", ((N,), (N, N), ()), (BF, F, "Scalar"), is_triton=True),
         (),
@@ -102,6 +110,7 @@ BYTES = {
     "foreach": 2 * 8 * (N + 3),
     "dtype by number": 2 * N * N + 4 * N,
     "mm": 2 * (2 * N * N + 2 * N * 512 + N * 512),
+    "out": 2 * 2 * N * N + 8 * N,  # rows that are gathered, not all 50 N
     "triton": 2 * N + 4 * N * N,
     "attention": 4 * 2 * (2 * 8 * N * 64),
 }
