@@ -28,6 +28,9 @@ _NO_CAUSE = (
 )
 
 
+Rule = Callable[["_Case"], Iterator[str]]
+
+
 def advise(result: Result, device: Device) -> tuple[str, ...]:
     """The first three sentences that the rules give; at least one."""
     case = _Case(result, device)
@@ -157,6 +160,23 @@ def _near(case: _Case) -> Iterator[str]:
 # ------------------------------------------------------------------------ rules on the kernel
 
 
+def _gap(case: _Case) -> Iterator[str]:
+    """What the largest factors of the gap say, each advice once."""
+    if case.result.gap is not None and not case.tiny:
+        ordered = sorted(case.result.gap.factors, key=lambda factor: -factor.factor)
+        yield from dict.fromkeys(factor.advice for factor in ordered if factor.advice)
+
+
+def _unless_followed(rule: Rule) -> Rule:
+    """A rule for launches whose code was not followed: the gap's factors know better."""
+
+    def guarded(case: _Case) -> Iterator[str]:
+        if case.result.gap is None:
+            yield from rule(case)
+
+    return guarded
+
+
 def _no_tensor_cores(case: _Case) -> Iterator[str]:
     without = [kernel for kernel in case.compiled if kernel.tensor_cores is False]
     if case.wants_tensor_cores and without and len(without) == len(case.compiled):
@@ -255,7 +275,6 @@ def _not_measured(case: _Case) -> Iterator[str]:
         )
 
 
-Rule = Callable[[_Case], Iterator[str]]
 _ON_THE_NUMBERS: tuple[Rule, ...] = (
     _verdict,
     _does_not_compile,
@@ -264,12 +283,13 @@ _ON_THE_NUMBERS: tuple[Rule, ...] = (
     _near,
 )
 _ON_THE_KERNEL: tuple[Rule, ...] = (
-    _no_tensor_cores,
-    _spills,
+    _gap,
+    _unless_followed(_no_tensor_cores),
+    _unless_followed(_spills),
     _clock,
-    _idle,
-    _tail,
-    _occupancy,
+    _unless_followed(_idle),
+    _unless_followed(_tail),
+    _unless_followed(_occupancy),
     _calibrated,
     _not_measured,
 )

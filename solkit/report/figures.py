@@ -33,6 +33,8 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
     "legend.frameon": False,
 }
 _DASHES = {"roofline": "-", "datasheet": "--", "calibrated": ":"}
@@ -126,25 +128,18 @@ def roofline(chart: charts.Roofline, title: str) -> Figure:
 
 
 def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, high: float) -> None:
-    (x0, x1), (y0, y1) = charts.span(roof, chart, low, high)
-    colour = {"roofline": "ink"}.get(roof.rates, roof.rates)
-    axes.plot([x0, x1], [y0, y1], _DASHES[roof.rates], color=LIGHT[colour], linewidth=1.2)
+    xs, ys = charts.span(roof, chart, low, high)
+    colour = "ink" if roof.rates == "roofline" else roof.rates
+    known = axes.get_legend_handles_labels()[1]
+    label = "_" if roof.rates in known else roof.rates  # a name with _ is kept out of the legend
+    axes.plot(xs, ys, _DASHES[roof.rates], color=LIGHT[colour], linewidth=1.2, label=label)
     if roof.rates == "roofline":
-        end = (x0, y0) if roof.is_memory else (x1, y1)
-        axes.annotate(
-            f"{roof.name}, {units.rate(roof.value, roof.unit.removesuffix('/s'))}",
-            end,
-            xytext=(4 if roof.is_memory else -4, 4),
-            textcoords="offset points",
-            ha="left" if roof.is_memory else "right",
-            rotation=_SLANT if roof.is_memory else 0,
-            rotation_mode="anchor",
-            transform_rotates_text=roof.is_memory,
-            fontsize=8.5,
-        )
-
-
-_SLANT = 45  # of a memory's roof, in data units: the axes turn it to what is seen
+        words = f"{roof.name}, {units.rate(roof.value, roof.unit.removesuffix('/s'))}"
+        middle = charts.between(*xs), charts.between(*ys)
+        end, offset, side = (xs[1], ys[1]), (-4, 4), "right"
+        if roof.is_memory:
+            end, offset, side = middle, (6, -9), "left"
+        axes.annotate(words, end, offset, textcoords="offset points", ha=side, fontsize=8.5)
 
 
 def gap(chart: charts.Gap, title: str) -> Figure:
@@ -184,7 +179,7 @@ def times(chart: charts.Times) -> Figure:
         axes.annotate(words, place, (8, 0), textcoords="offset points", va="center")
     axes.axvline(chart.sol_ms, color=LIGHT["sol"], linewidth=1.5)
     axes.set_yticks(range(len(chart.names)), chart.names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(chart.names) - 0.4, -0.6)
     axes.set_xlim(0, 1.2 * max(time.high_ms for time in chart.times))
     axes.xaxis.set_major_formatter(lambda value, _: units.duration(value) if value else "0")
     axes.set_xlabel("Time of a call; the line is SOL; circles are measured, diamonds modelled")

@@ -141,13 +141,15 @@ class Make:
         """Of a matmul whose tiles of w are read in 16-byte pieces, half of each sector unused."""
         x = Access(
             kind="load", path="async", argument="x_ptr", line="examples/matmul.py:76",
-            requests=2**20, sectors=2**24, requested_bytes=2**29, unique_bytes=BYTES,
-            vector_bytes=16,
+            requests=2**20, sectors=2**24, block_sectors=2**24, requested_bytes=2**29,
+            unique_bytes=BYTES, vector_bytes=16,
         )  # fmt: skip
         w = replace(x, argument="w_ptr", line="examples/matmul.py:77", sectors=2**25)
         out = Access(
-            "store", "global", "out_ptr", "examples/matmul.py:86", 2**17, 2**20, BYTES, BYTES, 8
-        )
+            kind="store", path="global", argument="out_ptr", line="examples/matmul.py:86",
+            requests=2**17, sectors=2**20, block_sectors=2**20, requested_bytes=BYTES,
+            unique_bytes=BYTES, vector_bytes=8,
+        )  # fmt: skip
         demand = Demand(
             accesses=(x, w, out),
             operations={"tensor.bf16": FLOPS, "fp32": 2**24, "int32": 2**28},

@@ -47,7 +47,7 @@ def _roof(roof: charts.Roof, chart: charts.Roofline, low: float, high: float) ->
     rate = units.rate(roof.value, roof.unit.removesuffix("/s"))
     words = f"<b>{escape(roof.name)}</b>, {roof.rates}: {rate}<br>{_wrapped(roof.source)}"
     # A point in the middle, so that there is something to point at.
-    middle = [one**0.6 * other**0.4 for one, other in (xs, ys)]
+    middle = [charts.between(*ends) for ends in (xs, ys)]
     label = f"{escape(roof.name)} {rate}"
     return {
         "type": "scatter",
