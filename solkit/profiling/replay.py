@@ -112,13 +112,15 @@ def _returning(
 
     Both cost the same, but what is read of an input is known of the former alone.
     """
-    outs = {argument.name for argument in overload._schema.arguments if argument.is_out}
-    name = str(overload._overloadname)
-    name = {"out": "default"}.get(name, name.removesuffix("_out"))
-    if not outs or name not in overload.overloadpacket.overloads():
+    packet, arguments = overload.overloadpacket, overload._schema.arguments
+    inputs = [(each.name, str(each.real_type)) for each in arguments if not each.is_out]
+    if len(inputs) == len(arguments):
         return overload, positional, named
-    rest = {key: value for key, value in named.items() if key not in outs}
-    return getattr(overload.overloadpacket, name), positional, rest
+    for other in (getattr(packet, name) for name in packet.overloads()):
+        if [(each.name, str(each.real_type)) for each in other._schema.arguments] == inputs:
+            kept = {name for name, _ in inputs}
+            return other, positional, {k: v for k, v in named.items() if k in kept}
+    return overload, positional, named
 
 
 def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Replayed:
@@ -201,7 +203,7 @@ def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence
         _Unknown: it was not recorded, or is of another kind.
     """
     kind = str(argument.real_type)
-    recorded, value = signature.types[index], signature.values[index]
+    recorded, value = signature.types[index], _at(signature.values, index)
     shape, stride = signature.shapes[index], _at(signature.strides, index)
     if recorded in _DTYPES and kind in ("Tensor", "Optional[Tensor]"):
         if not shape and recorded in _NUMBERS and argument.alias_info is None:
@@ -210,11 +212,12 @@ def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence
     if recorded == "TensorList" and kind == "List[Tensor]":
         dtype = _list_type(kernels)
         return [_tensor(each, dtype, _at(stride, i)) for i, each in enumerate(shape)]
-    if recorded in ("Scalar", "ScalarList") and "Tensor" not in kind:
+    if recorded in ("Scalar", "ScalarList") and "Tensor" not in kind and value:
         return _scalar(kind, value)
     if recorded in ("", "None"):
         return _absent(argument, kind)
-    raise _Unknown(f"its argument {argument.name!r} is recorded as {recorded}, not {kind}")
+    found = f"recorded as {recorded}, not {kind}" if value or shape else "not in the trace"
+    raise _Unknown(f"its argument {argument.name!r} is {found}")
 
 
 def _absent(argument: Any, kind: str) -> Any:

@@ -71,11 +71,13 @@ CASES = {
         ),
         (),
     ),
+    "out of one of many": (signature("aten::mul", *((F, (N, N)),) * 3), ()),
     "triton": (
         Signature("triton_poi_fused_0", ((N,), (N, N), ()), (BF, F, "Scalar"), is_triton=True),
         (),
     ),
     # what cannot be
+    "old trace": (Signature("aten::sum", ((N, N), (), (), ()), (F, "", "Scalar", "")), ()),
     "index": (signature("aten::index", (F, (N, N)), ("",)), ()),
     "list of what": (signature("aten::cat", ("TensorList", ((N,),)), ("Scalar", "0")), ()),
     "unknown op": (signature("vllm::unified", (F, (N,))), ()),
@@ -111,6 +113,7 @@ BYTES = {
     "dtype by number": 2 * N * N + 4 * N,
     "mm": 2 * (2 * N * N + 2 * N * 512 + N * 512),
     "out": 2 * 2 * N * N + 8 * N,  # rows that are gathered, not all 50 N
+    "out of one of many": 3 * 4 * N * N,
     "triton": 2 * N + 4 * N * N,
     "attention": 4 * 2 * (2 * 8 * N * 64),
 }
@@ -138,6 +141,7 @@ def test_what_is_assumed_of_a_triton_kernel_is_said(answers):
 @pytest.mark.parametrize(
     ("case", "said"),
     [
+        ("old trace", "its argument 'keepdim' is not in the trace"),
         ("index", "its argument 'indices' is not in the trace"),
         ("list of what", "the dtypes of its list of tensors are not in the trace"),
         ("unknown op", "this torch has no such op, or one with other arguments"),
