@@ -26,6 +26,7 @@ from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.measure._imports import Imports
 from solkit.measure.activities import ActivityError
 from solkit.measure.channel import Channel, ClosedError, Frame
+from solkit.measure.delegation import Operators
 from solkit.measure.faults import explain, verdict_of
 from solkit.measure.findings import Finding
 from solkit.measure.guard import Guard
@@ -182,6 +183,19 @@ class _Worker:
             place = self._results.at(offset, size).view(plain.dtype)
             place.copy_(plain.reshape(-1))
         self._machine.synchronize()
+
+    def operators(self, _: Frame, name: str, seed: int) -> list[str]:
+        """Call the candidate once more and record which of torch's operators it calls."""
+        call, _workload = self._prepared(name, seed)
+        with Operators() as operators:
+            call()
+        self._machine.synchronize()
+        return list(operators.names)
+
+    def kernels(self, _: Frame) -> dict[str, float]:
+        """What ran on the GPU in the last round of timed calls, and how long, in milliseconds."""
+        assert self._timer is not None
+        return dict(self._timer.kernels_ms)
 
     def launches(self, _: Frame, name: str, seed: int) -> list[Answer]:
         """Call the candidate once more and record what Triton launches."""

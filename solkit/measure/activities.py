@@ -16,7 +16,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Activity", "ActivityError", "CallTime", "Kind", "call_times"]
+__all__ = ["Activity", "ActivityError", "CallTime", "Kind", "call_times", "kernels_ms"]
 
 
 class ActivityError(Exception):
@@ -75,6 +75,28 @@ def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[Ca
     Raises:
         ActivityError: a call has no range or no GPU activity, or an activity can't be told apart.
     """
+    of_call = _activities_of(activities, labels)
+    return [_time(label, of_call[label]) for label in labels]
+
+
+def kernels_ms(activities: Iterable[Activity], labels: Sequence[str]) -> dict[str, float]:
+    """What ran on the GPU in the labelled calls, by name, and how long in milliseconds together.
+
+    Raises:
+        ActivityError: as for `call_times`.
+    """
+    found: dict[str, float] = {}
+    for events in _activities_of(activities, labels).values():
+        for event in events:
+            taken_ms = (event.end_ns - event.start_ns) / 1e6
+            found[event.name] = found.get(event.name, 0.0) + taken_ms
+    return found
+
+
+def _activities_of(
+    activities: Iterable[Activity], labels: Sequence[str]
+) -> dict[str, list[Activity]]:
+    """What each labelled call ran on the GPU."""
     events = list(activities)
     wanted = set(labels)
     ranges = sorted((e.start_ns, e.end_ns, e.name) for e in events if _is(e, Kind.RANGE, wanted))
@@ -93,7 +115,7 @@ def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[Ca
             if owner is not None:
                 of_call[owner].append(event)
     _require_ranges(ranges, labels)
-    return [_time(label, of_call[label]) for label in labels]
+    return of_call
 
 
 def _is(event: Activity, kind: Kind, names: set[str]) -> bool:

@@ -26,6 +26,7 @@ from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel
 from solkit.measure.compare import judge
 from solkit.measure.conditions import screen
+from solkit.measure.delegation import by_kernels, by_operators
 from solkit.measure.faults import CandidateError, explain, verdict_of
 from solkit.measure.findings import Finding
 from solkit.measure.inputs import fresh, is_unchanged, same_bits, seed_everything
@@ -187,10 +188,12 @@ class Examination:
         """What becomes of the candidate."""
         sets = self.checked()
         timed_on = sets[-1]
+        self._check_operators(timed_on)
         launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
         plan = plan_for(self.reference_s)
         timed = self._time(sets, plan)
+        self._check_kernels()
         clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
         verdict = Verdict.DEGENERATE_PROBLEM if self._degenerate else verdict
@@ -381,6 +384,28 @@ class Examination:
         if any(finding.is_proof for finding in findings):
             raise CandidateError(Verdict.CHEATING, tuple(sentences))
         self._notes.update(dict.fromkeys(sentences))
+
+    def _check_operators(self, shared: Shared) -> None:
+        """Where a kernel of its own was asked for: whether it hands the work to torch instead."""
+        if self._request.custom_kernel:
+            operators = self._remote.operators(shared.trial.name, shared.trial.seed)
+            shared.restore()
+            self._heed_delegation(by_operators(operators))
+
+    def _check_kernels(self) -> None:
+        """The same of what ran on the GPU in timed calls."""
+        if self._request.custom_kernel:
+            kernels_ms = self._remote.kernels()
+            if not kernels_ms:
+                self._notes["The timer cannot tell whose kernels ran on the GPU."] = None
+            self._heed_delegation(by_kernels(kernels_ms))
+
+    def _heed_delegation(self, found: Finding | None) -> None:
+        """With what the source says of the same, which alone would prove nothing."""
+        if found is not None:
+            hints = [f"{found.trick}: {found.evidence}"]
+            hints += [note for note in self._notes if note.startswith(f"{found.trick}: ")]
+            raise CandidateError(Verdict.CHEATING, tuple(hints))
 
     def _fetch(self, forms: Sequence[Form], want: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         _, size = offsets_of([form.size for form in forms])

@@ -15,8 +15,6 @@ another process. The guard says *why* a time is not to be believed, in words.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 from solkit.measure._background import Background
@@ -26,17 +24,7 @@ from solkit.measure._outputs import Outputs, tensors_in
 from solkit.measure._streams import stream_findings
 from solkit.measure.findings import Finding
 
-__all__ = ["Finding", "Guard", "delegation", "prepare"]
-
-# GPU kernels of torch, cuBLAS(Lt), cuDNN, cuFFT and the CUDA runtime, by what their names begin
-# with or hold, as CUPTI reports them. CUTLASS's own `cutlass::device_kernel` may be anybody's.
-_LIBRARY_KERNEL = re.compile(
-    r"at::native|at::cuda|at_cuda_detail|cublas|cudnn|cask_|nvjet_|cutlass_\d\d_|_xmma_|"
-    r"pytorch_flash|fmha_cutlass|splitKreduce|gemv[2N]|gemmk1|dot_kernel|reduce_1Block|"
-    r"(ampere|volta|turing|maxwell|hopper|sm\d+)_[a-z0-9]*(gemm|cgemm|conv|scudnn)|"
-    r"implicit_convolve|winograd|(vector|regular)_fft|^Mem(cpy|set)"
-)
-
+__all__ = ["Finding", "Guard", "prepare"]
 
 _known: Identities | None = None
 
@@ -90,16 +78,3 @@ class Guard:
             *self._outputs.findings(returned, inputs, shares_memory),
         ]
         return tuple(sorted(dict.fromkeys(found), key=lambda finding: not finding.is_proof))
-
-
-def delegation(kernels: Sequence[str]) -> Finding | None:
-    """Whether a call's GPU activities are libraries' alone, where a kernel of one's own was asked.
-
-    Args:
-        kernels: names of all GPU activities of a call, as CUPTI gives them.
-    """
-    own = [name for name in kernels if not _LIBRARY_KERNEL.search(name)]
-    if own or not kernels:
-        return None
-    names = ", ".join(dict.fromkeys(kernels))
-    return Finding("library fallback", f"only kernels of libraries ran: {names[:300]}", True)

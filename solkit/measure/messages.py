@@ -41,6 +41,7 @@ class Request:
         time_limit_s: seconds after which the candidate's process is killed.
         seed: of the inputs that this candidate has to itself, which it is timed on.
         common_seed: of the others; `seed` where it is ``None``.
+        custom_kernel: whether leaving the work to libraries is cheating.
         device: where the inputs are made; only ``"cuda"`` can be timed.
         protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
     """
@@ -55,6 +56,7 @@ class Request:
     device: str = "cuda"
     protocol: str = "cold"
     common_seed: int | None = None
+    custom_kernel: bool = False
 
 
 @dataclass(frozen=True)

@@ -169,6 +169,18 @@ class Remote:
             for offset, form in zip(offsets, forms, strict=True)
         ]
 
+    def operators(self, name: str, seed: int) -> list[str]:
+        """Call it once more; torch's operators that it says it called."""
+        doing = "running the candidate"
+        told = self._ask("operators", doing, {"name": name, "seed": seed})
+        return self._read(lambda names: [str(n)[:_MOST_TEXT] for n in names], told, doing)
+
+    def kernels(self) -> dict[str, float]:
+        """What it says ran on the GPU in the last round, and how long in milliseconds."""
+        doing = "reading a timer"
+        told = self._ask("kernels", doing, {})
+        return self._read(lambda k: {str(n): float(ms) for n, ms in k.items()}, told, doing)
+
     def launches(self, name: str, seed: int) -> tuple[KernelAnalysis, ...]:
         """Call it once more; the Triton launches that it says it made."""
         doing = "running the candidate"

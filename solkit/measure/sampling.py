@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -47,10 +47,15 @@ class Timer(Protocol):
 
     Attributes:
         method: `solkit.core.Protocol.method`.
+        kernels_ms: what ran on the GPU in the last round's calls, and how long together; empty
+            where it cannot tell.
     """
 
     @property
     def method(self) -> str: ...  # noqa: D102
+
+    @property
+    def kernels_ms(self) -> Mapping[str, float]: ...  # noqa: D102
 
     def start(self) -> None:
         """Begin a round of calls."""

@@ -144,8 +144,8 @@ def _command(scratch: str, device: str, shown: Iterable[Path]) -> list[str]:
     if program is None:
         raise UnsupportedError(_NO_BWRAP)
     command = [program, *_ISOLATION]
-    for path in _SYSTEM:
-        command += ("--ro-bind-try", path, path)
+    for name in _SYSTEM:
+        command += ("--ro-bind-try", name, name)
     command += ("--bind", scratch, _SCRATCH, "--chdir", _SCRATCH, "--dev", "/dev")
     if device != "cpu":
         gpu = [*map(str, sorted(Path("/dev").glob("nvidia*"))), "/dev/shm"]

@@ -43,6 +43,7 @@ from solkit.measure.messages import (
     encode,
 )
 from solkit.measure.protocols import find
+from solkit.measure.sandbox import Sandbox
 
 __all__ = ["Limits", "Session", "is_available", "measure"]
 
@@ -56,13 +57,12 @@ _MOST_SERVED = 100  # candidates in one process: compiled modules, and what libr
 
 _log = logging.getLogger(__name__)
 
-_server = ForkServer(
-    "solkit.measure._referee:warm_up",
-    {
-        "PYTHONUNBUFFERED": "1",  # the last prints before a crash
-        "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
-    },
-)
+_PREPARE = "solkit.measure._referee:warm_up"
+_ENVIRONMENT = {
+    "PYTHONUNBUFFERED": "1",  # the last prints before a crash
+    "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
+}
+_server = ForkServer(_PREPARE, _ENVIRONMENT)
 
 
 @dataclass(frozen=True)
@@ -83,22 +83,33 @@ class Session:
         gpu_index: which GPU: a place in ``CUDA_VISIBLE_DEVICES`` where that is set, else NVML's
             index (PCI bus order).
         device: ``"cuda"``; on ``"cpu"`` candidates are checked, but nothing is timed.
+        gpu: the UUID of the GPU instead, as NVML gives it.
         limits: of each candidate.
+        sandbox: whether candidates run under bubblewrap (`solkit.measure.sandbox`).
         patience_s: how long to wait for a GPU that another session holds, of this process or
             another; from the first candidate on this one holds it until it is closed.
+
+    Raises:
+        UnsupportedError: there can be no sandbox here; says what to do about it.
     """
 
     def __init__(
         self,
         *,
         gpu_index: int = 0,
+        gpu: str | None = None,
         device: str = "cuda",
         limits: Limits | None = None,
+        sandbox: bool = False,
         patience_s: float = 600.0,
     ) -> None:
-        self._gpu_index, self._device = gpu_index, device
+        inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
+        self._gpu = _visible(inherited, gpu_index) if gpu is None else gpu
+        self._device = device
+        self._sandbox = Sandbox(_PREPARE, _ENVIRONMENT, device) if sandbox else None
         self._limits, self._patience_s = limits or Limits(), patience_s
         self._common_seed = _drawn()
+        self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
         self._uuid: str | None = None
         self._lock = contextlib.ExitStack()
         self._referee: Child | None = None
@@ -128,6 +139,8 @@ class Session:
                     child.end()
         finally:
             self._candidates, self._referee = {}, None
+            if self._sandbox is not None:
+                self._sandbox.close()
             self._lock.close()
 
     def measure(
@@ -141,6 +154,7 @@ class Session:
         time_limit_s: float = 120.0,
         seed: int | None = None,
         protocol: str = "cold",
+        custom_kernel: bool = False,
     ) -> Outcome:
         """Check a candidate against its reference and time both.
 
@@ -157,6 +171,8 @@ class Session:
                 `Outcome.protocol`. Inputs that it is checked on but not timed are then drawn once
                 a session.
             protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
+            custom_kernel: whether a kernel of its own is asked for, so that leaving the work to
+                cuBLAS, cuDNN or torch is cheating (`solkit.measure.delegation`).
 
         Raises:
             InputError: the kernel file, the shape, the parameters or the protocol are at fault.
@@ -176,7 +192,9 @@ class Session:
             common_seed=self._common_seed if seed is None else seed,
             device=self._device,
             protocol=protocol,
+            custom_kernel=custom_kernel,
         )
+        self._paths = (path, reference or path)
         try:
             answer, wait = self._ask({"request": encode(request)}, 1, time_limit_s)
         except _LostError as lost:
@@ -238,6 +256,7 @@ class Session:
             )
             for candidate in candidates
         )
+        self._paths = (problem, *(candidate.path for candidate in candidates))
         request = ComparisonRequest(requests, precision, budget_s, repeats)
         try:
             answer, wait = self._ask({"comparison": encode(request)}, len(requests), time_limit_s)
@@ -254,7 +273,9 @@ class Session:
             _LostError: there is no answer, by the fault of a candidate or of the problem.
         """
         try:
-            control, candidates = self._started(count)
+            if self._sandbox is not None:
+                self._sandbox.server(self._paths)  # where that is another one, the last one's
+            control, candidates = self._started(count)  # processes have ended
             for candidate in candidates:
                 candidate.forget_printed()
             control.send(message)
@@ -284,9 +305,8 @@ class Session:
         """Lock the GPU before a process of ours is on it, until none is."""
         if self._device == "cpu":
             return
-        visible = _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), self._gpu_index)
         with contextlib.suppress(UnsupportedError):  # without NVML there hardly is a GPU: the
-            self._uuid = uuid_of(visible)  # referee says what torch sees
+            self._uuid = uuid_of(self._gpu)  # referee says what torch sees
         if self._uuid is not None:
             self._lock.enter_context(exclusive(self._uuid, self._patience_s))
 
@@ -313,16 +333,25 @@ class Session:
 
     def _start_candidate(self, control: Channel, place: int) -> None:
         referees, theirs = pair()
-        candidate = self._child("solkit.measure._candidate", theirs.fileno())
+        candidate = self._child("solkit.measure._candidate", theirs.fileno(), sandboxed=True)
         theirs.close()
         self._candidates[place], self._served[place] = candidate, 0
         control.send({"candidate": candidate.pid, "place": place}, b"", (referees.fileno(),))
         referees.close()
 
-    def _child(self, module: str, descriptor: int) -> Child:
+    def _child(self, module: str, descriptor: int, *, sandboxed: bool = False) -> Child:
         """A new process: a kernel file finds the modules there that it would find here."""
-        env = _environment(self._gpu_index)
-        return Child(_server, f"{module}:main", env=env, descriptors=(descriptor,))
+        function, env = f"{module}:main", _environment(self._gpu)
+        if self._sandbox is None or not sandboxed:
+            return Child(_server, function, env=env, descriptors=(descriptor,))
+        sandbox = self._sandbox
+        return Child(
+            sandbox.server(self._paths),
+            function,
+            env=sandbox.environment(env),
+            descriptors=(descriptor,),
+            folder=sandbox.folder,
+        )
 
     def _obituary(self) -> str:
         """What is to be said of a referee that is gone."""
@@ -498,11 +527,11 @@ def how_it_ended(returncode: int) -> str:
     return f"the process exited by itself with code {returncode}"
 
 
-def _environment(gpu_index: int) -> dict[str, str]:
+def _environment(gpu: str) -> dict[str, str]:
     return {
         **os.environ,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # NVML's order
-        "CUDA_VISIBLE_DEVICES": _visible(os.environ.get("CUDA_VISIBLE_DEVICES"), gpu_index),
+        "CUDA_VISIBLE_DEVICES": gpu,
     }
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from solkit.measure.activities import Activity, ActivityError, CallTime, Kind, call_times
+from solkit.measure.activities import (
+    Activity,
+    ActivityError,
+    CallTime,
+    Kind,
+    call_times,
+    kernels_ms,
+)
 from solkit.measure.sampling import Subject
 
 __all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "captured", "read_activities"]
@@ -103,6 +110,12 @@ class CuptiTimer:
         self._flush, self._warm = flush, warm
         self._labels: list[str] = []
         self._session: Any = None
+        self._activities: list[Activity] = []
+
+    @property
+    def kernels_ms(self) -> Mapping[str, float]:
+        """See `solkit.measure.sampling.Timer`."""
+        return kernels_ms(self._activities, self._labels)
 
     def start(self) -> None:
         """See `solkit.measure.sampling.Timer`."""
@@ -131,7 +144,8 @@ class CuptiTimer:
         session, self._session = self._session, None
         session.__exit__(None, None, None)
         events = session.profiler.kineto_results.events()
-        return call_times(read_activities(events), self._labels)
+        self._activities = read_activities(events)
+        return call_times(self._activities, self._labels)
 
 
 class EventTimer:
@@ -148,6 +162,11 @@ class EventTimer:
     def __init__(self, flush: L2Flush, *, warm: bool = False, calls: int = 1) -> None:
         self._flush, self._warm, self._calls = flush, warm, calls
         self._times: list[CallTime] = []
+
+    @property
+    def kernels_ms(self) -> Mapping[str, float]:
+        """Events tell nothing of what ran."""
+        return {}
 
     @property
     def method(self) -> str:

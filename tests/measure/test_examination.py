@@ -29,6 +29,7 @@ class FakeTimer:
     def __init__(self, method="fake", fails=False, tells=100.0):
         self.method, self.fails, self.tells = method, fails, tells
         self.calls, self.rounds = 0, 0
+        self.kernels_ms = {}
         self._times = []
 
     def start(self):
@@ -373,6 +374,57 @@ def test_failures(run, tmp_path, body, verdict, text):
     assert outcome.errors[0].startswith("running the candidate: ")
     assert text in outcome.errors[0]
     assert outcome.errors[1].startswith(f"at {tmp_path / 'mine.py'}:")
+
+
+PRODUCT = """
+import torch
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, N, device=device), torch.randn(N, N, device=device)
+
+def reference(a, b):
+    return a @ b
+"""
+
+
+def test_a_product_by_torch_where_a_kernel_of_its_own_was_asked_for(run):
+    kernel = "def kernel(a, b): return torch.matmul(a, b)"
+    assert run(kernel, head=PRODUCT).verdict is Verdict.CORRECT
+    theirs = FakeMachine()
+    outcome = run(kernel, head=PRODUCT, custom_kernel=True, theirs=theirs)
+    assert outcome.verdict is Verdict.CHEATING
+    assert outcome.errors[0] == "library fallback: the call hands its work to torch: aten.mm"
+    assert any("calls torch.matmul" in hint for hint in outcome.errors[1:])  # in the source, too
+    assert theirs.all_timers[0].calls == 0
+
+
+def test_torch_beside_a_kernel_of_its_own(run):
+    kernel = """
+        def kernel(a, b):
+            out = torch.empty_like(a)
+            torch.from_numpy(out.numpy())[:] = torch.from_numpy(a.numpy() @ b.numpy())
+            return out.view(-1).reshape(8, 8)
+    """
+    machine = FakeMachine()
+    machine.all_timers[0].kernels_ms = {"mine": 1.0, "Memset (Device)": 1.0}
+    assert run(kernel, head=PRODUCT, custom_kernel=True, theirs=machine).verdict is Verdict.CORRECT
+
+
+def test_kernels_of_libraries_that_no_operator_gave_away(run):
+    kernel = "def kernel(a, b): return torch.from_numpy(a.numpy() @ b.numpy())"
+    machine = FakeMachine()
+    machine.all_timers[0].kernels_ms = {"nvjet_hsh_128x256": 1.0}
+    outcome = run(kernel, head=PRODUCT, custom_kernel=True, theirs=machine)
+    assert outcome.verdict is Verdict.CHEATING
+    assert "only kernels of libraries ran: nvjet_hsh_128x256" in outcome.errors[0]
+    assert run(kernel, head=PRODUCT, theirs=machine).verdict is Verdict.CORRECT
+
+
+def test_a_timer_that_cannot_name_kernels_is_told(run):
+    kernel = "def kernel(a, b): return torch.from_numpy(a.numpy() @ b.numpy())"
+    outcome = run(kernel, head=PRODUCT, custom_kernel=True)
+    assert outcome.verdict is Verdict.CORRECT
+    assert "The timer cannot tell whose kernels ran on the GPU." in outcome.errors
 
 
 def test_tolerance_of_the_request_then_of_the_file(run):

@@ -13,7 +13,7 @@ import torch
 from solkit.measure import _streams, statistics
 from solkit.measure._identities import Identities
 from solkit.measure._outputs import Outputs
-from solkit.measure.guard import Guard, delegation
+from solkit.measure.guard import Guard
 
 LIMIT_S = 30
 
@@ -370,31 +370,3 @@ def test_a_window_that_keeps_data_in_l2(streams, offset, kind, expected):
 
 def test_no_streams_without_cuda():
     assert list(_streams.stream_findings([X])) == []
-
-
-# ---------------------------------------------------------------------------------- delegation
-
-
-@pytest.mark.parametrize(
-    ("kernels", "is_library"),
-    [
-        (["void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add>"], True),
-        (["sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"], True),
-        (["nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT"], True),
-        (["ampere_sgemm_128x64_nn", "void cublasLt::splitKreduce_kernel<32, 16>"], True),
-        (["void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_64x64>"], True),
-        (["void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits>"], True),
-        (["cudnn_generated_fort_native_sdpa_sm90_flash_fprop"], True),
-        (["Memcpy DtoD (Device -> Device)"], True),
-        (["Memset (Device)", "matmul_kernel"], False),
-        (["void cutlass::device_kernel<flash::FlashAttnFwdSm90>"], False),
-        (["_gate", "void at::native::vectorized_elementwise_kernel<4>"], False),
-        (["my_gemm_kernel(float const*, float*)"], False),
-        (["triton_poi_fused_add_relu_0"], False),
-        ([], False),
-    ],
-)
-def test_delegation(kernels, is_library):
-    finding = delegation(kernels)
-    assert (finding is not None) is is_library
-    assert finding is None or (finding.is_proof and kernels[0][:40] in finding.evidence)
