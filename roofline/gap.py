@@ -21,6 +21,7 @@ Advice is given only where a factor matters and its evidence says what causes it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ from solkit.core import (
     Measurement,
     Term,
 )
-from solkit.roofline.kernel_model import ahead, together
+from solkit.roofline.kernel_model import ahead, spilled, together
 
 __all__ = ["FACTORS", "gap", "modelled_ms"]
 
@@ -46,7 +47,9 @@ FACTORS = (
 """Names of the factors, in the order in which they multiply."""
 
 _MATTERS = 1.05
-_OCCUPANCY_MATTERS = 1.15  # below, a kernel at any occupancy may be as good as they come
+_WORK_MATTERS = 1.2  # below, partial tiles and online rescaling
+_COALESCED = 0.6  # of a request's sectors asked for
+_OCCUPANCY_MATTERS = 1.3  # below, a kernel at any occupancy may be as good as they come
 
 
 def modelled_ms(kernels: Sequence[KernelAnalysis], bound: Bound) -> float | None:
@@ -116,6 +119,10 @@ class _Followed:
     @property
     def count(self) -> int:
         return self.kernel.launch.count
+
+    @property
+    def blocks(self) -> int:
+        return math.prod(self.kernel.launch.grid)
 
     @property
     def uneven(self) -> float:
@@ -208,10 +215,14 @@ def _traffic_ms(kernels: Sequence[_Followed], device: Device) -> float:
     def of(kernel: _Followed) -> float:
         dram = kernel.demand.dram_read_bytes + kernel.demand.dram_write_bytes
         l2 = kernel.demand.l2_read_bytes + kernel.demand.l2_write_bytes
-        times = [dram / device.ceilings["dram"].value]
+        stacks, in_l1 = spilled(kernel.kernel, device)
+        lines = kernel.demand.l1_wavefronts + (stacks / 128 if in_l1 else 0.0)
+        times = [
+            dram / device.ceilings["dram"].value,
+            lines / (device.sm_count * device.clock_mhz * 1e6),
+        ]
         if "l2" in device.ceilings:
-            times.append(l2 / device.ceilings["l2"].value)
-        times.append(kernel.demand.l1_wavefronts / (device.sm_count * device.clock_mhz * 1e6))
+            times.append((l2 + (0.0 if in_l1 else stacks)) / device.ceilings["l2"].value)
         return 1e3 * max(times)
 
     return _total(kernels, of)
@@ -277,8 +288,7 @@ def _bytes_moved(bound: Bound, kernels: Sequence[_Followed]) -> str:
 
 def _filling(kernels: Sequence[_Followed]) -> str:
     worst = max(kernels, key=lambda kernel: kernel.uneven)
-    x, y, z = worst.kernel.launch.grid
-    told = f"{worst.kernel.launch.name}: {x * y * z} blocks on {worst.device.sm_count} SMs"
+    told = f"{worst.kernel.launch.name}: {worst.blocks} blocks on {worst.device.sm_count} SMs"
     if worst.demand.imbalance > _MATTERS:
         told += f", the longest {worst.demand.imbalance:.3g} times the mean"
     return told + "."
@@ -339,41 +349,81 @@ def _on_pipe(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
         yield f"{name} multiplies as {used.removeprefix('tensor.')}: keep the narrower input type."
 
 
+def _on_work(kernel: _Followed, factor: float) -> Iterator[str]:
+    if factor >= _WORK_MATTERS:
+        yield (
+            f"{kernel.kernel.launch.name} computes {factor:.3g} times what the problem needs: skip "
+            "what is masked, padded or computed twice."
+        )
+
+
 def _on_traffic(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
     accesses = kernel.demand.accesses
+    if spilled(kernel.kernel, kernel.device)[0] > sum(a.sector_bytes for a in accesses):
+        yield _spilling(kernel)
+        return
     wasteful = max(accesses, key=lambda a: a.sector_bytes - a.requested_bytes, default=None)
     moved = sum(access.sector_bytes for access in accesses)
     if wasteful is None:
         return
-    place = wasteful.line or kernel.kernel.launch.name
-    if wasteful.sector_bytes - wasteful.requested_bytes > 0.2 * moved and _spread(wasteful):
-        yield (
-            f"{place}: this {wasteful.kind} is not coalesced, {wasteful.sectors:,} sectors for "
-            f"{wasteful.requested_bytes / 1e6:.4g} MB ({100 * wasteful.efficiency:.0f} % of what "
-            "they hold is asked for): let neighbouring lanes access neighbouring addresses."
-        )
+    if wasteful.sector_bytes - wasteful.requested_bytes > 0.2 * moved:
+        yield from _narrow(wasteful, kernel)
         return
     again = max(accesses, key=lambda a: a.requested_bytes - a.unique_bytes)
     if again.kind == "load" and again.requested_bytes > 1.5 * again.unique_bytes > 0:
         times = again.requested_bytes / again.unique_bytes
         yield (
-            f"{again.line or kernel.kernel.launch.name}: {again.argument or 'this'} is read "
-            f"{times:.3g} times over: larger tiles, or an order of blocks that reuses L2."
+            f"{_place(again, kernel)}: {again.argument or 'this'} is read {times:.3g} times over: "
+            "larger tiles, or an order of blocks that reuses L2."
+        )
+    elif kernel.demand.dram_read_bytes > 1.5 * sum(
+        {a.argument: a.unique_bytes for a in accesses if a.kind == "load"}.values()
+    ):
+        most = max((a for a in accesses if a.kind == "load"), key=lambda a: a.unique_bytes)
+        yield (
+            f"{_place(most, kernel)}: {most.argument or 'this'} is read again after L2 has lost "
+            "it: one pass over it, or parts that stay in registers or L2 between passes."
         )
 
 
-def _spread(access: Access) -> bool:
-    return access.efficiency < 0.6
+def _place(access: Access, kernel: _Followed) -> str:
+    return access.line or kernel.kernel.launch.name
+
+
+def _narrow(access: Access, kernel: _Followed) -> Iterator[str]:
+    """An access whose requests touch much more than they ask for."""
+    if 32 * access.block_sectors < 0.7 * access.sector_bytes:  # L1 brings it together again
+        yield (
+            f"{_place(access, kernel)}: this {access.kind} moves {access.vector_bytes} bytes a "
+            f"lane and request, {access.requests:,} requests: sizes and strides that are multiples "
+            "of 16, or masks that end at one, let it move 16."
+        )
+    elif access.efficiency < _COALESCED:
+        yield (
+            f"{_place(access, kernel)}: this {access.kind} is not coalesced, {access.sectors:,} "
+            f"sectors for {access.requested_bytes / 1e6:.4g} MB ({100 * access.efficiency:.0f} % "
+            "of what they hold is asked for): let neighbouring lanes access neighbouring addresses."
+        )
+
+
+def _spilling(kernel: _Followed) -> str:
+    return (
+        f"{kernel.kernel.launch.name} spills {kernel.kernel.spills} words per thread to local "
+        "memory: smaller tiles, or more warps to share them."
+    )
+
+
+def _splitting(kernel: _Followed) -> str:
+    return (
+        f"{kernel.kernel.launch.name} has {kernel.blocks} blocks for {kernel.device.sm_count} SMs: "
+        "split the work into more (smaller tiles, or split along the reduction)."
+    )
 
 
 def _on_tail(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
-    x, y, z = kernel.kernel.launch.grid
-    blocks, name = x * y * z, kernel.kernel.launch.name
-    if blocks < kernel.device.sm_count:
-        yield (
-            f"{name} has {blocks} blocks for {kernel.device.sm_count} SMs: split the work into "
-            "more (smaller tiles, or split along the reduction)."
-        )
+    name = kernel.kernel.launch.name
+    if kernel.blocks < kernel.device.sm_count:
+        yield _splitting(kernel)
     elif kernel.demand.imbalance > 1.2:
         yield f"{name}'s blocks differ in length: start the longest first, or even them out."
     else:
@@ -387,20 +437,22 @@ def _on_latency(kernel: _Followed, factor: float) -> Iterator[str]:
     launch, occupancy = kernel.kernel.launch, kernel.kernel.occupancy
     assert occupancy is not None
     tensor = any(pipe.startswith("tensor.") for pipe in kernel.demand.operations)
-    if kernel.kernel.spills:
-        yield (
-            f"{launch.name} spills {kernel.kernel.spills} words per thread to local memory: "
-            "smaller tiles, or more warps to share them."
-        )
-    elif kernel.demand.steps > 2 and ahead(launch, kernel.demand) == 1:
+    if kernel.count > 1:
+        yield from _on_launch(kernel, factor)
+    elif kernel.blocks < kernel.device.sm_count:
+        yield _splitting(kernel)
+    elif kernel.kernel.spills:
+        yield _spilling(kernel)
+    elif kernel.demand.steps > 2 and ahead(launch, kernel.demand) == 1 and tensor:
         yield (
             f"{launch.name} waits for each step's loads: more pipeline stages (num_stages), and "
             "loads that can be copied asynchronously."
         )
-    elif factor >= _OCCUPANCY_MATTERS and not tensor and occupancy.fraction < 0.3:
+    elif factor >= _OCCUPANCY_MATTERS and not tensor:
         yield (
-            f"{launch.name} fills {100 * occupancy.fraction:.0f} % of an SM's warps, limited by "
-            f"{occupancy.limiter}: smaller tiles, or more warps a block."
+            f"{launch.name} keeps too little under way: {occupancy.blocks_per_sm} blocks of "
+            f"{launch.num_warps} warps on an SM ({100 * occupancy.fraction:.0f} %, limited by "
+            f"{occupancy.limiter}): more warps, or more elements a step."
         )
 
 
@@ -412,6 +464,7 @@ def _on_launch(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG0
 
 
 _ADVICE: Mapping[str, Callable[[_Followed, float], Iterator[str]]] = {
+    "extra work": _on_work,
     "wrong pipe": _on_pipe,
     "extra traffic": _on_traffic,
     "tail": _on_tail,

@@ -7,7 +7,7 @@ at once, W = ceil(G / (S B)) waves; the longest block does I times the mean.
 ::
 
     memory     the longest of dram, l2 (bytes / rate, shared by all SMs)
-               and l1 (a wavefront a clock and SM, x unevenness)
+               and l1 (a wavefront a clock and SM, x unevenness), spilled registers among them
     tensor.*   operations / rate x unevenness                               the fullest SM counts
     scalar     the longest of fp32, sfu, fp64 and issue, likewise           one feeds the other
     latency    (W-1+I) x ( t + steps x t / ahead + chain )                  t: a trip to memory
@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Launch, Occupancy, Term
 
-__all__ = ["ahead", "model", "overlap", "rate", "together"]
+__all__ = ["ahead", "model", "overlap", "rate", "spilled", "together"]
 
 _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a streaming kernel reaches: read and write on an H100 and an
@@ -113,10 +113,12 @@ def _terms(
     kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, device: Device
 ) -> Iterator[Term]:
     blocks = math.prod(kernel.launch.grid)
+    stacks, in_l1 = spilled(kernel, device)
     yield _traffic("dram", demand.dram_read_bytes + demand.dram_write_bytes, device)
     if "l2" in device.ceilings:
-        yield _traffic("l2", demand.l2_read_bytes + demand.l2_write_bytes, device)
-    yield _l1(demand, device)
+        asked = demand.l2_read_bytes + demand.l2_write_bytes
+        yield _traffic("l2", asked + (0 if in_l1 else stacks), device)
+    yield _l1(demand, stacks if in_l1 else 0.0, device)
     for pipe, amount in demand.operations.items():
         if pipe in device.ceilings:
             yield _pipe(pipe, amount, blocks, kernel, device)
@@ -133,17 +135,34 @@ def rate(name: str, device: Device) -> float:
     return device.ceilings[name].value * _SUSTAINED
 
 
-def _traffic(name: str, amount: int, device: Device) -> Term:
+def _traffic(name: str, amount: float, device: Device) -> Term:
     per_s = rate(name, device)
     evidence = f"{amount / 1e6:.4g} MB at {per_s / 1e12:.3g} TB/s"
     return Term(name, 1e3 * amount / per_s, evidence)
 
 
-def _l1(demand: Demand, device: Device) -> Term:
+def _l1(demand: Demand, stacks: float, device: Device) -> Term:
     """Source of the rate: Nsight Compute, "Hardware Model": L1TEX looks up one line a cycle."""
     per_ms = device.sm_count * device.clock_mhz * 1e3
-    evidence = f"{demand.l1_wavefronts / 1e6:.4g} M lines looked up, one a clock and SM"
-    return Term("l1", demand.l1_wavefronts / per_ms * demand.unevenness, evidence)
+    lines = demand.l1_wavefronts + stacks / 128
+    evidence = f"{lines / 1e6:.4g} M lines looked up, one a clock and SM"
+    return Term("l1", lines / per_ms * demand.unevenness, evidence)
+
+
+def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
+    """Bytes of spilled registers that a launch moves, and whether L1 holds them all."""
+    if not kernel.spills or kernel.instructions is None or kernel.occupancy is None:
+        return 0.0, True
+    rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
+    each = sum(
+        n.count * 32 * n.width_bytes * (rounds if n.depth else 1.0)
+        for n in kernel.instructions.counts
+        if n.kind in ("local_load", "local_store")
+    )
+    stack = 4 * 32 * kernel.spills * kernel.launch.num_warps
+    resident = kernel.occupancy.blocks_per_sm * (stack + (kernel.shared_bytes or 0))
+    moved = each * kernel.launch.num_warps * math.prod(kernel.launch.grid)
+    return moved, resident <= device.limits.shared_bytes
 
 
 def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: Device) -> Term:

@@ -577,6 +577,7 @@ class Access:
         line: ``file:line`` of the kernel's source; empty where not known.
         requests: instructions, counted a warp; bulk copies for ``"tma"``.
         sectors: 32-byte sectors that those touch, one that two requests touch twice.
+        block_sectors: the same, those that one execution by a block touches counted once.
         requested_bytes: bytes of the elements that the masks let through.
         unique_bytes: distinct bytes of those, in whole sectors.
         vector_bytes: the width of one thread's instruction.
@@ -588,6 +589,7 @@ class Access:
     line: str
     requests: int
     sectors: int
+    block_sectors: int
     requested_bytes: int
     unique_bytes: int
     vector_bytes: int

@@ -8,9 +8,9 @@ block asks for twice within one execution, or again without having moved, is a h
 regions that it read by another load, as long as all that the SM's blocks read fits.
 
 L2: blocks start in the order of their numbers, as many at a time as the device holds (a wave).
-Those of a wave run side by side, so that what several of them read is fetched once. From wave to
-wave the regions that were used last stay (least recently used goes first; Mattson et al.,
-"Evaluation techniques for storage hierarchies", 1970).
+Those of a wave run side by side, so that what several of them read is fetched once. From loop to
+loop and from wave to wave the regions that were used last stay (least recently used goes first;
+Mattson et al., "Evaluation techniques for storage hierarchies", 1970).
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ class Region:
         low, high: the bytes between which it lies, of shape [programs]; -1 where that is not known.
         size: bytes touched, each once; zero for programs that touch nothing.
         storage_bytes: of the tensor behind it, which it cannot exceed; 0 where not known.
+        phase: accesses of one loop, or none, have the same; later ones a higher.
     """
 
     low: Array
     high: Array
     size: Array
     storage_bytes: int
+    phase: int = 0
 
 
 def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
@@ -131,22 +133,39 @@ def dram_bytes(
     sizes = np.stack([region.size for region in regions])
     summed = float(sizes.reshape(-1)[np.unique(keys, return_index=True)[1]].sum())
     overlap = unique_bytes(regions) / summed if summed else 0.0
-    kept: OrderedDict[int, float] = OrderedDict()
-    held, fetched, before, middle = 0.0, 0.0, 0.0, 0
+    phases = sorted({region.phase for region in regions})
+    of_phase = [[i for i, r in enumerate(regions) if r.phase == phase] for phase in phases]
+    cache = _LeastRecentlyUsed(_KEPT * device.l2_bytes)
+    before, middle = 0.0, 0
     for start in range(0, programs, resident):
         if start <= programs // 2:
-            before, middle = fetched, start
-        wave = keys[:, start : start + resident].reshape(-1)
-        of_wave = sizes[:, start : start + resident].reshape(-1) * overlap
-        found, first = np.unique(wave, return_index=True)
-        for key, size in zip(found.tolist(), of_wave[first].tolist(), strict=True):
-            if kept.pop(key, None) is None:
-                fetched, held = fetched + size, held + size
-            kept[key] = size
-        while held > _KEPT * device.l2_bytes and kept:
-            held -= kept.popitem(last=False)[1]
+            before, middle = cache.fetched, start
+        for rows in of_phase:  # blocks side by side go through their loops at about the same time
+            wave = keys[rows, start : start + resident].reshape(-1)
+            found, first = np.unique(wave, return_index=True)
+            of_wave = sizes[rows, start : start + resident].reshape(-1)[first] * overlap
+            cache.read(found.tolist(), of_wave.tolist())
+    fetched = cache.fetched
     later = (fetched - before) * programs / (programs - middle)  # programs go on as they did last
     return fetched + later * (scale - 1)
+
+
+class _LeastRecentlyUsed:
+    """A cache of whole regions."""
+
+    def __init__(self, capacity: float) -> None:
+        self.capacity = capacity
+        self.kept: OrderedDict[int, float] = OrderedDict()
+        self.held = self.fetched = 0.0
+
+    def read(self, keys: Sequence[int], sizes: Sequence[float]) -> None:
+        """Read some regions side by side, then make room."""
+        for key, size in zip(keys, sizes, strict=True):
+            if self.kept.pop(key, None) is None:
+                self.fetched, self.held = self.fetched + size, self.held + size
+            self.kept[key] = size
+        while self.held > self.capacity and self.kept:
+            self.held -= self.kept.popitem(last=False)[1]
 
 
 def l2_read_bytes(

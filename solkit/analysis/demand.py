@@ -179,7 +179,8 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
     own = moves * once
     if few.programs == many.programs:  # all were followed whole
         own = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(made, 1e-9)
-    region = Region(extent.low, extent.high, np.minimum(own, between), size)
+    phase = _phase(operation, followed.function)
+    region = Region(extent.low, extent.high, np.minimum(own, between), size, phase)
     path = path_of(operation)
     access = Access(
         kind=kind_of(operation),
@@ -188,12 +189,28 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
         line=str(operation.places[0]) if operation.places else "",
         requests=round(total("requests")),
         sectors=round(total("sectors")),
+        block_sectors=round(total("distinct")),
         requested_bytes=round(total("bytes")),
         unique_bytes=round(unique_bytes([region], followed.scale)),
         vector_bytes=vector_bytes(operation, followed.widths) if path != "tma" else 0,
     )
     moved = float(np.minimum(moves, made).sum()) * followed.scale * once
     return _Site(access, region, min(moved, float(access.sector_bytes)), round(total("lines")))
+
+
+def _phase(operation: Operation, function: Function) -> int:
+    """The number of the outermost loop around it, and what comes between loops, in their order."""
+    number = 0
+    for block in function.blocks:
+        for outer in block.operations:
+            loops = bool(outer.blocks) and outer.name != "scf.if"
+            number += loops
+            if outer is operation or any(
+                inner is operation for body in outer.blocks for inner in body.walk()
+            ):
+                return number
+            number += loops
+    raise ValueError(f"{operation.name} is not in {function.name}")
 
 
 def _name_of(place: int, programs: Programs) -> str:

@@ -1,0 +1,35 @@
+"""Expected: "tl.dot". A matrix product in full fp32, on the scalar pipe."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+def inputs(M=4096, N=4096, K=4096, dtype=torch.bfloat16, device="cuda"):
+    return torch.randn(M, K, dtype=dtype, device=device), torch.randn(
+        K, N, dtype=dtype, device=device
+    )
+
+
+def reference(a, b):
+    return a @ b
+
+
+@triton.jit
+def product_kernel(a, b, out, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        inner = k + tl.arange(0, BK)
+        left = tl.load(a + rows[:, None] * K + inner[None, :]).to(tl.float32)
+        right = tl.load(b + inner[:, None] * N + columns[None, :]).to(tl.float32)
+        sums = tl.dot(left, right, sums, input_precision="ieee")
+    tl.store(out + rows[:, None] * N + columns[None, :], sums.to(tl.bfloat16))
+
+
+def kernel(a, b):
+    (M, K), N = a.shape, b.shape[1]
+    out = torch.empty(M, N, dtype=a.dtype, device=a.device)
+    product_kernel[(M // 64, N // 64)](a, b, out, N, K, 64, 64, 32, num_warps=8)
+    return out

@@ -1,0 +1,109 @@
+"""Gaps of real kernels: each planted defect is named first, and nothing is invented."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from solkit import worker
+from solkit.core import KernelAnalysis, Launch, Measurement, Occupancy
+from solkit.roofline import devices
+from solkit.roofline.bound import bound
+from solkit.roofline.calibration import calibrated
+from solkit.roofline.gap import FACTORS, gap, modelled_ms
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
+DEFECTS = sorted(path.stem for path in (HERE / "defects").glob("*.py"))
+
+
+def studied(path, shape=None):
+    """Bound, analysed launches and device of a kernel file at one shape."""
+    device = calibrated(devices.find("h100-sxm"))
+    shapes = None if shape is None else (shape,)
+    case = worker.call("solkit.study:study", str(path), None, device, shapes, {}, True, 2).cases[0]
+    return bound(case.work, device, tolerance=case.tolerance), case.analysis.kernels, device
+
+
+def taken_apart(path, shape=None):
+    found = gap(*studied(path, shape))
+    assert found is not None
+    return found
+
+
+def advice(found):
+    """What is advised, that of the largest factor first."""
+    ordered = sorted(found.factors, key=lambda factor: -factor.factor)
+    return [factor.advice for factor in ordered if factor.advice]
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_first_advice_names_a_planted_defect(name):
+    path = HERE / "defects" / f"{name}.py"
+    expected = re.match(r'"""Expected: "([^"]+)"', path.read_text())
+    assert expected[1] in advice(taken_apart(path))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("softmax", {"M": 16384, "N": 4096}),
+        ("rmsnorm", {"M": 16384, "N": 4096}),
+        ("rmsnorm", {"M": 8192, "N": 8192}),
+        ("bias_gelu", {"M": 16384, "N": 4096}),
+        ("cross_entropy", {"T": 4096, "V": 128256}),
+        ("matmul", {"M": 8192, "N": 8192, "K": 8192}),
+    ],
+)
+def test_nothing_is_advised_where_nothing_is_wrong(name, shape):
+    assert advice(taken_apart(EXAMPLES / f"{name}.py", shape)) == []
+
+
+def test_factors_multiply_to_the_gap():
+    terms, kernels, device = studied(EXAMPLES / "causal_attention.py")
+    found = gap(terms, kernels, device)
+    assert found.time_ms == modelled_ms(kernels, terms)
+    assert not found.measured
+    product = math.prod(factor.factor for factor in found.factors)
+    assert product == pytest.approx(found.time_ms / terms.time_ms)
+    names = [factor.name for factor in found.factors]
+    assert names == [name for name in FACTORS if name in names]
+
+
+def measurement(median_ms, **changes):
+    told = {"kernel_sum_ms": None, "reference_ms": 1.0, "method": "cupti", "max_error": 0.0}
+    return Measurement(median_ms, median_ms, median_ms, **(told | {"samples": 20} | changes))
+
+
+def test_a_measured_gap_says_what_is_left_unexplained():
+    terms, kernels, device = studied(EXAMPLES / "softmax.py")
+    expected = modelled_ms(kernels, terms)
+    found = gap(terms, kernels, device, measurement(2 * expected))
+    assert found.measured
+    assert found.time_ms == 2 * expected
+    assert found.factors[-1].name == "unexplained"
+    assert found.factors[-1].factor == pytest.approx(2.0)
+    assert math.prod(f.factor for f in found.factors) == pytest.approx(2 * expected / terms.time_ms)
+
+
+def test_time_with_no_kernel_running_is_the_launches():
+    terms, kernels, device = studied(EXAMPLES / "softmax.py")
+    busy = modelled_ms(kernels, terms)
+    found = gap(terms, kernels, device, measurement(3 * busy, kernel_sum_ms=busy))
+    launch = next(factor for factor in found.factors if factor.name == "launch")
+    assert launch.factor == pytest.approx(3.0, rel=0.05)
+    assert "no kernel running" in launch.evidence
+    assert "CUDA graph" in launch.advice
+
+
+def test_a_launch_that_was_not_followed_has_no_gap():
+    terms, _, device = studied(EXAMPLES / "softmax.py")
+    unknown = KernelAnalysis(
+        Launch("kernel", (1, 1, 1), 4, 3), 32, 0, 0, Occupancy(1.0, "warps", 16, 0.1, 0.1)
+    )
+    assert gap(terms, (unknown,), device) is None
+    assert gap(terms, (), device) is None
+    assert modelled_ms((), terms) is None

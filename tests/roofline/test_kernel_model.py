@@ -1,0 +1,139 @@
+"""The modelled time of launches built by hand, against the same by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from solkit.core import (
+    Access,
+    Demand,
+    InstructionCount,
+    InstructionMix,
+    KernelAnalysis,
+    Launch,
+    Occupancy,
+)
+from solkit.roofline import devices
+from solkit.roofline.kernel_model import ahead, model, spilled
+
+DEVICE = replace(devices.find("h100-sxm"), calibrated={}, launch_us=2.0)
+SMS, CLOCK_HZ = 132, 1.98e9
+
+
+def load(path="global", size=1 << 20, **changes):
+    plain = Access("load", path, "x", "k.py:1", 64, size // 32, size // 32, size, size, 16)
+    return replace(plain, **changes)
+
+
+def kernel(blocks=1320, per_sm=10, stages=3, **asked):
+    demand = Demand((load(),), {}, 0, 0, 0, 0, 0)
+    return KernelAnalysis(
+        Launch("kernel", (blocks, 1, 1), 4, stages),
+        registers=32,
+        spills=0,
+        shared_bytes=0,
+        occupancy=Occupancy(0.6, "registers", per_sm, blocks / (per_sm * SMS), 1.0),
+        tensor_cores=False,
+        demand=replace(demand, **asked),
+    )
+
+
+def terms(kernel):
+    return {term.name: term.time_ms for term in model(kernel, DEVICE).terms}
+
+
+def test_traffic_takes_bytes_over_a_sustained_rate():
+    found = terms(kernel(dram_read_bytes=10**9, dram_write_bytes=10**9, l2_read_bytes=10**9))
+    dram = DEVICE.ceilings["dram"].value
+    assert found["dram"] == pytest.approx(2e9 / (0.92 * dram) * 1e3)
+    assert found["l2"] == pytest.approx(1e9 / (0.92 * DEVICE.ceilings["l2"].value) * 1e3)
+    measured = replace(
+        DEVICE, calibrated={"dram": replace(DEVICE.ceilings["dram"], value=dram / 2)}
+    )
+    slow = model(kernel(dram_read_bytes=10**9), measured)
+    assert next(t.time_ms for t in slow.terms if t.name == "dram") == pytest.approx(2e12 / dram)
+
+
+def test_pipes_wait_for_the_fullest_sm():
+    even = terms(kernel(operations={"fp32": 10**12}))["fp32"]
+    assert even == pytest.approx(1e12 / (0.92 * DEVICE.ceilings["fp32"].value) * 1e3)
+    uneven = terms(kernel(operations={"fp32": 10**12}, unevenness=1.5))["fp32"]
+    assert uneven == pytest.approx(1.5 * even)
+
+
+def test_legacy_tensor_instructions_are_slower_on_hopper():
+    mix = InstructionMix((InstructionCount("tensor", "HMMA.16816.F32", 1, 1, 0, 0, 4096),), 1)
+    modern = replace(mix, counts=(replace(mix.counts[0], opcode="HGMMA.64x128x16.F32"),))
+    work = kernel(operations={"tensor.fp16": 10**12})
+    old, new = (terms(replace(work, instructions=m))["tensor.fp16"] for m in (mix, modern))
+    assert old / new == pytest.approx(1 / 0.63)
+
+
+def test_latency_is_a_trip_for_each_wave_and_step():
+    # everything from DRAM: 660 cycles a trip; 2 waves of blocks that wait once and 4 times more
+    found = terms(
+        kernel(2640, steps=4.0, l2_read_bytes=10**6, dram_read_bytes=10**6, chain_cycles=100.0)
+    )
+    assert found["latency"] == pytest.approx(2 * (660 * (1 + 4) + 100) / CLOCK_HZ * 1e3)
+    # from L2 alone, 262; the longest block does twice the mean
+    found = terms(kernel(2640, steps=4.0, l2_read_bytes=10**6, imbalance=2.0))
+    assert found["latency"] == pytest.approx(3 * 262 * (1 + 4) / CLOCK_HZ * 1e3)
+
+
+def test_copies_that_run_by_themselves_are_asked_for_ahead():
+    copied = kernel(stages=4, accesses=(load("async"),))
+    assert ahead(copied.launch, copied.demand) == 3
+    plain = kernel(stages=4)
+    assert ahead(plain.launch, plain.demand) == 1
+    mixed = kernel(stages=4, accesses=(load("async"), load("global")))
+    assert ahead(mixed.launch, mixed.demand) == 1
+    with_a_scalar = kernel(stages=4, accesses=(load("async"), load("global", 1024)))
+    assert ahead(with_a_scalar.launch, with_a_scalar.demand) == 3
+
+
+def test_what_does_not_hide_is_added():
+    work = kernel(per_sm=4, dram_read_bytes=10**9, l2_read_bytes=10**9, operations={"fp32": 10**12})
+    found = model(work, DEVICE)
+    each = {term.name: term.time_ms for term in found.terms}
+    assert found.limiter == "fp32"
+    rest = each["dram"] + each["latency"]  # L2 streams along with DRAM
+    assert found.time_ms == pytest.approx(0.002 + each["fp32"] + rest / (1 + 4))
+
+
+def test_streams_of_copies_and_tensor_cores_run_side_by_side():
+    work = kernel(
+        per_sm=1, stages=3, dram_read_bytes=10**9, operations={"tensor.fp16": 10**12},
+        accesses=(load("async"),),
+    )  # fmt: skip
+    found = model(work, DEVICE)
+    each = {term.name: term.time_ms for term in found.terms}
+    longest = max(each["dram"], each["tensor.fp16"])
+    assert found.time_ms == pytest.approx(0.002 + longest + each["latency"] / (1 + 2))
+
+
+def test_spills_go_through_l1_where_the_stacks_fit():
+    counts = (
+        InstructionCount("local_load", "", 1, 10, 0, 4, 0),
+        InstructionCount("local_store", "", 0, 5, 0, 16, 0),
+    )
+    work = replace(
+        kernel(blocks=132, per_sm=1, iterations=100.0),
+        spills=64,
+        instructions=InstructionMix(counts, 1),
+    )
+    # 4 warps of 132 blocks; 32 lanes; 10 words in each of 100 iterations, 5 times 16 bytes once
+    moved = 132 * 4 * 32 * (10 * 4 * 100 + 5 * 16)
+    assert spilled(work, DEVICE) == (moved, True)
+    assert terms(work)["l1"] == pytest.approx(moved / 128 / SMS / CLOCK_HZ * 1e3)
+    # 16 blocks of 4 warps with a KiB a lane: 2 MiB on an SM
+    deep = replace(work, spills=256, occupancy=replace(work.occupancy, blocks_per_sm=16))
+    assert spilled(deep, DEVICE) == (moved, False)
+    l2 = DEVICE.ceilings["l2"].value * 0.92
+    assert terms(deep)["l2"] == pytest.approx(moved / l2 * 1e3)
+
+
+def test_a_launch_that_was_not_followed_cannot_be_modelled():
+    with pytest.raises(ValueError, match="kernel has not been followed"):
+        model(replace(kernel(), demand=None), DEVICE)
