@@ -9,7 +9,7 @@ from solkit.core import Verdict
 from solkit.report import charts
 from solkit.report.comparison import Group, compare, source_diff
 from solkit.report.html import _lines, _plotly
-from solkit.report.schema import LaunchJson, ReportJson, ResultJson, SourceJson
+from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
 from solkit.report.standing import (
     NamedReport,
     Standing,
@@ -30,6 +30,7 @@ __all__ = [
     "SourceView",
     "charts_of",
     "comparison",
+    "gpus",
     "index",
     "views",
 ]
@@ -163,6 +164,15 @@ def _shapes(kernel: str, report: ReportJson) -> list[ShapeView]:
         )
         for i, result in enumerate(report.results, 1)
     ]
+
+
+def gpus(reports: Sequence[NamedReport]) -> list[DeviceJson]:
+    """The devices of the page, each once."""
+    found: list[DeviceJson] = []
+    for each in reports:
+        if each.report.device not in found:
+            found.append(each.report.device)
+    return found
 
 
 def index(kernels: Sequence[KernelView]) -> list[IndexRow]:

@@ -1,19 +1,24 @@
 "use strict";
-// Figures come as JSON with colours by name. They are drawn when they come into view, and drawn
-// again when the theme changes, and in light colours at a page's width for print.
+// Figures come as JSON with colours by name, compressed as Plotly is. They are drawn when they come
+// into view, again when the theme changes, and in light colours at a page's width for print.
 
-const charts = JSON.parse(document.getElementById("charts").textContent);
+let charts = {};
 const root = document.documentElement;
 const NARROW_PX = 560;
 const PRINTED_PX = 680; // within the margins of A4
 
 // ---------------------------------------------------------------------------------- drawing
 
-async function loadPlotly() {
-  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+async function unpacked(name) {
+  const packed = Uint8Array.from(atob(document.getElementById(name).textContent), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+async function load() {
+  charts = JSON.parse(await unpacked("charts"));
+  if (!Object.keys(charts).length) return;
   const script = document.createElement("script");
-  script.textContent = await new Response(stream).text();
+  script.textContent = await unpacked("plotly");
   document.head.append(script);
 }
 
@@ -128,7 +133,7 @@ addEventListener("afterprint", () => {
 });
 
 show();
-loadPlotly().then(drawInView, () => {
+load().then(drawInView, () => {
   document.querySelectorAll(".plot").forEach((plot) => {
     plot.classList.add("failed");
     plot.textContent = "This browser cannot draw the figure; the tables hold its numbers.";
