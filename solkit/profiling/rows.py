@@ -41,12 +41,12 @@ class Run:
         Raises:
             InputError: an unknown precision.
         """
-        indices = self._by_signature()
+        found = self._by_signature()
         rows = [
-            self._row(signature, found, self._bound(signature, device, precision))
-            for signature, found in indices.items()
+            self._row(signature, parts, self._bound(signature, device, precision))
+            for signature, parts in found.items()
         ]
-        order = {signature: i for i, signature in enumerate(indices)}
+        order = {signature: i for i, signature in enumerate(found)}
         saved_us, all_us = self._savings(order, [row.target_ms * 1e3 for row in rows])
         rows = [replace(row, saving_ms=us / 1e3) for row, us in zip(rows, saved_us)]
         return tuple(sorted(rows, key=_standing)), all_us
@@ -59,12 +59,12 @@ class Run:
             if unit == NONE
         )
 
-    def _by_signature(self) -> dict[Signature, list[int]]:
-        """The activities of all units of one kind."""
-        found: dict[Signature, list[int]] = defaultdict(list)
+    def _by_signature(self) -> dict[Signature, list[tuple[int, int]]]:
+        """The activities of all units of one kind, each with its unit."""
+        found: dict[Signature, list[tuple[int, int]]] = defaultdict(list)
         for i, unit in zip(self.within.activities, self.costs.units):
             if unit != NONE:
-                found[self.recording.ops[unit].signature].append(i)
+                found[self.recording.ops[unit].signature].append((i, unit))
         return found
 
     def _bound(self, signature: Signature, device: Device, precision: str) -> Bound:
@@ -72,14 +72,15 @@ class Run:
         assert found.work is not None  # or it would be no unit
         return bound_of(found.work, device, precision=precision, tolerance=found.tolerance)
 
-    def _row(self, signature: Signature, indices: Sequence[int], bound: Bound) -> ProfiledOp:
-        units = dict(zip(self.within.activities, self.costs.units))
-        kernels = self._by_name((i, signature.name, "") for i in indices)
+    def _row(
+        self, signature: Signature, parts: Sequence[tuple[int, int]], bound: Bound
+    ) -> ProfiledOp:
+        kernels = self._by_name((i, signature.name, "") for i, _ in parts)
         return ProfiledOp(
             name=signature.name,
             inputs=signature.tensors,
-            calls=len({units[i] for i in indices}),
-            time_ms=sum(self.matching.activities[i].duration_us for i in indices) / 1e3,
+            calls=len({unit for _, unit in parts}),
+            time_ms=sum(self.matching.activities[i].duration_us for i, _ in parts) / 1e3,
             kernels=tuple(kernels),
             bound=bound,
             target_ms=max(bound.time_ms, bound.at.launch_floor_ms or 0.0),
@@ -107,12 +108,11 @@ class Run:
         durations = [self.matching.activities[i].duration_us for i in self.within.activities]
         for unit, duration in zip(self.costs.units, durations):
             taken[unit] += duration
-        questions, cuts = [], []
-        for unit, duration in zip(self.costs.units, durations):
-            row = order[self.recording.ops[unit].signature] if unit != NONE else NONE
-            target = targets_us[row] if unit != NONE else taken[unit]
-            questions.append(row)
-            cuts.append(duration * max(0.0, 1.0 - target / taken[unit]) if duration else 0.0)
+        questions, cuts = [NONE] * len(durations), [0.0] * len(durations)
+        for i, (unit, duration) in enumerate(zip(self.costs.units, durations)):
+            if unit != NONE and duration > 0:
+                questions[i] = order[self.recording.ops[unit].signature]
+                cuts[i] = duration * max(0.0, 1.0 - targets_us[questions[i]] / taken[unit])
         what_ifs = Cuts(questions, cuts, len(order))
         saved, together = savings_us(self.recording, self.matching, self.within, what_ifs)
         return saved.tolist(), together
