@@ -243,6 +243,8 @@ def score(
     time_limit_s: float | None = None,
     trace: str | os.PathLike[str] | None = None,
     protocol: str = "cold",
+    sandbox: bool = False,
+    custom_kernel: bool = False,
 ) -> Report:
     """Bound, analyse and, on a GPU, measure a kernel at each shape.
 
@@ -261,22 +263,29 @@ def score(
         trace: the file that measurements are appended to; by default this month's in the user's
             data folder (`solkit.measure.traces.default_path`).
         protocol: how it is timed, by name (`solkit.measure.protocols`): ``"cold"``, ``"warm"``, ...
+        sandbox: whether all that runs the kernel's code, but for its problem when measured, runs
+            under bubblewrap: docs/measuring.md says what that contains.
+        custom_kernel: whether leaving the work to cuBLAS, cuDNN or torch is cheating.
 
     Raises:
         InputError: the file, the device, a shape, a parameter, the protocol or `trace` is at fault.
-        UnsupportedError: `measure` is true, but the target is not in this machine.
+        UnsupportedError: `measure` is true, but the target is not in this machine; or there can be
+            no sandbox here.
         TraceError: a measurement could not be written.
     """
     l2 = protocols.find(protocol).l2
     target = _target(device)
     chosen = dict(params or {})
     study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
-    study = _study(path, reference, target, shapes, chosen, True, study_limit_s, groups="")
+    files = [file for file in _paths(path, reference) if file is not None]
+    with worker.sandboxed(*files) if sandbox else contextlib.nullcontext():
+        study = _study(path, reference, target, shapes, chosen, True, study_limit_s, groups="")
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     environment = _environment()
     results = [_forecast(case, target, precision, l2) for case in study.cases]
     if _wants_measurement(measure, target, study):
-        with _Bench.opened(target, environment, limit_s, protocol, trace) as bench:
+        how = protocol, trace, sandbox, custom_kernel
+        with _Bench.opened(target, environment, limit_s, *how) as bench:
             for i, case in enumerate(study.cases):
                 results[i] = bench.measured(study.kernel, case, chosen, results[i]).result
     return Report(environment, study.kernel, target, tuple(results), study.failed)
@@ -580,6 +589,7 @@ class _Bench:
     Attributes:
         limit_s: seconds that measuring one candidate on one shape may take.
         protocol: how it is timed, by name.
+        custom_kernel: whether a kernel of its own is asked for.
     """
 
     session: measuring.Session
@@ -588,6 +598,7 @@ class _Bench:
     environment: Mapping[str, str | None]
     limit_s: float
     protocol: str
+    custom_kernel: bool
 
     @classmethod
     @contextlib.contextmanager
@@ -598,13 +609,15 @@ class _Bench:
         limit_s: float,
         protocol: str,
         trace: str | os.PathLike[str] | None,
+        sandbox: bool = False,
+        custom_kernel: bool = False,
     ) -> Iterator[_Bench]:
         """One whose processes end with the ``with`` block."""
         from solkit.measure.traces import TraceWriter  # takes time to load
 
         writer = TraceWriter(None if trace is None else Path(trace))
-        with measuring.Session(gpu_index=_index(device)) as session:
-            yield cls(session, writer, device, environment, limit_s, protocol)
+        with measuring.Session(gpu=device.uuid, sandbox=sandbox) as session:
+            yield cls(session, writer, device, environment, limit_s, protocol, custom_kernel)
 
     def measured(
         self, kernel: KernelFile, case: Case, params: Mapping[str, Value], forecast: Result
@@ -622,6 +635,7 @@ class _Bench:
             reference=kernel.problem.path if separate else None,
             time_limit_s=self.limit_s,
             protocol=self.protocol,
+            custom_kernel=self.custom_kernel,
         )
         result = _judged(forecast, outcome, self.device)
         told = result, outcome.samples
@@ -736,12 +750,6 @@ def _judged(result: Result, outcome: measuring.Outcome, device: Device) -> Resul
         verdict=time_verdict(bound, device, timed.median_ms),
         score=score_of(bound, timed.median_ms, timed.reference_ms),
         gap=gap_of(bound, result.analysis.kernels, device, timed),
-    )
-
-
-def _index(device: Device) -> int:
-    return next(
-        (index for index, gpu in enumerate(nvml.live_devices()) if gpu.uuid == device.uuid), 0
     )
 
 

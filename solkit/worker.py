@@ -5,25 +5,33 @@ runs in a process of its own that is thrown away after it, forked from a server 
 torch already (`solkit.measure._forkserver`, which says when such a process ends). The caller needs
 no torch.
 
+Within `sandboxed` the server, and so the jobs, run under bubblewrap (`solkit.measure.sandbox`). An
+answer may then be a forgery, too: nothing but SolKit's own records is read from it.
+
 Jobs see no GPU (``CUDA_VISIBLE_DEVICES`` is empty) and print to standard error. Else they find
 what the caller has at the time of the call: its working directory, environment and module path.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from solkit.errors import JobDiedError, SolkitError, WorkerError
-from solkit.measure._forkserver import ForkServer
+from solkit.measure._forkserver import Fork, ForkServer
 from solkit.measure.channel import Channel, ClosedError, NonsenseError, pair
+from solkit.measure.sandbox import Sandbox
 
-__all__ = ["call", "shutdown", "start"]
+__all__ = ["call", "sandboxed", "shutdown", "start"]
 
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -33,7 +41,10 @@ _ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
 }
 
-_server = ForkServer("solkit.study:warm_up", _ENVIRONMENT)
+_PREPARE = "solkit.study:warm_up"
+_server = ForkServer(_PREPARE, _ENVIRONMENT)
+_sandbox: Sandbox | None = None
+_shown: tuple[str, ...] = ()  # in the sandbox
 _lock = threading.Lock()
 
 
@@ -52,7 +63,10 @@ def call(function: str, *args: Any, timeout_s: float = 300.0) -> Any:
     """
     with _lock:
         data = _answer_of(function, args, timeout_s)
-    ok, value = pickle.loads(data)
+    try:
+        ok, value = pickle.loads(data) if _sandbox is None else _Records(io.BytesIO(data)).load()
+    except pickle.UnpicklingError as error:
+        raise WorkerError(f"{function} answered with something else: {error}") from error
     if ok:
         return value
     raise value
@@ -61,6 +75,25 @@ def call(function: str, *args: Any, timeout_s: float = 300.0) -> Any:
 def start() -> None:
     """Start the server without waiting for it: it loads torch while the caller goes on."""
     _server.start()
+
+
+@contextlib.contextmanager
+def sandboxed(*paths: str) -> Iterator[None]:
+    """Have jobs run in a sandbox meanwhile.
+
+    Args:
+        paths: files that jobs are to read; their folders show.
+
+    Raises:
+        UnsupportedError: there can be no sandbox here; says what to do about it.
+    """
+    global _sandbox, _shown
+    _sandbox, _shown = Sandbox(_PREPARE, _ENVIRONMENT, "cpu"), paths
+    try:
+        yield
+    finally:
+        _sandbox.close()
+        _sandbox = None
 
 
 def shutdown() -> None:
@@ -86,10 +119,7 @@ def _answer_of(function: str, args: tuple[Any, ...], timeout_s: float) -> bytes:
     answers = Channel(ours, trusting=True)
     with ours:
         with theirs:
-            env = {**os.environ, **_ENVIRONMENT}
-            job = _server.fork(
-                f"{__name__}:_answer", (function, args), env=env, descriptors=(theirs.fileno(),)
-            )
+            job = _job(f"{__name__}:_answer", (function, args), (theirs.fileno(),))
         data, timed_out = None, False
         try:
             data = answers.receive(timeout_s).payload
@@ -101,10 +131,32 @@ def _answer_of(function: str, args: tuple[Any, ...], timeout_s: float) -> bytes:
             ended = job.end()
     if data is not None:
         return data
-    if not _server.is_alive:
+    if _sandbox is None and not _server.is_alive:
         raise WorkerError(f"the worker process died while running {function}")
     why = f"ran for over {timeout_s:g} s and was killed" if timed_out else _end(ended)
     raise JobDiedError(f"its process {why}", timed_out)
+
+
+def _job(function: str, args: tuple[Any, ...], descriptors: tuple[int, ...]) -> Fork:
+    env = {**os.environ, **_ENVIRONMENT}
+    if _sandbox is None:
+        return _server.fork(function, args, env=env, descriptors=descriptors)
+    server, env = _sandbox.server(_shown), _sandbox.environment(env)
+    folder = _sandbox.folder
+    return server.fork(function, args, env=env, descriptors=descriptors, folder=folder)
+
+
+class _Records(pickle.Unpickler):
+    """Reads what consists of SolKit's nouns and errors, and of Python's plain values."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A class; raises `pickle.UnpicklingError` where it may not come."""
+        found = None
+        if module in ("solkit.core", "solkit.errors"):
+            found = getattr(sys.modules[module], name, None)
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name} is no record of SolKit's")
+        return found
 
 
 def _end(returncode: int) -> str:

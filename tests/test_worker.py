@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from solkit import worker
-from solkit.errors import JobDiedError, WorkerError
+from solkit.errors import JobDiedError, UnsupportedError, WorkerError
 from solkit.measure._forkserver import ForkServer, python
 
 ROOT = str(Path(worker.__file__).parent.parent)
@@ -194,3 +194,31 @@ status = os.wait()[1]
 print(status, worker.call('os:getppid') == first)
 """
     assert caller(code, tmp_path).communicate(timeout=90)[0] == "0 True\n"
+
+
+def sandbox_trouble() -> str:
+    """Why there can be no sandbox here; empty where there can."""
+    try:
+        with worker.sandboxed():
+            return ""
+    except UnsupportedError as error:
+        return str(error)
+
+
+@pytest.mark.skipif(bool(sandbox_trouble()), reason=sandbox_trouble())
+def test_jobs_in_a_sandbox(tmp_path, monkeypatch):
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    (folder / "kernel.py").write_text("")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(worker, "_PREPARE", "gc:collect")  # no torch is needed here
+    with worker.sandboxed(str(folder / "kernel.py")):
+        assert worker.call("os.path:exists", str(folder / "kernel.py"))
+        assert not worker.call("os.path:exists", str(home))
+        assert worker.call("math:hypot", 3.0, 4.0) == 5.0
+        with pytest.raises(WorkerError, match=r"pathlib\.\w+ is no record of SolKit's"):
+            worker.call("pathlib:PurePosixPath", "what it answers could be anything")
+        with pytest.raises(JobDiedError, match="SIGABRT"):
+            worker.call("os:abort")
+    assert worker.call("os.path:exists", str(home))

@@ -84,6 +84,14 @@ _Trace = Annotated[
     ),
 ]
 _Protocol = Annotated[Protocol, typer.Option(help="How it is timed: see docs/measuring.md.")]
+_Sandbox = Annotated[
+    bool,
+    typer.Option("--sandbox", help="Run the kernel's code under bubblewrap: docs/measuring.md."),
+]
+_CustomKernel = Annotated[
+    bool,
+    typer.Option("--custom-kernel", help="Leaving the work to cuBLAS, cuDNN or torch is cheating."),
+]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
 ]
@@ -106,6 +114,8 @@ def score(
     time_limit: _TimeLimit = None,
     trace: _Trace = None,
     protocol: _Protocol = Protocol.COLD,
+    sandbox: _Sandbox = False,
+    custom_kernel: _CustomKernel = False,
     verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""
@@ -118,7 +128,8 @@ def score(
         with _base.stdout_kept_for_the_report():
             from solkit import worker
 
-            worker.start()  # it loads torch while the rest loads here
+            if not sandbox:
+                worker.start()  # it loads torch while the rest loads here
             from solkit import pipeline
 
         def run(candidate: str, problem: str | None) -> Report:
@@ -133,6 +144,8 @@ def score(
                 time_limit_s=time_limit,
                 trace=trace,
                 protocol=protocol.value,
+                sandbox=sandbox,
+                custom_kernel=custom_kernel,
             )
 
         page = _Page(outputs, verbose, explain, fail_under)

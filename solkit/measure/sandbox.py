@@ -86,14 +86,15 @@ class Sandbox:
     def __init__(self, prepare: str, env: Mapping[str, str], device: str) -> None:
         self._prepare, self._env, self._device = prepare, dict(env), device
         self._shown: frozenset[Path] = frozenset()
+        self._folder = _SCRATCH
         self._scratch: str | None = None
         self._server: ForkServer | None = None
         _try(device)
 
     @property
     def folder(self) -> str:
-        """The working directory of what runs there."""
-        return _SCRATCH
+        """The working directory of what runs there: the caller's by name, to which paths refer."""
+        return self._folder
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """What of an environment may be known there, and what must be."""
@@ -106,11 +107,14 @@ class Sandbox:
             paths: kernel files and problem folders.
         """
         wanted = {shown for path in paths for shown in _shown_for(Path(path).resolve())}
-        if self._server is None or not wanted <= self._shown:
+        folder = _here()
+        if self._server is None or not wanted <= self._shown or folder != self._folder:
             self.close()
             self._shown |= wanted
+            self._folder = folder
             self._scratch = tempfile.mkdtemp(prefix="solkit-sandbox-")
-            wrapper = (*_command(self._scratch, self._device, self._shown), "--")
+            command = _command(self._scratch, self._device, self._shown, folder)
+            wrapper = (*command, "--")
             env = self.environment({**os.environ, **self._env})
             self._server = ForkServer(self._prepare, env, wrapper, inherits=False)
         return self._server
@@ -127,7 +131,7 @@ class Sandbox:
 
 def _try(device: str) -> None:
     with tempfile.TemporaryDirectory(prefix="solkit-sandbox-") as scratch:
-        command = [*_command(scratch, device, ()), "--", "true"]
+        command = [*_command(scratch, device, (), _SCRATCH), "--", "true"]
         try:
             tried = subprocess.run(
                 command, capture_output=True, text=True, timeout=_TRIAL_S, check=False
@@ -138,21 +142,21 @@ def _try(device: str) -> None:
         raise UnsupportedError(_FORBIDDEN + tried.stderr.strip())
 
 
-def _command(scratch: str, device: str, shown: Iterable[Path]) -> list[str]:
-    """Bubblewrap's command, but for what it is to run."""
+def _command(scratch: str, device: str, shown: Iterable[Path], folder: str) -> list[str]:
+    """Bubblewrap's command, but for what it is to run; see `Sandbox`."""
     program = shutil.which("bwrap")
     if program is None:
         raise UnsupportedError(_NO_BWRAP)
     command = [program, *_ISOLATION]
     for name in _SYSTEM:
         command += ("--ro-bind-try", name, name)
-    command += ("--bind", scratch, _SCRATCH, "--chdir", _SCRATCH, "--dev", "/dev")
+    command += ("--bind", scratch, _SCRATCH, "--dev", "/dev")
     if device != "cpu":
         gpu = [*map(str, sorted(Path("/dev").glob("nvidia*"))), "/dev/shm"]
         command += [word for path in gpu for word in ("--dev-bind-try", path, path)]
     for path in sorted({*_of_python(), *shown}):  # folders before what lies in them
         command += ("--ro-bind-try", str(path), str(path))
-    return command
+    return [*command, "--dir", folder, "--chdir", folder, "--remount-ro", "/"]
 
 
 def _of_python() -> Iterator[Path]:
@@ -165,6 +169,13 @@ def _of_python() -> Iterator[Path]:
         for form in (path.absolute(), path.resolve()):
             if form.exists() and not _holds_home(form):
                 yield form
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return _SCRATCH
 
 
 def _shown_for(path: Path) -> Iterator[Path]:

@@ -57,6 +57,7 @@ _MOST_SERVED = 100  # candidates in one process: compiled modules, and what libr
 
 _log = logging.getLogger(__name__)
 
+_REFEREE, _CANDIDATE = "solkit.measure._referee", "solkit.measure._candidate"
 _PREPARE = "solkit.measure._referee:warm_up"
 _ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",  # the last prints before a crash
@@ -85,7 +86,8 @@ class Session:
         device: ``"cuda"``; on ``"cpu"`` candidates are checked, but nothing is timed.
         gpu: the UUID of the GPU instead, as NVML gives it.
         limits: of each candidate.
-        sandbox: whether candidates run under bubblewrap (`solkit.measure.sandbox`).
+        sandbox: whether candidates, and apart from them the problem, run under bubblewrap
+            (`solkit.measure.sandbox`).
         patience_s: how long to wait for a GPU that another session holds, of this process or
             another; from the first candidate on this one holds it until it is closed.
 
@@ -106,7 +108,10 @@ class Session:
         inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
         self._gpu = _visible(inherited, gpu_index) if gpu is None else gpu
         self._device = device
-        self._sandbox = Sandbox(_PREPARE, _ENVIRONMENT, device) if sandbox else None
+        self._sandboxes = {
+            module: Sandbox(_PREPARE, _ENVIRONMENT, device)
+            for module in ((_REFEREE, _CANDIDATE) if sandbox else ())
+        }
         self._limits, self._patience_s = limits or Limits(), patience_s
         self._common_seed = _drawn()
         self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
@@ -139,8 +144,8 @@ class Session:
                     child.end()
         finally:
             self._candidates, self._referee = {}, None
-            if self._sandbox is not None:
-                self._sandbox.close()
+            for sandbox in self._sandboxes.values():
+                sandbox.close()
             self._lock.close()
 
     def measure(
@@ -273,9 +278,9 @@ class Session:
             _LostError: there is no answer, by the fault of a candidate or of the problem.
         """
         try:
-            if self._sandbox is not None:
-                self._sandbox.server(self._paths)  # where that is another one, the last one's
-            control, candidates = self._started(count)  # processes have ended
+            for sandbox in self._sandboxes.values():
+                sandbox.server(self._paths)  # where that is another one, what ran there has ended
+            control, candidates = self._started(count)
             for candidate in candidates:
                 candidate.forget_printed()
             control.send(message)
@@ -318,9 +323,11 @@ class Session:
         if self._referee is None or self._control is None or not self._referee.is_alive:
             self.close()
             self._take_gpu()
+            for sandbox in self._sandboxes.values():
+                sandbox.server(self._paths).start()  # they load torch side by side
             ours, theirs = pair()
             self._control = Channel(ours, trusting=True)
-            self._referee = self._child("solkit.measure._referee", theirs.fileno())
+            self._referee = self._child(_REFEREE, theirs.fileno())
             theirs.close()
         for place in range(count):
             is_worn = self._served[place] >= _MOST_SERVED
@@ -333,18 +340,18 @@ class Session:
 
     def _start_candidate(self, control: Channel, place: int) -> None:
         referees, theirs = pair()
-        candidate = self._child("solkit.measure._candidate", theirs.fileno(), sandboxed=True)
+        candidate = self._child(_CANDIDATE, theirs.fileno())
         theirs.close()
         self._candidates[place], self._served[place] = candidate, 0
         control.send({"candidate": candidate.pid, "place": place}, b"", (referees.fileno(),))
         referees.close()
 
-    def _child(self, module: str, descriptor: int, *, sandboxed: bool = False) -> Child:
+    def _child(self, module: str, descriptor: int) -> Child:
         """A new process: a kernel file finds the modules there that it would find here."""
         function, env = f"{module}:main", _environment(self._gpu)
-        if self._sandbox is None or not sandboxed:
+        sandbox = self._sandboxes.get(module)
+        if sandbox is None:
             return Child(_server, function, env=env, descriptors=(descriptor,))
-        sandbox = self._sandbox
         return Child(
             sandbox.server(self._paths),
             function,

@@ -72,6 +72,7 @@ def test_what_cannot_be_done(within, home, tmp_path):
             "another file there": f"open({str(home / 'new')!r}, 'w')",
             "a file beside the kernel": f"open({str(within.shown / 'new')!r}, 'w')",
             "a file of the system": "open('/usr/new', 'w')",
+            "a new folder": "os.mkdir('/new')",
             "the shadow file": "open('/etc/shadow').read()",
             "this machine's network": f"socket.create_connection({server.getsockname()!r}, 5)",
             "the internet": "socket.create_connection(('192.0.2.1', 80), 5)",
@@ -101,7 +102,7 @@ def test_what_can_be_done(within, home):
         import os, subprocess, sys, tempfile
         sys.path.insert(0, {str(within.shown)!r})
         import helper
-        for folder in (os.path.expanduser("~"), tempfile.gettempdir(), os.getcwd()):
+        for folder in (os.path.expanduser("~"), tempfile.gettempdir()):
             open(os.path.join(folder, "file"), "w").write("x" * 100)
         subprocess.run(["true"], check=True)
         print(helper.ANSWER, open("/proc/self/status").read().count("NoNewPrivs:\\t1"), os.getpid())
@@ -133,6 +134,17 @@ def test_a_file_in_home_shows_alone(home, tmp_path, within):
     child = Child(server, "builtins:exec", (code, {}), env={}, folder=within.sandbox.folder)
     child.end(60)
     assert child.printed() == ["['kernel.py']"]
+
+
+@needs_bwrap
+def test_paths_refer_to_the_callers_folder(within, monkeypatch):
+    (within.shown / "kernel.py").write_text("")
+    (within.shown / "below").mkdir()
+    monkeypatch.chdir(within.shown / "below")
+    assert within("import os; print(os.getcwd(), os.path.exists('../kernel.py'))").split() == [
+        str(within.shown / "below"),
+        "True",
+    ]
 
 
 @needs_bwrap
