@@ -223,7 +223,7 @@ def _architecture(source: Source, device: Device) -> str:
 
 def _matters(flag: str) -> bool:
     """Whether an option of nvcc's changes what NVRTC makes: speed, definitions, registers."""
-    return flag.lstrip("-").startswith(("use_fast_math", "D", "maxrregcount", "fmad", "ftz"))
+    return flag.lstrip("-").startswith(("use_fast_math", "D", "U", "maxrregcount", "fmad", "ftz"))
 
 
 def _first_errors(log: str, kernel: str) -> str:
@@ -238,7 +238,12 @@ def _first_errors(log: str, kernel: str) -> str:
 
 _WARP_THREADS = 32
 _MAX_THREADS = 1024  # CUDA C++ Programming Guide, technical specifications
-_OPTIONS = ("-std=c++17", "-lineinfo", "-default-device")
+_OPTIONS = (
+    *("-std=c++20", "-lineinfo", "-default-device"),
+    # as torch.utils.cpp_extension asks nvcc for (COMMON_NVCC_FLAGS)
+    *("-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
+    *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
+)
 
 _PRELUDE = """\
 #include <cuda_fp16.h>
@@ -247,7 +252,26 @@ typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
 typedef long long int64_t; typedef unsigned long long uint64_t; typedef unsigned int uint;
-namespace c10 { typedef __half Half; typedef __nv_bfloat16 BFloat16; }
+namespace c10 {
+template <class S> S to(float v);
+template <> __half to(float v) { return __float2half(v); }
+template <> __nv_bfloat16 to(float v) { return __float2bfloat16(v); }
+inline float of(__half v) { return __half2float(v); }
+inline float of(__nv_bfloat16 v) { return __bfloat162float(v); }
+template <class S, bool E> struct Small {
+  S x;
+  Small() = default;
+  Small(S v) : x(v) {}
+  Small(float v) : x(to<S>(v)) {}
+  operator float() const { return of(x); }
+  explicit(E) operator S() const { return x; }
+  Small& operator+=(float v) { return *this = *this + v; }
+  Small& operator-=(float v) { return *this = *this - v; }
+  Small& operator*=(float v) { return *this = *this * v; }
+  Small& operator/=(float v) { return *this = *this / v; }
+};
+typedef Small<__half, false> Half; typedef Small<__nv_bfloat16, true> BFloat16;
+}
 namespace at {
 using namespace c10;
 template <class T> struct DefaultPtrTraits { typedef T* PtrType; };
@@ -331,8 +355,8 @@ template <class A, class B> inline constexpr bool is_same_v = is_same<A, B>::val
 }
 """
 """What device code takes from headers that NVRTC has not: <cstdint>, <cfloat>, <climits>, <cmath>'s
-constants, of namespace std what is used within kernels, and torch's packed accessors, laid out as
-in its TensorAccessor.h: a pointer, sizes, strides."""
+constants, of namespace std what is used within kernels, torch's small floats, which compute as
+floats, and its packed accessors, laid out as in TensorAccessor.h: a pointer, sizes, strides."""
 
 _CUB = """\
 #include <cub/block/block_load.cuh>

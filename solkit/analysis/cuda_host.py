@@ -590,7 +590,7 @@ class _Walk:
         if not inner or not all(t.kind == "name" or t.text in ("*", "&", "::") for t in inner):
             return None
         following = self.tokens[end + 1] if end + 1 < len(self.tokens) else None
-        if following is None or (following.kind == "mark" and following.text != "("):
+        if following is None or following.text in (")", "]", "}", ",", ";", "?", ":"):
             return None
         names = [token.text for token in inner if token.kind == "name"]
         known = set(names) & (_INTEGERS | _FLOATS | set(_SIZES)) or inner[-1].text == "*"
@@ -784,6 +784,8 @@ class _Walk:
     def torch_call(self, name: str, args: list[Any]) -> Any:
         """``torch::empty({n, m}, x.options())``, on fake tensors."""
         function = getattr(torch, name, None)
+        if name in _FILLING:  # whatever it is filled with, its shape is known
+            args = [0.0 if arg is UNKNOWN else arg for arg in args]
         if function is None or any(map(is_unknown, args)):
             return UNKNOWN
         options = {k: v for arg in args if isinstance(arg, dict) for k, v in arg.items()}
@@ -909,6 +911,7 @@ class _Walk:
 
 _POINTERS = frozenset({"data_ptr", "data", "const_data_ptr", "mutable_data_ptr"})
 _CREATING = frozenset({"empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like"})
+_FILLING = frozenset({"tensor", "full", "full_like", "scalar_tensor"})
 _COMPOUND = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 _IN_TEMPLATES = frozenset({"::", ",", "*", "&", "<", ">", "(", ")", "+", "/", "-"})
 _LEVELS = (

@@ -54,6 +54,7 @@ def launched(body, *args, **how):
         ("k<<<std::min<int>(cdiv(x.size(0)), 12), cdiv(500, 7)>>>();", (12, 1, 1), (72, 1, 1), 0),
         ("auto s = x.sizes(); k<<<s[0] % 7, s[1] << 2>>>();", (6, 1, 1), (120, 1, 1), 0),
         ("int n = ceil(x.size(0) / 256.0); k<<<n, 1>>>();", (4, 1, 1), (1, 1, 1), 0),
+        ("float* p; cudaMalloc((void**)&p, 4); k<<<1, 2>>>();", (1, 1, 1), (2, 1, 1), 0),
         ("int n = (int)(2.9f * 2); k<<<n, static_cast<int>(3.9)>>>();", (5, 1, 1), (3, 1, 1), 0),
         ("int b = 1; while (b < x.size(1)) b *= 2; k<<<1, b>>>();", (1, 1, 1), (32, 1, 1), 0),
         (
@@ -120,6 +121,7 @@ def test_branches_that_are_not_taken_launch_nothing():
             (3,), torch.int64,
         ),
         ("x.view({10, -1}).transpose(0, 1).contiguous()", (3000, 10), torch.float32),
+        ("torch::tensor(x[0][0].item<float>() / 3, x.options())", (), torch.float32),
         ("torch::matmul(x.t(), x)", (30, 30), torch.float32),
         ("x.to(torch::kBFloat16)", (1000, 30), torch.bfloat16),
     ],
