@@ -21,9 +21,11 @@ _Source = Annotated[
 ]
 _Arguments = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[ARGS]...", help="The script's own; after `--` where they have dashes."
-    ),
+    typer.Argument(metavar="ARGS", help="The script's own; after `--` where they have dashes."),
+]
+_Device = Annotated[
+    str | None,
+    typer.Option(help="The GPU that it ran on: see `solkit devices`. Default: as the trace says."),
 ]
 _Skip = Annotated[
     int | None,
@@ -45,7 +47,7 @@ _TimeLimit = Annotated[
 def profile(
     source: _Source,
     arguments: _Arguments = None,
-    device: _options.Device = None,
+    device: _Device = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     skip: _Skip = None,
     calls: _Calls = 5,

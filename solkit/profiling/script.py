@@ -37,13 +37,18 @@ def record(
         How the script failed; empty where it did not. Its own message is on standard error.
 
     Raises:
-        InputError: there is no such file, or the script ended without leaving a trace.
+        InputError: there is no such file, the trace cannot be written, or the script ended without
+            leaving one.
     """
     if not Path(script).is_file():
         raise InputError(f"{script}: no such file")
-    Path(trace).unlink(missing_ok=True)  # an older one is not taken for this run's
+    try:
+        Path(trace).write_bytes(b"")  # an older one is not taken for this run's
+    except OSError as error:
+        raise InputError(f"cannot write {trace}: {error.strerror}") from error
     failure = _run(_command(script, arguments, trace, calls), script, time_limit_s)
-    if not Path(trace).is_file() or not Path(trace).stat().st_size:
+    if not Path(trace).stat().st_size:
+        Path(trace).unlink()
         raise InputError(failure or f"{script}: ended without leaving a trace")
     return failure
 

@@ -93,6 +93,13 @@ def test_a_script_that_leaves_no_trace(tmp_path, monkeypatch, code, said):
         script.record(str(path), [], str(tmp_path / "trace.json"), calls=1, time_limit_s=30)
 
 
+def test_a_trace_that_cannot_be_written_is_told_before_the_script_runs(tmp_path):
+    path = tmp_path / "s.py"
+    path.touch()
+    with pytest.raises(InputError, match=r"cannot write .*none/t\.json: No such file"):
+        script.record(str(path), [], str(tmp_path / "none" / "t.json"), calls=1, time_limit_s=1)
+
+
 def test_a_script_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"none\.py: no such file"):
         script.record(str(tmp_path / "none.py"), [], "trace.json", calls=1, time_limit_s=1)
