@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-SHAPES = [{"M": 4096, "N": 4096, "K": 4096}, {"M": 6144, "N": 6144, "K": 6144}]
+SHAPES = [{"M": 4096, "N": 4096, "K": 4096}, {"M": 7168, "N": 7168, "K": 7168}]
 SPACE = {"BLOCK": [64, 128], "BLOCK_K": [16, 32], "num_warps": [4, 8], "num_stages": [2, 3]}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-3}  # sums of either sign, in another order
 
