@@ -187,6 +187,12 @@ def test_an_index_lists_the_worst_by_cost_first_and_links_to_it(make):
     assert f"+{1e3 * (0.9 - 0.12839):.0f} µs" in found.words
 
 
+def test_nothing_but_failures():
+    found = parsed(failures=[Failure("bad.py", "no reference")])
+    assert "No kernel could be reported" in found.words
+    assert "bad.pyno reference" in found.words
+
+
 def test_two_runs_are_compared(make):
     quicker = make.measured(
         measurement=make.measurement(median_ms=0.15, low_ms=0.149, high_ms=0.151)

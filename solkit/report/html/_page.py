@@ -89,6 +89,8 @@ def page(
 
 
 def _title(reports: Sequence[NamedReport]) -> str:
+    if not reports:
+        return "No kernel could be reported"
     if len(reports) == 1:
         return f"{reports[0].name} on {reports[0].report.device.name}"
     if len(reports) == 2:
