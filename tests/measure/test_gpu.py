@@ -321,6 +321,35 @@ def test_a_time_that_is_made_up(run):
     assert outcome.verdict is Verdict.CHEATING
 
 
+def test_a_kernel_of_its_own(run):
+    assert run(DOUBLE, custom_kernel=True).verdict is Verdict.CORRECT
+    outcome = run("def kernel(x): return x + x", custom_kernel=True)
+    assert outcome.verdict is Verdict.CHEATING
+    assert "only kernels of libraries ran: " in outcome.errors[0]
+    beside = DOUBLE.replace("return y", "return torch.cat([y[:8].clone(), y[8:]])")
+    assert run(beside, custom_kernel=True).verdict is Verdict.CORRECT
+
+
+def test_a_sandbox(tmp_path, monkeypatch):
+    """CUDA, CUDA IPC and CUPTI work there, and home does not show."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "mine.py"
+    path.write_text(HEAD + DOUBLE + f"import os\nassert not os.path.exists({str(home)!r})\n")
+    try:
+        session = Session(sandbox=True)
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    with session:
+        outcome = session.measure(str(path), {}, {})
+        print(outcome)
+        assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+        assert outcome.measurement.method == "cupti"
+
+
 # ------------------------------------------------------- the timers, in this process
 
 

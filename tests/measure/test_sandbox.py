@@ -42,7 +42,7 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def within(tmp_path, home):
+def within(tmp_path, home):  # noqa: ARG001  (the environment that it is made in)
     """Run Python in a sandbox that shows a folder; what it prints. No torch is needed for this."""
     shown = tmp_path / "shown"
     shown.mkdir()
@@ -114,7 +114,7 @@ def test_what_can_be_done(within, home):
 
 
 @needs_bwrap
-def test_nothing_stays(within, tmp_path):
+def test_nothing_stays(within):
     within("open('/tmp/large', 'w').write('x' * 1000)")
     scratch = Path(within.sandbox._scratch)
     assert (scratch / "large").exists()
@@ -126,7 +126,7 @@ def test_nothing_stays(within, tmp_path):
 
 
 @needs_bwrap
-def test_a_file_in_home_shows_alone(home, tmp_path, within):
+def test_a_file_in_home_shows_alone(home, within):
     kernel = home / "kernel.py"
     kernel.write_text("")
     server = within.sandbox.server([str(kernel)])
