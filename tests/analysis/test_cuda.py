@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from solkit.adapters import nvrtc
-from solkit.analysis import analyse, cuda
+from solkit.analysis import analyse
+from solkit.analysis.cuda import launches
+from solkit.analysis.cuda.source import Source
 from solkit.core import AnalysisStatus
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
@@ -179,6 +181,6 @@ def test_a_function_whose_result_is_not_known_costs_the_analysis_alone(analysed)
 
 
 def test_python_names_follow_pybind():
-    source = cuda.Source.of([('m.def("forward", &inner::run, "doc"); int run();', "a.cpp", 1)])
-    assert cuda._bound_to(source, "forward") == "run"
-    assert cuda._bound_to(source, "other") == "other"
+    source = Source.of([('m.def("forward", &inner::run, "doc"); int run();', "a.cpp", 1)])
+    assert launches._bound_to(source, "forward") == "run"
+    assert launches._bound_to(source, "other") == "other"

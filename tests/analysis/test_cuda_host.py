@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from solkit.analysis.cuda_host import UNKNOWN, HostCall, HostError, call_host
-from solkit.analysis.cuda_source import Source
+from solkit.analysis.cuda.host import UNKNOWN, HostCall, HostError, call_host
+from solkit.analysis.cuda.source import Source
 
 KERNELS = """
 #define THREADS 128

@@ -2,7 +2,7 @@
 
 import pytest
 
-from solkit.analysis.cuda_source import Source, split_arguments, tokens_of
+from solkit.analysis.cuda.source import Source, split_arguments, tokens_of
 
 SOURCE = r"""#include <torch/extension.h>
 #include <cuda_fp16.h>

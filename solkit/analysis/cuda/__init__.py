@@ -1,0 +1,11 @@
+"""What the CUDA C++ of a candidate launches, and what that compiles to, with no GPU.
+
+`torch.utils.cpp_extension.load_inline` and `load` hand over their sources. A call of one of their
+functions is followed on fake tensors, which tells its launches and its result; the device code goes
+to NVRTC for the target.
+"""
+
+from solkit.analysis.cuda.compiling import compile_launches
+from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, recording
+
+__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "recording"]

@@ -1,0 +1,152 @@
+"""Device code of CUDA extensions compiled for a target, and what came out."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
+from solkit.adapters.sass import disassemble, parse
+from solkit.adapters.triton_compiler import Compiled, resource_usages
+from solkit.analysis.cuda.launches import CudaLaunch
+from solkit.analysis.cuda.source import Source
+from solkit.analysis.instructions import mix_of
+from solkit.core import Device
+from solkit.errors import UnsupportedError
+
+__all__ = ["compile_launches"]
+
+_MAX_THREADS = 1024  # CUDA C++ Programming Guide, technical specifications
+_OPTIONS = (
+    *("-std=c++20", "-lineinfo", "-default-device"),
+    # as torch.utils.cpp_extension asks nvcc for (COMMON_NVCC_FLAGS)
+    *("-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
+    *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
+)
+
+
+def compile_launches(
+    launches: Sequence[CudaLaunch], device: Device
+) -> tuple[tuple[Compiled, ...], tuple[str, ...]]:
+    """Compile each source once for a device.
+
+    Returns:
+        One result per launch, in their order; and what could not be read, each a sentence.
+
+    Raises:
+        UnsupportedError: there is no NVRTC here.
+    """
+    by_source: dict[tuple[Source, tuple[str, ...]], dict[str, None]] = {}
+    for launch in launches:
+        names = by_source.setdefault((launch.source, launch.flags), {})
+        names.setdefault(launch.host.kernel)
+    told: dict[tuple[Source, tuple[str, ...], str], Compiled] = {}
+    for (source, flags), kernels in by_source.items():
+        for kernel, compiled in _compile(source, flags, list(kernels), device).items():
+            told[source, flags, kernel] = compiled
+    found = tuple(_loaded(each, told, device) for each in launches)
+    unread = dict.fromkeys(each.unread for each in found if each.unread)
+    return found, tuple(f"Machine code could not be read: {reason}" for reason in unread)
+
+
+def _loaded(
+    launch: CudaLaunch, told: dict[tuple[Source, tuple[str, ...], str], Compiled], device: Device
+) -> Compiled:
+    """With the shared memory that this launch asks for, where the device has that much."""
+    compiled = told[launch.source, launch.flags, launch.host.kernel]
+    dynamic = launch.host.shared_bytes
+    if compiled.shared_bytes is None or dynamic is None:
+        return replace(compiled, shared_bytes=None)
+    shared = compiled.shared_bytes + dynamic
+    limit, threads = device.limits.shared_per_block_bytes, math.prod(launch.host.block or (1,))
+    error = compiled.error
+    if shared > limit:
+        error = f"{shared} bytes of shared memory a block; {device.name} has {limit}"
+    if not 0 < threads <= _MAX_THREADS:
+        error = f"{threads} threads a block; a GPU takes 1 to {_MAX_THREADS}"
+    if 0 in (launch.host.grid or ()):
+        error = f"a grid of {launch.host.grid} has no block"
+    return replace(compiled, shared_bytes=shared, error=error)
+
+
+def _compile(
+    source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device
+) -> dict[str, Compiled]:
+    start = time.perf_counter()
+    text = _prelude(source) + source.device_text
+    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_matters, flags)]
+    try:
+        cubin = compile_cuda(text, "cuda", kernels, options)
+    except CudaCompileError as error:
+        if len(kernels) > 1:  # one that cannot be instantiated must not cost the others
+            return {
+                k: v for each in kernels for k, v in _compile(source, flags, [each], device).items()
+            }
+        return {kernels[0]: Compiled(error=_first_errors(str(error), kernels[0]))}
+    return _read(cubin, device, time.perf_counter() - start)
+
+
+def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin.binary)
+        file.flush()
+        usages = resource_usages(Path(file.name))
+    try:
+        codes, unread = parse(disassemble(cubin.binary)), None
+    except UnsupportedError as error:
+        codes, unread = {}, str(error)
+    told: dict[str, Compiled] = {}
+    for kernel, name in cubin.names.items():
+        mix = mix_of(codes[name]) if name in codes else None
+        told[kernel] = Compiled(
+            registers=usages[name]["REG"],
+            spills=usages[name]["STACK"] // 4,
+            shared_bytes=_static_shared(usages[name]["SHARED"], device),
+            tensor_cores=mix.of("tensor") > 0 if mix else None,
+            seconds=seconds / len(cubin.names),
+            unread=unread,
+            instructions=mix,
+        )
+    return told
+
+
+def _prelude(source: Source) -> str:
+    """What device code takes from headers that NVRTC has not."""
+    names = ["prelude.cuh", *(["cub.cuh"] if "cub/cub.cuh" in source.text else [])]
+    return "".join(Path(__file__).with_name(name).read_text() for name in names)
+
+
+def _static_shared(told_bytes: int, device: Device) -> int:
+    """What a kernel declares: from sm_90 on cuobjdump adds the system's share where there is any.
+
+    Held against ``nvcc -Xptxas -v``, which does not.
+    """
+    counted = device.compute_capability >= (9, 0)
+    return max(told_bytes - counted * device.limits.reserved_shared_per_block_bytes, 0)
+
+
+def _architecture(source: Source, device: Device) -> str:
+    """As torch would ask nvcc for; with the instructions of one model alone where they are used."""
+    major, minor = device.compute_capability
+    special = major >= 9 and re.search(r"\b(wgmma|setmaxnreg|tcgen05)\b", source.text)
+    return f"sm_{major}{minor}{'a' if special else ''}"
+
+
+def _matters(flag: str) -> bool:
+    """Whether an option of nvcc's changes what NVRTC makes: speed, definitions, registers."""
+    return flag.lstrip("-").startswith(("use_fast_math", "D", "U", "maxrregcount", "fmad", "ftz"))
+
+
+def _first_errors(log: str, kernel: str) -> str:
+    """``file:line: message``, the first two; the kernel's name where that is what is at fault."""
+    found = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
+    told = [
+        f"{kernel if file == '__nv_name_map' else f'{file}:{line}'}: {message}"
+        for file, line, message in found[:2]
+    ]
+    return " / ".join(told) or (log.strip().splitlines() or ["NVRTC gave no reason"])[0]

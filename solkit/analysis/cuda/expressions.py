@@ -1,0 +1,634 @@
+"""Expressions of host code: arithmetic, calls of torch on fake tensors, launches."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from solkit.analysis.cuda.source import Function, Source, Token, closing, split_arguments, tokens_of
+from solkit.analysis.cuda.values import (
+    CONSTANTS,
+    CPP_TYPES,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    MATH,
+    SIZES,
+    SUCCESS,
+    TENSOR_METHODS,
+    UNKNOWN,
+    Lambda,
+    Pointer,
+    Type,
+    binary_of,
+    converted,
+    device_properties,
+    element_of,
+    extent_of,
+    guarded,
+    is_unknown,
+    narrows,
+    number,
+    option_of,
+    same,
+    sequence_method,
+    unary_of,
+)
+from solkit.errors import SolkitError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Expressions", "HostCall", "HostError", "HostLaunch", "Returned"]
+
+
+class HostError(SolkitError):
+    """Host code that is not understood; the message names the line of the CUDA source."""
+
+
+@dataclass(frozen=True)
+class HostLaunch:
+    """One launch as the host code makes it.
+
+    Attributes:
+        kernel: as C++ names it, template arguments included: ``"softmax<float, 256>"``.
+        grid: blocks in x, y and z; ``None`` where that could not be evaluated.
+        block: threads in x, y and z; ``None`` likewise.
+        shared_bytes: dynamic shared memory; ``None`` likewise.
+        line: ``file:line`` of the CUDA source.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    shared_bytes: int | None
+    line: str
+
+
+@dataclass
+class HostCall:
+    """What a call of a host function did.
+
+    Attributes:
+        launches: in order.
+        result: what it returned; `UNKNOWN` where that is not known.
+        undeclared: names that the source uses and does not declare, with their lines.
+    """
+
+    launches: list[HostLaunch] = field(default_factory=list)
+    result: Any = UNKNOWN
+    undeclared: dict[str, None] = field(default_factory=dict)
+
+
+class Returned(Exception):  # noqa: N818 - no error: it carries a value out of nested statements
+    """``return``."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+_CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"})
+
+
+class Machine(Protocol):
+    """What runs the functions of one source, as expressions need it."""
+
+    source: Source
+    seen: HostCall
+    steps: int
+    globals: dict[str, Any]
+
+    def call(self, function: Function, args: list[Any], types: dict[str, Any]) -> Any:
+        """Bind arguments and run the body."""
+
+
+class Expressions:
+    """Evaluates tokens in a scope, from left to right; `run` is the statements' part."""
+
+    def __init__(self, machine: Machine, tokens: Sequence[Token], scope: dict[str, Any]) -> None:
+        self.machine = machine
+        self.tokens = tokens
+        self.scope = scope
+        self.at = 0
+
+    # -------------------------------------------------------------------- tokens
+
+    def text(self, ahead: int = 0) -> str:
+        """The token there; empty past the end and for strings."""
+        index = self.at + ahead
+        if index >= len(self.tokens) or self.tokens[index].kind == "string":
+            return ""
+        return self.tokens[index].text
+
+    def kind(self, ahead: int = 0) -> str:
+        """The kind of the token there; empty past the end."""
+        index = self.at + ahead
+        return self.tokens[index].kind if index < len(self.tokens) else ""
+
+    def accept(self, text: str) -> bool:
+        """Go past a token if it is this one."""
+        if self.text() != text:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, text: str) -> None:
+        """Go past this token.
+
+        Raises:
+            HostError: another one stands there.
+        """
+        if not self.accept(text):
+            raise self.error(f"expected {text!r}, found {self.text()!r}")
+
+    def inside(self) -> Sequence[Token]:
+        """The tokens between the bracket here and its partner; goes past it."""
+        end = closing(self.tokens, self.at)
+        found = self.tokens[self.at + 1 : end]
+        self.at = end + 1
+        return found
+
+    def error(self, message: str) -> HostError:
+        """An error that names the line here."""
+        token = self.tokens[min(self.at, len(self.tokens) - 1)] if self.tokens else None
+        source = self.machine.source
+        place = f"{source.place(token.start)}: " if token else ""
+        return HostError(f"{place}{message}")
+
+    def within(self, tokens: Sequence[Token], scope: dict[str, Any] | None = None) -> Self:
+        """A walk over other tokens, in the same scope by default."""
+        return type(self)(self.machine, tokens, self.scope if scope is None else scope)
+
+    def run(self) -> None:
+        """Run the tokens as statements."""
+        raise NotImplementedError
+
+    # --------------------------------------------------------------- expressions
+
+    def type_of(self, tokens: Sequence[Token]) -> Type:
+        """A type with the names that stand for types replaced."""
+        texts: list[str] = []
+        for token in tokens:
+            value = self.scope.get(token.text)
+            texts.append(value.name if isinstance(value, Type) else token.text)
+        return Type(re.sub(r"(?<=\w) (?=\W)|(?<=\W) ", "", " ".join(texts)))
+
+    def expression(self) -> Any:
+        """``a, b``: the last one counts."""
+        value = self.assignment()
+        while self.accept(","):
+            value = self.assignment()
+        return value
+
+    def assignment(self) -> Any:
+        """``a = b``, ``a += b``, and whatever binds tighter."""
+        name, operator = self.text(), self.text(1)
+        if self.kind() == "name" and operator == "=":
+            self.at += 2
+            value = self.assignment()
+            self.scope[name] = int(value) if narrows(self.scope.get(name), value) else value
+            return self.scope[name]
+        if self.kind() == "name" and operator in _COMPOUND:
+            self.at += 2
+            value = self.assignment()
+            self.scope[name] = binary_of(operator[:-1], self.scope.get(name, UNKNOWN), value)
+            return self.scope[name]
+        value = self.ternary()
+        if self.text() == "=":  # an element or a field, which is not kept
+            self.at += 1
+            return self.assignment()
+        return value
+
+    def ternary(self) -> Any:
+        """``a ? b : c``; both sides are evaluated."""
+        condition = self.binary(0)
+        if not self.accept("?"):
+            return condition
+        first = self.assignment()
+        self.expect(":")
+        second = self.assignment()
+        if condition is UNKNOWN:
+            return first if same(first, second) else UNKNOWN
+        return first if condition else second
+
+    def binary(self, level: int) -> Any:
+        """Operators from a level of `_LEVELS` on."""
+        if level == len(_LEVELS):
+            return self.unary()
+        value = self.binary(level + 1)
+        while operator := self._operator(_LEVELS[level]):
+            value = binary_of(operator, value, self.binary(level + 1))
+        return value
+
+    def _operator(self, level: tuple[str, ...]) -> str:
+        text = self.text()
+        if text == ">" and self.text(1) == ">" and self.kind(2) != "":
+            adjacent = self.tokens[self.at].end == self.tokens[self.at + 1].start
+            text = ">>" if adjacent and self.text(2) != ">" else ">"
+        if text not in level or self.kind() != "mark":
+            return ""
+        self.at += len(text) if text == ">>" else 1
+        return text
+
+    def unary(self) -> Any:
+        """Signs, ``!``, ``*``, ``&``, ``++`` in front, casts."""
+        operator = self.text()
+        if operator in ("-", "+", "!", "~") and self.kind() == "mark":
+            self.at += 1
+            return unary_of(operator, self.unary())
+        if operator in ("*", "&"):
+            self.at += 1
+            if operator == "&" and isinstance(self.scope.get(self.text()), int):
+                self.scope[self.text()] = UNKNOWN  # whoever gets its address may write to it
+            return self.unary()
+        if operator in ("++", "--"):
+            self.at += 1
+            name = self.text()
+            self.at += 1
+            self.scope[name] = binary_of(operator[0], self.scope.get(name, UNKNOWN), 1)
+            return self.scope[name]
+        if operator == "(" and (end := self._cast()):
+            kind = self.tokens[self.at + 1 : end]
+            self.at = end + 1
+            value = self.unary()
+            pointed = any(token.text == "*" for token in kind)
+            names = {token.text for token in kind}
+            return Pointer(self._pointee(kind)) if pointed else converted(value, names)
+        return self.postfix(self.primary())
+
+    def _pointee(self, kind: Sequence[Token]) -> str:
+        bare = [token for token in kind if token.text not in ("*", "const")]
+        return self.type_of(bare).name
+
+    def _cast(self) -> int | None:
+        """Where the bracket here closes, if it holds a type alone and a value follows."""
+        end = closing(self.tokens, self.at)
+        inner = self.tokens[self.at + 1 : end]
+        if not inner or not all(t.kind == "name" or t.text in ("*", "&", "::") for t in inner):
+            return None
+        following = self.tokens[end + 1] if end + 1 < len(self.tokens) else None
+        if following is None or following.text in (")", "]", "}", ",", ";", "?", ":"):
+            return None
+        names = [token.text for token in inner if token.kind == "name"]
+        known = set(names) & (INTEGERS | FLOATS | set(SIZES)) or inner[-1].text == "*"
+        stands = any(isinstance(self.scope.get(name), Type) for name in names)
+        return end if known or stands else None
+
+    def primary(self) -> Any:
+        """A literal, a name, a bracket, a lambda."""
+        kind, text = self.kind(), self.text()
+        if kind == "string":
+            self.at += 1
+            return self.tokens[self.at - 1].text.strip('"')
+        if kind == "number":
+            self.at += 1
+            return number(text)
+        if text == "(":
+            return self.within(self.inside()).expression()
+        if text == "{":
+            return self.arguments()
+        if text == "[":
+            return self.closure()
+        if kind == "name":
+            return self.named()
+        raise self.error(f"{text!r} is not understood")
+
+    def closure(self) -> Lambda:
+        """``[&](int n) { ... }``."""
+        self.inside()
+        parameters = split_arguments(self.inside(), angles=True) if self.text() == "(" else []
+        while self.text() not in ("{", ""):
+            self.at += 1
+        return Lambda(tuple(self.inside()), tuple(parameters))
+
+    def arguments(self) -> list[Any]:
+        """The values between the brackets here."""
+        walk = self.within(self.inside())
+        values: list[Any] = []
+        while walk.at < len(walk.tokens):
+            values.append(walk.assignment())
+            if walk.at < len(walk.tokens):
+                walk.expect(",")
+        return values
+
+    def named(self) -> Any:
+        """A variable, a constant, a call or a launch."""
+        start = self.at
+        path = [self.text()]
+        self.at += 1
+        while self.text() == "::" and self.kind(1) == "name":
+            path.append(self.text(1))
+            self.at += 2
+        template: Sequence[Token] = ()
+        if self.text() == "<" and (end := self._template_end(0)) is not None:
+            template = self.tokens[self.at + 1 : self.at + end]
+            self.at += end + 1
+        if self.text() == "<<<":
+            return self.launch(path[-1], template, start)
+        if path[-1] == "sizeof":
+            return self.size_of(self.inside())
+        if path[-1] in _CASTS:
+            value = self.arguments()[0]
+            pointed = any(token.text == "*" for token in template)
+            names = {token.text for token in template}
+            return Pointer(self._pointee(template)) if pointed else converted(value, names)
+        if len(path) == 1 and path[0] in self.scope and not isinstance(self.scope[path[0]], Type):
+            value = self.scope[path[0]]
+            if self.text() == "(" and isinstance(value, Lambda):
+                return self.invoke(value, self.arguments())
+            return value
+        if self.text() in ("(", "{"):
+            return self.called(path, template)
+        return self.constant(path)
+
+    def _template_end(self, ahead: int) -> int | None:
+        """How far ahead the ``>`` is, if template arguments stand between it and the ``<`` here."""
+        depth = 0
+        for index in range(ahead, len(self.tokens) - self.at):
+            text, kind = self.text(index), self.kind(index)
+            depth += (text == "<") - (text == ">")
+            if not depth:
+                after = self.text(index + 1)
+                named = self.kind(index + 1) == "name"
+                return index if after in ("(", "::", "<<<", "{", "*", "&") or named else None
+            if kind not in ("name", "number") and text not in _IN_TEMPLATES:
+                return None
+        return None
+
+    def constant(self, path: Sequence[str]) -> Any:
+        """A global constant, a macro, torch's and C++'s own names."""
+        name = path[-1]
+        if name in self.machine.globals:
+            return self.machine.globals[name]
+        if len(path) == 1 and name in self.machine.source.macros:
+            body = self.machine.source.macros[name]
+            return self.within(tokens_of(body)).expression() if body.strip() else UNKNOWN
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in DTYPES and path[0] in ("torch", "at", "c10"):
+            return DTYPES[name]
+        if len(path) == 1 and name not in self.scope and name.islower():
+            place = self.machine.source.place(self.tokens[self.at - 1].start)
+            self.machine.seen.undeclared.setdefault(f"{name} ({place})")
+        return UNKNOWN
+
+    def size_of(self, tokens: Sequence[Token]) -> Any:
+        """``sizeof(float)``."""
+        if any(token.text == "*" for token in tokens):
+            return 8
+        kind = self.type_of([token for token in tokens if token.text != "const"]).name
+        return SIZES.get(kind.rpartition("::")[2].split(" ")[-1], UNKNOWN)
+
+    # --------------------------------------------------------------------- calls
+
+    def called(self, path: Sequence[str], template: Sequence[Token]) -> Any:
+        """What a call of a function gives."""
+        name, source = path[-1], self.machine.source
+        if name.startswith("AT_DISPATCH"):
+            return self.dispatch()
+        if name in source.macros and name not in source.functions:
+            return self.macro(source.macros[name], split_arguments(self.inside()))
+        if path[-1] == "numeric_limits" or _is_check(name):
+            self.inside()
+            return UNKNOWN
+        args = self.arguments()
+        if name in source.functions and not source.functions[name].is_kernel:
+            function = source.functions[name]
+            return self.machine.call(function, args, self.bound(function, template))
+        if name in INTEGERS | FLOATS and len(args) == 1:
+            return converted(args[0], {name})
+        if name == "get" and path[0] == "std":
+            return element_of(args[0], self.within(template).expression())
+        if name == "TensorOptions":
+            return dict(args[0]) if args and isinstance(args[0], dict) else {}
+        if path[0] in ("torch", "at") and name in ("dtype", "device"):
+            return {name: args[0]} if args[0] is not UNKNOWN else {}
+        if path[0] in ("torch", "at") and len(path) == 2:
+            return self.torch_call(name, args)
+        if name.startswith("cuda") and len(path) == 1:
+            return SUCCESS
+        if name in ("getCurrentDeviceProperties", "getDeviceProperties"):
+            return device_properties()
+        if name in MATH and path[0] in ("std", name):
+            return guarded(MATH[name], args)
+        return UNKNOWN
+
+    def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
+        """What the template parameters of a host function stand for."""
+        names = [part[-1].text for part in split_arguments(function.template)]
+        given = split_arguments(template, angles=True)
+        return {name: self.template_argument(part) for name, part in zip(names, given)}
+
+    def template_argument(self, tokens: Sequence[Token]) -> Any:
+        """A number, or else a type."""
+        before = dict(self.machine.seen.undeclared)
+        value = self.within(tokens).expression()
+        self.machine.seen.undeclared = before  # a type is none
+        return self.type_of(tokens) if value is UNKNOWN else value
+
+    def macro(self, body: str, args: Sequence[Sequence[Token]]) -> Any:
+        """A function-like macro, whose arguments are evaluated before and not after."""
+        parameters = re.match(r"\(([^)]*)\)", body)
+        if parameters is None:
+            return UNKNOWN
+        names = [name.strip() for name in parameters[1].split(",")]
+        tokens = tokens_of(body[parameters.end() :])
+        if any(token.text in ("do", "if", ";") for token in tokens):
+            return UNKNOWN  # a check
+        values = dict(zip(names, (self.within(arg).assignment() for arg in args)))
+        return self.within(tokens, {**self.scope, **values}).expression()
+
+    def dispatch(self) -> Any:
+        """``AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... })``."""
+        dtype: Any = UNKNOWN
+        for part in split_arguments(self.inside()):
+            while part[0].text == "(" and closing(part, 0) == len(part) - 1:
+                part = part[1:-1]
+            if part[0].text == "[":
+                body = self.within(part).closure().body
+            elif part[0].kind != "string":
+                dtype = self.within(part).expression()
+        if dtype not in CPP_TYPES:
+            raise self.error("the type that AT_DISPATCH chooses by is not known")
+        kind = Type(CPP_TYPES[dtype])
+        with contextlib.suppress(Returned):  # which leaves the lambda alone
+            self.within(body, {**self.scope, "scalar_t": kind}).run()
+        return UNKNOWN
+
+    def invoke(self, function: Lambda, args: Sequence[Any]) -> Any:
+        """A call of a lambda."""
+        names = [part[-1].text for part in function.parameters]
+        try:
+            self.within(function.body, {**self.scope, **dict(zip(names, args))}).run()
+        except Returned as returned:
+            return returned.value
+        return UNKNOWN
+
+    def torch_call(self, name: str, args: list[Any]) -> Any:
+        """``torch::empty({n, m}, x.options())``, on fake tensors."""
+        function = getattr(torch, name, None)
+        if name in _FILLING:  # whatever it is filled with, its shape is known
+            args = [0.0 if arg is UNKNOWN else arg for arg in args]
+        if function is None or any(map(is_unknown, args)):
+            return UNKNOWN
+        options = {k: v for arg in args if isinstance(arg, dict) for k, v in arg.items()}
+        positional = [arg for arg in args if not isinstance(arg, dict)]
+        if name in _CREATING:
+            dtype = [arg for arg in positional if isinstance(arg, torch.dtype)]
+            positional = [arg for arg in positional if not isinstance(arg, torch.dtype)]
+            options |= {"dtype": dtype[0]} if dtype else {}
+        return self.run_torch(function, positional, options)
+
+    def run_torch(
+        self, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
+        """What torch itself gives.
+
+        Raises:
+            HostError: torch refuses the arguments.
+        """
+        try:
+            return function(*args, **options)
+        except (TypeError, ValueError, RuntimeError, IndexError) as error:
+            raise self.error(str(error).splitlines()[0]) from error
+
+    # ------------------------------------------------------------------- members
+
+    def postfix(self, value: Any) -> Any:
+        """What follows a value: members, indices, ``++``, calls."""
+        while True:
+            if self.text() in (".", "->"):
+                self.at += 1
+                value = self.member(value)
+            elif self.text() == "[":
+                value = element_of(value, self.within(self.inside()).expression())
+            elif self.text() in ("++", "--"):
+                name, operator = self.text(-1), self.text()[0]
+                self.at += 1
+                if name in self.scope:
+                    self.scope[name] = binary_of(operator, value, 1)
+            elif self.text() == "(":
+                args = self.arguments()
+                value = self.invoke(value, args) if isinstance(value, Lambda) else UNKNOWN
+            else:
+                return value
+
+    def member(self, value: Any) -> Any:
+        """``x.size(0)``, ``options->dtype()``, a field."""
+        self.accept("template")
+        name = self.text()
+        self.at += 1
+        template: Sequence[Token] = ()
+        if self.text() == "<" and (end := self._template_end(0)) is not None:
+            template = self.tokens[self.at + 1 : self.at + end]
+            self.at += end + 1
+        if self.text() != "(":
+            return getattr(value, name, UNKNOWN) if not isinstance(value, torch.Tensor) else UNKNOWN
+        args = self.arguments()
+        if isinstance(value, torch.Tensor):
+            return self.tensor_method(value, name, template, args)
+        if isinstance(value, dict):
+            return option_of(value, name, args)
+        if isinstance(value, list | tuple | torch.Size):
+            return sequence_method(value, name, args)
+        if isinstance(value, torch.device) and name in ("type", "is_cuda"):
+            return value.type if name == "type" else value.type == "cuda"
+        if name == "has_value":
+            return value if value is UNKNOWN else value is not None
+        return value if name in ("value", "get", "value_or") else UNKNOWN
+
+    def tensor_method(
+        self, tensor: torch.Tensor, name: str, template: Sequence[Token], args: list[Any]
+    ) -> Any:
+        """A method of a tensor: C++'s own, or that of Python with its name."""
+        if name in _POINTERS or name.startswith("packed_accessor"):
+            bare = [token for token in template if token.text != "const"]
+            return Pointer(self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, ""))
+        if name in TENSOR_METHODS:
+            return self.run_torch(TENSOR_METHODS[name], (tensor, *args), {})
+        method = getattr(tensor, name, None)
+        if name == "item" or method is None or any(map(is_unknown, args)):
+            return UNKNOWN
+        if not callable(method):
+            return method
+        options = {k: v for arg in args if isinstance(arg, dict) for k, v in arg.items()}
+        return self.run_torch(method, [a for a in args if not isinstance(a, dict)], options)
+
+    # ------------------------------------------------------------------ launches
+
+    def launch(self, name: str, template: Sequence[Token], start: int) -> Any:
+        """``kernel<<<grid, block, shared, stream>>>(...)``."""
+        begin = self.at + 1
+        while self.at < len(self.tokens) and not self._closes_launch():
+            opens = self.kind() == "mark" and self.text() in "([{"
+            self.at = closing(self.tokens, self.at) + 1 if opens else self.at + 1
+        parts = split_arguments(self.tokens[begin : self.at])
+        grid, block, *rest = (self.within(part).assignment() for part in parts)
+        self.at += 3
+        args = self.arguments()
+        shared = rest[0] if rest else 0
+        self.machine.seen.launches.append(
+            HostLaunch(
+                self.kernel_name(name, template, args),
+                extent_of(grid),
+                extent_of(block),
+                shared if isinstance(shared, int) else None,
+                self.machine.source.place(self.tokens[start].start),
+            )
+        )
+        return UNKNOWN
+
+    def _closes_launch(self) -> bool:
+        return all(self.text(ahead) == ">" for ahead in range(3)) and self.text(3) == "("
+
+    def kernel_name(self, name: str, template: Sequence[Token], args: Sequence[Any]) -> str:
+        """With its template arguments, those deduced from the call included."""
+        given = [self.spelled(part) for part in split_arguments(template, angles=True)]
+        function = self.machine.source.functions.get(name)
+        parameters = split_arguments(function.template, angles=True) if function else []
+        for parameter in parameters[len(given) :]:
+            names = [token.text for token in parameter if token.text != "="]
+            deduced = _deduced(names[1], function, args) if len(names) == 2 else None
+            if deduced is None:
+                break  # the rest has defaults
+            given.append(deduced)
+        return f"{name}<{', '.join(given)}>" if given else name
+
+    def spelled(self, tokens: Sequence[Token]) -> str:
+        """A template argument as C++ writes it."""
+        value = self.template_argument(tokens)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return value.name if isinstance(value, Type) else str(value)
+
+
+_POINTERS = frozenset({"data_ptr", "data", "const_data_ptr", "mutable_data_ptr"})
+_CREATING = frozenset({"empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like"})
+_FILLING = frozenset({"tensor", "full", "full_like", "scalar_tensor"})
+_COMPOUND = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
+_IN_TEMPLATES = frozenset({"::", ",", "*", "&", "<", ">", "(", ")", "+", "/", "-"})
+_LEVELS = (
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="),
+    ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
+)  # fmt: skip
+"""C++'s binary operators, the loosest first."""
+
+
+def _is_check(name: str) -> bool:
+    """Macros that stop a wrong call: fakes are called rightly."""
+    return re.match(r"(TORCH_|AT_|C10_)?(CHECK|ASSERT|INTERNAL_ASSERT)|C10_CUDA", name) is not None
+
+
+def _deduced(name: str, function: Function | None, args: Sequence[Any]) -> str | None:
+    """What a call makes of a template's type parameter: from a pointer to it."""
+    for parameter, arg in zip(function.parameters if function else (), args):
+        texts = [token.text for token in parameter]
+        if name in texts and "*" in texts and isinstance(arg, Pointer) and arg.type:
+            return arg.type
+    return None

@@ -1,0 +1,107 @@
+"""Launches of CUDA extensions, as a candidate makes them on fake tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from solkit.adapters import fake_cuda
+from solkit.analysis.cuda.host import HostCall, HostError, HostLaunch, call_host, is_unknown
+from solkit.analysis.cuda.source import Source
+from solkit.core import Launch
+from solkit.errors import UnsupportedError
+
+__all__ = ["CudaLaunch", "CudaRecording", "recording"]
+
+_WARP_THREADS = 32
+
+
+@dataclass(frozen=True)
+class CudaLaunch:
+    """A launch of a CUDA C++ kernel.
+
+    Attributes:
+        host: as the host code makes it.
+        source: where the kernel is.
+        flags: options of the user's for the compiler.
+        count: how often it is launched alike.
+    """
+
+    host: HostLaunch
+    source: Source
+    flags: tuple[str, ...]
+    count: int = 1
+
+    @property
+    def launch(self) -> Launch | None:
+        """The public noun; ``None`` where grid or block is not known."""
+        grid, block = self.host.grid, self.host.block
+        if grid is None or block is None:
+            return None
+        warps = -(-math.prod(block) // _WARP_THREADS)
+        constants = {"block": ", ".join(map(str, block))}
+        return Launch(self.host.kernel, grid, warps, 1, constants=constants, count=self.count)
+
+
+@dataclass
+class CudaRecording:
+    """What was seen between entering and leaving `recording`.
+
+    Attributes:
+        launches: each distinct launch once, in the order of their first appearance.
+        remarks: what a reader must know; an ordered set of sentences.
+    """
+
+    launches: list[CudaLaunch] = field(default_factory=list)
+    remarks: dict[str, None] = field(default_factory=dict)
+
+    def answer(self, extension: fake_cuda.Extension, name: str, args: Sequence[Any]) -> Any:
+        """Follow a call of an extension's function.
+
+        Raises:
+            UnsupportedError: it cannot be followed, or what it returns is not known.
+        """
+        source = Source.of(extension.texts)
+        call = HostCall()
+        for tensor in args:
+            if isinstance(tensor, torch.Tensor):
+                fake_cuda.forget(tensor)  # a kernel may write to it
+        try:
+            call_host(source, _bound_to(source, name), args, call)
+        except HostError as error:
+            raise UnsupportedError(f"{name} of a CUDA extension: {error}") from error
+        finally:
+            for launch in call.launches:
+                self._record(CudaLaunch(launch, source, extension.cuda_flags))
+        if is_unknown(call.result):
+            missing = ", ".join(list(call.undeclared)[:2])
+            why = f": not declared: {missing}" if missing else ""
+            raise UnsupportedError(f"{name} of a CUDA extension: its result is not known{why}")
+        return call.result
+
+    def _record(self, launch: CudaLaunch) -> None:
+        for index, known in enumerate(self.launches):
+            if replace(known, count=1) == launch:
+                self.launches[index] = replace(known, count=known.count + 1)
+                return
+        self.launches.append(launch)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[CudaRecording]:
+    """Follow the functions of CUDA extensions that are called within."""
+    seen = CudaRecording()
+    with fake_cuda.extension_calls(seen.answer):
+        yield seen
+
+
+def _bound_to(source: Source, name: str) -> str:
+    """The C++ function that pybind11 gives a name to; the name itself by default."""
+    bound = re.search(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.text)
+    return bound[1] if bound else name
