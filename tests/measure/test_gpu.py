@@ -9,10 +9,11 @@ from textwrap import dedent
 
 import pytest
 
-from solkit.core import Verdict
+from solkit.core import Candidate, Difference, Verdict
 from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available, measure
 from solkit.measure.protocols import PROTOCOLS
+from solkit.measure.ratios import difference, ratio_of
 
 pytestmark = [
     pytest.mark.gpu,
@@ -303,6 +304,27 @@ def test_a_cheap_candidate_costs_little(run, session):
     print(f"{spent_s:.2f} s, of which samples took about {samples_s:.2f}")
     assert session._candidates[0].pid == process
     assert spent_s < samples_s + 1.0
+
+
+@pytest.mark.parametrize("protocol", ["cold", "warm-graph"])
+def test_candidates_that_take_turns(session, tmp_path, protocol):
+    twice = DOUBLE.replace("    return y", "    return y.mul_(1.0)")
+    candidates = []
+    for name, kernel in (("base", DOUBLE), ("same", DOUBLE), ("slower", twice)):
+        path = tmp_path / f"{name}.py"
+        path.write_text(HEAD + kernel)
+        candidates.append(Candidate("kernel", str(path), {}))
+    outcome = session.compare(candidates, {}, protocol=protocol)
+    print(outcome.errors, outcome.protocol)
+    (turns,) = outcome.turns
+    assert outcome.protocol.method == "cupti"
+    base_ms, same_ms, slower_ms = turns.times_ms
+    same, slower = ratio_of(base_ms, same_ms), ratio_of(base_ms, slower_ms)
+    print(same, slower)
+    assert difference(same) is Difference.NOT_SHOWN
+    assert same.value == pytest.approx(1.0, abs=0.01)
+    assert difference(slower) is Difference.SLOWER
+    assert slower.low > 1.2
 
 
 def test_a_time_that_is_made_up(run):
