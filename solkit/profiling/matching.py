@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from solkit.profiling.recording import Activity, HostCall, Op, Recording
 
@@ -82,15 +81,15 @@ def _is_open(op: Op, call: HostCall) -> bool:
     return op.thread == call.thread and op.start_us <= call.start_us <= op.end_us
 
 
-def _threads(ops: Sequence[Op]) -> dict[tuple[Any, Any], list[int]]:
+def _threads(ops: Sequence[Op]) -> dict[tuple[str, str], list[int]]:
     """The ops of each thread in order of their start; the one that lasts longer comes first."""
-    threads: dict[tuple[Any, Any], list[int]] = defaultdict(list)
+    threads: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index in sorted(range(len(ops)), key=lambda i: (ops[i].start_us, -ops[i].end_us)):
         threads[ops[index].thread].append(index)
     return threads
 
 
-def _parents(ops: Sequence[Op], threads: dict[tuple[Any, Any], list[int]]) -> tuple[int, ...]:
+def _parents(ops: Sequence[Op], threads: dict[tuple[str, str], list[int]]) -> tuple[int, ...]:
     parents = [NONE] * len(ops)
     for indices in threads.values():
         open_ops: list[int] = []

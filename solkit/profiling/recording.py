@@ -16,6 +16,7 @@ All else (Python's stack, allocations, arrows) is passed over.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,7 +120,7 @@ class Op:
     """
 
     signature: Signature
-    thread: tuple[Any, Any]
+    thread: tuple[str, str]
     start_us: float
     end_us: float
     external_id: int
@@ -138,7 +139,7 @@ class HostCall:
     """
 
     name: str
-    thread: tuple[Any, Any]
+    thread: tuple[str, str]
     start_us: float
     end_us: float
     correlation: int
@@ -162,7 +163,7 @@ class Activity:
     name: str
     category: str
     device: int
-    stream: Any
+    stream: str
     start_us: float
     end_us: float
     correlation: int
@@ -277,8 +278,14 @@ def _take(recording: Recording, event: Any, signatures: dict[str, Signature]) ->
 
 
 def _times(event: Mapping[str, Any]) -> tuple[float, float]:
-    start = float(event["ts"])
-    return start, start + float(event.get("dur", 0.0))
+    start, duration = float(event["ts"]), float(event.get("dur", 0.0))
+    if not (math.isfinite(start) and math.isfinite(duration) and duration >= 0.0):
+        raise ValueError(f"it starts at {start} and lasts {duration}")
+    return start, start + duration
+
+
+def _thread(event: Mapping[str, Any]) -> tuple[str, str]:
+    return str(event.get("pid")), str(event.get("tid"))
 
 
 def _number(args: Mapping[str, Any], *names: str) -> int:
@@ -296,8 +303,7 @@ def _op(
     key = json.dumps([name, *(args.get(part) for part in _INPUTS)])
     if key not in known:
         known[key] = _signature(name, args)
-    thread = event.get("pid"), event.get("tid")
-    return Op(known[key], thread, *_times(event), _external_id(args))
+    return Op(known[key], _thread(event), *_times(event), _external_id(args))
 
 
 def _signature(name: str, args: Mapping[str, Any]) -> Signature:
@@ -320,8 +326,8 @@ def _frozen(tree: Any) -> Any:
 
 
 def _call(name: str, event: Mapping[str, Any], args: Mapping[str, Any]) -> HostCall:
-    thread = event.get("pid"), event.get("tid")
-    return HostCall(name, thread, *_times(event), _number(args, "correlation"), _external_id(args))
+    ids = _number(args, "correlation"), _external_id(args)
+    return HostCall(name, _thread(event), *_times(event), *ids)
 
 
 def _activity(
@@ -332,7 +338,7 @@ def _activity(
         name=name,
         category=category,
         device=_number(args, "device"),
-        stream=args.get("stream", event.get("tid")),
+        stream=str(args.get("stream", event.get("tid"))),
         start_us=start,
         end_us=end,
         correlation=_number(args, "correlation"),

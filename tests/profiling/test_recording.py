@@ -30,7 +30,7 @@ def test_events_are_read_with_their_fields(trace):
     assert read_op.signature.values == ("", "", "2")
     assert read_op.signature.tensors == ("f32[4, 3]", "f64[]")
     kernel, memset = recording.activities
-    assert (kernel.start_us, kernel.end_us, kernel.duration_us, kernel.stream) == (5, 8, 3, 7)
+    assert (kernel.start_us, kernel.end_us, kernel.duration_us, kernel.stream) == (5, 8, 3, "7")
     assert kernel.correlation == recording.calls[0].correlation != memset.correlation == 0
     assert recording.gpus == (Gpu(0, "NVIDIA H100 80GB HBM3", 132, 85018279936),)
     assert [step.name for step in recording.steps] == ["ProfilerStep#3"]
@@ -61,6 +61,8 @@ def test_ops_alike_share_one_signature(trace):
     [
         {"cat": "kernel", "name": "k"},
         {"cat": "kernel", "name": "k", "ts": "soon"},
+        {"cat": "kernel", "name": "k", "ts": float("nan")},
+        {"cat": "kernel", "name": "k", "ts": 1, "dur": -1},
         {"cat": "kernel", "name": "k", "ts": 1, "args": {"correlation": [1]}},
         {"cat": "cpu_op", "name": "o", "ts": None},
         {
