@@ -339,7 +339,7 @@ def _as_attention(signature: Signature, *, backward: bool) -> Signature:
     overload = next(_overloads(signature), None)
     if overload is None:
         raise _Unknown(_NO_OP)
-    names = [argument.name for argument in overload._schema.arguments]
+    names = [argument.name.removesuffix("_") for argument in overload._schema.arguments]
     wanted = ["query", "key", "value", "attn_bias", "is_causal"]
     wanted = ["grad_out", *wanted] if backward else wanted
     places = [names.index(name) if name in names else None for name in wanted]

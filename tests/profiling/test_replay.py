@@ -72,6 +72,16 @@ CASES = {
         (),
     ),
     "out of one of many": (signature("aten::mul", *((F, (N, N)),) * 3), ()),
+    "memory-efficient backward": (
+        signature(
+            "aten::_scaled_dot_product_efficient_attention_backward",
+            *((BF, (2, 8, N, 64)),) * 4,
+            *((BF, (2, 8, N, N)), (BF, (2, 8, N, 64)), (F, (2, 8, N)), (L, ()), (L, ())),
+            *(("Scalar", "0."), ("ScalarList", "[True, True, True, False]"), ("Scalar", "True")),
+            *(("",),),
+        ),
+        (),
+    ),
     "triton": (
         Signature("triton_poi_fused_0", ((N,), (N, N), ()), (BF, F, "Scalar"), is_triton=True),
         (),
@@ -132,6 +142,8 @@ def test_operations_are_those_of_the_op(answers):
     assert contraction == 2 * 2 * 64 * pairs
     backward = answers["attention backward"].work.operations["contraction.bf16"]
     assert backward == 5 * 2 * 64 * 2 * 8 * N * N  # not causal, five products
+    masked = answers["memory-efficient backward"].work
+    assert masked.operations["contraction.bf16"] == 5 * 2 * 64 * pairs
 
 
 def test_what_is_assumed_of_a_triton_kernel_is_said(answers):
