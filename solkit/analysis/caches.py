@@ -31,6 +31,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SECTOR = 32
 """Bytes; the unit of traffic between L1, L2 and DRAM."""
 
+_ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio, which spreads well
+
 _KEPT = 0.8
 """Share of L2 that holds what is read again; writes pass through it as well."""
 
@@ -42,7 +44,7 @@ CUDA C++ Programming Guide, "Compute Capabilities": 256 KB with 228 KB (9.0, 10.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Region:
     """What each of some programs touches with one access.
 
@@ -110,7 +112,9 @@ def _keys(regions: Sequence[Region]) -> Array:
     high = np.concatenate([region.high for region in regions])
     unknown = low < 0
     low = np.where(unknown, -1 - np.arange(len(low)), low)
-    _, keys = np.unique(np.stack([low, high], 1), axis=0, return_inverse=True)
+    with np.errstate(over="ignore"):
+        pairs = low * _ODD + high  # equal pairs give equal numbers, others all but never
+    _, keys = np.unique(pairs, return_inverse=True)
     found: Array = keys.reshape(-1)
     return found
 

@@ -34,7 +34,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Followed:
     """A launch, followed in both ways.
 
@@ -60,7 +60,7 @@ class _Followed:
     guesses: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Site:
     """One access of the code, and the region that each of the many programs touches."""
 

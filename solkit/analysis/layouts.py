@@ -49,6 +49,7 @@ class Spread:
         """Threads of the block."""
         return 1 << (len(self.lanes) + len(self.warps))
 
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - layouts are few, and kept by `spread` anyway
     def elements(self, distinct: bool = False) -> npt.NDArray[np.int64]:
         """Row-major positions in the tensor, of shape [warps, registers, lanes].
 

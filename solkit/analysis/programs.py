@@ -502,14 +502,16 @@ class _Skipping:
         return done + left, moved
 
     def _alike(self, counted: Mapping[Any, Array], steps: list[Value], where: Array) -> bool:
-        if counted.keys() != self.counted.keys():
-            return False
-        if any((n != self.counted[key])[where].any() for key, n in counted.items()):
-            return False
-        return all(
-            (a is None) == (b is None) and (a is None or bool(np.all(a == b)))
-            for a, b in zip(steps, self.steps, strict=True)
-        )
+        """Whether the programs that have iterations left did the same as the time before."""
+        for key in counted.keys() | self.counted.keys():
+            if np.any((counted.get(key, 0.0) - self.counted.get(key, 0.0)) * where):
+                return False
+        for step, before in zip(steps, self.steps, strict=True):
+            if (step is None) != (before is None):
+                return False
+            if step is not None and np.any((step - before) * _lead(where, step)):
+                return False
+        return True
 
 
 def _lead(numbers: Array, like: Array) -> Array:
