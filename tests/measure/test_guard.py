@@ -15,7 +15,7 @@ from solkit.measure._identities import Identities
 from solkit.measure._outputs import Outputs
 from solkit.measure.guard import Guard
 
-LIMIT_S = 30
+LIMIT_S = 120
 
 
 def in_fork(*sources: str):
@@ -152,7 +152,7 @@ def test_flags_are_reported_but_no_proof():
         ("threading.Timer(9, print).start()", [True]),
         ("_thread.start_new_thread(time.sleep, (9,))", [True]),
         ("ThreadPoolExecutor().submit(time.sleep, 9)", [True]),
-        ("p = ThreadPoolExecutor(); p.submit(int).result(); time.sleep(0.05)", [False]),
+        ("p = ThreadPoolExecutor(); p.submit(int).result(); time.sleep(0.3)", [False]),
         ("with ThreadPoolExecutor() as pool: pool.submit(int)", []),
     ],
 )
@@ -166,10 +166,10 @@ def test_threads(source, expected):
 @pytest.mark.parametrize(
     "source",
     [
-        "import subprocess; subprocess.Popen(['sleep', '2'])",
-        "import os, time; os.fork() or time.sleep(1) or os._exit(0)",
+        "import subprocess; subprocess.Popen(['sleep', '20'])",
+        "import os, time; os.fork() or time.sleep(20) or os._exit(0)",
         "import multiprocessing as m, time\n"
-        "m.get_context('fork').Process(target=time.sleep, args=(2,)).start()",
+        "m.get_context('fork').Process(target=time.sleep, args=(20,)).start()",
     ],
 )
 def test_processes(source):

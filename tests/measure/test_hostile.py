@@ -40,7 +40,7 @@ from solkit.measure.guard import Guard
 from solkit.measure.suspicion import suspicions
 
 HERE = Path(__file__).parent
-LIMIT_S = 30
+LIMIT_S = 120
 MOST_BYTES = 64 << 20
 SMALL = {
     "flat_softmax": {"M": 4, "N": 512},

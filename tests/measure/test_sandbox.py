@@ -54,7 +54,7 @@ def within(tmp_path, home):  # noqa: ARG001  (the environment that it is made in
         child = Child(
             server, "builtins:exec", (dedent(code), {}), env=env, folder=sandbox.folder, **options
         )
-        child.end(60)
+        child.end(240)
         return "\n".join(child.printed())
 
     run.sandbox, run.shown = sandbox, shown
@@ -132,7 +132,7 @@ def test_a_file_in_home_shows_alone(home, within):
     server = within.sandbox.server([str(kernel)])
     code = f"import os; print(sorted(os.listdir({str(home)!r})))"
     child = Child(server, "builtins:exec", (code, {}), env={}, folder=within.sandbox.folder)
-    child.end(60)
+    child.end(240)
     assert child.printed() == ["['kernel.py']"]
 
 
