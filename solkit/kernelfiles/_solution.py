@@ -71,15 +71,17 @@ class Solution:
     def load(self, device: str) -> tuple[Callable[..., Any], ModuleType | None]:
         """The entry point, and the Python module that holds it.
 
-        CUDA and C++ are built at the first call, so that a failure to build is the candidate's,
-        and not at all where tensors are fake. There, a Python source may also import a package
-        that is not installed (a kernel language): the bound needs no candidate.
+        CUDA and C++ are built at the first call, so that a failure to build is the candidate's.
+        Where tensors are fake torch's builder is, too, which tells what would be launched, and
+        there is no other. There, a Python source may also import a package that is not installed
+        (a kernel language): the bound needs no candidate.
 
         Raises:
             KernelFileError: a Python source fails to import, or has no such function.
         """
         if self.builder != "python":
-            return (self._not_built if is_fake(device) else self._build_and_call), None
+            unknown = is_fake(device) and self.builder != "torch"
+            return (self._not_built if unknown else self._build_and_call), None
         try:
             module = self._import(_new_folder() if is_fake(device) else self._cache())
         except KernelFileError as error:
@@ -103,7 +105,7 @@ class Solution:
 
     def _not_built(self, *_: Any) -> Any:
         raise UnsupportedError(
-            f"{self.symbol} of {self.entry_file}: CUDA and C++ sources are not compiled here"
+            f"{self.symbol} of {self.entry_file}: what {self.builder} builds is not followed"
         )
 
     def _not_imported(self, package: str, *_: Any) -> Any:

@@ -121,6 +121,8 @@ def test_branches_that_are_not_taken_launch_nothing():
             (3,), torch.int64,
         ),
         ("x.view({10, -1}).transpose(0, 1).contiguous()", (3000, 10), torch.float32),
+        ("torch::zeros(x.size(1), x.device())", (30,), torch.float32),
+        ("torch::ones({2}, torch::kInt)", (2,), torch.int32),
         ("torch::tensor(x[0][0].item<float>() / 3, x.options())", (), torch.float32),
         ("torch::matmul(x.t(), x)", (30, 30), torch.float32),
         ("x.to(torch::kBFloat16)", (1000, 30), torch.bfloat16),

@@ -10,8 +10,9 @@ from folders import SCALE, sol_folder, solution, study, workload, write_json, wr
 
 import solkit
 from solkit import kernelfiles
+from solkit.adapters import nvrtc
 from solkit.core import AnalysisStatus, Tolerance
-from solkit.errors import InputError, KernelFileError, ShapeError
+from solkit.errors import InputError, KernelFileError, ShapeError, UnsupportedError
 from solkit.kernelfiles import _problem_folder
 
 TRITON = """
@@ -335,13 +336,43 @@ def test_a_plain_python_file_is_a_solution(tmp_path, text):
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
 
 
-def test_cuda_sources_are_carried_and_not_compiled_without_a_gpu(tmp_path):
-    folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
-    sources = {"kernel.cu": "__global__ void k() {}", "main.cpp": "void run() {}"}
-    spec = solution(sources, "main.cpp::run", languages=["cuda_cpp"])
-    analysis = study(folder, write_json(tmp_path / "s.json", spec)).cases[0].analysis
-    assert analysis.status is AnalysisStatus.NOT_CAPTURED
-    assert "run of main.cpp: CUDA and C++ sources are not compiled here" in analysis.notes[0]
+CUDA = {
+    "scale.h": """#pragma once
+template <typename T> __device__ T scaled(T x, float by) { return x * by; }
+void launch(const float* x, float by, float* y, int n);
+""",
+    "kernel.cu": """#include "scale.h"
+__global__ void scale(const float* x, float by, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = scaled(x[i], by);
+}
+void launch(const float* x, float by, float* y, int n) {
+  scale<<<(n + 127) / 128, 128>>>(x, by, y, n);
+}
+""",
+    "main.cpp": """#include <torch/extension.h>
+#include "scale.h"
+void run(torch::Tensor x, double factor, torch::Tensor y) {
+  launch(x.data_ptr<float>(), factor, y.data_ptr<float>(), x.numel());
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }
+""",
+}
+
+
+def test_launches_of_cuda_sources_are_followed_without_a_gpu(tmp_path):
+    try:
+        nvrtc.toolkit()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    folder = sol_folder(tmp_path / "p", [workload("a", M=100)])
+    spec = solution(CUDA, "main.cpp::run", languages=["cuda_cpp"])
+    case = study(folder, write_json(tmp_path / "s.json", spec)).cases[0]
+    assert case.analysis.status is AnalysisStatus.COMPLETE, case.analysis
+    (kernel,) = case.analysis.kernels
+    blocks = -(-case.work.dram_write_bytes // 4 // 128)
+    assert (kernel.launch.name, kernel.launch.grid) == ("scale", (blocks, 1, 1))
+    assert kernel.launch.num_warps == 4
 
 
 def test_cuda_sources_are_built_by_pytorch_with_the_solutions_flags(tmp_path, monkeypatch):

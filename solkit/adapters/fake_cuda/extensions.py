@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -79,11 +80,27 @@ def _build_nothing(module: Any) -> None:
 
     def load(*args: Any, **kwargs: Any) -> _Module:
         given = files.bind(*args, **kwargs).arguments
-        paths = [Path(path) for path in _listed(given.get("sources"))]
-        told = tuple((path.read_text(errors="replace"), str(path), 1) for path in paths)
+        read: dict[Path, str] = {}
+        for path in _listed(given.get("sources")):
+            _read_with_headers(Path(path), read)
+        told = tuple((text, str(path), 1) for path, text in read.items())
         return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
 
     module.load_inline, module.load = load_inline, load
+
+
+def _read_with_headers(path: Path, read: dict[Path, str]) -> None:
+    """Read a source, and before it the headers beside it that it includes, each once."""
+    if path in read:
+        return
+    text = path.read_text(errors="replace")
+    read[path] = ""  # so that headers that include one another end
+    for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE):
+        header = path.parent / name
+        if header.is_file():
+            _read_with_headers(header, read)
+    del read[path]
+    read[path] = text
 
 
 def _listed(value: Any) -> list[Any]:

@@ -479,10 +479,10 @@ class Expressions:
             return UNKNOWN
         options = {k: v for arg in args if isinstance(arg, dict) for k, v in arg.items()}
         positional = [arg for arg in args if not isinstance(arg, dict)]
-        if name in _CREATING:
-            dtype = [arg for arg in positional if isinstance(arg, torch.dtype)]
-            positional = [arg for arg in positional if not isinstance(arg, torch.dtype)]
-            options |= {"dtype": dtype[0]} if dtype else {}
+        if name in _CREATING:  # where C++ makes options of a dtype or a device that stands alone
+            for key, kind in (("dtype", torch.dtype), ("device", torch.device)):
+                options.update((key, arg) for arg in positional if isinstance(arg, kind))
+            positional = [a for a in positional if not isinstance(a, torch.dtype | torch.device)]
         return self.run_torch(function, positional, options)
 
     def run_torch(
