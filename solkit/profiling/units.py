@@ -72,22 +72,21 @@ def costs(recording: Recording, matching: Matching, within: Window, device: Devi
     """
     reasons = [_reason(recording, matching, i) for i in within.activities]
     ops = [matching.ops[i] if not reason else NONE for i, reason in zip(within.activities, reasons)]
-    chains = _chains(recording, matching, within, ops)
-    answers = dict(zip(chains, _replay(device, list(chains.values()))))
-    replayed: dict[Signature, Replayed] = {}
-    units: set[int] = set()
-    for op in set(ops) - {NONE}:
-        around = list(matching.enclosing(op))
-        found = answers[tuple(recording.ops[i].signature for i in around)]
-        if found.work is not None:
-            units.add(around[found.level])
-            replayed[recording.ops[around[found.level]].signature] = found
-    owners = [_outermost(matching, op, units) for op in ops]
-    for i, (op, owner) in enumerate(zip(ops, owners)):
-        if op != NONE and owner == NONE:
-            chain = tuple(recording.ops[j].signature for j in matching.enclosing(op))
-            reasons[i] = answers[chain].reason
-    return Costs(tuple(owners), tuple(reasons), replayed)
+    around = {op: list(matching.enclosing(op)) for op in dict.fromkeys(ops) if op != NONE}
+    answers = _answers(recording, matching, within, device, ops, around)
+    units = {around[op][found.level] for op, found in answers.items() if found.work is not None}
+    owners = {op: _outermost(enclosing, units) for op, enclosing in around.items()}
+    return Costs(
+        units=tuple(owners.get(op, NONE) for op in ops),
+        reasons=tuple(
+            answers[op].reason if op != NONE else reason for op, reason in zip(ops, reasons)
+        ),
+        replayed={
+            recording.ops[around[op][found.level]].signature: found
+            for op, found in answers.items()
+            if found.work is not None
+        },
+    )
 
 
 def _reason(recording: Recording, matching: Matching, index: int) -> str:
@@ -107,27 +106,31 @@ def _reason(recording: Recording, matching: Matching, index: int) -> str:
     return "launched outside of any op"
 
 
-def _chains(
-    recording: Recording, matching: Matching, within: Window, ops: Sequence[int]
-) -> dict[tuple[Signature, ...], list[Asked]]:
-    """Each kind of op that launched something with those around it, and the kernels beneath."""
+def _answers(
+    recording: Recording,
+    matching: Matching,
+    within: Window,
+    device: Device,
+    ops: Sequence[int],
+    around: dict[int, list[int]],
+) -> dict[int, Replayed]:
+    """What became of each op that launched something; ops alike are replayed once."""
     kernels: dict[Signature, set[str]] = defaultdict(set)
     for i, op in zip(within.activities, ops):
-        for around in matching.enclosing(op):
-            kernels[recording.ops[around].signature].add(matching.activities[i].name)
-    chains = {
-        tuple(recording.ops[i].signature for i in matching.enclosing(op))
-        for op in set(ops) - {NONE}
-    }
-    return {
-        chain: [(signature, tuple(sorted(kernels[signature]))) for signature in chain]
-        for chain in chains
-    }
+        for enclosing in around.get(op, ()):
+            kernels[recording.ops[enclosing].signature].add(matching.activities[i].name)
+    chains = {op: tuple(recording.ops[i].signature for i in around[op]) for op in around}
+    asked = [
+        [(signature, tuple(sorted(kernels[signature]))) for signature in chain]
+        for chain in dict.fromkeys(chains.values())
+    ]
+    answers = dict(zip(dict.fromkeys(chains.values()), _replay(device, asked)))
+    return {op: answers[chain] for op, chain in chains.items()}
 
 
-def _outermost(matching: Matching, op: int, units: set[int]) -> int:
+def _outermost(enclosing: Sequence[int], units: set[int]) -> int:
     """The outermost unit around an op, or `NONE`: what is beneath a unit is its work."""
-    return next((i for i in reversed(list(matching.enclosing(op))) if i in units), NONE)
+    return next((i for i in reversed(enclosing) if i in units), NONE)
 
 
 def _replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
