@@ -304,6 +304,8 @@ def compare(
     budget_s: float = 2.0,
     trace: str | os.PathLike[str] | None = None,
     protocol: str = "cold",
+    sandbox: bool = False,
+    custom_kernel: bool = False,
 ) -> ComparisonReport:
     """Check candidates and their base, time each, then all of them in turns: which one is faster?
 
@@ -323,10 +325,12 @@ def compare(
         budget_s: seconds that a comparison's turns may take, beyond the least number of them.
         trace: as for `score`.
         protocol: as for `score`.
+        sandbox: as for `score`.
+        custom_kernel: as for `score`.
 
     Raises:
         InputError: as for `score`, or there is no candidate.
-        UnsupportedError: the target is not in this machine.
+        UnsupportedError: the target is not in this machine, or there can be no sandbox.
         TraceError: a measurement could not be written.
     """
     l2 = protocols.find(protocol).l2
@@ -334,10 +338,14 @@ def compare(
         raise InputError("candidates: expected at least one beside the base, got none")
     target, environment = _target(device), _environment()
     settings = [base_params or {}, *[params or {} for _ in candidates]]
-    studies = _rivals((base, *candidates), settings, reference, target, shapes, time_limit_s)
+    sources = (base, *candidates)
+    files = [file for each in sources for file in _paths(each, reference) if file is not None]
+    with worker.sandboxed(*files) if sandbox else contextlib.nullcontext():
+        studies = _rivals(sources, settings, reference, target, shapes, time_limit_s)
     limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     found: list[Comparison] = []
-    with _Bench.opened(target, environment, limit_s, protocol, trace) as bench:
+    how = protocol, trace, sandbox, custom_kernel
+    with _Bench.opened(target, environment, limit_s, *how) as bench:
         for case in studies[0].cases:
             entries = [
                 bench.measured(study.kernel, same, own, _forecast(same, target, precision, l2))
@@ -674,6 +682,7 @@ class _Bench:
             time_limit_s=self.limit_s * len(entries),
             protocol=self.protocol,
             budget_s=budget_s,
+            custom_kernel=self.custom_kernel,
         )
 
     def _compared(

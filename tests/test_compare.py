@@ -103,7 +103,9 @@ def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store
         ("measure", "candidate", 2048, {}, "problem", 4),
         ("compare", ["problem", "candidate"], 2048, [own, its], "problem", 5),
     ]
-    assert session.options == {"time_limit_s": 240.0, "protocol": "warm", "budget_s": 0.5}
+    assert session.options == {
+        "time_limit_s": 240.0, "protocol": "warm", "budget_s": 0.5, "custom_kernel": False
+    }  # fmt: skip
     assert [each.base.shape["N"] for each in report.comparisons] == [1024, 2048]
     first = report.comparisons[0]
     assert first.difference is Difference.FASTER

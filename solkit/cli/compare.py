@@ -9,7 +9,7 @@ import typer
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
 from solkit.cli._options import Precision
-from solkit.cli.score import Protocol
+from solkit.cli.score import CustomKernel, Protocol, Sandbox
 
 if TYPE_CHECKING:
     from solkit.core import ComparisonReport, Value
@@ -70,6 +70,8 @@ def compare(
     time_limit: _TimeLimit = None,
     trace: _Trace = None,
     protocol: _Protocol = Protocol.COLD,
+    sandbox: Sandbox = False,
+    custom_kernel: CustomKernel = False,
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Say which candidate is faster, timing them in turns on this machine's GPU."""
@@ -80,7 +82,8 @@ def compare(
         with _base.stdout_kept_for_the_report():
             from solkit import worker
 
-            worker.start()  # it loads torch while the rest loads here
+            if not sandbox:
+                worker.start()  # it loads torch while the rest loads here
             from solkit import pipeline
 
             report = pipeline.compare(
@@ -96,6 +99,8 @@ def compare(
                 budget_s=budget,
                 trace=trace,
                 protocol=protocol.value,
+                sandbox=sandbox,
+                custom_kernel=custom_kernel,
             )
         _show(report, json)
     raise typer.Exit(_exit_code(report))

@@ -84,11 +84,11 @@ _Trace = Annotated[
     ),
 ]
 _Protocol = Annotated[Protocol, typer.Option(help="How it is timed: see docs/measuring.md.")]
-_Sandbox = Annotated[
+Sandbox = Annotated[
     bool,
     typer.Option("--sandbox", help="Run the kernel's code under bubblewrap: docs/measuring.md."),
 ]
-_CustomKernel = Annotated[
+CustomKernel = Annotated[
     bool,
     typer.Option("--custom-kernel", help="Leaving the work to cuBLAS, cuDNN or torch is cheating."),
 ]
@@ -114,8 +114,8 @@ def score(
     time_limit: _TimeLimit = None,
     trace: _Trace = None,
     protocol: _Protocol = Protocol.COLD,
-    sandbox: _Sandbox = False,
-    custom_kernel: _CustomKernel = False,
+    sandbox: Sandbox = False,
+    custom_kernel: CustomKernel = False,
     verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""

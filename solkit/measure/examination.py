@@ -188,12 +188,10 @@ class Examination:
         """What becomes of the candidate."""
         sets = self.checked()
         timed_on = sets[-1]
-        self._check_operators(timed_on)
         launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
         plan = plan_for(self.reference_s)
         timed = self._time(sets, plan)
-        self._check_kernels()
         clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
         verdict = Verdict.DEGENERATE_PROBLEM if self._degenerate else verdict
@@ -232,6 +230,7 @@ class Examination:
         if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
             self._remote.detach(sets.pop(0).trial.name)
         self._bind(self._request.shape)
+        self._check_operators(sets[-1])
         return sets
 
     def exchange(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
@@ -483,7 +482,8 @@ class Examination:
             shared.restore()
 
     def check_times(self, told_ms: Sequence[float], shared: Shared) -> WallClock:
-        """Hold the times that the candidate's process told against the referee's own clock."""
+        """Hold what the candidate's process told of timed calls against the referee's own clock."""
+        self._check_kernels()
         told = median_interval(told_ms)
         name, seed = shared.trial.name, shared.trial.seed
 

@@ -222,6 +222,7 @@ class Session:
         precision: float = 0.002,
         budget_s: float = 2.0,
         repeats: int = 1,
+        custom_kernel: bool = False,
     ) -> ComparisonOutcome:
         """Check candidates against one reference, and time them in turns.
 
@@ -236,6 +237,7 @@ class Session:
             precision: turns are enough once every ratio to the base is sure to within this share.
             budget_s: seconds that turns may take, beyond the least number of them.
             repeats: how often they are compared, each time from warming up on.
+            custom_kernel: as for `measure`.
 
         Raises:
             InputError: there are fewer than two candidates; else as for `measure`.
@@ -258,6 +260,7 @@ class Session:
                 common_seed=self._common_seed if seed is None else seed,
                 device=self._device,
                 protocol=protocol,
+                custom_kernel=custom_kernel,
             )
             for candidate in candidates
         )

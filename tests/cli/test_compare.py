@@ -90,7 +90,7 @@ def test_defaults_and_flags_reach_the_pipeline(compared):
         app,
         "compare old.py new.py newer.py --device h100 --reference ref.py --shape M=1 --shape M=2 "
         "--base-params BLOCK=64 --params BLOCK=128,num_warps=4 --precision tf32 --budget 0.5 "
-        "--time-limit 9 --trace runs.jsonl --protocol warm".split(),
+        "--time-limit 9 --trace runs.jsonl --protocol warm --sandbox --custom-kernel".split(),
     )
     assert asked == [
         (
@@ -98,7 +98,7 @@ def test_defaults_and_flags_reach_the_pipeline(compared):
             {
                 "device": None, "reference": None, "shapes": None, "base_params": None,
                 "params": None, "precision": "tolerance", "time_limit_s": None, "budget_s": 2.0,
-                "trace": None, "protocol": "cold",
+                "trace": None, "protocol": "cold", "sandbox": False, "custom_kernel": False,
             },
         ),
         (
@@ -107,7 +107,7 @@ def test_defaults_and_flags_reach_the_pipeline(compared):
                 "device": "h100", "reference": "ref.py", "shapes": [{"M": 1}, {"M": 2}],
                 "base_params": {"BLOCK": 64}, "params": {"BLOCK": 128, "num_warps": 4},
                 "precision": "tf32", "time_limit_s": 9.0, "budget_s": 0.5, "trace": "runs.jsonl",
-                "protocol": "warm",
+                "protocol": "warm", "sandbox": True, "custom_kernel": True,
             },
         ),
     ]  # fmt: skip
