@@ -26,7 +26,7 @@ from solkit.core import Value
 from solkit.report.comparison import Group
 from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.standing import Time, modelled_ms, time_of
-from solkit.report.units import settings
+from solkit.report.units import ratio, settings, signed_duration
 
 __all__ = [
     "RATES",
@@ -145,6 +145,12 @@ class Step:
         if abs(self.factor - 1) < 0.005:
             return "none"
         return "loss" if self.factor > 1 else "gain"
+
+    @property
+    def words(self) -> str:
+        """The factor and what it adds, e.g. ``"1.20×  +26.5 µs"``."""
+        factor = ratio(self.factor)
+        return factor if self.kind == "none" else f"{factor}  {signed_duration(self.cost_ms)}"
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,7 @@ def gap(chart: charts.Gap, title: str) -> Figure:
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "sol")]
     for step in chart.steps:
         colour = "muted" if step.kind == "none" else step.kind
-        words = f"{units.ratio(step.factor)}  {units.signed_duration(step.cost_ms)}"
-        rows.append((step.name, step.start, step.end, words, colour))
+        rows.append((step.name, step.start, step.end, step.words, colour))
     total = chart.time_ms / chart.sol_ms if chart.sol_ms else 1.0
     words = f"{units.ratio(total)}  {units.duration(chart.time_ms)}"
     rows.append((kind, 1.0, total, words, kind))

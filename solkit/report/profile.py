@@ -259,6 +259,7 @@ class OpJson(schema.JsonModel):
     time_ms: schema.Number
     target_ms: schema.Number
     gap: schema.Number
+    excess_ms: schema.Number
     saving_ms: schema.Number
     speedup: schema.Number
     bound: schema.BoundJson
@@ -311,6 +312,7 @@ def _op(profile: Profile, op: ProfiledOp) -> OpJson:
         time_ms=op.time_ms,
         target_ms=op.target_ms,
         gap=op.gap,
+        excess_ms=op.excess_ms,
         saving_ms=op.saving_ms,
         speedup=profile.speedup(op.saving_ms),
         bound=schema.bound_model(op.bound, ()),

@@ -107,9 +107,8 @@ def gap(chart: charts.Gap) -> Spec:
     total = chart.time_ms / chart.sol_ms
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "the speed of light", "sol")]
     for step in chart.steps:
-        words = f"{units.ratio(step.factor)}  {units.signed_duration(step.cost_ms)}"
         colour = "muted" if step.kind == "none" else step.kind
-        rows.append((step.name, step.start, step.end, words, _reasons(step), colour))
+        rows.append((step.name, step.start, step.end, step.words, _reasons(step), colour))
     words = f"{units.ratio(total)}  {units.duration(chart.time_ms)}"
     rows.append((kind, 1.0, total, words, f"{kind} time", kind))
     values = [value for row in rows for value in row[1:3]]
