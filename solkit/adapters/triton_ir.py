@@ -94,8 +94,8 @@ class TensorType:
     layout: Layout | None = None
 
     @property
-    def pointee_bits(self) -> int:
-        """Bits of what a pointer points to.
+    def pointee(self) -> TensorType:
+        """What pointers point to, in the same shape.
 
         Raises:
             IrError: it is no pointer.
@@ -103,7 +103,16 @@ class TensorType:
         found = re.match(r"!tt\.ptr<(.+?)(, \d+)?>$", self.element)
         if found is None:
             raise IrError(f"{self.element} is no pointer")
-        return bits_of(found.group(1))
+        return TensorType(self.shape, found.group(1), self.layout)
+
+    @property
+    def pointee_bits(self) -> int:
+        """Bits of what a pointer points to.
+
+        Raises:
+            IrError: it is no pointer.
+        """
+        return bits_of(self.pointee.element)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +144,10 @@ class Operation:
         """Of its first result."""
         if "->" in self.types:
             return _after_arrow(self)
-        return self.all_types[-1] if self.types else TensorType((), "i1")  # constant true
+        if not self.types:  # of the constants true and false
+            return TensorType((), "i1")
+        last = self.all_types[-1]
+        return last.pointee if self.name == "tt.load" else last
 
     @cached_property
     def all_types(self) -> tuple[TensorType, ...]:
