@@ -33,6 +33,7 @@ __all__ = [
     "Comparison",
     "ComparisonReport",
     "Contributor",
+    "Counters",
     "Demand",
     "Device",
     "Difference",
@@ -712,6 +713,64 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Counters:
+    """What the GPU counted while one launch ran, as Nsight Compute tells it.
+
+    A figure is ``None`` where the GPU has no counter for it, or it could not be read.
+
+    Attributes:
+        name: the kernel's function name.
+        grid: thread blocks in x, y and z.
+        time_ms: how long it ran, replayed under the profiler.
+        registers: per thread.
+        load_sectors, store_sectors: 32-byte sectors that plain loads and stores of global memory
+            asked L1 for, a sector that two requests touch counted twice.
+        load_requests, store_requests: the instructions behind them, counted a warp.
+        async_sectors: likewise of copies straight to shared memory (``cp.async``).
+        atomic_sectors: of atomics and reductions.
+        tma_read_sectors, tma_write_sectors: of bulk copies, between L2 and the SMs.
+        local_sectors: of spilled registers and other local memory.
+        l2_read_bytes, l2_write_bytes: what passed between the SMs and L2.
+        dram_read_bytes, dram_write_bytes: what passed between L2 and DRAM; writes that L2 still
+            held at the end are not among them.
+        operations: by pipe, under the keys of `Demand.operations`: ``tensor.<dtype>`` and ``fp32``
+            (its additions, multiplications and, twice, its multiply-adds).
+        multiply_adds: fp32 multiply-adds of the scalar pipe, counted a thread.
+        occupancy: theoretical: the warps that fit on an SM / its maximum.
+        achieved_occupancy: the warps that were there on average / its maximum.
+        waves: grid / blocks that fit on the whole device.
+        stalls: what warps waited for, by reason: the mean number of them for each instruction
+            issued, those that issued or could have included.
+        missing: metrics that were asked for and not had.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    time_ms: float | None = None
+    registers: int | None = None
+    load_sectors: int | None = None
+    load_requests: int | None = None
+    async_sectors: int | None = None
+    store_sectors: int | None = None
+    store_requests: int | None = None
+    atomic_sectors: int | None = None
+    tma_read_sectors: int | None = None
+    tma_write_sectors: int | None = None
+    local_sectors: int | None = None
+    l2_read_bytes: int | None = None
+    l2_write_bytes: int | None = None
+    dram_read_bytes: int | None = None
+    dram_write_bytes: int | None = None
+    operations: Mapping[str, int] = field(default_factory=dict)
+    multiply_adds: int | None = None
+    occupancy: float | None = None
+    achieved_occupancy: float | None = None
+    waves: float | None = None
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class KernelAnalysis:
     """What compiling one launch for the target tells.
 
@@ -727,6 +786,7 @@ class KernelAnalysis:
         demand: what its code asks for; ``None`` where that was not read.
         model: the time it should take; ``None`` without a demand.
         instructions: what its machine code holds; ``None`` where that was not read.
+        counters: what the GPU counted as it ran; ``None`` where it was not asked.
     """
 
     launch: Launch
@@ -740,6 +800,7 @@ class KernelAnalysis:
     demand: Demand | None = None
     model: KernelModel | None = None
     instructions: InstructionMix | None = None
+    counters: Counters | None = None
 
 
 @dataclass(frozen=True)

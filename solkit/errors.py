@@ -9,6 +9,7 @@
     │   ├── ShapeError              a --shape that does not fit the problem
     │   └── ParamsError             --params that do not fit the kernel
     ├── UnsupportedError            well-formed input that SolKit cannot do on this machine
+    │   ├── CountersError           Nsight Compute could not count: says why and what helps
     │   └── GpuBusyError            another SolKit measures on the GPU: names it
     ├── TraceError                  a measurement could not be written down: names the file
     └── WorkerError                 a child process of SolKit failed
@@ -20,6 +21,7 @@ A message names the bad value, where it stands, and the valid choices.
 from __future__ import annotations
 
 __all__ = [
+    "CountersError",
     "GpuBusyError",
     "InputError",
     "JobDiedError",
@@ -74,6 +76,10 @@ class ParamsError(InputError):
 
 class UnsupportedError(SolkitError):
     """Well-formed input that SolKit cannot handle on this machine."""
+
+
+class CountersError(UnsupportedError):
+    """Nsight Compute is not here, may not read the GPU's counters, or failed to."""
 
 
 class GpuBusyError(UnsupportedError):

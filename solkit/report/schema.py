@@ -13,7 +13,8 @@ shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
                                         │         └─ resources ── contributors
                                         ├─ launches: LaunchJson ─┬─ demand ── accesses
                                         │                        ├─ model ── terms
-                                        │                        └─ instructions ── counts
+                                        │                        ├─ instructions ── counts
+                                        │                        └─ counters
                                         └─ measurement ── launches: LaunchJson
 """
 
@@ -58,6 +59,7 @@ __all__ = [
     "BoundTimesJson",
     "CeilingJson",
     "ContributorJson",
+    "CountersJson",
     "DemandJson",
     "DeviceJson",
     "FailedShapeJson",
@@ -339,6 +341,35 @@ class InstructionMixJson(JsonModel):
     lines: dict[str, int]
 
 
+class CountersJson(JsonModel):
+    """`solkit.core.Counters`; ``None``: the GPU has no such counter, or it could not be read."""
+
+    name: str
+    grid: tuple[int, int, int]
+    time_ms: Number
+    registers: int | None
+    load_sectors: int | None
+    load_requests: int | None
+    async_sectors: int | None
+    store_sectors: int | None
+    store_requests: int | None
+    atomic_sectors: int | None
+    tma_read_sectors: int | None
+    tma_write_sectors: int | None
+    local_sectors: int | None
+    l2_read_bytes: int | None
+    l2_write_bytes: int | None
+    dram_read_bytes: int | None
+    dram_write_bytes: int | None
+    operations: dict[str, int]
+    multiply_adds: int | None
+    occupancy: Number
+    achieved_occupancy: Number
+    waves: Number
+    stalls: dict[str, Number]
+    missing: list[str]
+
+
 class LaunchJson(JsonModel):
     """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known."""
 
@@ -362,6 +393,7 @@ class LaunchJson(JsonModel):
     demand: DemandJson | None = None
     model: KernelModelJson | None = None
     instructions: InstructionMixJson | None = None
+    counters: CountersJson | None = None
 
 
 class MeasurementJson(JsonModel):
@@ -593,6 +625,7 @@ def _launch(kernel: KernelAnalysis) -> LaunchJson:
         demand=DemandJson.model_validate(asdict(kernel.demand)) if kernel.demand else None,
         model=KernelModelJson.model_validate(asdict(kernel.model)) if kernel.model else None,
         instructions=_instructions(kernel.instructions) if kernel.instructions else None,
+        counters=CountersJson.model_validate(asdict(kernel.counters)) if kernel.counters else None,
     )
 
 
