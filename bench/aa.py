@@ -19,6 +19,7 @@ failed, with 2 where there is no GPU.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import math
 import multiprocessing
@@ -39,6 +40,7 @@ from solkit.core import Candidate, Difference, Ratio, Value
 from solkit.errors import SolkitError
 from solkit.measure import Session, is_available, ratios
 from solkit.measure.statistics import median_interval
+from solkit.roofline import nvml
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = "solkit.bench.aa/1"
@@ -128,6 +130,7 @@ def run(kernels: Sequence[Kernel], pairs: int, budget_s: float, out: Path, conso
     """Time all kernels; the document that was written, with a row per pair."""
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     document: Row = {"schema": SCHEMA, "created": created, "pairs": pairs, "budget_s": budget_s}
+    document |= {"environment": environment()}
     document |= {"kernels": [asdict(each) for each in kernels], "rows": []}
     at_once = max(1, math.ceil(pairs / len(kernels) / ROUNDS))
     for number in range(ROUNDS):
@@ -137,6 +140,13 @@ def run(kernels: Sequence[Kernel], pairs: int, budget_s: float, out: Path, conso
                 _take(document, number, out, console, rows)
         _take(document, number, out, console, by_peers(kernels, at_once, budget_s))
     return document
+
+
+def environment() -> dict[str, str]:
+    """The GPUs here, and what they were timed with."""
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "triton")}
+    gpus = ", ".join(device.name for device in nvml.live_devices())
+    return {"gpu": gpus, "driver": nvml.driver_version() or "", **versions}
 
 
 def _take(document: Row, number: int, out: Path, console: Console, rows: Sequence[Row]) -> None:
@@ -323,6 +333,8 @@ def show(document: Row, console: Console) -> int:
     if SOLKIT not in found:
         console.print(f"nothing was timed; failed: {', '.join(failed)}")
         return 1
+    told = " · ".join(f"{name} {value}" for name, value in document["environment"].items())
+    console.print(f"{told} · {document['created']}")
     console.print(_methods(document, found))
     console.print(_kernels(found))
     in_turn = list(later(document))
