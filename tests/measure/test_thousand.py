@@ -1,0 +1,40 @@
+"""A small version of bench/thousand.py, on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench" / "thousand.py"
+
+
+@pytest.fixture
+def thousand():
+    spec = importlib.util.spec_from_file_location("bench_thousand", BENCH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_many_candidates_leave_nothing_behind(thousand, tmp_path, monkeypatch):
+    kinds = ["right", "right", "right", "wrong", "raising", "dying"]
+    monkeypatch.setattr(thousand, "kind_of", lambda number: kinds[number % len(kinds)])
+    found = thousand.run(24, "cpu", tmp_path)
+    assert found["verdicts"] == {
+        "right: correct": 12,
+        "wrong: wrong": 4,
+        "raising: crashed": 4,
+        "dying: crashed": 4,
+    }
+    growth = found["growth"]
+    assert {name: growth[name] for name in ("descriptors", "threads", "processes")} == {
+        "descriptors": 0,
+        "threads": 0,
+        "processes": 0,
+    }
+    assert growth["private_mib"] < 64
+    assert 0 < found["cpu_s"] < 60
+    assert 0 < found["beyond_samples_s"] <= found["beyond_samples_90th_percentile_s"]
+    assert not list(tmp_path.glob("candidate1*.py"))
