@@ -184,7 +184,7 @@ def test_launches_come_from_the_analysis(make):
         "num_ctas": 1, "count": 1, "constants": {"BLOCK_M": 128}, "registers": 168, "spills": 0,
         "shared_bytes": 98304, "occupancy": 0.25, "occupancy_limiter": "shared",
         "blocks_per_sm": 2, "waves": 3.88, "tail_efficiency": 0.97, "tensor_cores": True,
-        "error": None, "demand": None, "model": None, "instructions": None,
+        "error": None, "demand": None, "model": None, "instructions": None, "counters": None,
     }]  # fmt: skip
 
 
@@ -212,6 +212,7 @@ def test_a_launch_that_did_not_compile_has_nulls(make):
     assert unknown == {
         "registers", "spills", "shared_bytes", "occupancy", "occupancy_limiter", "blocks_per_sm",
         "waves", "tail_efficiency", "tensor_cores", "demand", "model", "instructions",
+        "counters",
     }  # fmt: skip
     assert launch["error"] == "out of resource"
 
