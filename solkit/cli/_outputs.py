@@ -68,6 +68,8 @@ class Outputs:
             _check_folder(self.json, "--json")
         else:
             _base.check_writable(self.json)
+        if self.html == "-":
+            raise InputError("--html: give a file; `-` is for --json alone")
         if self.html is not None:
             _base.check_writable(self.html, "--html")
             needed("jinja2")

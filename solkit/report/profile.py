@@ -20,6 +20,7 @@ from typing import Literal
 
 from pydantic import Field
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -32,12 +33,13 @@ _ROWS = 12
 _KERNELS = 2
 _INPUTS = 3
 _NAME_CELLS = 60
+_INDENT = 4
 _WIDE = 90  # narrower pages leave columns out
 _LABEL = 8
 _HELD = 0.05  # of what the ops could shrink by
 _LARGEST_GAP = 1e3  # what is further off is held up by its launch alone
-_IDLE_ADVICE = "a CUDA graph launches ahead"
-_WAIT_ADVICE = "{} of it after the host had waited for the GPU"
+_COLUMNS = ("saves", "end to end", "time", "busy", "calls", "SOL", "gap")
+_FEWER = (0, 2, 6)
 
 
 def render(profile: Profile, console: Console, *, complete: bool = False) -> None:
@@ -65,7 +67,7 @@ def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableTy
     ranked = _ranked(profile)
     if ranked:
         yield Text()
-        yield _table(profile, ranked if complete else ranked[:_ROWS], width, complete)
+        yield from _rows(profile, ranked if complete else ranked[:_ROWS], width, complete)
     if len(ranked) > _ROWS and not complete:
         yield Text(f"{len(ranked) - _ROWS} more: --all shows them", style="dim")
     if profile.unbounded:
@@ -122,30 +124,26 @@ def _ranked(profile: Profile) -> list[ProfiledOp | _Idle]:
     return rows
 
 
-def _table(
+def _rows(
     profile: Profile, rows: Sequence[ProfiledOp | _Idle], width: int, complete: bool
-) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    wide = width >= _WIDE
-    columns = ("saves", "end to end", "time", "busy", "calls", "SOL", "gap")
-    for name in columns if wide else ("saves", "time", "gap"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("op", overflow="fold")
-    for row in rows:
-        if isinstance(row, _Idle):
-            cells, told = _idle_cells(profile, row), _idle_text(row)
-        else:
-            cells, told = _cells(profile, row), _told(row, complete)
-        chosen = cells if wide else (cells[0], cells[2], cells[6])
-        table.add_row(*map(Text, chosen), told)
-    return table
+) -> Iterator[RenderableType]:
+    """A line of numbers a row, and beneath it, as wide as the page, what it is of."""
+    chosen = range(len(_COLUMNS)) if width >= _WIDE else _FEWER
+    told = [_idle(profile, row) if isinstance(row, _Idle) else _op(profile, row) for row in rows]
+    table = [[line[i] for i in chosen] for line in (_COLUMNS, *(cells for cells, _ in told))]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    numbers = ["  ".join(map(str.rjust, line, widths)) + "  " for line in table]
+    yield Text(numbers[0] + "op", style="dim")
+    for row, line, (_, title) in zip(rows, numbers[1:], told):
+        yield Text.assemble(line, title)
+        details = [_why(row)] if isinstance(row, _Idle) else _details(row, complete)
+        yield from (Padding(text, (0, 0, 0, _INDENT)) for text in details)
 
 
-def _cells(profile: Profile, op: ProfiledOp) -> tuple[str, ...]:
-    """Saving, speed-up, time, share of busy time, calls, the bound of one call, gap."""
+def _op(profile: Profile, op: ProfiledOp) -> tuple[tuple[str, ...], Text]:
     gap = units.ratio(op.gap) if op.gap < _LARGEST_GAP else f">{_LARGEST_GAP:.0f}×"
-    return (
-        _saving(op.saving_ms),
+    cells = (
+        units.duration(op.saving_ms) if op.saving_ms > 0 else "-",
         f"{profile.speedup(op.saving_ms):.3f}×",
         units.duration(op.time_ms),
         _share(op.time_ms, profile.busy_ms),
@@ -153,39 +151,36 @@ def _cells(profile: Profile, op: ProfiledOp) -> tuple[str, ...]:
         units.duration(op.bound.time_ms),
         gap,
     )
-
-
-def _saving(saving_ms: float) -> str:
-    return units.duration(saving_ms) if saving_ms > 0 else "-"
-
-
-def _idle_cells(profile: Profile, idle: _Idle) -> tuple[str, ...]:
-    saving = units.duration(idle.saving_ms)
-    return (saving, f"{profile.speedup(idle.saving_ms):.3f}×", saving, "-", "-", "-", "-")
-
-
-def _idle_text(idle: _Idle) -> Text:
-    waited = ""
-    if idle.wait_ms > 0.5 * idle.saving_ms:
-        waited = f" ({_WAIT_ADVICE.format(units.duration(idle.wait_ms))})"
-    return Text.assemble(("GPU idle", "bold"), f"  launch-bound: {_IDLE_ADVICE}{waited}")
-
-
-def _told(op: ProfiledOp, complete: bool) -> Text:
-    """The op, what limits it, its inputs and its kernels."""
     limiter = "launch" if op.target_ms > op.bound.time_ms else op.bound.limiter
+    return cells, Text.assemble((op.name.removeprefix("aten::"), "bold"), f"  {limiter}")
+
+
+def _idle(profile: Profile, idle: _Idle) -> tuple[tuple[str, ...], Text]:
+    saving = units.duration(idle.saving_ms)
+    cells = (saving, f"{profile.speedup(idle.saving_ms):.3f}×", saving, "-", "-", "-", "-")
+    return cells, Text.assemble(("GPU idle", "bold"), "  launch-bound")
+
+
+def _why(idle: _Idle) -> Text:
+    """What would shorten it: fewer waits, where more than half of it comes after one."""
+    if idle.wait_ms > 0.5 * idle.saving_ms:
+        wait = units.duration(idle.wait_ms)
+        return Text(f"{wait} of it after the host had waited for the GPU: wait less often")
+    return Text("the host launches too late: a CUDA graph launches ahead")
+
+
+def _details(op: ProfiledOp, complete: bool) -> Iterator[Text]:
+    """An op's inputs and its kernels."""
     shown = op.inputs if complete else op.inputs[:_INPUTS]
     more = [f"{len(op.inputs) - len(shown)} more"] if len(shown) < len(op.inputs) else []
-    text = Text.assemble((op.name.removeprefix("aten::"), "bold"), f"  {limiter}")
     if op.inputs:
-        text.append("\n" + ", ".join([*shown, *more]))
+        yield Text(", ".join([*shown, *more]))
     kernels = op.kernels if complete else op.kernels[:_KERNELS]
     for kernel in kernels:
         times = f"{kernel.calls} times, {units.duration(kernel.time_ms)}"
-        text.append(f"\n  {_short(kernel.name, complete)}: {times}", style="dim")
+        yield Text(f"{_short(kernel.name, complete)}: {times}", style="dim")
     if len(kernels) < len(op.kernels):
-        text.append(f"\n  and {len(op.kernels) - len(kernels)} more", style="dim")
-    return text
+        yield Text(f"and {len(op.kernels) - len(kernels)} more", style="dim")
 
 
 def _unbounded(profile: Profile, complete: bool) -> Table:
@@ -296,15 +291,15 @@ def dumps(profile: Profile) -> str:
         idle=IdleJson(**asdict(profile.idle)),
         saving_ms=profile.saving_ms,
         speedup=profile.speedup(profile.saving_ms),
-        ops=[_op(profile, op) for op in profile.ops],
-        unbounded=[_kernel(kernel) for kernel in profile.unbounded],
+        ops=[_op_json(profile, op) for op in profile.ops],
+        unbounded=[_kernel_json(kernel) for kernel in profile.unbounded],
         notes=list(profile.notes),
         failure=profile.failure,
     )
     return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
 
 
-def _op(profile: Profile, op: ProfiledOp) -> OpJson:
+def _op_json(profile: Profile, op: ProfiledOp) -> OpJson:
     return OpJson(
         name=op.name,
         inputs=list(op.inputs),
@@ -316,9 +311,9 @@ def _op(profile: Profile, op: ProfiledOp) -> OpJson:
         saving_ms=op.saving_ms,
         speedup=profile.speedup(op.saving_ms),
         bound=schema.bound_model(op.bound, ()),
-        kernels=[_kernel(kernel) for kernel in op.kernels],
+        kernels=[_kernel_json(kernel) for kernel in op.kernels],
     )
 
 
-def _kernel(kernel: ProfiledKernel) -> KernelTimeJson:
+def _kernel_json(kernel: ProfiledKernel) -> KernelTimeJson:
     return KernelTimeJson(**asdict(kernel))

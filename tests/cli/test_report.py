@@ -124,6 +124,13 @@ def test_what_cannot_be_written_is_refused_before_the_work(pipeline, option):
     assert pipeline.asked == []
 
 
+def test_a_page_is_no_output_for_a_pipe(pipeline):
+    outcome = solkit("score", "a.py", "--html", "-")
+    assert outcome.exit_code == 2
+    assert "--html: give a file" in outcome.stderr
+    assert pipeline.asked == []
+
+
 @pytest.mark.parametrize(
     ("option", "package"), [("--html", "plotly"), ("--html", "jinja2"), ("--figures", "matplotlib")]
 )
