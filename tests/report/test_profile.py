@@ -60,7 +60,7 @@ def test_the_page_ranks_ops_and_idle_time_by_what_they_save(profile):
         "bf16[0, 8], bf16[1, 8], bf16[2, 8], 1 more",
         "at::native::k0: 10 times, 400 µs",
         "and 1 more",
-        "launch-bound: a CUDA graph launches ahead (1.00 ms of it after",
+        "GPU idle  launch-bound\n    1.00 ms of it after the host had waited for the GPU: wait less often",
         "ncclDevKernel_AllReduce: communication between GPUs",
         "Beware.",
     ):
@@ -91,6 +91,14 @@ def test_a_target_above_the_bound_is_the_launch(profile, op):
     assert ">1000×" in said
 
 
+def test_a_host_that_is_late_without_having_waited_needs_a_graph(profile):
+    late = replace(profile, idle=IdleTime(1.5, 0.2, 0.5))
+    assert (
+        "GPU idle  launch-bound\n    the host launches too late: a CUDA graph launches ahead"
+        in text(late)
+    )
+
+
 def test_a_profile_of_nothing_known(profile):
     bare = replace(profile, ops=(), idle=IdleTime(0.0, 0.0, 0.0), failure="t.py: failed", steps=0)
     said = text(bare)
@@ -111,6 +119,7 @@ def test_json_holds_what_the_page_tells_and_more(profile):
     first = found["ops"][0]
     assert (first["name"], first["calls"], first["saving_ms"]) == ("aten::mm", 10, 3.0)
     assert first["gap"] == pytest.approx(4.0)
+    assert first["excess_ms"] == pytest.approx(30 * profile.ops[0].target_ms)
     assert first["speedup"] == pytest.approx(10 / 7)
     assert found["speedup"] == pytest.approx(10 / 6.5)
     assert found["idle"] == {"host_ms": 1.5, "wait_ms": 1.0, "queue_ms": 0.5}
