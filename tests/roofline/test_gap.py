@@ -107,3 +107,25 @@ def test_a_launch_that_was_not_followed_has_no_gap():
     assert gap(terms, (unknown,), device) is None
     assert gap(terms, (), device) is None
     assert modelled_ms((), terms) is None
+
+
+def recorded():
+    """(example, shape, measured ms) of the table in docs/h100.md, the first of each example."""
+    table = (HERE.parents[1] / "docs" / "h100.md").read_text()
+    found = {}
+    for name, sizes, ms in re.findall(
+        r"^(\w+) +((?:[A-Z]=\d+ )+) *\S+ +[\d.]+ +[\d.]+ +([\d.]+) ", table, re.M
+    ):
+        shape = {key: int(value) for key, value in re.findall(r"(\w)=(\d+)", sizes)}
+        found.setdefault(name, (name, shape, float(ms)))
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("name", "shape", "ms"), recorded())
+def test_modelled_times_are_near_those_of_an_h100(name, shape, ms):
+    found = taken_apart(EXAMPLES / f"{name}.py", shape)
+    assert 1 / 1.3 < found.time_ms / ms < 1.3
+
+
+def test_the_recorded_table_was_read():
+    assert len(recorded()) == 6
