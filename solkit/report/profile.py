@@ -151,8 +151,7 @@ def _op(profile: Profile, op: ProfiledOp) -> tuple[tuple[str, ...], Text]:
         units.duration(op.bound.time_ms),
         gap,
     )
-    limiter = "launch" if op.target_ms > op.bound.time_ms else op.bound.limiter
-    return cells, Text.assemble((op.name.removeprefix("aten::"), "bold"), f"  {limiter}")
+    return cells, Text(op.name.removeprefix("aten::"), style="bold")
 
 
 def _idle(profile: Profile, idle: _Idle) -> tuple[tuple[str, ...], Text]:
@@ -170,11 +169,12 @@ def _why(idle: _Idle) -> Text:
 
 
 def _details(op: ProfiledOp, complete: bool) -> Iterator[Text]:
-    """An op's inputs and its kernels."""
+    """What limits an op, its inputs and its kernels."""
+    limiter = "launch" if op.target_ms > op.bound.time_ms else op.bound.limiter
     shown = op.inputs if complete else op.inputs[:_INPUTS]
     more = [f"{len(op.inputs) - len(shown)} more"] if len(shown) < len(op.inputs) else []
-    if op.inputs:
-        yield Text(", ".join([*shown, *more]))
+    inputs = f" · {', '.join([*shown, *more])}" if shown else ""
+    yield Text(f"limited by {limiter}{inputs}")
     kernels = op.kernels if complete else op.kernels[:_KERNELS]
     for kernel in kernels:
         times = f"{kernel.calls} times, {units.duration(kernel.time_ms)}"

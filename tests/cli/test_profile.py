@@ -54,7 +54,7 @@ def test_a_trace_is_reported(trace, tmp_path):
     out = tmp_path / "profile.json"
     outcome = run(trace, "--device", "h100", "--json", str(out))
     assert outcome.exit_code == 0
-    assert "relu  dram" in outcome.stdout
+    assert "relu\n    limited by dram · f32[4096, 4096]" in outcome.stdout
     found = json.loads(out.read_text())
     assert found["ops"][0]["gap"] == pytest.approx(100e-6 / (2 * 4 * 4096**2 / 3.35232e12))
 
