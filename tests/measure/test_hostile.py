@@ -30,7 +30,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
 from solkit.core import Verdict
 from solkit.kernelfiles import Workload, load
-from solkit.measure import Session, is_available
+from solkit.measure import Session, guard, is_available
 from solkit.measure._identities import Identities
 from solkit.measure.compare import judge
 from solkit.measure.delegation import Operators, by_operators
@@ -429,7 +429,6 @@ def unchanged(workload: Workload, after: list[np.ndarray]) -> bool:
 
 def start(target, *args):
     """A fork, which has all that was imported here, and nothing that is computed from now on."""
-    get_ready()
     context = multiprocessing.get_context("fork")
     mine, other = context.Pipe()
     process = context.Process(target=guarded, args=(target, other, *args))
@@ -438,12 +437,15 @@ def start(target, *args):
     return mine, process
 
 
-@functools.cache
-def get_ready() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def ready():
+    """What forks would else do each on its own, as the server does for the real ones."""
     torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
-    Identities()  # imports what a guard looks at
-    gc.collect()
-    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "_known", Identities())
+        gc.collect()
+        gc.freeze()
+        yield
 
 
 def guarded(target, pipe, *args) -> None:
