@@ -7,6 +7,7 @@ typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
 typedef long long int64_t; typedef unsigned long long uint64_t; typedef unsigned int uint;
+typedef long long intptr_t; typedef unsigned long long uintptr_t;
 namespace c10 {
 template <class S> S to(float v);
 template <> __half to(float v) { return __float2half(v); }
