@@ -352,7 +352,7 @@ def outcome_among(strangers, verdict, monkeypatch):
     wait._look_around()
     wait._look_around()
     timed = Measurement(1.0, 1.0, 1.0, None, 1.0, "cupti", 0.0, 20)
-    return wait._among_others(Outcome(verdict, ("a note",), None, timed))
+    return sessions._among_others(Outcome(verdict, ("a note",), None, timed), wait.company)
 
 
 def test_a_stranger_makes_a_time_unstable(other, monkeypatch):
