@@ -36,7 +36,7 @@ from solkit.core import (
     Measurement,
     Term,
 )
-from solkit.roofline.kernel_model import ahead, spilled, together
+from solkit.roofline.kernel_model import ahead, resident, spilled, together
 
 __all__ = ["FACTORS", "gap", "modelled_ms"]
 
@@ -139,9 +139,9 @@ class _Followed:
 
     def running(self) -> float:
         """All terms but the launch."""
-        assert self.kernel.occupancy is not None
         terms = [term for term in self.terms if term.name != "launch"]
-        return together(terms, self.kernel.occupancy, ahead(self.kernel.launch, self.demand))
+        blocks = resident(self.kernel, self.device)
+        return together(terms, blocks, ahead(self.kernel.launch, self.demand))
 
 
 @dataclass(frozen=True)
@@ -296,12 +296,10 @@ def _filling(kernels: Sequence[_Followed]) -> str:
 
 def _waiting(kernels: Sequence[_Followed]) -> str:
     worst = max(kernels, key=lambda kernel: kernel.running() - kernel.longest(even=False))
-    occupancy = worst.kernel.occupancy
-    assert occupancy is not None
     latency = next(term for term in worst.terms if term.name == "latency")
     return (
-        f"{worst.kernel.launch.name}: {occupancy.blocks_per_sm} blocks of "
-        f"{worst.kernel.launch.num_warps} warps on an SM (limited by {occupancy.limiter}), "
+        f"{worst.kernel.launch.name}: {resident(worst.kernel, worst.device):.3g} blocks of "
+        f"{worst.kernel.launch.num_warps} warps on an SM, "
         f"{ahead(worst.kernel.launch, worst.demand)} steps under way; {latency.evidence}."
     )
 
@@ -449,10 +447,11 @@ def _on_latency(kernel: _Followed, factor: float) -> Iterator[str]:
             "loads that can be copied asynchronously."
         )
     elif factor >= _OCCUPANCY_MATTERS and not tensor:
+        there = resident(kernel.kernel, kernel.device)
+        limit = occupancy.limiter if there == occupancy.blocks_per_sm else "the grid"
         yield (
-            f"{launch.name} keeps too little under way: {occupancy.blocks_per_sm} blocks of "
-            f"{launch.num_warps} warps on an SM ({100 * occupancy.fraction:.0f} %, limited by "
-            f"{occupancy.limiter}): more warps, or more elements a step."
+            f"{launch.name} keeps too little under way: {there:.3g} blocks of {launch.num_warps} "
+            f"warps on an SM, limited by {limit}: more warps, or more elements a step."
         )
 
 

@@ -2,7 +2,8 @@
 
 A closed form over what the code asks for (`solkit.core.Demand`) and what holds a block's pieces
 together, with nothing fitted to measured kernels. Notation: G blocks on S SMs, B of them on one SM
-at once, W = ceil(G / (S B)) waves; the longest block does I times the mean.
+at once (as many as fit, or as there are), W = ceil(G / (S B)) waves; the longest block does I times
+the mean.
 
 ::
 
@@ -35,7 +36,7 @@ from collections.abc import Iterator, Sequence
 
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Launch, Occupancy, Term
 
-__all__ = ["ahead", "model", "overlap", "rate", "spilled", "together"]
+__all__ = ["ahead", "model", "rate", "resident", "spilled", "together"]
 
 _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a streaming kernel reaches: read and write on an H100 and an
@@ -67,13 +68,20 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
     if kernel.demand is None or kernel.occupancy is None:
         raise ValueError(f"{kernel.launch.name} has not been followed")
     terms = list(_terms(kernel, kernel.demand, kernel.occupancy, device))
-    time_ms = together(terms, kernel.occupancy, ahead(kernel.launch, kernel.demand))
+    time_ms = together(terms, resident(kernel, device), ahead(kernel.launch, kernel.demand))
     return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
 
 
-def together(terms: Sequence[Term], occupancy: Occupancy, steps_ahead: int) -> float:
-    """What all terms take, in ms."""
-    hidden = overlap(occupancy, steps_ahead)
+def resident(kernel: KernelAnalysis, device: Device) -> float:
+    """Blocks on an SM at once: as many as fit, or as there are."""
+    assert kernel.occupancy is not None
+    there_are = math.prod(kernel.launch.grid) / device.sm_count
+    return min(float(kernel.occupancy.blocks_per_sm), max(there_are, 1.0))
+
+
+def together(terms: Sequence[Term], blocks: float, steps_ahead: int) -> float:
+    """What all terms take, in ms, with so many blocks on an SM."""
+    hidden = 1 - 1 / (1 + blocks * steps_ahead)
     kinds: dict[str, float] = {}
     for term in terms:
         kind = _KINDS.get(term.name, term.name)
@@ -102,11 +110,6 @@ def ahead(launch: Launch, demand: Demand) -> int:
     heavy = [a for a in loads if a.requested_bytes * 8 > most]
     copied = heavy and all(a.path in ("async", "tma") for a in heavy)
     return max(launch.num_stages - 1, 1) if copied else 1
-
-
-def overlap(occupancy: Occupancy, steps_ahead: int) -> float:
-    """The part of other pipes' work that hides behind the busiest one's."""
-    return 1 - 1 / (1 + occupancy.blocks_per_sm * steps_ahead)
 
 
 def _terms(

@@ -13,7 +13,7 @@ def reference(x):
     rows = torch.arange(x.shape[0], device=x.device)[:, None]
     inside = torch.arange(x.shape[1], device=x.device)[None, :] < (rows + 1) * 496
     value = x
-    for _ in range(8):
+    for _ in range(16):
         value = torch.exp(-value * value)
     return torch.where(inside, value, 0.0).sum(1)
 
@@ -25,7 +25,7 @@ def row_kernel(x, out, N, BLOCK: tl.constexpr):
     for start in range(0, (row + 1) * 496, BLOCK):
         at = start + tl.arange(0, BLOCK)
         value = tl.load(x + row * N + at, at < (row + 1) * 496, 0.0)
-        for _ in tl.static_range(8):
+        for _ in tl.static_range(16):
             value = tl.exp(-value * value)
         total += value
     tl.store(out + row, tl.sum(total))
@@ -33,5 +33,5 @@ def row_kernel(x, out, N, BLOCK: tl.constexpr):
 
 def kernel(x):
     out = torch.empty(x.shape[0], device=x.device)
-    row_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=512)
+    row_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=4096, num_warps=32)
     return out
