@@ -730,7 +730,7 @@ class Counters:
         atomic_sectors: of atomics and reductions.
         tma_read_sectors, tma_write_sectors: of bulk copies, between L2 and the SMs.
         local_sectors: of spilled registers and other local memory.
-        l2_read_bytes, l2_write_bytes: what passed between the SMs and L2.
+        l2_read_bytes, l2_write_bytes: what passed between the SMs and L2, atomics as writes.
         dram_read_bytes, dram_write_bytes: what passed between L2 and DRAM; writes that L2 still
             held at the end are not among them.
         operations: by pipe, under the keys of `Demand.operations`: ``tensor.<dtype>`` and ``fp32``

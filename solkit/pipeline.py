@@ -47,6 +47,7 @@ from solkit.errors import (
     UnsupportedError,
 )
 from solkit.measure import protocols
+from solkit.measure.counting import counted
 from solkit.measure.messages import Samples
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
@@ -245,6 +246,7 @@ def score(
     protocol: str = "cold",
     sandbox: bool = False,
     custom_kernel: bool = False,
+    ncu: bool = False,
 ) -> Report:
     """Bound, analyse and, on a GPU, measure a kernel at each shape.
 
@@ -266,13 +268,18 @@ def score(
         sandbox: whether all that runs the kernel's code, but for its problem when measured, runs
             under bubblewrap: docs/measuring.md says what that contains.
         custom_kernel: whether leaving the work to cuBLAS, cuDNN or torch is cheating.
+        ncu: whether Nsight Compute counts, after the timing, what each launch does; a note says
+            why where it could not.
 
     Raises:
-        InputError: the file, the device, a shape, a parameter, the protocol or `trace` is at fault.
+        InputError: the file, the device, a shape, a parameter, the protocol or `trace` is at fault,
+            or `ncu` and `sandbox` are both true: what is counted runs in no sandbox.
         UnsupportedError: `measure` is true, but the target is not in this machine; or there can be
             no sandbox here.
         TraceError: a measurement could not be written.
     """
+    if ncu and sandbox:
+        raise InputError("ncu and sandbox: what Nsight Compute counts runs outside the sandbox")
     l2 = protocols.find(protocol).l2
     target = _target(device)
     chosen = dict(params or {})
@@ -288,6 +295,8 @@ def score(
         with _Bench.opened(target, environment, limit_s, *how) as bench:
             for i, case in enumerate(study.cases):
                 results[i] = bench.measured(study.kernel, case, chosen, results[i]).result
+    if ncu:
+        results = [counted(study.kernel, result, target, limit_s) for result in results]
     return Report(environment, study.kernel, target, tuple(results), study.failed)
 
 

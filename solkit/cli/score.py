@@ -92,6 +92,12 @@ CustomKernel = Annotated[
     bool,
     typer.Option("--custom-kernel", help="Leaving the work to cuBLAS, cuDNN or torch is cheating."),
 ]
+_Ncu = Annotated[
+    bool,
+    typer.Option(
+        "--ncu", help="Count what each launch does, with Nsight Compute: docs/analysis.md."
+    ),
+]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
 ]
@@ -116,6 +122,7 @@ def score(
     protocol: _Protocol = Protocol.COLD,
     sandbox: Sandbox = False,
     custom_kernel: CustomKernel = False,
+    ncu: _Ncu = False,
     verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""
@@ -146,6 +153,7 @@ def score(
                 protocol=protocol.value,
                 sandbox=sandbox,
                 custom_kernel=custom_kernel,
+                ncu=ncu,
             )
 
         page = _Page(outputs, verbose, explain, fail_under)

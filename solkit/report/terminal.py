@@ -20,7 +20,7 @@ from solkit.core import (
     Result,
     Verdict,
 )
-from solkit.report import explain, units
+from solkit.report import counters, explain, units
 from solkit.report.advice import advise, kernels_seen, out_of_resources
 from solkit.report.parts import (
     Row,
@@ -149,6 +149,7 @@ def _section(
     yield bars(result, label, width)
     yield Text()
     yield labelled(_breakdown(result), label)
+    yield from counters.tables(kernels_seen(result)[:_LAUNCHES])
     yield labelled(_remarks(result, device, assumed), label)
     yield labelled((("next", Text(advice)) for advice in advise(result, device)), label)
 

@@ -1,0 +1,362 @@
+"""Read the GPU's hardware counters: run a command under Nsight Compute (``ncu``) and read its CSV.
+
+Clocks are never locked (``--clock-control none``), so that times are those of the GPU as it is.
+Each kernel is replayed as often as its metrics need, on the memory that it found. Sources:
+Nsight Compute CLI, "Command Line Options"; Profiling Guide, "Metrics Reference"; the names and
+units of metrics by chip from NVIDIA's own list (``ncu --query-metrics --chips gh100``), held
+against the one in CUPTI 13 for GA100, GA102, AD102, GH100, GB100 and GB202.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from solkit.core import Counters
+from solkit.errors import CountersError
+
+__all__ = ["command", "count", "metrics_of", "parse"]
+
+Capability = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """A metric of Nsight Compute's, and the field of `Counters` that it is a part of.
+
+    Attributes:
+        field: of `Counters`; ``"operations.<pipe>"`` and ``"stalls.<reason>"`` for an entry there.
+        name: in full.
+        weight: what one unit of it adds to the field.
+        since, until: the compute capabilities that have it, `until` not included.
+    """
+
+    field: str
+    name: str
+    weight: float = 1.0
+    since: Capability = (0, 0)
+    until: Capability = (99, 0)
+
+
+_L1 = "l1tex__t_{}_pipe_lsu_mem_{}_op_{}.sum".format
+_TENSOR = "sm__ops_path_tensor_src_{}.sum".format
+_SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum".format
+_TMA, _BLACKWELL = (9, 0), (10, 0)
+
+_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
+_REASONS = (
+    "barrier branch_resolving dispatch_stall drain lg_throttle long_scoreboard "
+    "math_pipe_throttle membar mio_throttle misc no_instruction not_selected selected "
+    "short_scoreboard sleeping tex_throttle wait"
+).split()
+
+_METRICS = (
+    _Metric("time_ms", "gpu__time_duration.sum"),
+    _Metric("registers", "launch__registers_per_thread"),
+    _Metric("load_sectors", _L1("sectors", "global", "ld")),
+    _Metric("load_requests", _L1("requests", "global", "ld")),
+    # counted as the machine code runs: what bypasses L1 (cp.async.cg) has no hardware counter
+    _Metric("async_sectors", "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum"),
+    _Metric("store_sectors", _L1("sectors", "global", "st")),
+    _Metric("store_requests", _L1("requests", "global", "st")),
+    _Metric("atomic_sectors", _L1("sectors", "global", "atom")),
+    _Metric("atomic_sectors", _L1("sectors", "global", "red")),
+    _Metric(
+        "tma_read_sectors", "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum", since=_TMA
+    ),
+    _Metric(
+        "tma_write_sectors",
+        "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum",
+        since=_TMA,
+    ),
+    _Metric(
+        "tma_write_sectors",
+        "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red.sum",
+        since=_TMA,
+    ),
+    _Metric("local_sectors", _L1("sectors", "local", "ld")),
+    _Metric("local_sectors", _L1("sectors", "local", "st")),
+    _Metric("l2_read_bytes", "lts__t_sectors_srcunit_tex_op_read.sum", 32),
+    _Metric("l2_write_bytes", "lts__t_sectors_srcunit_tex_op_write.sum", 32),
+    _Metric("l2_write_bytes", "lts__t_sectors_srcunit_tex_op_atom.sum", 32),
+    _Metric("l2_write_bytes", "lts__t_sectors_srcunit_tex_op_red.sum", 32),
+    _Metric("dram_read_bytes", "dram__bytes_read.sum", until=(12, 0)),
+    _Metric("dram_read_bytes", "dram__bytes_op_read.sum", since=(12, 0)),
+    _Metric("dram_write_bytes", "dram__bytes_write.sum", until=(12, 0)),
+    _Metric("dram_write_bytes", "dram__bytes_op_write.sum", since=(12, 0)),
+    # a multiply-add is two: 1024 x 1024 x 1024 counts 2^31
+    _Metric("operations.tensor.bf16", _TENSOR("bf16_dst_fp32")),
+    _Metric("operations.tensor.fp16", _TENSOR("fp16"), since=(9, 0), until=_BLACKWELL),
+    _Metric("operations.tensor.fp16", _TENSOR("fp16_dst_fp16"), until=(9, 0)),
+    _Metric("operations.tensor.fp16", _TENSOR("fp16_dst_fp32"), until=(9, 0)),
+    _Metric("operations.tensor.fp16", _TENSOR("fp16_dst_fp16"), since=_BLACKWELL),
+    _Metric("operations.tensor.fp16", _TENSOR("fp16_dst_fp32"), since=_BLACKWELL),
+    _Metric("operations.tensor.tf32", _TENSOR("tf32_dst_fp32")),
+    _Metric("operations.tensor.fp8", _TENSOR("fp8"), since=(8, 9), until=_BLACKWELL),
+    _Metric("operations.tensor.fp8", _TENSOR("fp8_dst_fp16"), since=(12, 0)),
+    _Metric("operations.tensor.fp8", _TENSOR("fp8_dst_fp32"), since=(12, 0)),
+    _Metric("operations.tensor.int8", _TENSOR("int8")),
+    _Metric("operations.tensor.fp64", _TENSOR("fp64")),
+    _Metric("operations.fp32", _SASS("ffma"), 2),
+    _Metric("operations.fp32", _SASS("fadd")),
+    _Metric("operations.fp32", _SASS("fmul")),
+    _Metric("operations.fp32", _SASS("ffma2"), 4, since=_BLACKWELL, until=(12, 0)),
+    _Metric("operations.fp32", _SASS("fadd2"), 2, since=_BLACKWELL, until=(12, 0)),
+    _Metric("operations.fp32", _SASS("fmul2"), 2, since=_BLACKWELL, until=(12, 0)),
+    _Metric("multiply_adds", _SASS("ffma")),
+    _Metric("multiply_adds", _SASS("ffma2"), 2, since=_BLACKWELL, until=(12, 0)),
+    _Metric("occupancy", "sm__maximum_warps_per_active_cycle_pct", 0.01),
+    _Metric("achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", 0.01),
+    _Metric("waves", "launch__waves_per_multiprocessor"),
+    *(_Metric(f"stalls.{reason}", _STALL(reason)) for reason in _REASONS),
+    _Metric("stalls.imc_miss", _STALL("imc_miss"), until=_BLACKWELL),
+    _Metric("stalls.gmma", _STALL("gmma"), since=_TMA, until=_BLACKWELL),
+)
+_WHOLE = {each.name for each in fields(Counters) if each.type == "int | None"}
+
+_SCALES = {
+    **dict.fromkeys(("ns", "nsecond"), 1e-6),  # times in ms
+    **dict.fromkeys(("us", "usecond"), 1e-3),
+    **dict.fromkeys(("s", "second"), 1e3),
+    **{"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9},
+}
+"""Units that are not what `Counters` has, though ``--print-units base`` gives ns and byte alone."""
+
+_UNQUERIED = ("launch__", "sm__maximum_warps_per_active_cycle_pct")
+"""Nsight Compute has these from the launch itself: they are in no chip's list."""
+
+_PERMISSIONS = (
+    "the user may not read the GPU's counters (ERR_NVGPUCTRPERM). Run as root or with "
+    "CAP_SYS_ADMIN (a container needs --cap-add SYS_ADMIN), or have the administrator load the "
+    "driver with NVreg_RestrictProfilingToAdminUsers=0: "
+    "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+)
+_TAKEN = (
+    "another profiler holds the GPU's counters, often DCGM: `dcgmi profile --pause` lets go of "
+    "them until `--resume`"
+)
+_LEAST_S = 20.0
+"""For asking Nsight Compute which metrics there are."""
+
+
+def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
+    """The metrics that a GPU is asked for.
+
+    Args:
+        capability: its compute capability.
+        stalls: whether what warps wait for is among them.
+    """
+    wanted = (
+        metric.name
+        for metric in _METRICS
+        if metric.since <= capability < metric.until
+        and (stalls or not metric.field.startswith("stalls."))
+    )
+    return tuple(dict.fromkeys(wanted))
+
+
+def command(
+    program: Sequence[str], metrics: Sequence[str], kernels: Sequence[str], cold: bool, limit: int
+) -> list[str]:
+    """What runs a program under Nsight Compute, but for where it logs.
+
+    Only what is launched between ``cudaProfilerStart`` and ``cudaProfilerStop`` is counted.
+
+    Args:
+        program: and its arguments.
+        metrics: in full.
+        kernels: names of functions, without parameters; others are not counted.
+        cold: whether all caches are emptied before each replay.
+        limit: launches that are counted; later ones are not.
+    """
+    names = "|".join(re.escape(name) for name in sorted(set(kernels)))
+    return [
+        "ncu",
+        *("--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "function"),
+        *("--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"),
+        *("--replay-mode", "kernel", "--clock-control", "none"),
+        *("--cache-control", "all" if cold else "none"),
+        *("--profile-from-start", "off", "--target-processes", "all"),
+        *("--launch-count", str(limit), "--metrics", ",".join(metrics)),
+        *program,
+    ]
+
+
+def count(
+    program: Sequence[str],
+    kernels: Sequence[str],
+    capability: Capability,
+    *,
+    cold: bool = True,
+    stalls: bool = True,
+    limit: int = 32,
+    env: Mapping[str, str] | None = None,
+    time_limit_s: float = 120.0,
+) -> tuple[Counters, ...]:
+    """Run a program and count what its kernels do.
+
+    Metrics that this GPU or this Nsight Compute lacks are left out, and named in what is returned.
+
+    Args:
+        program: as of `command`, and so are `kernels`, `cold` and `limit`.
+        kernels: names.
+        capability: the GPU's compute capability.
+        cold: whether caches are emptied.
+        stalls: whether to count what warps wait for.
+        limit: launches.
+        env: of the program.
+        time_limit_s: for all of it.
+
+    Returns:
+        One entry a launch, in their order; none where no kernel of these names was launched.
+
+    Raises:
+        CountersError: there is no ``ncu``, it may not count, or it or the program failed.
+    """
+    if shutil.which("ncu", path=(env or os.environ).get("PATH")) is None:
+        raise CountersError(
+            "ncu (Nsight Compute) is not on PATH; it comes with the CUDA toolkit, as package "
+            "cuda-nsight-compute"
+        )
+    wanted = metrics_of(capability, stalls)
+    told = _run(command(program, wanted, kernels, cold, limit), env, time_limit_s)
+    if "Failed to find metric" in told:
+        known = _without_unknown(wanted, told, env)
+        told = _run(command(program, known, kernels, cold, limit), env, time_limit_s)
+    _check(told)
+    return parse(told, wanted)
+
+
+def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
+    """What Nsight Compute has to say: its table, its messages and, on failure, the program's."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "ncu.csv"
+        process = subprocess.Popen(
+            [arguments[0], "--log-file", str(log), *arguments[1:]],
+            env=None if env is None else dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            printed, _ = process.communicate(timeout=time_limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise CountersError(
+                f"counting ran for over {time_limit_s:g} s and was stopped"
+            ) from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # the program, too, where it goes on
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        told = log.read_text(errors="replace") if log.exists() else ""
+    return told if process.returncode == 0 else f"{told}\n{printed}\n==ERROR== {_last(printed)}"
+
+
+def _last(printed: str) -> str:
+    """The last line that says anything."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return lines[-1] if lines else "it failed without a word"
+
+
+def _check(told: str) -> None:
+    """Refuse what holds no table, with the reason in words that help."""
+    if "ERR_NVGPUCTRPERM" in told:
+        raise CountersError(_PERMISSIONS)
+    if "driver resource was unavailable" in told:
+        raise CountersError(_TAKEN)
+    if any(_is_table(line) for line in told.splitlines()):
+        return
+    errors = dict.fromkeys(re.findall(r"==ERROR==\s*(.*\S)", told))
+    if errors:
+        raise CountersError(f"ncu: {'; '.join(errors)}")
+
+
+def _without_unknown(
+    wanted: Sequence[str], told: str, env: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    """Those of the metrics that Nsight Compute knows on this GPU."""
+    listed = _run(["ncu", "--query-metrics"], env, _LEAST_S)
+    known = set(re.findall(r"^\s*(\w+__\w+)\b", listed, re.MULTILINE))
+    refused = set(re.findall(r"Failed to find metric (?:regex:\^?)?([\w.]+)", told))
+    return tuple(
+        name
+        for name in wanted
+        if name not in refused
+        and name.partition(".")[0] not in refused
+        and (not known or name.startswith(_UNQUERIED) or name.partition(".")[0] in known)
+    )
+
+
+# --------------------------------------------------------------------------------- reading
+
+
+def parse(text: str, wanted: Sequence[str] = ()) -> tuple[Counters, ...]:
+    """Read ``ncu --csv --page raw``: a row of names, a row of units, then a row a launch.
+
+    Args:
+        text: with or without Nsight Compute's messages in between.
+        wanted: metrics that are named as missing where the table lacks them.
+    """
+    lines = (line for line in text.splitlines() if _is_table(line))
+    rows = csv.reader(lines)
+    names, units = next(rows, []), next(rows, [])
+    told = [dict(zip(names, row)) for row in rows]
+    return tuple(_counters(row, dict(zip(names, units)), wanted) for row in told)
+
+
+def _is_table(line: str) -> bool:
+    return line.startswith('"')
+
+
+def _counters(row: Mapping[str, str], units: Mapping[str, str], wanted: Sequence[str]) -> Counters:
+    numbers = dict(_numbers(row, units))
+    missing = tuple(name for name in wanted if name not in numbers)
+    amounts: dict[str, float] = {}
+    for metric in _METRICS:
+        if metric.name in numbers:
+            amount = metric.weight * numbers[metric.name]
+            amounts[metric.field] = amounts.get(metric.field, 0.0) + amount
+    for metric in _METRICS:
+        if metric.name in missing:  # the rest of a sum is no figure
+            amounts.pop(metric.field, None)
+    plain = {name: amount for name, amount in amounts.items() if "." not in name}
+    whole = {name: round(amount) for name, amount in plain.items() if name in _WHOLE}
+    x, y, z = (int(n) for n in re.findall(r"\d+", row["Grid Size"])[:3])
+    return Counters(
+        name=row["Kernel Name"],
+        grid=(x, y, z),
+        operations={pipe: round(n) for pipe, n in _entries(amounts, "operations.")},
+        stalls=dict(sorted(_entries(amounts, "stalls."), key=lambda entry: -entry[1])),
+        missing=missing,
+        **{**plain, **whole},  # type: ignore[arg-type]
+    )
+
+
+def _entries(amounts: Mapping[str, float], prefix: str) -> Iterator[tuple[str, float]]:
+    for name, amount in amounts.items():
+        if name.startswith(prefix):
+            yield name.removeprefix(prefix), amount
+
+
+def _numbers(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """The metrics that have a value, in the units of `Counters`."""
+    for name, text in row.items():
+        if "__" not in name:
+            continue
+        try:
+            number = float(text.replace(",", ""))
+        except ValueError:  # "n/a", or nothing: the GPU does not tell
+            continue
+        yield name, number * _SCALES.get(units.get(name, ""), 1.0)
