@@ -446,6 +446,12 @@ def _on_latency(kernel: _Followed, factor: float) -> Iterator[str]:
             f"{launch.name} waits for each step's loads: more pipeline stages (num_stages), and "
             "loads that can be copied asynchronously."
         )
+    elif factor >= _OCCUPANCY_MATTERS and tensor and occupancy.blocks_per_sm < 3:
+        yield (
+            f"{launch.name}'s tensor cores wait for what comes between two products, and few other "
+            f"blocks are there ({occupancy.blocks_per_sm} on an SM, limited by "
+            f"{occupancy.limiter}): smaller tiles, or warps that take turns."
+        )
     elif factor >= _OCCUPANCY_MATTERS and not tensor:
         there = resident(kernel.kernel, kernel.device)
         limit = occupancy.limiter if there == occupancy.blocks_per_sm else "the grid"
