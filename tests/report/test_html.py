@@ -62,7 +62,17 @@ class Parsed(HTMLParser):
 def parsed(*reports, failures=()):
     """The page of reports that hold no source: what the lines say is looked at apart."""
     models = [schema.to_model(r).model_copy(update={"sources": []}) for r in reports]
-    return Parsed(page(named(models), failures=failures, written=NOW))
+    return Parsed(opened(page(named(models), failures=failures, written=NOW)))
+
+
+def opened(text):
+    """The page with every kernel unpacked."""
+    packed = r'(</summary>\s*)<script type="application/gzip">([\w+/=]+)</script>'
+    return re.sub(packed, lambda match: match[1] + unpacked(match[2]), text)
+
+
+def unpacked(text):
+    return gzip.decompress(base64.b64decode(text)).decode()
 
 
 def other(make, name, *results):
@@ -159,13 +169,13 @@ def test_what_a_file_says_is_text(make):
         }
     )
     text = page(named([model, model]), failures=[Failure(NASTY, NASTY)], written=NOW)
-    found, plain = Parsed(text), parsed(make.report(make.explained()))
+    found, plain = Parsed(opened(text)), parsed(make.report(make.explained()))
     assert len(found.scripts) == len(plain.scripts) == 3
     assert not [tag for tag, _ in found.elements if tag == "img"]
     assert not [a for _, a in found.elements if any(name.startswith("on") for name in a)]
     assert "{{7*7}}" in found.text
     assert found.mismatched == []
-    charts_in_page = json.loads(gzip.decompress(base64.b64decode(found.scripts[0])))
+    charts_in_page = json.loads(unpacked(found.scripts[0]))
     hover = charts_in_page["k1-s1-gap"]["data"][0]["hovertext"][1]
     assert "<script" not in hover
     assert "&lt;script&gt;" in hover
@@ -185,6 +195,14 @@ def test_an_index_lists_the_worst_by_cost_first_and_links_to_it(make):
     assert "1 file could not be reported" in found.words
     assert "bad.py:3: no reference" in found.words
     assert f"+{1e3 * (0.9 - 0.12839):.0f} µs" in found.words
+
+
+def test_a_hundred_kernels_fit_in_6_mb(make):
+    one = schema.to_model(make.report(*[make.explained(shape={"M": m}) for m in range(3)]))
+    assert one.sources[0].text
+    few, more = (len(page(named([one] * n), written=NOW).encode()) for n in (2, 7))
+    each = (more - few) / 5
+    assert few + 98 * each < 6e6
 
 
 def test_nothing_but_failures():

@@ -9,16 +9,16 @@ const PRINTED_PX = 680; // within the margins of A4
 
 // ---------------------------------------------------------------------------------- drawing
 
-async function unpacked(name) {
-  const packed = Uint8Array.from(atob(document.getElementById(name).textContent), (c) => c.charCodeAt(0));
+async function unpacked(script) {
+  const packed = Uint8Array.from(atob(script.textContent), (c) => c.charCodeAt(0));
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
 
 async function load() {
-  charts = JSON.parse(await unpacked("charts"));
+  charts = JSON.parse(await unpacked(document.getElementById("charts")));
   if (!Object.keys(charts).length) return;
   const script = document.createElement("script");
-  script.textContent = await unpacked("plotly");
+  script.textContent = await unpacked(document.getElementById("plotly"));
   document.head.append(script);
 }
 
@@ -56,22 +56,29 @@ function draw(plot, width) {
 const drawn = () => document.querySelectorAll(".plot[data-drawn]");
 const redraw = () => drawn().forEach((plot) => plot.clientWidth && draw(plot));
 
-function drawInView() {
-  const seen = new IntersectionObserver(
-    (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => {
-      seen.unobserve(e.target);
-      draw(e.target);
-    }),
-    { rootMargin: "300px" },
-  );
-  document.querySelectorAll(".plot").forEach((plot) => seen.observe(plot));
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth === width) return; // a phone's address bar comes and goes
-    width = innerWidth;
-    redraw();
+const seen = new IntersectionObserver(
+  (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => {
+    seen.unobserve(e.target);
+    draw(e.target);
+  }),
+  { rootMargin: "300px" },
+);
+
+const loaded = load();
+
+function watch(plot) {
+  loaded.then(() => seen.observe(plot), () => {
+    plot.classList.add("failed");
+    plot.textContent = "This browser cannot draw the figure; the tables hold its numbers.";
   });
 }
+
+let width = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === width) return; // a phone's address bar comes and goes
+  width = innerWidth;
+  redraw();
+});
 
 // --------------------------------------------------------------------------------- controls
 
@@ -85,30 +92,48 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-document.querySelectorAll(".controls[data-for]").forEach((controls) => {
-  controls.addEventListener("change", () => {
-    const plot = document.getElementById(controls.dataset.for);
-    const on = new Set([...controls.querySelectorAll("[data-rates]:checked")].map((box) => box.dataset.rates));
-    const unused = controls.querySelector("[data-unused]").checked;
-    for (const trace of charts[plot.id].data) {
-      if (trace.meta?.rates) trace.visible = on.has(trace.meta.rates) && (trace.meta.used || unused);
-    }
-    if ("drawn" in plot.dataset) draw(plot);
+function chooseRoofs(controls) {
+  const plot = document.getElementById(controls.dataset.for);
+  const on = new Set([...controls.querySelectorAll("[data-rates]:checked")].map((box) => box.dataset.rates));
+  const unused = controls.querySelector("[data-unused]").checked;
+  for (const trace of charts[plot.id].data) {
+    if (trace.meta?.rates) trace.visible = on.has(trace.meta.rates) && (trace.meta.used || unused);
+  }
+  if ("drawn" in plot.dataset) draw(plot);
+}
+
+function chooseShape(select) {
+  document.getElementById(select.dataset.source).querySelectorAll("[data-shape]").forEach((cost) => {
+    cost.hidden = cost.dataset.shape !== select.value;
   });
+}
+
+document.addEventListener("change", ({ target }) => {
+  if (target.matches("[data-for] input")) chooseRoofs(target.closest("[data-for]"));
+  if (target.matches("select[data-source]")) chooseShape(target);
 });
 
-document.querySelectorAll("select[data-source]").forEach((select) => {
-  select.addEventListener("change", () => {
-    document.getElementById(select.dataset.source).querySelectorAll("[data-shape]").forEach((cost) => {
-      cost.hidden = cost.dataset.shape !== select.value;
-    });
-  });
-});
+// ----------------------------------------------------------- kernels, packed until they are opened
 
-// ------------------------------------------------------------------- links into what is shut
+function openKernel(kernel) {
+  kernel.open = true;
+  kernel.opened ??= (async () => {
+    const script = kernel.querySelector(":scope > script");
+    if (!script) return;
+    kernel.insertAdjacentHTML("beforeend", await unpacked(script));
+    script.remove();
+    kernel.querySelectorAll(".plot").forEach(watch);
+  })();
+  return kernel.opened;
+}
+const toggled = ({ target }) => target.matches(".kernel[open]") && openKernel(target);
+document.addEventListener("toggle", toggled, { capture: true }); // it does not bubble
 
-function show() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+async function show() {
+  const name = decodeURIComponent(location.hash.slice(1));
+  const kernel = document.getElementById(name.split("-")[0]);
+  if (kernel?.matches(".kernel")) await openKernel(kernel);
+  const target = document.getElementById(name);
   if (!target) return;
   for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
   target.scrollIntoView();
@@ -132,10 +157,5 @@ addEventListener("afterprint", () => {
   redraw();
 });
 
+document.querySelectorAll(".plot").forEach(watch);
 show();
-load().then(drawInView, () => {
-  document.querySelectorAll(".plot").forEach((plot) => {
-    plot.classList.add("failed");
-    plot.textContent = "This browser cannot draw the figure; the tables hold its numbers.";
-  });
-});
