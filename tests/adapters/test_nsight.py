@@ -1,0 +1,256 @@
+"""Nsight Compute's table, and what stands in for it where there is none.
+
+The tables follow the documented form of ``--csv --page raw``: a row of names, a row of units, a row
+a launch. `ncu` is a script that answers with such a table and runs the program that it was given.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from solkit.adapters import nsight
+from solkit.errors import CountersError
+
+H100 = (9, 0)
+LAUNCH = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
+          "Block Size", "Grid Size", "Device", "CC"]  # fmt: skip
+FIGURES = {
+    "dram__bytes_read.sum": ("byte", "33,554,432"),
+    "gpu__time_duration.sum": ("ns", "12,864"),
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": ("", "65,536"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum": ("sector", "3"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", "1,048,576"),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum": ("sector", "4"),
+    "launch__registers_per_thread": ("register/thread", "32"),
+    "launch__waves_per_multiprocessor": ("", "1.94"),
+    "lts__t_sectors_srcunit_tex_op_read.sum": ("sector", "1,048,580"),
+    "sm__maximum_warps_per_active_cycle_pct": ("%", "75"),
+    "sm__ops_path_tensor_src_bf16_dst_fp32.sum": ("", "2,147,483,648"),
+    "sm__ops_path_tensor_src_fp8.sum": ("", "n/a"),
+    "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "61.25"),
+    "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": ("inst", "0.5"),
+    "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": ("inst", "7.25"),
+    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": ("inst", "10"),
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": ("inst", "1,000"),
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": ("inst", "300"),
+}
+
+
+def table(*launches, figures=FIGURES):
+    def row(cells):
+        return ",".join(f'"{cell}"' for cell in cells)
+
+    lines = [row([*LAUNCH, *figures]), row([""] * len(LAUNCH) + [u for u, _ in figures.values()])]
+    for number, (name, grid) in enumerate(launches):
+        place = [number, 4242, "python3.12", "127.0.0.1", name, 1, 7, "(128, 1, 1)", grid, 0, "9.0"]
+        lines.append(row(place + [value for _, value in figures.values()]))
+    return "\n".join(lines)
+
+
+LOG = f"""==PROF== Connected to process 4242 (/usr/bin/python3.12)
+==PROF== Profiling "scale_kernel": 0%....50%....100% - 9 passes
+==PROF== Disconnected from process 4242
+{table(("scale_kernel", "(1024, 4, 1)"))}
+"""
+
+
+def test_a_table_is_read():
+    (found,) = nsight.parse(LOG)
+    assert (found.name, found.grid) == ("scale_kernel", (1024, 4, 1))
+    assert found.time_ms == pytest.approx(0.012864)
+    assert (found.load_sectors, found.load_requests) == (2**20, 2**16)
+    assert found.atomic_sectors == 7  # those that give the old value back, and those that don't
+    assert (found.l2_read_bytes, found.dram_read_bytes) == (1048580 * 32, 2**25)
+    assert found.operations == {"tensor.bf16": 2**31, "fp32": 2 * 1000 + 10 + 300}
+    assert found.multiply_adds == 1000
+    assert (found.registers, found.waves) == (32, 1.94)
+    assert (found.occupancy, found.achieved_occupancy) == (0.75, pytest.approx(0.6125))
+    assert list(found.stalls.items()) == [("long_scoreboard", 7.25), ("barrier", 0.5)]
+    assert found.store_sectors is None
+
+
+def test_what_is_missing_is_named_and_spoils_its_sum():
+    without = {name: cell for name, cell in FIGURES.items() if "op_fmul" not in name}
+    wanted = nsight.metrics_of(H100)
+    (found,) = nsight.parse(table(("k", "(1, 1, 1)"), figures=without), wanted)
+    assert "fp32" not in found.operations
+    assert found.multiply_adds == 1000
+    assert "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum" in found.missing
+    assert "sm__ops_path_tensor_src_fp8.sum" in found.missing  # n/a
+    assert "gpu__time_duration.sum" not in found.missing
+
+
+def test_units_of_older_releases():
+    figures = {
+        "dram__bytes_read.sum": ("Mbyte", "33.5"), "gpu__time_duration.sum": ("usecond", "12.5"),
+    }  # fmt: skip
+    (found,) = nsight.parse(table(("k", "2,3,4"), figures=figures))
+    assert (found.dram_read_bytes, found.time_ms) == (33_500_000, pytest.approx(0.0125))
+    assert found.grid == (2, 3, 4)
+
+
+def test_no_launch_is_no_entry():
+    assert nsight.parse("==WARNING== No kernels were profiled.\n") == ()
+
+
+def test_metrics_by_chip():
+    a100, h100, b200, geforce = map(nsight.metrics_of, ((8, 0), H100, (10, 0), (12, 0)))
+    assert not any("tma" in name for name in a100)
+    assert any("tma_ld" in name for name in h100)
+    assert "sm__ops_path_tensor_src_fp16.sum" in h100
+    assert "sm__ops_path_tensor_src_fp16_dst_fp32.sum" in b200
+    assert "sm__ops_path_tensor_src_fp16.sum" not in b200
+    assert "dram__bytes_op_read.sum" in geforce
+    assert "dram__bytes_read.sum" not in geforce
+    assert len(set(h100)) == len(h100)
+    assert len(nsight.metrics_of(H100, stalls=False)) < len(h100) - 15
+
+
+# ------------------------------------------------------------------------------------ running
+
+NCU = f"""#!{sys.executable}
+import json, os, pathlib, subprocess, sys
+folder = pathlib.Path(__file__).parent
+arguments = sys.argv[1:]
+with open(folder / "calls", "a") as calls:
+    print(json.dumps(arguments), file=calls)
+answer = json.loads((folder / "answer.json").read_text())
+log = pathlib.Path(arguments[arguments.index("--log-file") + 1])
+if "--query-metrics" in arguments:
+    told = [f"{{name}}   # of things" for name in answer["known"]]
+    log.write_text("\\n".join(["Device H100", *told]))
+    sys.exit(0)
+metrics = arguments[arguments.index("--metrics") + 1]
+refused = [name for name in answer["refused"] if name in metrics.split(",")]
+if refused:
+    log.write_text(f"==ERROR== Failed to find metric {{refused[0]}}\\n")
+    sys.exit(1)
+log.write_text(answer["log"])
+print(answer["printed"])
+program = arguments[arguments.index("--metrics") + 2:]
+sys.exit(subprocess.run(program).returncode if answer["runs"] else answer["code"])
+"""
+
+
+@pytest.fixture
+def ncu(tmp_path, monkeypatch):
+    """Put a stand-in on PATH; gives what sets its answer and what reads its calls."""
+    script = tmp_path / "ncu"
+    script.write_text(NCU)
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    def answer(log=LOG, printed="", code=0, runs=False, refused=(), known=()):
+        told = {"log": log, "printed": printed, "code": code, "runs": runs,
+                "refused": list(refused), "known": list(known)}  # fmt: skip
+        (tmp_path / "answer.json").write_text(json.dumps(told))
+
+    answer.calls = lambda: [
+        json.loads(line) for line in (tmp_path / "calls").read_text().splitlines()
+    ]
+    answer()
+    return answer
+
+
+def counted(program=("true",), kernels=("scale_kernel",), **how):
+    return nsight.count(program, kernels, H100, **how)
+
+
+def test_only_the_candidates_kernels_are_counted_at_the_gpus_own_clocks(ncu):
+    (found,) = counted(kernels=("scale_kernel", "a+b"), cold=True, limit=5)
+    assert found.load_sectors == 2**20
+    (call,) = ncu.calls()
+    following = dict(itertools.pairwise(call))
+    assert following["--clock-control"] == "none"
+    assert following["--cache-control"] == "all"
+    assert following["--kernel-name"] == r"regex:^(a\+b|scale_kernel)$"
+    assert following["--kernel-name-base"] == "function"
+    assert following["--launch-count"] == "5"
+    assert following["--profile-from-start"] == "off"
+    assert call[-1] == "true"
+
+
+def test_a_warm_l2_is_left_alone(ncu):
+    counted(cold=False)
+    (call,) = ncu.calls()
+    assert dict(itertools.pairwise(call))["--cache-control"] == "none"
+
+
+def test_the_program_runs(ncu, tmp_path):
+    ncu(runs=True)
+    counted([sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')"])
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_metric_that_is_not_there_is_left_out(ncu):
+    refused = "sm__ops_path_tensor_src_int8.sum"
+    known = [name.partition(".")[0] for name in nsight.metrics_of(H100) if name != refused]
+    ncu(refused=[refused], known=known)
+    (found,) = counted()
+    assert refused in found.missing
+    assert found.load_sectors == 2**20
+    metrics = dict(itertools.pairwise(ncu.calls()[-1]))["--metrics"].split(",")
+    assert refused not in metrics
+    assert "launch__waves_per_multiprocessor" in metrics  # in no chip's list
+    assert len(metrics) == len(nsight.metrics_of(H100)) - 1
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (
+            "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+            "Performance Counters on the target device 0.\n",
+            "NVreg_RestrictProfilingToAdminUsers=0",
+        ),
+        (
+            "==ERROR== An error was reported by the driver\n"
+            "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no "
+            "other tool (like DCGM) is concurrently collecting profiling data.\n",
+            "another profiler",
+        ),
+        ("==ERROR== The application returned an error code (1).\n", "error code (1)"),
+    ],
+)
+def test_refusals_say_what_helps(ncu, log, words):
+    ncu(log=log, code=1)
+    with pytest.raises(CountersError, match=words.replace("(", r"\(").replace(")", r"\)")):
+        counted()
+
+
+def test_a_program_that_fails_is_quoted(ncu):
+    ncu(log="==PROF== Connected\n", printed="Traceback\nValueError: no such size", code=1)
+    with pytest.raises(CountersError, match="ValueError: no such size"):
+        counted()
+
+
+def test_a_program_that_hangs_is_ended(ncu):
+    ncu(log="", runs=True)
+    with pytest.raises(CountersError, match=r"over 0\.3 s"):
+        counted(["sleep", "60"], time_limit_s=0.3)
+
+
+def test_no_ncu(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CountersError, match="not on PATH"):
+        counted()
+
+
+CHIPS = {"GA100": (8, 0), "GA102": (8, 6), "AD102": (8, 9), "GH100": (9, 0), "GB100": (10, 0),
+         "GB202": (12, 0)}  # fmt: skip
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_every_chip_has_what_it_is_asked_for(chip):
+    listed = (Path(__file__).parent / "data/metrics.txt").read_text().splitlines()
+    known = {line.split()[0] for line in listed if chip in line.split()}
+    asked = {name.partition(".")[0] for name in nsight.metrics_of(CHIPS[chip])}
+    assert asked - known == {  # these come from the launch, not from the chip
+        "launch__registers_per_thread", "launch__waves_per_multiprocessor",
+        "sm__maximum_warps_per_active_cycle_pct",
+    }  # fmt: skip
