@@ -122,6 +122,8 @@ def test_branches_that_are_not_taken_launch_nothing():
         ),
         ("x.view({10, -1}).transpose(0, 1).contiguous()", (3000, 10), torch.float32),
         ("torch::zeros(x.size(1), x.device())", (30,), torch.float32),
+        ("torch::empty(std::vector<int64_t>{2, 7})", (2, 7), torch.float32),
+        ("torch::empty(std::vector<int64_t>(2, 7))", (7, 7), torch.float32),
         ("torch::ones({2}, torch::kInt)", (2,), torch.int32),
         ("torch::tensor(x[0][0].item<float>() / 3, x.options())", (), torch.float32),
         ("torch::matmul(x.t(), x)", (30, 30), torch.float32),
@@ -131,6 +133,15 @@ def test_branches_that_are_not_taken_launch_nothing():
 def test_results_are_torchs_own(expression, shape, dtype):
     result = followed(f'TORCH_CHECK(x.is_cuda(), "no"); auto y = {expression}; return y;').result
     assert (tuple(result.shape), result.dtype) == (shape, dtype)
+
+
+def test_sizes_are_edited_as_vectors_are():
+    body = """auto sizes = x.sizes().vec(); auto kept = sizes;
+    sizes.erase(sizes.begin() + 1); sizes.push_back(5); sizes.insert(sizes.begin(), 2);
+    std::vector<int64_t> tail(kept.begin() + 1, kept.end());
+    return {torch::empty(torch::IntArrayRef(sizes)), torch::empty(kept), torch::empty(tail)};"""
+    shapes = [tuple(tensor.shape) for tensor in followed(body).result]
+    assert shapes == [(2, 1000, 5), (1000, 30), (30,)]
 
 
 def test_lists_optionals_and_defaults_of_python_calls():

@@ -22,6 +22,7 @@ from solkit.analysis.cuda.values import (
     SUCCESS,
     TENSOR_METHODS,
     UNKNOWN,
+    VECTORS,
     Lambda,
     Pointer,
     Type,
@@ -38,6 +39,7 @@ from solkit.analysis.cuda.values import (
     same,
     sequence_method,
     unary_of,
+    vector_of,
 )
 from solkit.errors import SolkitError
 
@@ -397,10 +399,13 @@ class Expressions:
         if path[-1] == "numeric_limits" or _is_check(name):
             self.inside()
             return UNKNOWN
+        listed = self.text() == "{"
         args = self.arguments()
         if name in source.functions and not source.functions[name].is_kernel:
             function = source.functions[name]
             return self.machine.call(function, args, self.bound(function, template))
+        if name in VECTORS:
+            return args if listed else vector_of(args)
         if name in INTEGERS | FLOATS and len(args) == 1:
             return converted(args[0], {name})
         if name == "get" and path[0] == "std":

@@ -18,10 +18,12 @@ from solkit.analysis.cuda.source import Function, Source, Token, closing
 from solkit.analysis.cuda.values import (
     INTEGERS,
     UNKNOWN,
+    VECTORS,
     converted,
     device_properties,
     dim3_of,
     is_unknown,
+    vector_of,
 )
 
 __all__ = ["UNKNOWN", "HostCall", "HostError", "HostLaunch", "call_host", "is_unknown"]
@@ -291,13 +293,15 @@ class _Walk(Expressions):
             self.at += self.text() == "="
             return self.ternary() if self.text() == "{" else UNKNOWN
         if self.accept("="):
-            return converted(self.ternary(), names)
+            value = converted(self.ternary(), names)
+            return list(value) if isinstance(value, list) and "&" not in names else value
         if self.text() in ("(", "{"):
+            listed = self.text() == "{"
             args = self.arguments()
             if "dim3" in names:
                 return dim3_of(args)
-            if names & {"vector", "array", "IntArrayRef"}:
-                return args if len(args) != 1 or not isinstance(args[0], list) else args[0]
+            if names & VECTORS:
+                return args if listed else vector_of(args)
             return converted(args[0], names) if len(args) == 1 else UNKNOWN
         if "cudaDeviceProp" in names:
             return device_properties()

@@ -27,9 +27,11 @@ __all__ = [
     "SUCCESS",
     "TENSOR_METHODS",
     "UNKNOWN",
+    "VECTORS",
     "Dim3",
     "Lambda",
     "Pointer",
+    "Position",
     "Type",
     "binary_of",
     "converted",
@@ -45,6 +47,7 @@ __all__ = [
     "same",
     "sequence_method",
     "unary_of",
+    "vector_of",
 ]
 
 
@@ -85,6 +88,14 @@ class Type:
     """A C++ type that a template parameter stands for."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Position:
+    """``sizes.begin() + 1``: a place in a sequence."""
+
+    values: Sequence[Any]
+    index: int
 
 
 @dataclass(frozen=True)
@@ -134,6 +145,7 @@ MATH: Mapping[str, Callable[..., Any]] = {
     "round": round, "make_tuple": lambda *a: a, "make_pair": lambda *a: a, "tuple": lambda *a: a,
     "move": lambda a: a, "dim3": lambda *a: Dim3(*a), "make_optional": lambda a: a,
 }  # fmt: skip
+VECTORS = frozenset({"vector", "array", "IntArrayRef", "ArrayRef"})
 SUCCESS = 0  # cudaError_t
 CONSTANTS = {
     "true": True, "false": False, "nullptr": 0, "NULL": 0, "nullopt": None, "kCUDA": "cuda",
@@ -224,6 +236,8 @@ def binary_of(operator: str, left: Any, right: Any) -> Any:
         return UNKNOWN if UNKNOWN in sides else not decided
     if left is UNKNOWN or right is UNKNOWN:
         return UNKNOWN
+    if isinstance(left, Position) and isinstance(right, int) and operator in "+-":
+        return Position(left.values, left.index + (right if operator == "+" else -right))
     if isinstance(left, Pointer) or isinstance(right, Pointer):
         return left if isinstance(left, Pointer) and operator in "+-" else UNKNOWN
     return guarded(_OPERATIONS[operator], [left, right])
@@ -257,6 +271,18 @@ def extent_of(value: Any) -> tuple[int, int, int] | None:
     return None
 
 
+def vector_of(args: Sequence[Any]) -> Any:
+    """``std::vector<int64_t>(...)`` and views of one: of a list, of two positions, or n alike."""
+    first: Any = args[0] if args else []
+    if len(args) == 1 and isinstance(first, list):
+        return list(first)
+    if len(args) == 2 and all(isinstance(arg, Position) for arg in args):
+        return list(first.values[first.index : args[1].index])
+    if len(args) == 2 and isinstance(first, int):
+        return [args[1]] * first
+    return [0] * first if len(args) == 1 and isinstance(first, int) else list(args)
+
+
 def element_of(value: Any, index: Any) -> Any:
     """``value[index]``."""
     if isinstance(value, list | tuple | torch.Tensor) and isinstance(index, int):
@@ -284,6 +310,12 @@ def sequence_method(value: Any, name: str, args: Sequence[Any]) -> Any:
         return None
     if name in ("vec", "data"):
         return list(value)
+    if name in ("begin", "end"):
+        return Position(value, len(value) if name == "end" else 0)
+    if name in ("erase", "insert") and isinstance(value, list) and isinstance(args[0], Position):
+        at = args[0].index
+        value[at : at + (name == "erase")] = args[1:]
+        return None
     ends = {"back": -1, "front": 0}
     if name in ends or (name in ("at", "operator") and args):
         return element_of(value, ends.get(name, args[0] if args else UNKNOWN))
