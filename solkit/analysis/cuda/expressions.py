@@ -375,7 +375,7 @@ class Expressions:
             return CONSTANTS[name]
         if name in DTYPES and path[0] in ("torch", "at", "c10"):
             return DTYPES[name]
-        if len(path) == 1 and name not in self.scope and name.islower():
+        if len(path) == 1 and name not in self.scope and not _MACRO.fullmatch(name):
             place = self.machine.source.place(self.tokens[self.at - 1].start)
             self.machine.seen.undeclared.setdefault(f"{name} ({place})")
         return UNKNOWN
@@ -615,6 +615,7 @@ class Expressions:
 
 _POINTERS = frozenset({"data_ptr", "data", "const_data_ptr", "mutable_data_ptr"})
 _CREATING = frozenset({"empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like"})
+_MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")  # which headers and options may define
 _FILLING = frozenset({"tensor", "full", "full_like", "scalar_tensor"})
 _COMPOUND = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 _IN_TEMPLATES = frozenset({"::", ",", "*", "&", "<", ">", "(", ")", "+", "/", "-"})
