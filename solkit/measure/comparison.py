@@ -130,6 +130,8 @@ class _RivalSide:
 
 
 class _Comparison:
+    """The course of one comparison."""
+
     def __init__(
         self,
         request: ComparisonRequest,
