@@ -55,9 +55,7 @@ def decode_kernel(
 
 
 @triton.jit
-def combine_kernel(
-    acc_ptr, total_ptr, peak_ptr, out_ptr, D: tl.constexpr, PARTS: tl.constexpr
-):
+def combine_kernel(acc_ptr, total_ptr, peak_ptr, out_ptr, D: tl.constexpr, PARTS: tl.constexpr):
     head = tl.program_id(0)
     parts, d = tl.arange(0, PARTS), tl.arange(0, D)
     peaks = tl.load(peak_ptr + head * PARTS + parts)

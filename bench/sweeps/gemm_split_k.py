@@ -56,7 +56,7 @@ def add_parts_kernel(part_ptr, out_ptr, size, PARTS: tl.constexpr, BLOCK: tl.con
 
 
 def valid(params, shape):
-    """The pipelined tiles fit in shared memory, and there are at least two accumulators a thread."""
+    """The pipelined tiles fit in shared memory, and each thread has two accumulators or more."""
     m, n, k = params["BLOCK_M"], params["BLOCK_N"], params["BLOCK_K"]
     shared = params["num_stages"] * (m + n) * k * 2
     return shared <= 227 * 1024 and m * n / (32 * params["num_warps"]) >= 2

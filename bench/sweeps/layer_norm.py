@@ -1,4 +1,4 @@
-"""Layer normalisation, either some rows held in registers or one row read in chunks, three times."""
+"""Layer normalisation, of some rows held in registers or of one that is read in chunks, thrice."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""The potential of N bodies at each of them, 1/r over all pairs: arithmetic and reciprocal roots."""
+"""The potential of N bodies at each of them, 1/r over all pairs: arithmetic and inverse roots."""
 
 import torch
 import triton

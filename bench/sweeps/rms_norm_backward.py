@@ -27,9 +27,7 @@ def inputs(M=8192, N=4096, dtype=torch.bfloat16, device="cuda"):
 
 
 @triton.jit
-def rows_kernel(
-    x_ptr, weight_ptr, dy_ptr, dx_ptr, part_ptr, M, N, eps, ROWS, BLOCK: tl.constexpr
-):
+def rows_kernel(x_ptr, weight_ptr, dy_ptr, dx_ptr, part_ptr, M, N, eps, ROWS, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
     inside = cols < N
     weight = tl.load(weight_ptr + cols, mask=inside, other=0.0).to(tl.float32)
@@ -69,8 +67,6 @@ def kernel(x, weight, dy, *, PROGRAMS=264, num_warps=8, BLOCK_N=64):
     programs = triton.cdiv(M, rows)
     parts = torch.empty((programs, N), dtype=torch.float32, device=x.device)
     block = triton.next_power_of_2(N)
-    rows_kernel[(programs,)](
-        x, weight, dy, dx, parts, M, N, EPS, rows, block, num_warps=num_warps
-    )
+    rows_kernel[(programs,)](x, weight, dy, dx, parts, M, N, EPS, rows, block, num_warps=num_warps)
     add_parts_kernel[(triton.cdiv(N, BLOCK_N),)](parts, dw, programs, N, M**-0.5, BLOCK_N, 32)
     return dx, dw

@@ -69,7 +69,9 @@ def load(path):
 def errors(module, shape, params):
     torch.manual_seed(0)
     # the interpreter gets bfloat16 wrong
-    wide = {"dtype": torch.float32} if "dtype" in inspect.signature(module.inputs).parameters else {}
+    wide = (
+        {"dtype": torch.float32} if "dtype" in inspect.signature(module.inputs).parameters else {}
+    )
     args = module.inputs(**shape, **wide, device="cpu")
     got, want = module.kernel(*args, **params), module.reference(*args)
     listed = [[x] if isinstance(x, torch.Tensor) else list(x) for x in (got, want)]
