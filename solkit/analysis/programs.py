@@ -16,6 +16,7 @@ extrapolated, but for the last few, where a software pipeline drains.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ ADDRESS_BITS = 44
 _PROBED, _TAIL = 3, 5
 _PROBES = 3
 _MOST_ITERATIONS = 4096
+_MOST_OPERATIONS = 60_000  # some seconds' worth
 
 _LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
 _STORES = {"tt.store"}
@@ -151,6 +153,7 @@ class Programs:
         self.counts = counts
         self.active: Array = np.ones(len(numbers), bool)
         self.guesses: dict[str, None] = {}
+        self.operations = 0
         self.storages: list[TensorArgument] = []
         self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
@@ -231,6 +234,7 @@ class Programs:
         elif name == "ttng.tensormap_create":
             self._tensormap(operation)
         elif self.relevant.intersection(operation.results):
+            self.operations += 1
             values = self._compute(operation)
             for result, value in zip(operation.results, values, strict=False):
                 self.env[result] = value
@@ -275,8 +279,7 @@ class Programs:
         outer = self.active
         rounds = 0
         while (running := outer & (done < trips)).any():
-            if rounds == _MOST_ITERATIONS:
-                self._guess(f"a loop is followed for {rounds} iterations only", operation)
+            if self._tired(rounds, operation):
                 break
             self.active = running
             self.env[loop.variable] = low + done * step
@@ -296,26 +299,30 @@ class Programs:
         names = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
         values = [self.env.get(start) for _, start in names]
         outer = running = self.active
-        for _ in range(_MOST_ITERATIONS):
+        for rounds in itertools.count():
             self.active = running
             self.env.update(zip((name for name, _ in names), values, strict=True))
             self._block(before)
             last = before.operations[-1]  # scf.condition(%c) %values
             passed = [self.env.get(name) for name in last.operands[1:]]
             running = running & self._condition(last)
-            if self.env.get(last.operands[0]) is None:  # else it would never end
-                running = np.zeros_like(running)
             self.env.update(zip(operation.results, passed, strict=False))
-            if not running.any():
+            unknown = self.env.get(last.operands[0]) is None  # it would never end
+            if unknown or not running.any() or self._tired(rounds, operation):
                 break
             self.active = running
             self.env.update(zip(after.arguments, passed, strict=False))
             self._block(after)
             new = self._yields(after)
             values = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
-        else:
-            self._guess(f"a loop is followed for {_MOST_ITERATIONS} iterations only", operation)
         self.active = outer
+
+    def _tired(self, rounds: int, operation: Operation) -> bool:
+        """Whether a loop has been followed for long enough; says so where it has."""
+        if rounds < _MOST_ITERATIONS and self.operations < _MOST_OPERATIONS:
+            return False
+        self._guess(f"a loop is followed for {rounds} iterations only", operation)
+        return True
 
     # -------------------------------------------------------------------------------- accesses
 
