@@ -180,6 +180,7 @@ def warm_up() -> None:
     Nothing here may ask torch whether there is a GPU: no fork could use CUDA any more.
     """
     importlib.import_module("solkit.measure._candidate")
+    importlib.import_module("torch._dynamo")  # dispatch modes import it when they are first entered
     guard.prepare()
     prepare()
 

@@ -80,6 +80,8 @@ class Limits:
 class Session:
     """Measures candidates, in a ``with`` block. The processes start with the first one.
 
+    The server that they are forked from stays for other sessions of this process, until it ends.
+
     Args:
         gpu_index: which GPU: a place in ``CUDA_VISIBLE_DEVICES`` where that is set, else NVML's
             index (PCI bus order).
@@ -540,6 +542,7 @@ def how_it_ended(returncode: int) -> str:
 def _environment(gpu: str) -> dict[str, str]:
     return {
         **os.environ,
+        **_ENVIRONMENT,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # NVML's order
         "CUDA_VISIBLE_DEVICES": gpu,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -350,6 +351,15 @@ def test_a_kernel_of_its_own(run):
     assert "only kernels of libraries ran: " in outcome.errors[0]
     beside = DOUBLE.replace("return y", "return torch.cat([y[:8].clone(), y[8:]])")
     assert run(beside, custom_kernel=True).verdict is Verdict.CORRECT
+
+
+def test_the_server_leaves_cuda_to_those_that_it_forks(run):
+    """A process that has initialised CUDA forks none that could use it."""
+    from solkit.measure.session import _server
+
+    assert run(DOUBLE).verdict is Verdict.CORRECT
+    opened = [os.readlink(file) for file in Path(f"/proc/{_server.pid}/fd").iterdir()]  # noqa: PTH115
+    assert not any(name.startswith("/dev/nvidia") for name in opened)
 
 
 def test_a_sandbox(tmp_path, monkeypatch):
