@@ -49,8 +49,8 @@ def profile(
 
     Args:
         path: a Chrome trace of PyTorch's profiler, made with ``record_shapes=True``; or a Python
-            script, which is run here under the profiler. Each call of its outermost module counts
-            as a step.
+            script, which is run here under the profiler. From the second on, each call of its
+            model begins a step.
         arguments: of the script.
         device: the GPU that it was recorded on, by the catalogue; the one that it names otherwise.
         precision: see `solkit.roofline.precision.Rule`.

@@ -1,8 +1,11 @@
 """The child of `solkit.profiling.script`: runs a script under PyTorch's profiler.
 
-Called with the trace to write, how many outermost module calls to record, the script and its
+Called with the trace to write, how many calls of the model to record, the script and its
 arguments. Each such call begins a step, so that a training loop's step reaches from one forward
 pass to the next. The trace is written however the script ends.
+
+It is imported, not run as ``__main__``: that is the script, and where dynamo would look for what
+the hooks refer to.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -29,16 +32,21 @@ class _EnoughError(BaseException):
 
 
 class _Steps:
-    """Marks each outermost call of a module as the beginning of a step.
+    """Marks each call of the model as the beginning of a step.
+
+    The model is the first module that is called a second time from outside of any other, since a
+    loss function is a module too.
 
     Args:
-        limit: so many are recorded; the next one ends the script.
+        limit: so many steps are recorded; the next one ends the script.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._count = 0
-        self._depth = threading.local()
+        self._depth = 0
+        self._called: set[int] = set()
+        self._model: int | None = None
         self._mark: Any = None
 
     def install(self) -> None:
@@ -53,22 +61,35 @@ class _Steps:
             self._mark.__exit__(None, None, None)
             self._mark = None
 
-    def _begin(self, *_: Any) -> None:
-        if torch.compiler.is_compiling() or threading.current_thread() != threading.main_thread():
+    # dynamo looks into both and finds that it is to leave them out: they break no graph
+
+    def _begin(self, module: torch.nn.Module, *_: Any) -> None:
+        if torch.compiler.is_compiling() or not _is_main():
             return
-        depth = getattr(self._depth, "value", 0)
-        if depth == 0:
-            self.close()
-            if self._count == self._limit:
-                raise _EnoughError
-            self._count += 1
-            self._mark = record_function(f"ProfilerStep#{self._count}")
-            self._mark.__enter__()
-        self._depth.value = depth + 1
+        if self._depth == 0:
+            self._outermost(id(module))
+        self._depth += 1
 
     def _end(self, *_: Any) -> None:
-        if not torch.compiler.is_compiling():
-            self._depth.value = getattr(self._depth, "value", 1) - 1
+        if not torch.compiler.is_compiling() and _is_main():
+            self._depth -= 1
+
+    def _outermost(self, module: int) -> None:
+        if self._model is None and module in self._called:
+            self._model = module
+        self._called.add(module)
+        if module != self._model:
+            return
+        self.close()
+        if self._count == self._limit:
+            raise _EnoughError
+        self._count += 1
+        self._mark = record_function(f"ProfilerStep#{self._count}")
+        self._mark.__enter__()
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def main(trace: str, limit: int, script: str, *arguments: str) -> None:
@@ -90,7 +111,3 @@ def main(trace: str, limit: int, script: str, *arguments: str) -> None:
             pass
         finally:
             steps.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -14,6 +14,11 @@ from solkit.errors import InputError
 
 __all__ = ["record"]
 
+_RUNNER = """
+import sys
+from solkit.profiling._runner import main
+main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
+"""
 _GRACE_S = 60.0
 """For writing the trace after the script was interrupted."""
 
@@ -23,8 +28,8 @@ def record(
 ) -> str:
     """Run a script and write the trace of it.
 
-    It is ended after `calls` calls of its outermost modules, each recorded as a step, or after
-    `time_limit_s`; a script that calls none is recorded as a whole.
+    It is ended after `calls` calls of its model, each recorded as a step, or after `time_limit_s`;
+    a script that calls none twice is recorded as a whole.
 
     Args:
         script: a Python file.
@@ -54,7 +59,7 @@ def record(
 
 
 def _command(script: str, arguments: Sequence[str], trace: str, calls: int) -> list[str]:
-    runner = [sys.executable, "-m", "solkit.profiling._runner"]
+    runner = [sys.executable, "-c", _RUNNER]
     return [*runner, str(Path(trace).absolute()), str(calls), script, *arguments]
 
 

@@ -17,9 +17,11 @@ import sys, torch
 assert __name__ == "__main__"
 import beside
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+model = torch.compile(model, backend="eager", fullgraph=True)
+loss = torch.nn.L1Loss()
 try:
     for i in range(int(sys.argv[1])):
-        model(torch.ones(2, 4)).sum().backward()
+        loss(model(torch.ones(2, 4)), torch.zeros(2, 4)).backward()
 finally:
     raise beside.Fault("at the end")
 """
@@ -36,7 +38,7 @@ def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd
     recording = read(trace)
     assert [step.name for step in recording.steps] == [f"ProfilerStep#{i}" for i in range(1, 5)]
     backward = [op for op in recording.ops if op.signature.name == "AddmmBackward0"]
-    assert len(backward) == 4
+    assert len(backward) == 5  # before the first step, too
     inputs = {op.signature.tensors for op in recording.ops if op.signature.name == "aten::addmm"}
     assert inputs == {("f32[4]", "f32[2, 4]", "f32[4, 4] strided")}
 
