@@ -36,6 +36,8 @@ _STYLE = {
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "legend.frameon": False,
+    "figure.constrained_layout.h_pad": 0.12,
+    "figure.constrained_layout.w_pad": 0.12,
 }
 _DASHES = {"roofline": "-", "datasheet": "--", "calibrated": ":"}
 _MARKERS = {"SOL": "_", "modelled": "D", "measured": "o"}
@@ -73,7 +75,7 @@ _KINDS = ("png", "svg")
 
 def _save(figure: Figure, path: Path) -> Path:
     metadata = {"Date": None} if path.suffix == ".svg" else {}
-    figure.savefig(path, dpi=_DOTS_PER_INCH, bbox_inches="tight", metadata=metadata)
+    figure.savefig(path, dpi=_DOTS_PER_INCH, metadata=metadata)
     return path
 
 
