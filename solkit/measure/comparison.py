@@ -34,7 +34,7 @@ from solkit.measure.trial_cache import TrialCache
 
 __all__ = ["compare", "plan_for"]
 
-_SLOW_S = 1.0
+_LONG_S, _SLOW_S = 0.005, 1.0
 _MOST_TURNS = 1000
 _LOOKS = 0.03  # the share of timed calls whose outputs are judged: the checks before looked closer
 
@@ -73,10 +73,14 @@ def compare(
 def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
     """How many turns, for a problem whose reference takes that long by the wall clock.
 
-    Eight turns are the least that can show anything but a clear difference: the chance that
-    all of six go the same way is 3 %, just under what a 95 % interval allows.
+    Sixty of short calls take some 0.2 s, as long as it takes to start and stop the profiler a few
+    times, which looking more often would ask for. Eight are few, but an interval: of six or more
+    turns that all go one way the chance is 3 % or less, of five it is 6 %.
     """
-    warmup, minimum = (1, 8) if reference_s > _SLOW_S else (10, 20)
+    if reference_s > _SLOW_S:
+        warmup, minimum = 1, 8
+    else:
+        warmup, minimum = 10, 20 if reference_s > _LONG_S else 60
     return Plan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
 
 
