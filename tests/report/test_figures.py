@@ -41,12 +41,15 @@ def test_the_same_figure_is_the_same_file(make, tmp_path, monkeypatch):
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_name_is_no_path_and_no_formula(make, tmp_path):
-    report = schema.to_model(make.report(make.result()))
+def test_a_name_is_no_path_and_no_formula(make, tmp_path, monkeypatch):
+    report = schema.to_model(make.report(make.measured()))
     kernel = report.kernel.model_copy(update={"name": "../$x^$/<k>"})
-    written = figures.write(named([report.model_copy(update={"kernel": kernel})]), tmp_path)
+    odd = report.model_copy(update={"kernel": kernel})
+    monkeypatch.setattr(figures, "_KINDS", ("svg",))
+    written = figures.write(named([odd, odd]), tmp_path)
     assert {path.parent for path in written} == {tmp_path}
-    assert "../$x^$/<k>" in words(written[1])
+    assert "../$x^$/<k>" in words(written[0])
+    assert "../$x^$/<k>" in words(tmp_path / "comparison-1.svg")
 
 
 def test_a_folder_that_cannot_be(make, tmp_path):

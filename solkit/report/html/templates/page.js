@@ -53,8 +53,14 @@ function draw(plot, width) {
   });
 }
 
-const drawn = () => document.querySelectorAll(".plot[data-drawn]");
-const redraw = () => drawn().forEach((plot) => plot.clientWidth && draw(plot));
+/** Draw again what has been drawn: at once where it can be seen, else when it is. */
+function redraw() {
+  document.querySelectorAll(".plot[data-drawn]").forEach((plot) => {
+    if (plot.clientWidth) return draw(plot);
+    delete plot.dataset.drawn;
+    seen.observe(plot);
+  });
+}
 
 const seen = new IntersectionObserver(
   (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => {
