@@ -39,7 +39,7 @@ ADDRESS_BITS = 44
 
 _PROBED, _TAIL = 3, 5
 _PROBES = 3
-_MOST_ITERATIONS = 4096
+_MOST_ITERATIONS = 512
 _MOST_OPERATIONS = 60_000  # some seconds' worth
 
 _LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
@@ -276,11 +276,14 @@ class Programs:
         done: Array = np.zeros(len(self.active), np.int64)
         values = [self.env.get(start) for start in loop.starts]
         skipping = _Skipping(self, operation, loop)
-        outer = self.active
-        rounds = 0
+        outer, start = self.active, self.counts.copy()
+        rounds, tired = 0, False
         while (running := outer & (done < trips)).any():
-            if self._tired(rounds, operation):
-                break
+            if not tired and (tired := self._tired(rounds, operation)):
+                left = np.where(running, trips - done - 1, 0)  # the rest is like what was, and the
+                for key, amount in self.counts.since(start).items():  # last tells where it ends
+                    self.counts.add(key, amount * left / np.maximum(done, 1))
+                done = done + left
             self.active = running
             self.env[loop.variable] = low + done * step
             self.env.update(zip(loop.names, values, strict=True))
