@@ -1,0 +1,405 @@
+"""Hold what SolKit says that kernels ask for against what an H100 counts.
+
+    python bench/sectors.py --out sectors.json          # on a GPU, with Nsight Compute
+    python bench/sectors.py --recorded sectors.json     # anywhere
+
+The kernels are those of ``bench/sectors``, ``bench/sweeps``, the examples and the planted defects
+of the tests, each at one shape. On a GPU, Nsight Compute counts a dozen of them at a time, by some
+ten replays of each launch, with cold caches and clocks
+left alone; needed are ``ncu`` on PATH and the right to count (root, or see docs/analysis.md).
+What was counted goes to ``--out`` after each dozen, and a later run with the same ``--out`` counts
+what is missing: a run that was cut loses nothing. What fails is a row of its own. Meanwhile SolKit
+analyses each kernel, as it would with no GPU; that part is made anew with ``--recorded``.
+
+Prints a markdown table, a row a kernel, each cell "SolKit's / the GPU's (ratio)"; then the shares
+that the targets speak of:
+
+- sectors: of the kernels that have any, those with every kind (loads, asynchronous copies, stores,
+  atomics) within 5 %; a kind with less than a hundredth of a kernel's sectors is left out, and so
+  are TMA's, which are judged apart;
+- DRAM reads within 20 %; tensor operations within 2 %; theoretical occupancy and waves exact, as
+  far as Nsight Compute writes them (two digits after the point).
+
+Exits with 1 where a target is missed, 2 where nothing could be counted. ``--only REGEX`` picks
+kernels; ``--dry`` counts nothing and prints SolKit's side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import solkit
+from solkit.adapters import nsight
+from solkit.core import Counters, Device, KernelAnalysis
+from solkit.errors import CountersError, SolkitError
+from solkit.measure.counting import environment, matched
+from solkit.report import units
+from solkit.roofline import nvml
+from solkit.roofline.counted import sectors
+
+ROOT = Path(__file__).parent.parent
+MARKER = "job_marker"  # of sectors_gpu
+DOZEN = 12
+DOZEN_S = 150.0
+LAUNCHES = 400
+SHAPES: Mapping[str, dict[str, Any]] = {  # where a file's own first shape is large, or tells less
+    "examples/bias_gelu": {"M": 4096, "N": 4096},
+    "examples/cross_entropy": {"T": 2048, "V": 32000},
+    "examples/matmul": {"M": 1000, "N": 2000, "K": 3000},
+    "defects/many_launches": {"M": 8},
+    "defects/no_pipeline": {"M": 2048, "N": 2048, "K": 2048},
+    "defects/scalar_product": {"M": 1024, "N": 1024, "K": 1024},
+    "defects/small_tiles": {"M": 2048, "N": 2048, "K": 2048},
+    "defects/two_passes": {"M": 132, "N": 2**18},
+    "defects/widened_product": {"M": 2048, "N": 2048, "K": 2048},
+    "sweeps/histogram": {"N": 1 << 22},
+}
+FOLDERS = ("bench/sectors", "bench/sweeps", "examples", "tests/roofline/defects")
+OF_SECTORS = {
+    "loads": "load_sectors",
+    "async copies": "async_sectors",
+    "stores": "store_sectors",
+    "atomics": "atomic_sectors",
+}
+OF_TMA = {"TMA loads": "tma_read_sectors", "TMA stores": "tma_write_sectors"}
+LEAST = 0.01
+TARGETS = {"sectors": 20 / 24, "DRAM reads": 20 / 24}
+
+Pair = tuple[float, float]
+"""SolKit's figure and the GPU's."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A kernel file at one shape."""
+
+    number: int
+    label: str
+    path: Path
+    shape: Mapping[str, Any]
+
+    @property
+    def kernels(self) -> list[str]:
+        """The Triton functions in the file, those that are no kernels as well."""
+        return re.findall(r"@triton\.jit\s+def (\w+)", self.path.read_text())
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of one job: figures by name, or why there are none."""
+
+    label: str
+    pairs: Mapping[str, Pair] = field(default_factory=dict)
+    exact: Mapping[str, bool] = field(default_factory=dict)
+    multiply_adds: int | None = None
+    reason: str = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    jobs = [job for job in all_jobs() if re.search(options.only, job.label)]
+    recorded = _read(options.recorded or options.out)
+    device = _device(options, recorded)
+    counting = None
+    if not options.recorded and not options.dry:
+        counting = threading.Thread(target=count, args=(jobs, device, recorded, options.out))
+        counting.start()
+    analyses = dict(analysed(jobs, device))
+    if counting is not None:
+        counting.join()
+    rows = [row(job, analyses[job.label], recorded["jobs"].get(job.label)) for job in jobs]
+    print(f"{device.name}, {', '.join(f'{k} {v}' for k, v in recorded['versions'].items())}\n")
+    print("\n".join(table(rows)))
+    print()
+    return report(rows)
+
+
+def all_jobs() -> list[Job]:
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
+    labels = [f"{path.parent.name}/{path.stem}" for path in paths]
+    return [
+        Job(number, label, path, SHAPES.get(label, {}))
+        for number, (label, path) in enumerate(zip(labels, paths))
+    ]
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where counters are kept")
+    parser.add_argument("--recorded", type=Path, metavar="FILE", help="count nothing: take these")
+    parser.add_argument("--device", help="default: that of the counters, or this machine's")
+    parser.add_argument("--only", default="", metavar="REGEX", help="labels, as the table has them")
+    parser.add_argument("--dry", action="store_true", help="count nothing")
+    return parser.parse_args(arguments)
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    if path is None or not path.exists():
+        return {"device": None, "versions": {}, "jobs": {}}
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _device(options: argparse.Namespace, recorded: Mapping[str, Any]) -> Device:
+    if options.recorded or options.dry:
+        wanted = options.device or recorded["device"] or "h100-sxm"
+        return next(each for each in solkit.devices() if each.key == wanted)
+    live = nvml.live_devices()
+    if not live:
+        sys.exit("no GPU here: --recorded FILE remakes the table from what one counted")
+    return live[0]
+
+
+# ---------------------------------------------------------------------------------- counting
+
+
+def count(jobs: Sequence[Job], device: Device, recorded: dict[str, Any], out: Path | None) -> None:
+    """Add the counters of all jobs to what was recorded, and write it down after each dozen."""
+    recorded["device"] = device.key
+    recorded["versions"] = versions()
+    left = [job for job in jobs if not recorded["jobs"].get(job.label, {}).get("launches")]
+    for start in range(0, len(left), DOZEN):
+        recorded["jobs"] |= counted(left[start : start + DOZEN], device)
+        if out is not None:
+            out.write_text(json.dumps(recorded, indent=1))
+
+
+def counted(jobs: Sequence[Job], device: Device) -> dict[str, Any]:
+    """What became of some jobs: their launches, or an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, told = Path(folder) / "jobs.json", Path(folder) / "report.json"
+        given.write_text(json.dumps([_told(job) for job in jobs]))
+        script = str(Path(__file__).with_name("sectors_gpu.py"))
+        try:
+            found = nsight.count(
+                [sys.executable, script, str(given), str(told)],
+                [MARKER, *(name for job in jobs for name in job.kernels)],
+                device.compute_capability,
+                stalls=False,
+                limit=LAUNCHES,
+                env=environment(device),
+                time_limit_s=DOZEN_S,
+            )
+        except CountersError as error:
+            return {job.label: {"error": str(error), "launches": []} for job in jobs}
+        failures = json.loads(told.read_text()) if told.exists() else {}
+    launches = by_job(found)
+    return {
+        job.label: {
+            "error": failures.get(job.label, "not reached"),
+            "launches": [asdict(each) for each in launches.get(job.number, ())],
+        }
+        for job in jobs
+    }
+
+
+def _told(job: Job) -> dict[str, Any]:
+    return {"number": job.number, "label": job.label, "path": str(job.path), "reference": None,
+            "shape": dict(job.shape), "params": {}}  # fmt: skip
+
+
+def by_job(found: Iterable[Counters]) -> dict[int, list[Counters]]:
+    """Launches by the number that the marker before them tells."""
+    launches: dict[int, list[Counters]] = {}
+    for each in found:
+        if each.name == MARKER:
+            current = launches.setdefault(each.grid[0] - 1, [])
+        elif launches:
+            current.append(each)
+    return launches
+
+
+def versions() -> dict[str, str]:
+    import torch
+    import triton
+
+    lines = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split()
+    found = {"torch": torch.__version__, "triton": triton.__version__}
+    return {**found, "driver": nvml.driver_version() or "?", "ncu": lines[-2] if lines else "?"}
+
+
+# ------------------------------------------------------------------------------------ tables
+
+
+def analysed(
+    jobs: Iterable[Job], device: Device
+) -> Iterator[tuple[str, tuple[KernelAnalysis, ...] | str]]:
+    """The launches of each job as SolKit sees them, or why it does not."""
+    for job in jobs:
+        try:
+            found = solkit.analyse(job.path, device, shape=job.shape)
+        except SolkitError as error:
+            yield job.label, str(error).splitlines()[0]
+            continue
+        unread = [k.error or "not followed" for k in found.kernels if k.demand is None]
+        if unread or not found.kernels:
+            yield job.label, "; ".join([*unread[:1], *found.notes]) or "no launch"
+        else:
+            yield job.label, found.kernels
+
+
+def row(job: Job, kernels: tuple[KernelAnalysis, ...] | str, told: Mapping[str, Any] | None) -> Row:
+    if isinstance(kernels, str):
+        return Row(job.label, reason=kernels)
+    found = [_counters(each) for each in (told or {}).get("launches", ())]
+    if told is not None and not found:
+        return Row(job.label, _modelled(kernels), reason=told["error"] or "no launch was counted")
+    if told is None:
+        return Row(job.label, _modelled(kernels), reason="not counted")
+    matches = matched(kernels, found)
+    strays = [k.launch.name for k in matches if k.counters is None]
+    if strays:
+        return Row(job.label, _modelled(kernels), reason=f"{strays[0]} was not counted")
+    return Row(job.label, dict(_pairs(matches)), _exact(matches), _multiply_adds(matches))
+
+
+def _counters(fields: Mapping[str, Any]) -> Counters:
+    return Counters(
+        **{**fields, "grid": tuple(fields["grid"]), "missing": tuple(fields["missing"])}
+    )
+
+
+def _modelled(kernels: Sequence[KernelAnalysis]) -> dict[str, Pair]:
+    """SolKit's side alone."""
+    zeros = [replace(k, counters=Counters(k.launch.name, k.launch.grid)) for k in kernels]
+    return dict(_pairs(zeros))
+
+
+def _pairs(kernels: Sequence[KernelAnalysis]) -> Iterator[tuple[str, Pair]]:
+    """Figures over all launches, launches alike once; those that are zero on both sides not."""
+
+    def summed(
+        modelled: Callable[[KernelAnalysis], float], counted: Callable[[Counters], float | None]
+    ) -> Pair:
+        seen = [k.counters for k in kernels if k.counters]
+        return sum(map(modelled, kernels)), sum(counted(each) or 0 for each in seen)
+
+    figures: dict[str, Pair] = {}
+    for name, attribute in {**OF_SECTORS, **OF_TMA}.items():
+        figures[name] = summed(
+            lambda k, name=name: sectors(k.demand)[name],
+            lambda c, attribute=attribute: getattr(c, attribute),
+        )
+    figures["L2 reads"] = summed(lambda k: k.demand.l2_read_bytes, lambda c: c.l2_read_bytes)
+    figures["DRAM reads"] = summed(lambda k: k.demand.dram_read_bytes, lambda c: c.dram_read_bytes)
+    figures["tensor"] = summed(
+        lambda k: _tensor(k.demand.operations), lambda c: _tensor(c.operations)
+    )
+    figures["fp32"] = summed(
+        lambda k: k.demand.operations.get("fp32", 0), lambda c: c.operations.get("fp32")
+    )
+    figures["occupancy"] = summed(lambda k: k.occupancy.fraction, lambda c: c.occupancy)
+    figures["waves"] = summed(lambda k: k.occupancy.waves, lambda c: c.waves)
+    yield from ((name, pair) for name, pair in figures.items() if any(pair))
+
+
+def _tensor(operations: Mapping[str, float]) -> float:
+    return sum(n for pipe, n in operations.items() if pipe.startswith("tensor."))
+
+
+def _exact(kernels: Sequence[KernelAnalysis]) -> dict[str, bool]:
+    """Whether occupancy and waves are those of each launch, but for the digits that are written."""
+
+    def same(modelled: float, counted: float | None, digit: float) -> bool:
+        return counted is not None and abs(modelled - counted) <= 0.51 * digit
+
+    return {
+        "occupancy": all(same(k.occupancy.fraction, k.counters.occupancy, 1e-4) for k in kernels),
+        "waves": all(same(k.occupancy.waves, k.counters.waves, 1e-2) for k in kernels),
+    }
+
+
+def _multiply_adds(kernels: Sequence[KernelAnalysis]) -> int | None:
+    found = [k.counters.multiply_adds for k in kernels if k.counters is not None]
+    return None if None in found else sum(found)
+
+
+COLUMNS = (*OF_SECTORS, *OF_TMA, "L2 reads", "DRAM reads", "tensor", "fp32", "occupancy", "waves")
+UNITS = {"L2 reads": "B", "DRAM reads": "B", "tensor": "op", "fp32": "op"}
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Markdown."""
+    yield f"| kernel | {' | '.join(COLUMNS)} | multiply-adds |"
+    yield "|---" + "|--:" * (len(COLUMNS) + 1) + "|"
+    for each in rows:
+        cells = [_cell(name, each.pairs.get(name), each.reason) for name in COLUMNS]
+        adds = units.amount(each.multiply_adds, "") if each.multiply_adds else "-"
+        label = f"{each.label}: {each.reason}" if each.reason else each.label
+        yield f"| {label} | {' | '.join(cells)} | {adds} |"
+
+
+def _cell(name: str, pair: Pair | None, reason: str) -> str:
+    if pair is None:
+        return "-"
+    modelled, counted = (
+        f"{n:.4g}"
+        if name in ("occupancy", "waves")
+        else units.amount(n, UNITS.get(name, "")).strip()
+        for n in pair
+    )
+    return f"{modelled} / ?" if reason else f"{modelled} / {counted} ({_ratio(pair):.3f})"
+
+
+def _ratio(pair: Pair) -> float:
+    modelled, counted = pair
+    return modelled / counted if counted else float("inf")
+
+
+def _near(pair: Pair, share: float) -> bool:
+    return abs(_ratio(pair) - 1) <= share
+
+
+def sectors_agree(each: Row, kinds: Iterable[str]) -> bool | None:
+    """Whether every kind is within 5 %; ``None`` where there are no sectors of these kinds."""
+    pairs = [each.pairs[name] for name in kinds if name in each.pairs]
+    whole = sum(max(pair) for pair in pairs)
+    told = [_near(pair, 0.05) for pair in pairs if max(pair) >= LEAST * whole]
+    return all(told) if told else None
+
+
+def _agrees(each: Row, name: str, share: float) -> bool | None:
+    pair = each.pairs.get(name)
+    return None if pair is None else _near(pair, share)
+
+
+def report(rows: Sequence[Row]) -> int:
+    """Print the shares; the exit code."""
+    known = [each for each in rows if not each.reason]
+    judged: dict[str, list[tuple[str, bool | None]]] = {
+        "sectors": [(r.label, sectors_agree(r, OF_SECTORS)) for r in known],
+        "TMA sectors": [(r.label, sectors_agree(r, OF_TMA)) for r in known],
+        "DRAM reads": [(r.label, _agrees(r, "DRAM reads", 0.2)) for r in known],
+        "tensor operations": [(r.label, _agrees(r, "tensor", 0.02)) for r in known],
+        "occupancy": [(r.label, r.exact["occupancy"]) for r in known],
+        "waves": [(r.label, r.exact["waves"]) for r in known],
+    }
+    missed = False
+    for name, told in judged.items():
+        agree = [label for label, good in told if good]
+        differ = [label for label, good in told if good is False]
+        target = TARGETS.get(name, 1.0)
+        reached = len(agree) >= target * (len(agree) + len(differ))
+        missed |= not reached
+        words = f"{name}: {len(agree)} of {len(agree) + len(differ)}, target {100 * target:.0f} %"
+        print(f"- {words}{'' if reached else ' (missed)'}{_listed(differ)}")
+    print(f"- {len(known)} of {len(rows)} kernels were counted and followed")
+    return 2 if not known else int(missed)
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return f"; not: {', '.join(labels)}" if labels else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""The program that `sectors` runs under Nsight Compute: one call of each kernel, counted.
+
+    python bench/sectors_gpu.py jobs.json report.json
+
+A job is a kernel file with a shape. Before each counted call an empty kernel is launched whose grid
+is the job's number and one: in Nsight Compute's table it says whose launches follow, whatever
+became of the jobs before. The report says, job by job, how it failed; null where it did not.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+
+from solkit.kernelfiles import load
+from solkit.measure._counted import counting
+from solkit.measure.inputs import seed_everything
+
+MARKER = "job_marker"
+
+
+@triton.jit
+def job_marker(number):
+    pass
+
+
+def main(jobs: Path, report: Path) -> None:
+    failures: dict[str, str | None] = {}
+    for job in json.loads(jobs.read_text()):
+        try:
+            run(job)
+            failures[job["label"]] = None
+        except Exception as error:  # the next one may do better
+            failures[job["label"]] = f"{type(error).__name__}: {error}".splitlines()[0]
+        report.write_text(json.dumps(failures))
+
+
+def run(job: dict[str, Any]) -> None:
+    """Call a kernel uncounted, which compiles it, then counted."""
+    loaded = load(job["path"], reference=job["reference"])
+    seed_everything(0)
+    workload = loaded.workload(job["shape"], job["params"]).with_destinations()
+    with torch.no_grad():
+        workload.run_kernel()
+        with counting():
+            job_marker[(job["number"] + 1,)](0)
+            workload.run_kernel()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
