@@ -151,6 +151,15 @@ def test_what_does_not_compile_names_the_users_line(analysed):
 
 
 @pytest.mark.usefixtures("compiler")
+def test_a_header_that_is_not_there_is_no_fault_of_the_kernels(analysed):
+    source = "#include <cub/no_such.cuh>\n" + BROKEN.replace("missing", "1")
+    analysis = analysed(lambda ext, x: ext.f(x), source=source)
+    assert [kernel.error for kernel in analysis.kernels] == [None]
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert "cub/no_such.cuh is not here" in analysis.notes[-1]
+
+
+@pytest.mark.usefixtures("compiler")
 def test_options_of_the_users_reach_the_compiler(analysed):
     source = (
         "__global__ void k(float* x) { x[threadIdx.x] = FACTOR * sinf(x[threadIdx.x]); }\n"

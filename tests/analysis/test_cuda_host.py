@@ -77,6 +77,16 @@ def test_launches(body, grid, block, shared):
     assert launched(f"{body}\nreturn x;") == ("k", grid, block, shared)
 
 
+@pytest.mark.parametrize(("offset", "threads"), [(0, 4), (1, 1), (4, 4)])
+def test_alignment_of_addresses_is_known(offset, threads):
+    body = """const float* p = x.data_ptr<float>();
+    bool wide = (reinterpret_cast<uintptr_t>(p) & 0xF) == 0 && ((size_t)(p + 4) % 16) == 0;
+    if (wide) k<<<1, 4>>>(); else k<<<1, 1>>>(); return x;"""
+    x = torch.zeros(64)
+    assert x.data_ptr() % 16 == 0
+    assert launched(body, x[offset:])[2] == (threads, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("body", "kernel"),
     [

@@ -83,10 +83,13 @@ def _compile(
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
+        missing = re.search(r'cannot open source file "(.*)"', str(error))
+        if missing:  # no fault of the kernel's
+            why = f"{missing[1]} is not here; pip install 'solkit[cuda]' brings CUDA's own headers"
+            return dict.fromkeys(kernels, Compiled(unread=why))
         if len(kernels) > 1:  # one that cannot be instantiated must not cost the others
-            return {
-                k: v for each in kernels for k, v in _compile(source, flags, [each], device).items()
-            }
+            alone = (_compile(source, flags, [kernel], device) for kernel in kernels)
+            return {name: compiled for each in alone for name, compiled in each.items()}
         return {kernels[0]: Compiled(error=_first_errors(str(error), kernels[0]))}
     return _read(cubin, device, time.perf_counter() - start)
 

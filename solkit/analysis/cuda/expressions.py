@@ -261,12 +261,14 @@ class Expressions:
             value = self.unary()
             pointed = any(token.text == "*" for token in kind)
             names = {token.text for token in kind}
-            return Pointer(self._pointee(kind)) if pointed else converted(value, names)
+            return self._pointed(kind, value) if pointed else converted(value, names)
         return self.postfix(self.primary())
 
-    def _pointee(self, kind: Sequence[Token]) -> str:
+    def _pointed(self, kind: Sequence[Token], value: Any) -> Pointer:
+        """A value cast to a pointer."""
         bare = [token for token in kind if token.text not in ("*", "const")]
-        return self.type_of(bare).name
+        address = value.address if isinstance(value, Pointer) else UNKNOWN
+        return Pointer(self.type_of(bare).name, address)
 
     def _cast(self) -> int | None:
         """Where the bracket here closes, if it holds a type alone and a value follows."""
@@ -339,7 +341,7 @@ class Expressions:
             value = self.arguments()[0]
             pointed = any(token.text == "*" for token in template)
             names = {token.text for token in template}
-            return Pointer(self._pointee(template)) if pointed else converted(value, names)
+            return self._pointed(template, value) if pointed else converted(value, names)
         if len(path) == 1 and path[0] in self.scope and not isinstance(self.scope[path[0]], Type):
             value = self.scope[path[0]]
             if self.text() == "(" and isinstance(value, Lambda):
@@ -554,7 +556,8 @@ class Expressions:
         """A method of a tensor: C++'s own, or that of Python with its name."""
         if name in _POINTERS or name.startswith("packed_accessor"):
             bare = [token for token in template if token.text != "const"]
-            return Pointer(self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, ""))
+            kind = self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, "")
+            return Pointer(kind, tensor.data_ptr())
         if name in TENSOR_METHODS:
             return self.run_torch(TENSOR_METHODS[name], (tensor, *args), {})
         method = getattr(tensor, name, None)

@@ -69,9 +69,10 @@ def is_unknown(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Pointer:
-    """``x.data_ptr<float>()``."""
+    """``x.data_ptr<float>()``; addresses of fake tensors are aligned as the allocator aligns."""
 
     type: str
+    address: Any = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ SIZES = {
 
 INTEGERS = frozenset(
     "int unsigned long short char int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t "
-    "uint64_t size_t ssize_t uint ptrdiff_t".split()
+    "uint64_t size_t ssize_t uint ptrdiff_t uintptr_t intptr_t".split()
 )
 FLOATS = frozenset({"float", "double"})
 MATH: Mapping[str, Callable[..., Any]] = {
@@ -182,6 +183,8 @@ def number(text: str) -> int | float:
 
 def converted(value: Any, names: set[str]) -> Any:
     """A value in a variable of the type that these names make up."""
+    if isinstance(value, Pointer) and names & INTEGERS:
+        return value.address
     if isinstance(value, bool | int | float):
         if names & FLOATS:
             return float(value)
@@ -238,8 +241,11 @@ def binary_of(operator: str, left: Any, right: Any) -> Any:
         return UNKNOWN
     if isinstance(left, Position) and isinstance(right, int) and operator in "+-":
         return Position(left.values, left.index + (right if operator == "+" else -right))
+    if isinstance(left, Pointer) and isinstance(right, int) and operator in "+-":
+        size = SIZES.get(left.type.rpartition("::")[2], UNKNOWN)
+        return Pointer(left.type, binary_of(operator, left.address, binary_of("*", size, right)))
     if isinstance(left, Pointer) or isinstance(right, Pointer):
-        return left if isinstance(left, Pointer) and operator in "+-" else UNKNOWN
+        return UNKNOWN
     return guarded(_OPERATIONS[operator], [left, right])
 
 
