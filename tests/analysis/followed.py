@@ -107,6 +107,14 @@ def transposing_kernel(x, out, N, M: tl.constexpr):
     tl.store(out + column * M + row, tl.load(x + row * N + column))
 
 
+@triton.jit
+def winding_kernel(x, out, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(tl.program_id(0) * BLOCK, n, BLOCK):
+        total += tl.load(x + (start // 48) * 48 + tl.arange(0, BLOCK))
+    tl.store(out + tl.program_id(0), tl.sum(total))
+
+
 def cuda(device, *shape, dtype=torch.float32):
     return torch.empty(shape, dtype=dtype, device=device)
 
@@ -159,9 +167,13 @@ def transposing(device, M=256, N=40):
     transposing_kernel[(N,)](cuda(device, M, N), cuda(device, N, M), N, M=M)
 
 
+def winding(device, n=20_000):
+    winding_kernel[(3,)](cuda(device, n + 64), cuda(device, 3), n, BLOCK=32)
+
+
 CASES = {
     **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
-    **{f.__name__: f for f in (persistent, early, stencil, transposing)},
+    **{f.__name__: f for f in (persistent, early, stencil, transposing, winding)},
 }
 
 

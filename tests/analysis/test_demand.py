@@ -176,6 +176,12 @@ def test_uncoalesced_reads_share_sectors_between_blocks(launched):
     assert kernel.demand.dram_read_bytes == pytest.approx(256 * 160, rel=0.02)
 
 
+def test_a_loop_that_is_too_long_to_follow_is_scaled_and_said(launched):
+    kernel = launched(followed.winding)
+    assert any("followed for 512 iterations only" in guess for guess in kernel.demand.guesses)
+    assert access(kernel).unique_bytes == pytest.approx(20_000 * 4, rel=0.01)
+
+
 def test_lines_name_the_source(launched):
     kernel = launched(followed.copy)
     lines = SOURCE.read_text().splitlines()
