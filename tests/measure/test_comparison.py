@@ -284,9 +284,9 @@ def kernel(x):
 
 
 def test_a_candidate_that_waits_for_the_gpu_is_not_to_be_relied_upon(run):
-    waiting = "import time\ndef kernel(x):\n    time.sleep(0.01)\n    return x * 2\n"
+    waiting = "import time\ndef kernel(x):\n    time.sleep(0.02)\n    return x * 2\n"
     gpu = Gpu(noise=0.0)
-    outcome, _ = run(RIGHT, waiting, usual_ms=(1.0, 1.0), gpu=gpu)
+    outcome, _ = run(RIGHT, waiting, usual_ms=(5.0, 5.0), gpu=gpu)
     (evidence,) = outcome.turns[0].unstable
     assert evidence.startswith("candidate: Timed by the referee's clock")
 
