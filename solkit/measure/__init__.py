@@ -7,11 +7,12 @@ referee's, makes the inputs, knows the right outputs and decides; the caller nee
 
     Session ─┬─► _referee ─┬─ trials, compare, exact      is it correct?
              │     │       ├─ protocols, sampling         how long does it take?
+             │     │       ├─ comparison, ratios          which of several is faster?
              │     │       ├─ wallclock, conditions       can that be believed?
              │     │       └─ suspicion, delegation       is it what was asked for?
              │   remote    (channel, sharing)
              │     ▼
-             └─► _candidate ── guard, timing, activities
+             └─► _candidate ── guard, timing, activities; one for each that is compared
 
 Both processes are forked from a server that has torch loaded (`_forkserver`), if asked for in a
 sandbox (`sandbox`). What is contained, and what is not: docs/measuring.md.
