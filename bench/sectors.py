@@ -5,11 +5,11 @@
 
 The kernels are those of ``bench/sectors``, ``bench/sweeps``, the examples and the planted defects
 of the tests, each at one shape. On a GPU, Nsight Compute counts a dozen of them at a time, by some
-ten replays of each launch, with cold caches and clocks
-left alone; needed are ``ncu`` on PATH and the right to count (root, or see docs/analysis.md).
-What was counted goes to ``--out`` after each dozen, and a later run with the same ``--out`` counts
-what is missing: a run that was cut loses nothing. What fails is a row of its own. Meanwhile SolKit
-analyses each kernel, as it would with no GPU; that part is made anew with ``--recorded``.
+ten replays of each launch, with cold caches and clocks left alone; needed are ``ncu`` on PATH and
+the right to count (root, or see docs/analysis.md). What was counted goes to ``--out`` after each
+dozen, and a later run with the same ``--out`` counts what is missing: a run that was cut loses
+little. What fails is a row of its own. Meanwhile SolKit analyses each kernel, as it would with no
+GPU; that part is made anew with ``--recorded``.
 
 Prints a markdown table, a row a kernel, each cell "SolKit's / the GPU's (ratio)"; then the shares
 that the targets speak of:

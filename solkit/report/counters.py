@@ -1,18 +1,18 @@
-"""What each launch should do beside what the GPU counted, on the terminal page."""
+"""What each launch should do beside what the GPU counted, on the terminal page and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import Counters, KernelAnalysis
+from solkit.core import KernelAnalysis
 from solkit.report import units
 from solkit.roofline.counted import compared
 
-__all__ = ["tables"]
+__all__ = ["in_unit", "remarks", "tables"]
 
 _REASONS = 3
 _NO_STALL = ("selected", "not_selected")
@@ -25,7 +25,9 @@ def tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
         if kernel.counters is not None:
             yield Text()
             yield _table(kernel)
-            yield Text(_remarks(kernel.counters), style="dim")
+            counted = kernel.counters
+            said = remarks(counted.stalls, counted.achieved_occupancy, counted.missing)
+            yield Text(said, style="dim")
 
 
 def _table(kernel: KernelAnalysis) -> Table:
@@ -36,27 +38,32 @@ def _table(kernel: KernelAnalysis) -> Table:
     table.add_column("")
     for each in compared(kernel):
         mark = Text("the model disagrees", style="yellow") if each.disagrees else Text()
-        modelled, counted = _amount(each.modelled, each.unit), _amount(each.counted, each.unit)
+        modelled, counted = in_unit(each.modelled, each.unit), in_unit(each.counted, each.unit)
         table.add_row(each.name, modelled, counted, units.ratio(each.ratio), mark)
     return table
 
 
-def _amount(value: float, unit: str) -> str:
+def in_unit(value: float, unit: str) -> str:
+    """A figure in the unit of a `solkit.roofline.counted.Compared`."""
     if unit == "share":
         return f"{100 * value:.0f} %"
     if unit == "waves":
         return f"{value:.3g}"
+    if unit == "sectors":
+        return f"{units.amount(value, '')} sectors" if value >= 1e3 else f"{value:.0f} sectors"
     return units.amount(value, unit)
 
 
-def _remarks(counters: Counters) -> str:
+def remarks(
+    stalls: Mapping[str, float | None], achieved_occupancy: float | None, missing: Sequence[str]
+) -> str:
     """What warps waited for, how many there were, and what could not be counted."""
-    held = {name: n for name, n in counters.stalls.items() if name not in _NO_STALL}
-    whole = sum(counters.stalls.values())
-    told = [f"{name.replace('_', ' ')} {100 * n / whole:.0f} %" for name, n in held.items() if n]
-    remarks = [f"warps wait for {', '.join(told[:_REASONS])}"] if told else []
-    if counters.achieved_occupancy is not None:
-        remarks.append(f"{100 * counters.achieved_occupancy:.0f} % of an SM's warps are there")
-    if counters.missing:
-        remarks.append(f"not counted here: {', '.join(counters.missing)}")
-    return " · ".join(remarks)
+    whole = sum(n or 0.0 for n in stalls.values())
+    held = {name: n for name, n in stalls.items() if name not in _NO_STALL and n}
+    told = [f"{name.replace('_', ' ')} {100 * n / whole:.0f} %" for name, n in held.items()]
+    said = [f"warps wait for {', '.join(told[:_REASONS])}"] if told else []
+    if achieved_occupancy is not None:
+        said.append(f"{100 * achieved_occupancy:.0f} % of an SM's warps are there")
+    if missing:
+        said.append(f"not counted here: {', '.join(missing)}")
+    return " · ".join(said)
