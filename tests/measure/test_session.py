@@ -98,6 +98,30 @@ def test_many_candidates_share_the_processes(session, write):
     assert (session._referee.pid, session._candidates[0].pid) == before
 
 
+REMEMBERING = """
+import hashlib, pathlib, torch
+kept = pathlib.Path(__file__).with_name("kept")
+kept.mkdir(exist_ok=True)
+
+def place(x):
+    return kept / hashlib.sha256(x.numpy().tobytes()).hexdigest()
+"""
+
+
+def test_what_one_candidate_leaves_is_of_no_use_to_the_next(session, write, tmp_path):
+    """Answers by the values of the inputs: such as a cache on disk, or two in league."""
+    problem = tmp_path / "problem.py"
+    problem.write_text(HEAD)
+    keeps = "def kernel(x):\n    torch.save(x + x, place(x))\n    return x + x\n"
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        session.measure(write(keeps, REMEMBERING), {}, {}, reference=str(problem))
+    assert len(list((tmp_path / "kept").iterdir())) > 5
+    looks_up = "def kernel(x): return torch.load(place(x))"
+    outcome = session.measure(write(looks_up, REMEMBERING), {}, {}, reference=str(problem))
+    assert outcome.verdict is Verdict.CRASHED
+    assert "FileNotFoundError" in outcome.errors[0]
+
+
 def test_a_kernel_that_prints_and_dies(check):
     kernel = """
         import ctypes
