@@ -1,0 +1,187 @@
+"""The bench that holds sectors against the counters, with the counters stood in for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import sectors as bench
+import sectors_gpu
+
+from solkit.core import Access, Counters, Demand, KernelAnalysis, Launch, Occupancy
+from solkit.errors import CountersError
+from solkit.roofline import devices
+
+JOB = bench.Job(3, "sectors/scatter", bench.ROOT / "bench/sectors/scatter.py", {})
+
+
+def kernel(loads=1000, stores=1000, tma=0, dram=32000, tensor=0, name="scatter_kernel"):
+    amounts = (("load", "global", loads), ("store", "global", stores), ("load", "tma", tma))
+    accesses = tuple(Access(k, p, "x", "", n, n, n, 32 * n, 32 * n, 4) for k, p, n in amounts)
+    demand = Demand(accesses, {"tensor.bf16": tensor}, 0, dram, 0, dram, 0)
+    return KernelAnalysis(
+        Launch(name, (8, 1, 1), 4, 3), occupancy=Occupancy(0.5, "warps", 2, 8 / 264, 8 / 264),
+        demand=demand,
+    )  # fmt: skip
+
+
+def counted(name="scatter_kernel", grid=(8, 1, 1), **figures):
+    usual = {
+        "load_sectors": 1000, "store_sectors": 1000, "tma_read_sectors": 0,
+        "dram_read_bytes": 32000, "occupancy": 0.5, "waves": 0.03, "multiply_adds": 5,
+        "operations": {"tensor.bf16": 0},
+    }  # fmt: skip
+    return Counters(name, grid, **{**usual, **figures})
+
+
+def told(*launches, error=None):
+    return json.loads(json.dumps({"error": error, "launches": [asdict(c) for c in launches]}))
+
+
+def row(*launches, kernels=None):
+    return bench.row(JOB, kernels or (kernel(),), told(*launches))
+
+
+def test_there_are_enough_jobs_and_each_is_found():
+    jobs = bench.all_jobs()
+    assert len(jobs) >= 24
+    assert len({job.label for job in jobs}) == len(jobs)
+    assert set(bench.SHAPES) <= {job.label for job in jobs}
+    assert all(job.kernels for job in jobs)
+
+
+def test_markers_tell_whose_launches_follow():
+    def marker(number):
+        return counted(bench.MARKER, (number + 1, 1, 1))
+
+    a, b, c = (counted(name) for name in "abc")
+    found = bench.by_job([marker(0), a, b, marker(4), marker(7), c])
+    assert found == {0: [a, b], 4: [], 7: [c]}
+    assert bench.MARKER == sectors_gpu.MARKER == sectors_gpu.job_marker.__name__
+
+
+def test_a_row_that_agrees():
+    found = row(counted())
+    assert found.pairs["loads"] == (1000, 1000)
+    assert "async copies" not in found.pairs  # none on either side
+    assert found.exact == {"occupancy": True, "waves": True}  # 0.0303 is written 0.03
+    assert bench.sectors_agree(found, bench.OF_SECTORS) is True
+    assert bench.sectors_agree(found, bench.OF_TMA) is None
+
+
+@pytest.mark.parametrize(
+    ("figures", "agrees"),
+    [
+        ({"load_sectors": 960}, True),
+        ({"load_sectors": 940}, False),
+        ({"store_sectors": 1060}, False),
+        ({"atomic_sectors": 10}, True),  # a two-hundredth of all
+        ({"atomic_sectors": 40}, False),
+        ({"tma_read_sectors": 5000}, True),  # apart
+    ],
+)
+def test_five_per_cent_by_kind(figures, agrees):
+    assert bench.sectors_agree(row(counted(**figures)), bench.OF_SECTORS) is agrees
+
+
+def test_launches_of_one_job_are_summed():
+    kernels = (kernel(), kernel(loads=500, name="other"))
+    found = row(counted(), counted("other", load_sectors=480), kernels=kernels)
+    assert found.pairs["loads"] == (1500, 1480)
+    assert found.multiply_adds == 10
+
+
+def test_rows_that_could_not_be_judged_say_why():
+    rows = [
+        bench.row(JOB, "out of registers", told(counted())),
+        bench.row(JOB, (kernel(),), told(error="RuntimeError: no such thing")),
+        bench.row(JOB, (kernel(),), None),
+        row(counted("another")),
+    ]
+    assert [each.reason for each in rows] == [
+        "out of registers", "RuntimeError: no such thing", "not counted",
+        "scatter_kernel was not counted",
+    ]  # fmt: skip
+    lines = list(bench.table(rows))
+    assert "| sectors/scatter: RuntimeError: no such thing | 1.00 k / ? |" in lines[3]
+
+
+def test_the_shares_and_the_exit_code(capsys):
+    good, bad = row(counted()), replace(row(counted(load_sectors=1)), label="bad")
+    assert bench.report([good] * 5 + [bad]) == 0  # five of six is the target
+    assert "sectors: 5 of 6, target 83 %; not: bad" in capsys.readouterr().out
+    assert bench.report([good, bad]) == 1
+    assert "(missed)" in capsys.readouterr().out
+    inexact = row(counted(waves=0.05))
+    assert bench.report([inexact]) == 1
+    assert bench.report([bench.row(JOB, (kernel(),), None)]) == 2
+
+
+def test_tensor_operations_within_two_per_cent(capsys):
+    kernels = (kernel(tensor=1000),)
+    near = row(counted(operations={"tensor.bf16": 985}), kernels=kernels)
+    far = row(counted(operations={"tensor.bf16": 900}), kernels=kernels)
+    bench.report([near, far])
+    assert "tensor operations: 1 of 2" in capsys.readouterr().out
+
+
+def test_counting_keeps_what_it_has(monkeypatch, tmp_path):
+    jobs = [replace(JOB, number=n, label=f"job {n}") for n in range(bench.DOZEN + 2)]
+    asked = []
+
+    def count(program, kernels, *_, **__):
+        given = json.loads(Path(program[2]).read_text())
+        asked.append([job["number"] for job in given])
+        assert bench.MARKER in kernels
+        assert "scatter_kernel" in kernels
+        if len(asked) == 2:
+            raise CountersError("ncu: died")
+        return [each for job in given for each in (marker(job["number"]), counted())]
+
+    def marker(number):
+        return counted(bench.MARKER, (number + 1, 1, 1))
+
+    monkeypatch.setattr(bench.nsight, "count", count)
+    monkeypatch.setattr(bench, "versions", lambda: {"ncu": "2025.3"})
+    out = tmp_path / "sectors.json"
+    bench.count(jobs, devices.find("h100"), bench._read(out), out)
+    assert [len(each) for each in asked] == [12, 2]
+    kept = bench._read(out)
+    assert kept["jobs"]["job 11"]["launches"][0]["load_sectors"] == 1000
+    assert kept["jobs"]["job 13"] == {"error": "ncu: died", "launches": []}
+    assert (kept["device"], kept["versions"]) == ("h100-sxm", {"ncu": "2025.3"})
+    bench.count(jobs, devices.find("h100"), kept, out)  # what is missing is counted again
+    assert asked[2] == [12, 13]
+    assert bench._read(out)["jobs"]["job 13"]["launches"]
+
+
+def test_a_job_that_fails_is_reported_and_the_next_one_runs(monkeypatch, tmp_path):
+    ran = []
+
+    def run(job):
+        ran.append(job["label"])
+        if job["label"] == "a":
+            raise ValueError("no\nsuch size")
+
+    monkeypatch.setattr(sectors_gpu, "run", run)
+    jobs, report = tmp_path / "jobs.json", tmp_path / "report.json"
+    jobs.write_text(json.dumps([{"label": "a"}, {"label": "b"}]))
+    sectors_gpu.main(jobs, report)
+    assert ran == ["a", "b"]
+    assert json.loads(report.read_text()) == {"a": "ValueError: no", "b": None}
+
+
+def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):
+    recorded = {
+        "device": "h100-sxm", "versions": {"ncu": "2025.3"},
+        "jobs": {JOB.label: told(counted())},
+    }  # fmt: skip
+    path = tmp_path / "sectors.json"
+    path.write_text(json.dumps(recorded))
+    monkeypatch.setattr(bench, "analysed", lambda jobs, _: [(j.label, (kernel(),)) for j in jobs])
+    assert bench.main(["--recorded", str(path), "--only", "sectors/scatter"]) == 0
+    printed = capsys.readouterr().out
+    assert "1.00 k / 1.00 k (1.000)" in printed
+    assert "1 of 1 kernels" in printed
