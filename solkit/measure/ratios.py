@@ -41,9 +41,9 @@ product, called in turns, whose separate runs differed by 11 to 15 %."""
 TICK_MS = {"cupti": 32e-6, "events": 5e-4, "graph replay": 5e-4}
 """The step of the clock behind each way of timing.
 
-CUPTI: the ends of a median's interval lie a multiple of 32 ns apart, give or take one, in 94 % of the
-rows of `solkit.datasets.kernelbench`, measured on an H100. Events: half a microsecond, roughly (CUDA
-Runtime API, cudaEventElapsedTime)."""
+CUPTI: the ends of a median's interval lie a multiple of 32 ns apart, give or take one, in 94 % of
+the rows of `solkit.datasets.kernelbench`, measured on an H100. Events: half a microsecond, roughly
+(CUDA Runtime API, cudaEventElapsedTime)."""
 
 _CONFIDENCE = 0.95
 _MOST_EXACT = 25  # turns; from there on the normal approximation is as good to a rank
