@@ -87,7 +87,7 @@ class Sandbox:
         self._prepare, self._env, self._device = prepare, dict(env), device
         self._shown: frozenset[Path] = frozenset()
         self._folder = _SCRATCH
-        self._scratch: str | None = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._server: ForkServer | None = None
         _try(device)
 
@@ -112,8 +112,10 @@ class Sandbox:
             self.close()
             self._shown |= wanted
             self._folder = folder
-            self._scratch = tempfile.mkdtemp(prefix="solkit-sandbox-")
-            command = _command(self._scratch, self._device, self._shown, folder)
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="solkit-sandbox-", ignore_cleanup_errors=True
+            )
+            command = _command(self._scratch.name, self._device, self._shown, folder)
             wrapper = (*command, "--")
             env = self.environment({**os.environ, **self._env})
             self._server = ForkServer(self._prepare, env, wrapper, inherits=False)
@@ -126,7 +128,7 @@ class Sandbox:
         if server is not None:
             server.close()
         if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.cleanup()
 
 
 def _try(device: str) -> None:

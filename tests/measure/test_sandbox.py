@@ -116,7 +116,7 @@ def test_what_can_be_done(within, home):
 @needs_bwrap
 def test_nothing_stays(within):
     within("open('/tmp/large', 'w').write('x' * 1000)")
-    scratch = Path(within.sandbox._scratch)
+    scratch = Path(within.sandbox._scratch.name)
     assert (scratch / "large").exists()
     server = within.sandbox._server.pid
     assert children_of(server)
