@@ -75,7 +75,7 @@ def compile_ahead(path: str, shape: Params, params: Params, device: Device) -> N
     """Have Triton's cache hold what a configuration launches.
 
     Raises:
-        SystemExit: it does not compile; says why.
+        SystemExit: it does not compile; why has been printed.
     """
     study.fake(device)
     with fake_cuda.fake_tensors():
@@ -84,7 +84,8 @@ def compile_ahead(path: str, shape: Params, params: Params, device: Device) -> N
     for launch in launches:
         error = triton_compiler.compile_for(launch.kernel, device).error
         if error is not None:
-            raise SystemExit(error)
+            print(error)
+            raise SystemExit(1)
 
 
 def analyse(path: str, shape: Params, choices: Sequence[Params], device: Device) -> Analysed:
