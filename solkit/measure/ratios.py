@@ -31,6 +31,7 @@ from statistics import NormalDist
 import numpy as np
 
 from solkit.core import Difference, Ratio
+from solkit.measure.protocols import PROTOCOLS
 
 __all__ = ["LIKENESS", "TICK_MS", "difference", "half_width", "ratio_of"]
 
@@ -38,7 +39,11 @@ LIKENESS = 0.004
 """How far ratios of a kernel to itself were seen from 1 on an H100: those of an 8192³ matrix
 product, called in turns, whose separate runs differed by 11 to 15 %."""
 
-TICK_MS = {"cupti": 32e-6, "events": 5e-4, "graph replay": 5e-4}
+TICK_MS = {
+    "cupti": 32e-6,
+    "events": 5e-4,
+    "graph replay": 5e-4 / PROTOCOLS["replay"].calls,  # events around so many
+}
 """The step of the clock behind each way of timing.
 
 CUPTI: the ends of a median's interval lie a multiple of 32 ns apart, give or take one, in 94 % of

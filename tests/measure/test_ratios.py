@@ -75,7 +75,9 @@ def test_the_interval_is_widened_by_what_turns_cannot_tell():
     assert (found.low, found.high) == pytest.approx((math.exp(-0.008), math.exp(0.008)))
     assert (found.value, found.turns) == (1.0, 50)
     assert ratio_of([20.0] * 50, [20.0] * 50).resolution == pytest.approx(0.004, rel=1e-3)
-    assert ratio_of([0.005] * 50, [0.005] * 50, "events").resolution == pytest.approx(0.029)
+    short = [0.005] * 50
+    assert ratio_of(short, short, "events").resolution == pytest.approx(0.029)
+    assert ratio_of(short, short, "graph replay").resolution == pytest.approx(0.00525)
 
 
 @pytest.mark.parametrize(
