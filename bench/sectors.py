@@ -48,12 +48,13 @@ from solkit.roofline import nvml
 from solkit.roofline.counted import sectors
 
 ROOT = Path(__file__).parent.parent
-MARKER = "job_marker"  # of sectors_gpu
+MARKER, ENDED = "job_marker", "the run ended here"  # of sectors_gpu, which brings torch
 DOZEN = 12
 DOZEN_S = 150.0
 LAUNCHES = 400
 SHAPES: Mapping[str, dict[str, Any]] = {  # where a file's own first shape is large, or tells less
     "examples/bias_gelu": {"M": 4096, "N": 4096},
+    "examples/causal_attention": {"B": 2, "H": 5, "S": 1003, "D": 64},
     "examples/cross_entropy": {"T": 2048, "V": 32000},
     "examples/matmul": {"M": 1000, "N": 2000, "K": 3000},
     "defects/many_launches": {"M": 8},
@@ -167,19 +168,33 @@ def count(jobs: Sequence[Job], device: Device, recorded: dict[str, Any], out: Pa
     """Add the counters of all jobs to what was recorded, and write it down after each dozen."""
     recorded["device"] = device.key
     recorded["versions"] = versions()
-    left = [job for job in jobs if not recorded["jobs"].get(job.label, {}).get("launches")]
-    for start in range(0, len(left), DOZEN):
-        recorded["jobs"] |= counted(left[start : start + DOZEN], device)
+    known = recorded["jobs"]
+    left = [job for job in jobs if not known.get(job.label, {}).get("launches")]
+    left.sort(key=lambda job: known.get(job.label, {}).get("error") == ENDED)  # no harm to others
+    while left:
+        try:
+            found = counted(left[:DOZEN], device)
+        except CountersError as error:
+            print(f"Counting ended: {error}", file=sys.stderr)
+            return
+        known |= found
+        left = [job for job in left if job.label not in found]
         if out is not None:
             out.write_text(json.dumps(recorded, indent=1))
 
 
 def counted(jobs: Sequence[Job], device: Device) -> dict[str, Any]:
-    """What became of some jobs: their launches, or an error."""
+    """What became of some jobs: their launches, or an error; those not come to are left out.
+
+    Raises:
+        CountersError: none was come to: Nsight Compute itself fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         given, told = Path(folder) / "jobs.json", Path(folder) / "report.json"
         given.write_text(json.dumps([_told(job) for job in jobs]))
         script = str(Path(__file__).with_name("sectors_gpu.py"))
+        found: Sequence[Counters] = ()
+        trouble = None
         try:
             found = nsight.count(
                 [sys.executable, script, str(given), str(told)],
@@ -191,15 +206,18 @@ def counted(jobs: Sequence[Job], device: Device) -> dict[str, Any]:
                 time_limit_s=DOZEN_S,
             )
         except CountersError as error:
-            return {job.label: {"error": str(error), "launches": []} for job in jobs}
-        failures = json.loads(told.read_text()) if told.exists() else {}
+            if not told.exists():
+                raise
+            trouble = str(error)
+        failures = json.loads(told.read_text())
     launches = by_job(found)
     return {
         job.label: {
-            "error": failures.get(job.label, "not reached"),
+            "error": failures[job.label] or trouble,
             "launches": [asdict(each) for each in launches.get(job.number, ())],
         }
         for job in jobs
+        if job.label in failures
     }
 
 
@@ -276,7 +294,10 @@ def _modelled(kernels: Sequence[KernelAnalysis]) -> dict[str, Pair]:
 
 
 def _pairs(kernels: Sequence[KernelAnalysis]) -> Iterator[tuple[str, Pair]]:
-    """Figures over all launches, launches alike once; those that are zero on both sides not."""
+    """Figures over all launches, launches alike once; those that are zero on both sides not.
+
+    Occupancy and waves are those of the launch that asks for most.
+    """
 
     def summed(
         modelled: Callable[[KernelAnalysis], float], counted: Callable[[Counters], float | None]
@@ -298,8 +319,9 @@ def _pairs(kernels: Sequence[KernelAnalysis]) -> Iterator[tuple[str, Pair]]:
     figures["fp32"] = summed(
         lambda k: k.demand.operations.get("fp32", 0), lambda c: c.operations.get("fp32")
     )
-    figures["occupancy"] = summed(lambda k: k.occupancy.fraction, lambda c: c.occupancy)
-    figures["waves"] = summed(lambda k: k.occupancy.waves, lambda c: c.waves)
+    most = max(kernels, key=lambda k: sum(sectors(k.demand).values()))
+    figures["occupancy"] = most.occupancy.fraction, most.counters.occupancy or 0
+    figures["waves"] = most.occupancy.waves, most.counters.waves or 0
     yield from ((name, pair) for name, pair in figures.items() if any(pair))
 
 

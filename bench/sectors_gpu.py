@@ -4,7 +4,8 @@
 
 A job is a kernel file with a shape. Before each counted call an empty kernel is launched whose grid
 is the job's number and one: in Nsight Compute's table it says whose launches follow, whatever
-became of the jobs before. The report says, job by job, how it failed; null where it did not.
+became of the jobs before. The report says, job by job, how it failed; null where it did not. Jobs
+that were not come to, since an earlier one ended the process, are not in it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from solkit.measure._counted import counting
 from solkit.measure.inputs import seed_everything
 
 MARKER = "job_marker"
+ENDED = "the run ended here"
 
 
 @triton.jit
@@ -30,14 +32,22 @@ def job_marker(number):
 
 
 def main(jobs: Path, report: Path) -> None:
-    failures: dict[str, str | None] = {}
+    told: dict[str, str | None] = {}
+
+    def tell(label: str, error: str | None) -> None:
+        told[label] = error
+        report.write_text(json.dumps(told))
+
     for job in json.loads(jobs.read_text()):
+        tell(job["label"], ENDED)
         try:
             run(job)
-            failures[job["label"]] = None
         except Exception as error:  # the next one may do better
-            failures[job["label"]] = f"{type(error).__name__}: {error}".splitlines()[0]
-        report.write_text(json.dumps(failures))
+            tell(job["label"], f"{type(error).__name__}: {error}".splitlines()[0])
+            if "CUDA error" in str(error):  # no more can be done in this process
+                return
+        else:
+            tell(job["label"], None)
 
 
 def run(job: dict[str, Any]) -> None:

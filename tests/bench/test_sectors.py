@@ -60,6 +60,7 @@ def test_markers_tell_whose_launches_follow():
     found = bench.by_job([marker(0), a, b, marker(4), marker(7), c])
     assert found == {0: [a, b], 4: [], 7: [c]}
     assert bench.MARKER == sectors_gpu.MARKER == sectors_gpu.job_marker.__name__
+    assert bench.ENDED == sectors_gpu.ENDED
 
 
 def test_a_row_that_agrees():
@@ -127,50 +128,87 @@ def test_tensor_operations_within_two_per_cent(capsys):
     assert "tensor operations: 1 of 2" in capsys.readouterr().out
 
 
-def test_counting_keeps_what_it_has(monkeypatch, tmp_path):
-    jobs = [replace(JOB, number=n, label=f"job {n}") for n in range(bench.DOZEN + 2)]
+@pytest.fixture
+def gpu(monkeypatch):
+    """Stands in for a GPU on which some jobs, by number, end the process or Nsight Compute."""
     asked = []
-
-    def count(program, kernels, *_, **__):
-        given = json.loads(Path(program[2]).read_text())
-        asked.append([job["number"] for job in given])
-        assert bench.MARKER in kernels
-        assert "scatter_kernel" in kernels
-        if len(asked) == 2:
-            raise CountersError("ncu: died")
-        return [each for job in given for each in (marker(job["number"]), counted())]
-
-    def marker(number):
-        return counted(bench.MARKER, (number + 1, 1, 1))
-
-    monkeypatch.setattr(bench.nsight, "count", count)
     monkeypatch.setattr(bench, "versions", lambda: {"ncu": "2025.3"})
-    out = tmp_path / "sectors.json"
-    bench.count(jobs, devices.find("h100"), bench._read(out), out)
-    assert [len(each) for each in asked] == [12, 2]
+
+    def fails_at(*numbers, trouble=None):
+        def count(program, kernels, *_, **__):
+            assert {bench.MARKER, "scatter_kernel"} <= set(kernels)
+            given = json.loads(Path(program[2]).read_text())
+            asked.append([job["number"] for job in given])
+            found, report = [], {}
+            for job in given:
+                report[job["label"]] = None
+                found.append(counted(bench.MARKER, (job["number"] + 1, 1, 1)))
+                if job["number"] in numbers:
+                    report[job["label"]] = bench.ENDED
+                    break
+                found.append(counted())
+            if not (trouble and given[0]["number"] in numbers):
+                Path(program[3]).write_text(json.dumps(report))
+            if trouble and report[job["label"]]:
+                raise CountersError(trouble)
+            return found
+
+        monkeypatch.setattr(bench.nsight, "count", count)
+        return asked
+
+    return fails_at
+
+
+def jobs(count):
+    return [replace(JOB, number=n, label=f"job {n}") for n in range(count)]
+
+
+def test_counting_goes_on_behind_what_ended_it(gpu, tmp_path):
+    asked, out = gpu(2), tmp_path / "sectors.json"
+    bench.count(jobs(14), devices.find("h100"), bench._read(out), out)
+    assert asked == [[*range(12)], [*range(3, 14)]]
     kept = bench._read(out)
-    assert kept["jobs"]["job 11"]["launches"][0]["load_sectors"] == 1000
-    assert kept["jobs"]["job 13"] == {"error": "ncu: died", "launches": []}
+    assert kept["jobs"]["job 13"]["launches"][0]["load_sectors"] == 1000
+    assert kept["jobs"]["job 2"] == {"error": bench.ENDED, "launches": []}
     assert (kept["device"], kept["versions"]) == ("h100-sxm", {"ncu": "2025.3"})
-    bench.count(jobs, devices.find("h100"), kept, out)  # what is missing is counted again
-    assert asked[2] == [12, 13]
-    assert bench._read(out)["jobs"]["job 13"]["launches"]
+    bench.count(jobs(15), devices.find("h100"), kept, out)  # what is missing is counted again
+    assert asked[2:] == [[14, 2]]  # what ended it last
 
 
-def test_a_job_that_fails_is_reported_and_the_next_one_runs(monkeypatch, tmp_path):
-    ran = []
+def test_what_was_counted_before_a_table_was_lost_is_named(gpu, tmp_path):
+    gpu(2, trouble="ncu: took too long")
+    recorded = bench._read(None)
+    bench.count(jobs(5), devices.find("h100"), recorded, tmp_path / "sectors.json")
+    assert recorded["jobs"]["job 0"] == {"error": "ncu: took too long", "launches": []}
+    assert recorded["jobs"]["job 2"]["error"] == bench.ENDED
+    assert recorded["jobs"]["job 3"]["launches"]
+
+
+def test_a_gpu_that_may_not_count_ends_it_at_once(gpu, tmp_path, capsys):
+    asked = gpu(0, trouble="no permission")
+    bench.count(jobs(20), devices.find("h100"), bench._read(None), tmp_path / "sectors.json")
+    assert asked == [[*range(12)]]
+    assert "no permission" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("message", "ran"), [("no\nsuch size", ["a", "b"]), ("CUDA error: illegal access", ["a"])]
+)
+def test_a_job_that_fails_is_reported(monkeypatch, tmp_path, message, ran):
+    seen = []
 
     def run(job):
-        ran.append(job["label"])
+        seen.append(job["label"])
         if job["label"] == "a":
-            raise ValueError("no\nsuch size")
+            raise ValueError(message)
 
     monkeypatch.setattr(sectors_gpu, "run", run)
     jobs, report = tmp_path / "jobs.json", tmp_path / "report.json"
     jobs.write_text(json.dumps([{"label": "a"}, {"label": "b"}]))
     sectors_gpu.main(jobs, report)
-    assert ran == ["a", "b"]
-    assert json.loads(report.read_text()) == {"a": "ValueError: no", "b": None}
+    assert seen == ran
+    told = dict(zip(ran, (f"ValueError: {message}".splitlines()[0], None)))
+    assert json.loads(report.read_text()) == told
 
 
 def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):
