@@ -50,6 +50,7 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.report.advice import advise
 from solkit.report.sources import Source, sources_of
+from solkit.roofline.counted import compared
 from solkit.roofline.hard import slack
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "BoundJson",
     "BoundTimesJson",
     "CeilingJson",
+    "ComparedJson",
     "ContributorJson",
     "CountersJson",
     "DemandJson",
@@ -370,8 +372,21 @@ class CountersJson(JsonModel):
     missing: list[str]
 
 
+class ComparedJson(JsonModel):
+    """`solkit.roofline.counted.Compared`."""
+
+    name: str
+    unit: str
+    modelled: Number
+    counted: Number
+    disagrees: bool
+
+
 class LaunchJson(JsonModel):
-    """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known."""
+    """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known.
+
+    `compared` holds what was both modelled and counted.
+    """
 
     name: str
     grid: tuple[int, int, int]
@@ -394,6 +409,7 @@ class LaunchJson(JsonModel):
     model: KernelModelJson | None = None
     instructions: InstructionMixJson | None = None
     counters: CountersJson | None = None
+    compared: list[ComparedJson] = []
 
 
 class MeasurementJson(JsonModel):
@@ -626,6 +642,7 @@ def _launch(kernel: KernelAnalysis) -> LaunchJson:
         model=KernelModelJson.model_validate(asdict(kernel.model)) if kernel.model else None,
         instructions=_instructions(kernel.instructions) if kernel.instructions else None,
         counters=CountersJson.model_validate(asdict(kernel.counters)) if kernel.counters else None,
+        compared=[ComparedJson.model_validate(asdict(each)) for each in compared(kernel)],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from solkit.core import Report
 
@@ -45,7 +45,9 @@ def _paths(report: Report) -> Iterator[str]:
     for result in report.results:
         for kernel in result.analysis.kernels:
             for access in kernel.demand.accesses if kernel.demand else ():
-                yield access.line.rpartition(":")[0]
+                path = access.line.rpartition(":")[0]
+                if PurePath(path).is_absolute():  # a bare name may be another file's here
+                    yield path
 
 
 def _read(path: str) -> Source:

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from solkit.core import FailedShape, Verdict
+from solkit.core import Counters, FailedShape, InstructionMix, Verdict
 from solkit.errors import UnsupportedError
 from solkit.report import schema
 from solkit.report.html import _lines, _plotly
@@ -250,6 +250,30 @@ def test_costs_stand_beside_their_lines(make):
     assert [(t.resource, t.share) for t in reference.taken] == [("tensor.bf16", 1.0)]
     assert (w.moved[0].argument, w.sector_bytes, w.moved[0].efficiency) == ("w_ptr", 2**30, 0.5)
     assert w.share == pytest.approx(2**25 / (2**24 + 2**25 + 2**20))
+
+
+def test_instructions_of_a_line(make):
+    mix = InstructionMix((), 0, {"/x/examples/matmul.py:81": 40, "/lib/standard.py:81": 7})
+    kernels = (make.kernel(instructions=mix), make.kernel(instructions=mix))
+    analysis = replace(make.result().analysis, kernels=kernels)
+    model = schema.to_model(make.report(make.result(analysis=analysis)))
+    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="\n" * 120)
+    (line,) = (line for line in _lines.lines(source, model) if line.costs)
+    assert (line.number, line.costs[0].instructions, line.is_told) == (81, 80, False)
+
+
+def test_what_was_counted_stands_beside_what_was_modelled(make):
+    counted = Counters(
+        "matmul_kernel", (1024, 1, 1), load_sectors=0, async_sectors=3 * 2**24,
+        dram_read_bytes=10 * 2**20, stalls={"long_scoreboard": 3.0, "barrier": 1.0},
+        achieved_occupancy=0.21, missing=("tma",),
+    )  # fmt: skip
+    kernel = make.kernel(demand=make.demand(), model=make.model(), counters=counted)
+    analysis = replace(make.result().analysis, kernels=(kernel,))
+    words = parsed(make.report(make.result(analysis=analysis))).words
+    assert "async copies 50.3 M sectors 50.3 M sectors 1.00×" in words
+    assert "the model disagrees" in words  # on DRAM reads: 168 MB, not 10.5 MB
+    assert "warps wait for long scoreboard 75 %, barrier 25 %" in words
 
 
 def test_lines_of_another_file_are_not_mixed_up(make):

@@ -100,6 +100,15 @@ def test_sources_are_the_files_as_they_are_now(make, tmp_path):
     assert sources[1].sha256 == hashlib.sha256(b"def reference(): ...\n").hexdigest()
 
 
+def test_a_bare_name_is_not_looked_for_where_one_happens_to_stand(make, tmp_path, monkeypatch):
+    (tmp_path / "helpers.py").write_text("another file of that name")
+    monkeypatch.chdir(tmp_path)
+    access = replace(make.demand().accesses[0], line="helpers.py:3")
+    launch = make.kernel(demand=make.demand(accesses=(access,)))
+    analysis = replace(make.result().analysis, kernels=(launch,))
+    assert schema.to_model(make.report(make.result(analysis=analysis))).sources == []
+
+
 def test_a_source_that_is_gone_or_long(make, tmp_path):
     gone = make.report()
     candidate = replace(gone.kernel.candidate, path=str(tmp_path / "k.py"))
@@ -185,6 +194,7 @@ def test_launches_come_from_the_analysis(make):
         "shared_bytes": 98304, "occupancy": 0.25, "occupancy_limiter": "shared",
         "blocks_per_sm": 2, "waves": 3.88, "tail_efficiency": 0.97, "tensor_cores": True,
         "error": None, "demand": None, "model": None, "instructions": None, "counters": None,
+        "compared": [],
     }]  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
 from solkit.core import Verdict
-from solkit.report import charts, units
+from solkit.report import charts, counters, units
+from solkit.report.schema import InstructionMixJson
 
 __all__ = ["FILTERS"]
 
@@ -40,6 +42,15 @@ def _verdict_class(verdict: Verdict) -> str:
     return known.get(verdict, "doubtful")
 
 
+def _instructions(mix: InstructionMixJson) -> str:
+    """How many instructions and loops, and how many of each kind, most first."""
+    kinds: Counter[str] = Counter()
+    for each in mix.counts:
+        kinds[each.kind.replace("_", " ")] += each.count
+    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    return f"{kinds.total()} instructions, {mix.loops} loops: {told}"
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "duration": _known(units.duration),
     "duration4": _known(lambda value: units.duration(value, 4)),
@@ -52,6 +63,11 @@ FILTERS: dict[str, Callable[..., str]] = {
     "number": _known(lambda value: f"{value:.3g}"),
     "number0": _known(lambda value: f"{value:.0f}"),
     "count": _known(_count),
+    "in_unit": _known(counters.in_unit),
+    "remarks": lambda counted: counters.remarks(
+        counted.stalls, counted.achieved_occupancy, counted.missing
+    ),
+    "instructions": _instructions,
     "place": lambda line: PurePath(line).name or _UNKNOWN,
     "grid": units.grid,
     "shape": charts.shape_words,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -59,12 +59,19 @@ class Cost:
         moved: its accesses.
         taken: its part of the bound.
         share: of all bytes that the accesses of this shape move.
+        instructions: of machine code that it became, over all distinct launches.
     """
 
     shape: int
     moved: tuple[Moved, ...]
     taken: tuple[Taken, ...]
     share: float
+    instructions: int = 0
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is more to say than how many instructions it became."""
+        return bool(self.moved or self.taken)
 
     @property
     def sector_bytes(self) -> int:
@@ -80,6 +87,11 @@ class Line:
     text: str
     costs: tuple[Cost, ...]
 
+    @property
+    def is_told(self) -> bool:
+        """Whether one of its costs is more than instructions."""
+        return any(cost.is_told for cost in self.costs)
+
 
 def lines(source: SourceJson, report: ReportJson) -> list[Line]:
     """The source line by line."""
@@ -92,13 +104,25 @@ def lines(source: SourceJson, report: ReportJson) -> list[Line]:
 
 def _costs(shape: int, result: ResultJson, path: str) -> dict[int, Cost]:
     moved, taken = _moved(result, path), _taken(result, path)
+    instructions = _instructions(result, path)
     whole = sum(each.sector_bytes for group in moved.values() for each in group)
     costs = {}
-    for number in moved.keys() | taken.keys():
+    for number in moved.keys() | taken.keys() | instructions.keys():
         here = moved.get(number, ())
         part = sum(each.sector_bytes for each in here)
-        costs[number] = Cost(shape, here, taken.get(number, ()), part / whole if whole else 0.0)
+        share = part / whole if whole else 0.0
+        costs[number] = Cost(shape, here, taken.get(number, ()), share, instructions[number])
     return costs
+
+
+def _instructions(result: ResultJson, path: str) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for launch in launches_seen(result):
+        for place, count in launch.instructions.lines.items() if launch.instructions else ():
+            number = _number(place, path)
+            if number is not None:
+                found[number] += count
+    return found
 
 
 def _moved(result: ResultJson, path: str) -> dict[int, tuple[Moved, ...]]:
