@@ -311,7 +311,7 @@ def test_launches_of_a_backward_pass(analysed):
 def test_a_candidate_without_triton_is_told_so(analysed):
     analysis = analysed(lambda x, y: x + y)
     assert analysis.status is AnalysisStatus.NOT_CAPTURED
-    assert "no Triton kernel" in analysis.notes[0]
+    assert "no kernel of its own" in analysis.notes[0]
 
 
 def test_a_candidate_that_fails_is_told_with_its_line(analysed):
