@@ -279,7 +279,7 @@ def score(
         TraceError: a measurement could not be written.
     """
     if ncu and sandbox:
-        raise InputError("ncu and sandbox: what Nsight Compute counts runs outside the sandbox")
+        raise InputError("--ncu and --sandbox: what Nsight Compute counts runs outside the sandbox")
     l2 = protocols.find(protocol).l2
     target = _target(device)
     chosen = dict(params or {})

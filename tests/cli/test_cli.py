@@ -137,7 +137,7 @@ def test_defaults_reach_the_pipeline(pipeline):
             {
                 "device": None, "reference": None, "shapes": None, "params": None,
                 "precision": "tolerance", "measure": None, "time_limit_s": None, "trace": None,
-                "protocol": "cold", "sandbox": False, "custom_kernel": False,
+                "protocol": "cold", "sandbox": False, "custom_kernel": False, "ncu": False,
             },
         )
     ]  # fmt: skip
@@ -149,7 +149,7 @@ def test_flags_reach_the_pipeline(pipeline):
         "--shape", "M=3", "--params", "BLOCK=64,num_warps=4", "--params", "fast=true",
         "--precision", "tf32", "--no-measure", "--time-limit", "9",
         "--trace", "runs.jsonl", "--protocol", "warm",
-        "--sandbox", "--custom-kernel",
+        "--sandbox", "--custom-kernel", "--ncu",
     )  # fmt: skip
     assert outcome.exit_code == 0
     assert pipeline.asked == [
@@ -159,7 +159,7 @@ def test_flags_reach_the_pipeline(pipeline):
                 "device": "h100", "reference": "old.py", "shapes": [{"M": 1, "N": 2}, {"M": 3}],
                 "params": {"BLOCK": 64, "num_warps": 4, "fast": True}, "precision": "tf32",
                 "measure": False, "time_limit_s": 9.0, "trace": "runs.jsonl",
-                "protocol": "warm", "sandbox": True, "custom_kernel": True,
+                "protocol": "warm", "sandbox": True, "custom_kernel": True, "ncu": True,
             },
         )
     ]  # fmt: skip
