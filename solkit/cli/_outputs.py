@@ -123,6 +123,8 @@ def _check_folder(folder: str, option: str) -> None:
 
 def _stem(reports: Sequence[ReportJson]) -> str:
     """The last report's kernel; numbered where an earlier one has the same name."""
-    names = [report.kernel.name for report in reports]
+    from solkit.report.standing import file_name
+
+    names = [file_name(report.kernel.name) for report in reports]
     again = names.count(names[-1])
     return names[-1] if again == 1 else f"{names[-1]}-{again}"

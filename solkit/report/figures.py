@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from solkit.report import charts, units
 from solkit.report.comparison import compare
 from solkit.report.extras import needed
 from solkit.report.palette import LIGHT
-from solkit.report.standing import NamedReport
+from solkit.report.standing import NamedReport, file_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +82,7 @@ def _save(figure: Figure, path: Path) -> Path:
 def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
     """Every figure and the name of its file."""
     for each in reports:
-        name = _file_name(each.name)
+        name = file_name(each.name)
         chart = charts.roofline_of(each.report)
         if chart.points:
             yield f"{name}-roofline", roofline(chart, each.name)
@@ -96,10 +95,6 @@ def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
         chosen = charts.times_of(group)
         if chosen:
             yield f"comparison-{i}", times(chosen)
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "kernel"
 
 
 # ---------------------------------------------------------------------------------- figures

@@ -9,6 +9,7 @@ Notation
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ __all__ = [
     "NamedReport",
     "Standing",
     "Time",
+    "file_name",
     "launches_seen",
     "named",
     "standing",
@@ -147,6 +149,11 @@ def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, Stand
     """Reports by falling cost (see the notation above); those without a time come last."""
     placed = [(each, standing(each.report)) for each in reports]
     return sorted(placed, key=lambda pair: -pair[1].cost_ms if pair[1] else float("inf"))
+
+
+def file_name(name: str) -> str:
+    """A report's name as that of a file, whatever it holds."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "kernel"
 
 
 def named(reports: Sequence[ReportJson], files: Sequence[str] = ()) -> list[NamedReport]:

@@ -83,6 +83,12 @@ def test_the_worst_shape(make):
     assert standing.worst(results).params == {"which": "wrong"}
 
 
+def test_names_of_files():
+    assert standing.file_name("../a b/c$.json") == "a-b-c-.json"
+    assert standing.file_name("µ_1") == "µ_1"
+    assert standing.file_name("..") == "kernel"
+
+
 def test_names_tell_reports_apart(make):
     one, other = named_like(make, "one"), named_like(make, "other")
     assert [n.name for n in standing.named([one, other])] == ["one", "other"]
