@@ -170,9 +170,11 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
 def _machine_code(binary: CompiledKernel) -> tuple[Code | None, str | None]:
     """The code, or why it cannot be read: which loses no other figure."""
     try:
-        return parse(disassemble(binary.asm["cubin"]))[binary.metadata.name], None
+        codes = parse(disassemble(binary.asm["cubin"]))
     except UnsupportedError as error:
         return None, str(error)
+    name = binary.metadata.name
+    return codes.get(name), None if name in codes else f"nvdisasm shows no function {name}"
 
 
 def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
