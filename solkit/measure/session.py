@@ -188,19 +188,8 @@ class Session:
             WorkerError: SolKit's own part failed.
         """
         find(protocol)
-        request = Request(
-            path=path,
-            reference=reference,
-            shape=dict(shape),
-            params=dict(params),
-            tolerance=tolerance,
-            time_limit_s=time_limit_s,
-            seed=_drawn() if seed is None else seed,
-            common_seed=self._common_seed if seed is None else seed,
-            device=self._device,
-            protocol=protocol,
-            custom_kernel=custom_kernel,
-        )
+        how = self._how(seed, shape, tolerance, time_limit_s, protocol, custom_kernel)
+        request = Request(path=path, reference=reference, params=dict(params), **how)
         self._paths = (path, reference or path)
         try:
             answer, wait = self._ask({"request": encode(request)}, 1, time_limit_s)
@@ -249,20 +238,13 @@ class Session:
         if len(candidates) < 2:
             raise InputError(f"candidates: expected two or more to compare, got {len(candidates)}")
         problem = candidates[0].path if reference is None else reference
-        own_seed = _drawn() if seed is None else seed
+        how = self._how(seed, shape, tolerance, time_limit_s, protocol, custom_kernel)
         requests = tuple(
             Request(
                 path=candidate.path,
                 reference=None if candidate.path == problem else problem,
-                shape=dict(shape),
                 params=dict(candidate.params),
-                tolerance=tolerance,
-                time_limit_s=time_limit_s,
-                seed=own_seed,
-                common_seed=self._common_seed if seed is None else seed,
-                device=self._device,
-                protocol=protocol,
-                custom_kernel=custom_kernel,
+                **how,
             )
             for candidate in candidates
         )
@@ -273,6 +255,27 @@ class Session:
         except _LostError as lost:
             return ComparisonOutcome((), lost.errors, verdict=lost.verdict)
         return _compared_among_others(decode(ComparisonOutcome, answer), wait.company)
+
+    def _how(
+        self,
+        seed: int | None,
+        shape: Mapping[str, Value],
+        tolerance: Tolerance | None,
+        time_limit_s: float,
+        protocol: str,
+        custom_kernel: bool,
+    ) -> dict[str, Any]:
+        """What the requests of one call have in common, as `Request` has it."""
+        return {
+            "seed": _drawn() if seed is None else seed,
+            "common_seed": self._common_seed if seed is None else seed,
+            "shape": dict(shape),
+            "tolerance": tolerance,
+            "time_limit_s": time_limit_s,
+            "protocol": protocol,
+            "custom_kernel": custom_kernel,
+            "device": self._device,
+        }
 
     def _ask(
         self, message: Mapping[str, Any], count: int, time_limit_s: float
