@@ -375,7 +375,7 @@ def _on_traffic(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG
             "larger tiles, or an order of blocks that reuses L2."
         )
     elif kernel.demand.dram_read_bytes > 1.5 * sum(
-        {a.argument: a.unique_bytes for a in accesses if a.kind == "load"}.values()
+        {a.argument: a.unique_bytes for a in accesses if a.kind != "store"}.values()
     ):
         most = max((a for a in accesses if a.kind == "load"), key=lambda a: a.unique_bytes)
         yield (
@@ -391,6 +391,8 @@ def _place(access: Access, kernel: _Followed) -> str:
 def _narrow(access: Access, kernel: _Followed) -> Iterator[str]:
     """An access whose requests touch much more than they ask for."""
     if 32 * access.block_sectors < 0.7 * access.sector_bytes:  # L1 brings it together again
+        if access.vector_bytes >= 16:  # warps ask for the same
+            return
         yield (
             f"{_place(access, kernel)}: this {access.kind} moves {access.vector_bytes} bytes a "
             f"lane and request, {access.requests:,} requests: sizes and strides that are multiples "
