@@ -21,7 +21,8 @@ that the targets speak of:
   far as Nsight Compute writes them (two digits after the point).
 
 Exits with 1 where a target is missed, 2 where nothing could be counted. ``--only REGEX`` picks
-kernels; ``--dry`` counts nothing and prints SolKit's side.
+kernels (``--only sectors/`` is a short first try); ``--dry`` counts nothing and prints SolKit's
+side.
 """
 
 from __future__ import annotations

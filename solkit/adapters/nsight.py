@@ -237,12 +237,12 @@ def count(
 
 
 def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
-    """What Nsight Compute has to say: its table, its messages and, on failure, the program's."""
+    """What Nsight Compute says: its table, its messages and, on failure, the program's last line."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
         process = subprocess.Popen(
             [arguments[0], "--log-file", str(log), *arguments[1:]],
-            env=None if env is None else dict(env),
+            env={**(env or os.environ), "LC_ALL": "C.UTF-8"},  # so that numbers have a point
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -261,13 +261,12 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         told = log.read_text(errors="replace") if log.exists() else ""
-    return told if process.returncode == 0 else f"{told}\n{printed}\n==ERROR== {_last(printed)}"
-
-
-def _last(printed: str) -> str:
-    """The last line that says anything."""
+    if process.returncode == 0:
+        return told
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return lines[-1] if lines else "it failed without a word"
+    own = [line for line in lines if line.startswith("==")]
+    last = lines[-1] if lines else "it failed without a word"
+    return "\n".join([told, *own, f"==ERROR== {last}"])
 
 
 def _check(told: str) -> None:

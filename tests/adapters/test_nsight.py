@@ -181,10 +181,14 @@ def test_a_warm_l2_is_left_alone(ncu):
     assert dict(itertools.pairwise(call))["--cache-control"] == "none"
 
 
-def test_the_program_runs(ncu, tmp_path):
+def test_the_program_runs_where_numbers_have_a_point(ncu, tmp_path, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     ncu(runs=True)
-    counted([sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')"])
-    assert (tmp_path / "ran").exists()
+    place = tmp_path / "locale"
+    counted(
+        [sys.executable, "-c", f"import os; open({str(place)!r}, 'w').write(os.environ['LC_ALL'])"]
+    )
+    assert place.read_text() == "C.UTF-8"
 
 
 def test_a_metric_that_is_not_there_is_left_out(ncu):
@@ -227,6 +231,12 @@ def test_a_program_that_fails_is_quoted(ncu):
     ncu(log="==PROF== Connected\n", printed="Traceback\nValueError: no such size", code=1)
     with pytest.raises(CountersError, match="ValueError: no such size"):
         counted()
+
+
+def test_what_the_program_prints_is_no_table(ncu):
+    ncu(printed='"a","b"', code=1)
+    (found,) = counted()
+    assert found.load_sectors == 2**20
 
 
 def test_a_program_that_hangs_is_ended(ncu):
