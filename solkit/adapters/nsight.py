@@ -224,8 +224,8 @@ def count(
     """
     if shutil.which("ncu", path=(env or os.environ).get("PATH")) is None:
         raise CountersError(
-            "ncu (Nsight Compute) is not on PATH; it comes with the CUDA toolkit, as package "
-            "cuda-nsight-compute"
+            "ncu (Nsight Compute) is not on PATH; it comes with the CUDA toolkit, often in "
+            "/usr/local/cuda/bin"
         )
     wanted = metrics_of(capability, stalls)
     told = _run(command(program, wanted, kernels, cold, limit), env, time_limit_s)
@@ -237,7 +237,7 @@ def count(
 
 
 def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
-    """What Nsight Compute says: its table, its messages and, on failure, the program's last line."""
+    """Nsight Compute's table and messages and, on failure, the program's last line."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
         process = subprocess.Popen(
