@@ -49,6 +49,7 @@ FACTORS = (
 _MATTERS = 1.05
 _WORK_MATTERS = 1.2  # below, partial tiles and online rescaling
 _COALESCED = 0.6  # of a request's sectors asked for
+_FEW_BLOCKS = 0.75  # of the SMs
 _OCCUPANCY_MATTERS = 1.3  # below, a kernel at any occupancy may be as good as they come
 
 
@@ -368,7 +369,8 @@ def _on_traffic(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG
         yield from _narrow(wasteful, kernel)
         return
     again = max(accesses, key=lambda a: a.requested_bytes - a.unique_bytes)
-    if again.kind == "load" and again.requested_bytes > 1.5 * again.unique_bytes > 0:
+    repeated = again.requested_bytes - again.unique_bytes
+    if again.kind == "load" and again.unique_bytes and repeated > 0.2 * moved:
         times = again.requested_bytes / again.unique_bytes
         yield (
             f"{_place(again, kernel)}: {again.argument or 'this'} is read {times:.3g} times over: "
@@ -422,7 +424,7 @@ def _splitting(kernel: _Followed) -> str:
 
 def _on_tail(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
     name = kernel.kernel.launch.name
-    if kernel.blocks < kernel.device.sm_count:
+    if kernel.blocks < _FEW_BLOCKS * kernel.device.sm_count:
         yield _splitting(kernel)
     elif kernel.demand.imbalance > 1.2:
         yield f"{name}'s blocks differ in length: start the longest first, or even them out."
@@ -439,7 +441,7 @@ def _on_latency(kernel: _Followed, factor: float) -> Iterator[str]:
     tensor = any(pipe.startswith("tensor.") for pipe in kernel.demand.operations)
     if kernel.count > 1:
         yield from _on_launch(kernel, factor)
-    elif kernel.blocks < kernel.device.sm_count:
+    elif kernel.blocks < _FEW_BLOCKS * kernel.device.sm_count:
         yield _splitting(kernel)
     elif kernel.kernel.spills:
         yield _spilling(kernel)
