@@ -12,8 +12,9 @@ JSON line per configuration; the next run with the same ``--out`` goes on where 
 ``evaluate`` prints, for each kernel and shape, Spearman's rank correlation between the modelled and
 the measured times, the share of times that the model has within a factor of 2, and the regret of
 its choice: the measured time of the configuration that it would pick, over the best one's; beside
-it what simpler figures would say. Exits with 1 where a target is missed. ``--keep FILE`` keeps what
-compiling told (a pickle): with it only the formula is computed anew.
+it what simpler figures would say. Exits with 1 where a target is missed, with 2 where there is no GPU
+to time on. ``--keep FILE`` keeps what compiling told (a pickle): with it only the formula is
+computed anew.
 """
 
 from __future__ import annotations
@@ -242,7 +243,8 @@ class Evaluation:
         within_two: share of the times within a factor of 2.
         ratio: median of modelled over measured.
         regret, regret_of_five: of the first choice, and of the best of five.
-        default_regret: of the kernel file's own configuration.
+        default_regret: of the first configuration that was right: the kernel file's own, but for
+            a default that failed.
         below_hard: modelled times under the hard bound.
         others: Spearman of simpler figures, by name.
     """
@@ -258,6 +260,12 @@ class Evaluation:
     default_regret: float
     below_hard: int
     others: Mapping[str, float]
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """Those of the table that have a median."""
+        own = self.spread, self.spearman, self.within_two, self.ratio
+        return (*own, self.regret, self.regret_of_five, self.default_regret)
 
 
 def evaluate(problem: Problem, device: Device) -> Evaluation | None:
@@ -370,22 +378,16 @@ def print_evaluation(problems: Sequence[Problem], device: Device) -> int:
 
 def _cells(each: Evaluation) -> Iterator[str]:
     yield str(each.count)
-    figures = each.spread, each.spearman, each.within_two, each.ratio
-    regrets = each.regret, each.regret_of_five, each.default_regret
-    yield from (f"{value:.2f}" for value in (*figures, *regrets))
+    yield from (f"{value:.2f}" for value in each.figures)
     yield str(each.below_hard)
     yield from (f"{value:.2f}" for value in each.others.values())
 
 
 def print_medians(found: Sequence[Evaluation]) -> None:
-    def middle(of: Callable[[Evaluation], float]) -> str:
-        return f"{median(map(of, found)):.2f}"
-
-    names = ("spread", "spearman", "within_two", "ratio", "regret", "regret_of_five")
-    cells = [middle(lambda e, name=name: getattr(e, name)) for name in (*names, "default_regret")]
-    others = [middle(lambda e, name=name: e.others[name]) for name in FIGURES]
+    own = [f"{median(column):.2f}" for column in zip(*(each.figures for each in found))]
+    others = [f"{median(each.others[name] for each in found):.2f}" for name in FIGURES]
     total, below = sum(e.count for e in found), sum(e.below_hard for e in found)
-    print(f"| **median** | | {total} | " + " | ".join([*cells, str(below), *others]) + " |\n")
+    print(f"| **median** | | {total} | " + " | ".join([*own, str(below), *others]) + " |\n")
 
 
 def print_speed(problems: Sequence[Problem], device: Device) -> None:

@@ -19,11 +19,13 @@ import json
 import os
 import platform
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from sweeps import OK, ROOT, Row, by_problem, key_of
 
 from solkit import kernelfiles
 from solkit.core import Device, Verdict
+from solkit.errors import UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.measure._forkserver import ForkServer
 from solkit.measure.activities import ActivityError
@@ -67,11 +70,16 @@ def collect(
         workers: processes that compile.
     """
     start = time.monotonic()
+    try:
+        machine = CudaMachine()
+    except UnsupportedError as error:
+        print(f"sweeps: {error}", file=sys.stderr)
+        return 2
     done = {key_of(row) for row in _lines(out) if row["kind"] == "time"}
     todo = [row for row in wanted if key_of(row) not in done]
     count = workers or max((os.cpu_count() or 2) - 2, 1)
     with Compilers(todo, device, count) as compilers, out.open("a", encoding="utf-8") as file:
-        bench = Bench(CudaMachine(), compilers.reason)
+        bench = Bench(machine, compilers.reason)
         _write(file, [bench.run()])
         began, timed = time.monotonic(), 0
         for rows in handfuls(todo):
@@ -222,8 +230,10 @@ class Bench:
         loaded = self._loaded[str(ROOT / row["file"])]
         made = loaded.workload(row["shape"], row["params"], self._machine.device)
         workload = made.with_inputs(problem.args, problem.kwargs)
+        start = time.perf_counter()
         got = workload.run_kernel()
         self._machine.synchronize()
+        row["first_call_s"] = round(time.perf_counter() - start, 4)  # from Triton's cache
         tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
         found = judge(got, want, tolerance, workload.check)
         if found.errors:
@@ -233,9 +243,10 @@ class Bench:
 
     def _failure(self, error: Exception, path: str) -> Row:
         """What a failed configuration's row says; takes note where the GPU is lost by it."""
-        told = isinstance(error, CandidateError)
-        verdict = error.verdict if told else verdict_of(error)
-        message = error.errors[0] if told else explain(error, "running it", path)[0]
+        if isinstance(error, CandidateError):
+            verdict, message = error.verdict, error.errors[0]
+        else:
+            verdict, message = verdict_of(error), explain(error, "running it", path)[0]
         try:
             self._machine.synchronize()
         except RuntimeError:
@@ -244,10 +255,7 @@ class Bench:
 
     def _timed(self, right: Sequence[tuple[Row, Workload]]) -> list[Row]:
         """Time configurations in turns, by the first timer that works."""
-        subjects = [
-            Subject(str(i), lambda w=w: lambda: w.kernel(*w.args, **w.kwargs))
-            for i, (_, w) in enumerate(right)
-        ]
+        subjects = [Subject(str(i), partial(_call, w)) for i, (_, w) in enumerate(right)]
         reasons = []
         for timer in self._timers:
             try:
@@ -262,6 +270,11 @@ class Bench:
                 for (row, _), series in zip(right, taken, strict=True)
             ]
         raise RuntimeError("no way of timing works: " + "; ".join(reasons))
+
+
+def _call(workload: Workload) -> Callable[[], Any]:
+    assert workload.kernel is not None
+    return partial(workload.kernel, *workload.args, **workload.kwargs)
 
 
 def _times(series: Series) -> Row:

@@ -93,6 +93,13 @@ def row(number, file="a.py", **changes):
     return {"kind": "time", "file": file, "shape": {"N": 8}, "params": {"B": number}, **changes}
 
 
+def test_without_a_gpu_it_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert sweeps_gpu.collect([row(1)], DEVICE, tmp_path / "out", 1.0, 1) == 2
+    assert "no CUDA device" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_each_problem_has_a_handful_before_any_has_a_second(monkeypatch):
     monkeypatch.setattr(sweeps_gpu, "_HANDFUL", 2)
     rows = [row(n) for n in range(3)] + [row(n, "b.py") for n in range(2)]
