@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -242,9 +243,11 @@ def versions() -> dict[str, str]:
     import torch
     import triton
 
-    lines = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split()
     found = {"torch": torch.__version__, "triton": triton.__version__}
-    return {**found, "driver": nvml.driver_version() or "?", "ncu": lines[-2] if lines else "?"}
+    if shutil.which("ncu"):
+        told = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
+        found |= {"ncu": number for number in re.findall(r"^Version (\S+)", told, re.MULTILINE)}
+    return {**found, "driver": nvml.driver_version() or "?"}
 
 
 # ------------------------------------------------------------------------------------ tables

@@ -223,3 +223,28 @@ def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "1.00 k / 1.00 k (1.000)" in printed
     assert "1 of 1 kernels" in printed
+
+
+def test_on_a_gpu(gpu, monkeypatch, tmp_path, capsys):
+    gpu()
+    monkeypatch.setattr(bench.nvml, "live_devices", lambda: (devices.find("h100"),))
+    monkeypatch.setattr(bench, "analysed", lambda jobs, _: [(j.label, (kernel(),)) for j in jobs])
+    out = tmp_path / "sectors.json"
+    assert bench.main(["--out", str(out), "--only", "sectors/scatter"]) == 0
+    printed = capsys.readouterr().out
+    assert "NVIDIA H100 SXM5 80GB, ncu 2025.3" in printed
+    assert bench.main(["--recorded", str(out), "--only", "sectors/scatter"]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_versions(monkeypatch, tmp_path):
+    script = tmp_path / "ncu"
+    script.write_text(
+        "#!/bin/sh\necho NVIDIA Nsight Compute Command Line Profiler\n"
+        "echo 'Version 2025.3.1.0 (build 36398880) (public-release)'\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert bench.versions()["ncu"] == "2025.3.1.0"
+    monkeypatch.setenv("PATH", "")
+    assert "ncu" not in bench.versions()
