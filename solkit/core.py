@@ -617,8 +617,8 @@ class Demand:
         l1_wavefronts: passes that L1 makes for them: one for each 128-byte line of a request.
         l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
         dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
-        steps: executions of the load that one block makes most often, the mean over the blocks:
-            how often it waits for memory, but for what it asks for ahead.
+        steps: executions of the load that one block makes most often, of one loop after the other,
+            the mean over the blocks: how often it waits for memory, but for what it asks for ahead.
         imbalance: the most `steps` of a block over their mean; 1 where all do alike.
         unevenness: steps of the SM that gets most over the mean, blocks going in their order to
             whichever SM has least; 1 where all SMs are busy to the end.

@@ -224,12 +224,15 @@ def _name_of(place: int, programs: Programs) -> str:
 
 
 def _steps(followed: _Followed) -> Array:
-    """Executions of the load that each of the many programs makes most often."""
+    """Executions of the load that each program makes most often, of one loop after the other."""
     counts = followed.many.by_key
-    loads = [op for op in followed.corners.extents if kind_of(op) == "load"]
-    if not loads:
-        return np.zeros(followed.many.programs)
-    steps: Array = np.max([counts[operation, "runs"] for operation in loads], axis=0)
+    phases: dict[int, list[Array]] = {}
+    for operation in followed.corners.extents:
+        if kind_of(operation) == "load":
+            runs = counts[operation, "runs"]
+            phases.setdefault(_phase(operation, followed.function), []).append(runs)
+    longest = [np.max(runs, axis=0) for runs in phases.values()]
+    steps: Array = sum(longest, np.zeros(followed.many.programs))
     return steps
 
 
