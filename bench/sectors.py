@@ -246,7 +246,8 @@ def versions() -> dict[str, str]:
     found = {"torch": torch.__version__, "triton": triton.__version__}
     if shutil.which("ncu"):
         told = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout
-        found |= {"ncu": number for number in re.findall(r"^Version (\S+)", told, re.MULTILINE)}
+        number = re.search(r"^Version (\S+)", told, re.MULTILINE)
+        found["ncu"] = number.group(1) if number else "?"
     return {**found, "driver": nvml.driver_version() or "?"}
 
 
