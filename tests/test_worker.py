@@ -72,7 +72,7 @@ def test_a_hang_is_killed_at_its_time_limit():
     with pytest.raises(JobDiedError, match=r"^its process ran for over 0\.5 s") as death:
         worker.call("time:sleep", 60, timeout_s=0.5)
     assert death.value.timed_out
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50  # it would sleep for 60
 
 
 def wait_until_dead(server: ForkServer) -> None:

@@ -98,6 +98,16 @@ def test_many_candidates_share_the_processes(session, write):
     assert (session._referee.pid, session._candidates[0].pid) == before
 
 
+def test_a_process_has_so_many_candidates_and_no_more(session, write, monkeypatch):
+    monkeypatch.setattr("solkit.measure.session._MOST_SERVED", 2)
+    session.replace_candidate()
+    pids = []
+    for _ in range(4):
+        assert session.measure(write(WRONG), {}, {}).verdict is Verdict.WRONG
+        pids.append(session._candidates[0].pid)
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
 REMEMBERING = """
 import hashlib, pathlib, torch
 kept = pathlib.Path(__file__).with_name("kept")
