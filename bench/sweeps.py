@@ -12,8 +12,8 @@ JSON line per configuration; the next run with the same ``--out`` goes on where 
 ``evaluate`` prints, for each kernel and shape, Spearman's rank correlation between the modelled and
 the measured times, the share of times that the model has within a factor of 2, and the regret of
 its choice: the measured time of the configuration that it would pick, over the best one's; beside
-it what simpler figures would say. Exits with 1 where a target is missed, with 2 where there is no GPU
-to time on. ``--keep FILE`` keeps what compiling told (a pickle): with it only the formula is
+it what simpler figures would say. Exits with 1 where a target is missed, with 2 where there is no
+GPU to time on. ``--keep FILE`` keeps what compiling told (a pickle): with it only the formula is
 computed anew.
 """
 
@@ -120,9 +120,13 @@ def by_problem(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
 
 def read(path: Path) -> list[Row]:
     """The configurations that were timed, the last time of each."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    return list({key_of(row): row for row in rows if row["kind"] == "time"}.values())
+    rows = [row for row in lines(path) if row["kind"] == "time"]
+    return list({key_of(row): row for row in rows}.values())
+
+
+def lines(path: Path) -> list[Row]:
+    """All that was written; a last line that was cut is none."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
 # -------------------------------------------------------------------------------------- analysing

@@ -31,7 +31,7 @@ from typing import Any
 
 import torch
 import triton
-from sweeps import OK, ROOT, Row, by_problem, key_of
+from sweeps import OK, ROOT, Row, by_problem, key_of, read
 
 from solkit import kernelfiles
 from solkit.core import Device, Verdict
@@ -75,7 +75,8 @@ def collect(
     except UnsupportedError as error:
         print(f"sweeps: {error}", file=sys.stderr)
         return 2
-    done = {key_of(row) for row in _lines(out) if row["kind"] == "time"}
+    _mend(out)
+    done = {key_of(row) for row in read(out)}
     todo = [row for row in wanted if key_of(row) not in done]
     count = workers or max((os.cpu_count() or 2) - 2, 1)
     with Compilers(todo, device, count) as compilers, out.open("a", encoding="utf-8") as file:
@@ -101,11 +102,12 @@ def handfuls(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield from (p[first : first + _HANDFUL] for p in problems if len(p) > first)
 
 
-def _lines(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.endswith("}")]  # one that was cut has none
+def _mend(path: Path) -> None:
+    """Take away a last line that was cut."""
+    path.touch()
+    whole = path.read_bytes()
+    with path.open("r+b") as file:
+        file.truncate(whole.rfind(b"\n") + 1)
 
 
 def _write(file: Any, rows: Sequence[Row]) -> None:

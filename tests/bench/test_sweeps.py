@@ -321,6 +321,31 @@ class Fork:
         self.wait, self.end = lambda _: ended, lambda: None
 
 
+@pytest.fixture
+def on_one_cpu(monkeypatch):
+    compilers = SimpleNamespace(reason=lambda _: "")
+    monkeypatch.setattr(sweeps_gpu, "CudaMachine", OneCpu)
+    monkeypatch.setattr(sweeps_gpu, "Compilers", lambda *_: contextlib.nullcontext(compilers))
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "a CPU")
+
+
+@pytest.mark.usefixtures("on_one_cpu")
+def test_the_next_run_goes_on_where_one_was_cut(rows, tmp_path):
+    out = tmp_path / "out.jsonl"
+
+    def collect(wanted):
+        assert sweeps_gpu.collect(wanted, DEVICE, out, 60.0, 1) == 0
+        return [json.loads(line) for line in out.read_text().splitlines()]
+
+    assert [line["kind"] for line in collect(rows[:1])] == ["run", "time"]
+    with out.open("a") as file:
+        file.write('{"kind": "time", "fi')  # cut
+    lines = collect(rows)
+    assert [line["kind"] for line in lines] == ["run", "time", "run", "time", "time", "time"]
+    assert len({sweeps.key_of(line) for line in lines if line["kind"] == "time"}) == 4
+    assert len(sweeps.read(out)) == 4
+
+
 def test_why_something_does_not_compile_is_what_its_process_printed(monkeypatch):
     def fork(function, given, *, env, output):
         assert (function, env["CUDA_VISIBLE_DEVICES"]) == ("sweeps_jobs:compile_ahead", "")
