@@ -185,7 +185,6 @@ class Bench:
 
     def __init__(self, machine: Machine, reason: Callable[[Row], str]) -> None:
         self._machine, self._reason = machine, reason
-        self._timers, self._flush = machine.timers()
         self._loaded: dict[str, LoadedKernel] = {}
         self.is_lost = False
 
@@ -199,7 +198,7 @@ class Bench:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "triton": triton.__version__,
-            "flush": self._flush,
+            "flush": self._machine.timers()[1],
         }
 
     def time(self, rows: Sequence[Row]) -> list[Row]:
@@ -258,8 +257,9 @@ class Bench:
     def _timed(self, right: Sequence[tuple[Row, Workload]]) -> list[Row]:
         """Time configurations in turns, by the first timer that works."""
         subjects = [Subject(str(i), partial(_call, w)) for i, (_, w) in enumerate(right)]
+        timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
         reasons = []
-        for timer in self._timers:
+        for timer in timers:
             try:
                 with self._machine.conditions() as conditions:
                     taken = sample(in_turns(timer, *subjects), _PLAN, random.Random(_SEED))
