@@ -142,7 +142,7 @@ class _Followed:
         """All terms but the launch."""
         terms = [term for term in self.terms if term.name != "launch"]
         blocks = resident(self.kernel, self.device)
-        return together(terms, blocks, ahead(self.kernel.launch, self.demand))
+        return together(terms, blocks, ahead(self.kernel))
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _waiting(kernels: Sequence[_Followed]) -> str:
     return (
         f"{worst.kernel.launch.name}: {resident(worst.kernel, worst.device):.3g} blocks of "
         f"{worst.kernel.launch.num_warps} warps on an SM, "
-        f"{ahead(worst.kernel.launch, worst.demand)} steps under way; {latency.evidence}."
+        f"{ahead(worst.kernel):.3g} steps under way; {latency.evidence}."
     )
 
 
@@ -445,7 +445,7 @@ def _on_latency(kernel: _Followed, factor: float) -> Iterator[str]:
         yield _splitting(kernel)
     elif kernel.kernel.spills:
         yield _spilling(kernel)
-    elif kernel.demand.steps > 2 and ahead(launch, kernel.demand) == 1 and tensor:
+    elif kernel.demand.steps > 2 and ahead(kernel.kernel) == 1 and tensor:
         yield (
             f"{launch.name} waits for each step's loads: more pipeline stages (num_stages), and "
             "loads that can be copied asynchronously."

@@ -14,16 +14,16 @@ the mean.
     latency    (W-1+I) x ( t + steps x t / ahead + chain )                  t: a trip to memory
     launch     an empty kernel
 
-    time = launch + longest + (1 - overlap) x (sum of the others)
-    overlap = 1 - 1 / (1 + B x ahead)
+    time = launch + longest + exposed x (sum of the others)
+    exposed = 1 / (1 + B x ahead)
 
-`ahead` is how many steps of its loop a block asks for before it needs the first: the pipeline's
-stages less one for copies that run by themselves (``cp.async``, TMA), else 1. `chain` is what a
-block's operations take one after the other. `overlap` says how much of one kind of work hides
-behind another: with B blocks on an SM and `ahead` steps of each under way, one part in 1 + B x
-ahead has nothing else to run meanwhile; a half for a single block that waits at each step. Where
-copies run by themselves several steps ahead, memory and tensor cores stream side by side: the
-longer counts.
+`ahead` is how many steps of its loop a block asks for before it needs the first (`ahead` below says
+how that is known). `chain` is what a block's operations take one after the other. `exposed` is the
+part of one kind of work that does not hide behind another: with B blocks on an SM and `ahead` steps
+of each under way, one part in 1 + B x ahead has nothing else to run meanwhile. Beside matrix
+products, scalar work and latency hide behind other blocks alone, 1 / (1 + B), since a block's own
+products wait for them; and where loads are plain, everything does, 1 / B. Where copies run by
+themselves several steps ahead, memory and tensor cores stream side by side: the longer counts.
 
 Rates are those that calibration measured, sustained (`Device.calibrated`), where there are some;
 else the ceilings times `_SUSTAINED`.
@@ -34,13 +34,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Launch, Occupancy, Term
+from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term
 
-__all__ = ["ahead", "model", "rate", "resident", "spilled", "together"]
+__all__ = ["ahead", "model", "rate", "resident", "spilled", "together", "unrolling"]
 
 _SUSTAINED = 0.92
-"""Share of a catalogued ceiling that a streaming kernel reaches: read and write on an H100 and an
-H200, docs/calibration.md."""
+"""Share of a catalogued ceiling that a stream of bytes or of products reaches: read and write on an
+H100 and an H200, docs/calibration.md. The scalar pipes reach theirs."""
 
 _L2_LATENCY_CYCLES = 262.0
 _DRAM_LATENCY_CYCLES = 660.0
@@ -68,7 +68,7 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
     if kernel.demand is None or kernel.occupancy is None:
         raise ValueError(f"{kernel.launch.name} has not been followed")
     terms = list(_terms(kernel, kernel.demand, kernel.occupancy, device))
-    time_ms = together(terms, resident(kernel, device), ahead(kernel.launch, kernel.demand))
+    time_ms = together(terms, resident(kernel, device), ahead(kernel))
     return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
 
 
@@ -79,9 +79,9 @@ def resident(kernel: KernelAnalysis, device: Device) -> float:
     return min(float(kernel.occupancy.blocks_per_sm), max(there_are, 1.0))
 
 
-def together(terms: Sequence[Term], blocks: float, steps_ahead: int) -> float:
-    """What all terms take, in ms, with so many blocks on an SM."""
-    hidden = 1 - 1 / (1 + blocks * steps_ahead)
+def together(terms: Sequence[Term], blocks: float, steps_ahead: float) -> float:
+    """What all terms take, in ms, with so many blocks on an SM and steps of each under way."""
+    tensor = any(term.name.startswith("tensor.") for term in terms)
     kinds: dict[str, float] = {}
     for term in terms:
         kind = _KINDS.get(term.name, term.name)
@@ -89,9 +89,20 @@ def together(terms: Sequence[Term], blocks: float, steps_ahead: int) -> float:
             kind = "memory"
         kinds[kind] = max(kinds.get(kind, 0.0), term.time_ms)
     fixed = kinds.pop("launch", 0.0)
-    first, *others = sorted(kinds.values(), reverse=True) or [0.0]
-    return fixed + first + (1 - hidden) * sum(others)
+    first = max(kinds, key=lambda kind: kinds[kind])
+    longest = kinds.pop(first)
+    exposed = 1 / (1 + blocks * steps_ahead)
+    if tensor and steps_ahead <= 1:
+        exposed = 1 / max(blocks, 1.0)
+    by_blocks = max(exposed, 1 / (1 + blocks)) if tensor else exposed
+    rest = sum(
+        time_ms * (by_blocks if kind in ("scalar", "latency") else exposed)
+        for kind, time_ms in kinds.items()
+    )
+    return fixed + longest + rest
 
+
+_MOST_UNROLLED = 8.0
 
 _KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
     ("fp32", "sfu", "fp64", "issue"), "scalar"
@@ -100,16 +111,40 @@ _KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
 is what the pipes do."""
 
 
-def ahead(launch: Launch, demand: Demand) -> int:
-    """Steps that a block asks for before it needs the first.
+def ahead(kernel: KernelAnalysis) -> float:
+    """Steps of its loop that a block asks for before it needs the first.
 
-    All loads of a loop must be copies that run by themselves: one plain load waits for all.
+    A pipeline's stages less one where all loads that matter are copies that run by themselves: one
+    plain load waits for all. Plain loads are asked for together where the compiler has unrolled
+    their loop; not beside matrix products, whose operands meet in shared memory at each step.
     """
+    demand = kernel.demand
+    if demand is None:
+        return 1.0
     loads = [a for a in demand.accesses if a.kind == "load"]
     most = max((a.requested_bytes for a in loads), default=0)
     heavy = [a for a in loads if a.requested_bytes * 8 > most]
-    copied = heavy and all(a.path in ("async", "tma") for a in heavy)
-    return max(launch.num_stages - 1, 1) if copied else 1
+    if heavy and all(a.path in ("async", "tma") for a in heavy):
+        return float(max(kernel.launch.num_stages - 1, 1))
+    if any(pipe.startswith("tensor.") for pipe in demand.operations):
+        return 1.0
+    return max(min(unrolling(kernel) - 1, demand.steps), 1.0)
+
+
+def unrolling(kernel: KernelAnalysis) -> float:
+    """How often an iteration of the source stands in the machine code's loops.
+
+    Memory instructions in loops, over those that one iteration makes. LLVM unrolls by four and
+    keeps a loop for the rest, which makes five.
+    """
+    demand, mix = kernel.demand, kernel.instructions
+    if demand is None or mix is None or not demand.loop_requests or not demand.iterations:
+        return 1.0
+    kinds = ("global_load", "global_store", "async_copy", "global_atomic")
+    standing = sum(n.count for n in mix.counts if n.depth and n.kind in kinds)
+    warps = kernel.launch.num_warps * math.prod(kernel.launch.grid)
+    made = demand.loop_requests / (demand.iterations * warps)
+    return min(max(standing / made, 1.0), _MOST_UNROLLED) if made else 1.0
 
 
 def _terms(
@@ -126,7 +161,7 @@ def _terms(
         if pipe in device.ceilings:
             yield _pipe(pipe, amount, blocks, kernel, device)
     yield from _issue(kernel, demand.iterations, blocks, device)
-    yield _latency(kernel.launch, demand, occupancy, blocks, device)
+    yield _latency(kernel, demand, occupancy, blocks, device)
     launch_us = device.launch_us if device.launch_us is not None else _LAUNCH_US
     yield Term("launch", launch_us / 1e3, "an empty kernel")
 
@@ -135,7 +170,8 @@ def rate(name: str, device: Device) -> float:
     """What a resource sustains, a second."""
     if name in device.calibrated:
         return device.calibrated[name].value
-    return device.ceilings[name].value * _SUSTAINED
+    shared = name in ("dram", "l2") or name.startswith("tensor.")
+    return device.ceilings[name].value * (_SUSTAINED if shared else 1.0)
 
 
 def _traffic(name: str, amount: float, device: Device) -> Term:
@@ -195,10 +231,8 @@ def _issue(
     """Instructions of all warps; those within loops as often as the loops go round."""
     if kernel.instructions is None or "issue" not in device.ceilings:
         return
-    each = sum(
-        n.count * (iterations if n.depth and iterations else 1.0)
-        for n in kernel.instructions.counts
-    )
+    rounds = iterations / unrolling(kernel) if iterations else 1.0
+    each = sum(n.count * (rounds if n.depth else 1.0) for n in kernel.instructions.counts)
     warps = blocks * kernel.launch.num_warps
     per_s = rate("issue", device) / 32
     uneven = kernel.demand.unevenness if kernel.demand else 1.0
@@ -207,19 +241,19 @@ def _issue(
 
 
 def _latency(
-    launch: Launch, demand: Demand, occupancy: Occupancy, blocks: int, device: Device
+    kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, blocks: int, device: Device
 ) -> Term:
     read = max(demand.l2_read_bytes, 1)
     cold = min(demand.dram_read_bytes / read, 1.0)
     cycles = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
     trip_ms = cycles / device.clock_mhz / 1e3
     waves = math.ceil(blocks / (occupancy.blocks_per_sm * device.sm_count))
-    under_way = ahead(launch, demand)
+    under_way = ahead(kernel)
     chain_ms = demand.chain_cycles / device.clock_mhz / 1e3
     each_ms = trip_ms * (1 + demand.steps / under_way) + chain_ms
     time_ms = (waves - 1 + demand.imbalance) * each_ms
     evidence = (
         f"{waves} waves of blocks that wait {demand.steps:.4g} times {trip_ms * 1e6:.0f} ns for "
-        f"memory, {under_way} at a time, and {chain_ms * 1e6:.0f} ns for their own results"
+        f"memory, {under_way:.3g} at a time, and {chain_ms * 1e6:.0f} ns for their own results"
     )
     return Term("latency", time_ms, evidence)

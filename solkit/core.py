@@ -614,6 +614,7 @@ class Demand:
         accesses: of global memory, in program order.
         operations: by pipe, under the keys of `Device.ceilings`: floating-point operations (a
             multiply-add is two), and instructions' lanes for ``int32`` and ``sfu``.
+        loop_requests: requests of the accesses that stand within loops.
         l1_wavefronts: passes that L1 makes for them: one for each 128-byte line of a request.
         l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
         dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
@@ -631,6 +632,7 @@ class Demand:
 
     accesses: tuple[Access, ...]
     operations: Mapping[str, int]
+    loop_requests: int
     l1_wavefronts: int
     l2_read_bytes: int
     l2_write_bytes: int

@@ -140,18 +140,45 @@ def dram_bytes(
     phases = sorted({region.phase for region in regions})
     of_phase = [[i for i, r in enumerate(regions) if r.phase == phase] for phase in phases]
     cache = _LeastRecentlyUsed(_KEPT * device.l2_bytes)
-    before, middle = 0.0, 0
+    before: dict[int, float] = {}
+    middle = 0
     for start in range(0, programs, resident):
         if start <= programs // 2:
-            before, middle = cache.fetched, start
+            before, middle = dict(cache.fetched), start
         for rows in of_phase:  # blocks side by side go through their loops at about the same time
             wave = keys[rows, start : start + resident].reshape(-1)
             found, first = np.unique(wave, return_index=True)
             of_wave = sizes[rows, start : start + resident].reshape(-1)[first] * overlap
-            cache.read(found.tolist(), of_wave.tolist())
-    fetched = cache.fetched
-    later = (fetched - before) * programs / (programs - middle)  # programs go on as they did last
-    return fetched + later * (scale - 1)
+            places = [_place(regions[rows[i]]) for i in (first // _width(wave, rows)).tolist()]
+            cache.read(found.tolist(), of_wave.tolist(), places)
+    share = programs / (programs - middle)
+    return sum(_later(place, cache, before, share, scale, regions) for place in cache.fetched)
+
+
+def _width(wave: Array, rows: Sequence[int]) -> int:
+    return len(wave) // len(rows)
+
+
+def _place(region: Region) -> int:
+    """The number of the storage that a region lies in; -1 where that is not known."""
+    return int(region.low.max()) >> 44 if region.low.max() >= 0 else -1
+
+
+def _later(
+    place: int,
+    cache: _LeastRecentlyUsed,
+    before: dict[int, float],
+    share: float,
+    scale: float,
+    regions: Sequence[Region],
+) -> float:
+    """What all programs fetch of a storage: they go on as they did last, but it has an end."""
+    fetched = cache.fetched[place]
+    total = fetched + (fetched - before.get(place, 0.0)) * share * (scale - 1)
+    own = [region for region in regions if _place(region) == place]
+    size = max(region.storage_bytes for region in own)
+    once = unique_bytes(own)
+    return min(total, size * max(fetched / once, 1.0)) if size and once else total
 
 
 class _LeastRecentlyUsed:
@@ -160,13 +187,15 @@ class _LeastRecentlyUsed:
     def __init__(self, capacity: float) -> None:
         self.capacity = capacity
         self.kept: OrderedDict[int, float] = OrderedDict()
-        self.held = self.fetched = 0.0
+        self.held = 0.0
+        self.fetched: dict[int, float] = {}
 
-    def read(self, keys: Sequence[int], sizes: Sequence[float]) -> None:
-        """Read some regions side by side, then make room."""
-        for key, size in zip(keys, sizes, strict=True):
+    def read(self, keys: Sequence[int], sizes: Sequence[float], places: Sequence[int]) -> None:
+        """Read some regions, each of a storage, side by side; then make room."""
+        for key, size, place in zip(keys, sizes, places, strict=True):
             if self.kept.pop(key, None) is None:
-                self.fetched, self.held = self.fetched + size, self.held + size
+                self.fetched[place] = self.fetched.get(place, 0.0) + size
+                self.held += size
             self.kept[key] = size
         while self.held > self.capacity and self.kept:
             self.held -= self.kept.popitem(last=False)[1]
@@ -193,13 +222,23 @@ def l2_read_bytes(
     if not through_l1 or not asked:
         return past_l1
     room = device.limits.shared_bytes + _L1_BEYOND_SHARED - occupancy.blocks_per_sm * shared_bytes
-    programs = len(through_l1[0][0].low)
     own = sum(region.size for region, _ in through_l1)
     if float(np.mean(own)) * occupancy.blocks_per_sm > room:
         return past_l1 + asked
-    keys = _keys([region for region, _ in through_l1]).reshape(len(through_l1), programs)
-    sizes = np.stack([region.size for region, _ in through_l1])
-    again = np.zeros(programs)
-    for i in range(1, len(keys)):
-        again += sizes[i] * (keys[i] == keys[:i]).any(0)
-    return past_l1 + asked * (1 - float(again.sum()) / max(float(sizes.sum()), 1.0))
+    regions = [region for region, _ in through_l1]
+    again = sum(_seen(regions[i], regions[:i]) for i in range(1, len(regions)))
+    total = float(sum(region.size.sum() for region in regions))
+    return past_l1 + asked * (1 - float(again) / max(total, 1.0))
+
+
+def _seen(region: Region, earlier: Sequence[Region]) -> float:
+    """Bytes of a region that one of the earlier ones had, which may be shifted against it."""
+    span = np.maximum(region.high - region.low, 1)
+    most = np.zeros(len(span))
+    for other in earlier:
+        shared = np.minimum(region.high, other.high) - np.maximum(region.low, other.low)
+        dense = np.minimum(other.size / np.maximum(other.high - other.low, 1), 1.0)
+        equal = (region.low == other.low) & (region.high == other.high)
+        part = np.where(equal, 1.0, dense * np.clip(shared / span, 0.0, 1.0))
+        most = np.maximum(most, np.where((region.low < 0) | (other.low < 0), 0.0, part))
+    return float((most * region.size).sum())

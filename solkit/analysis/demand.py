@@ -68,6 +68,7 @@ class _Site:
     region: Region
     beyond_hits: float
     lines: int
+    looped: bool
 
     @property
     def reads(self) -> bool:
@@ -107,11 +108,12 @@ def demand(
     executions = _executions(followed)
     steps = _steps(followed)
     plain = [s for s in sites if s.access.kind == "load" and s.access.path == "global"]
-    past_l1 = sum(s.access.sector_bytes for s in sites if s.reads and s not in plain)
+    past_l1 = sum(_past_l1(s.access) for s in sites if s.reads and s not in plain)
     hits = [(site.region, site.beyond_hits) for site in plain]
     return Demand(
         accesses=tuple(site.access for site in sites if site.access.requests),
         operations=operations_of(followed.function, executions),
+        loop_requests=sum(site.access.requests for site in sites if site.looped),
         l1_wavefronts=sum(site.lines for site in sites),
         l2_read_bytes=round(l2_read_bytes(hits, past_l1, shared_bytes, occupancy, device)),
         l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.writes),
@@ -127,6 +129,15 @@ def demand(
         programs_sampled=followed.few.programs,
         guesses=followed.guesses,
     )
+
+
+def _past_l1(access: Access) -> int:
+    """Bytes of a copy or an atomic; copies of less than 16 bytes a lane go through L1.
+
+    Source: PTX ISA, cp.async: ``.ca`` caches at all levels, ``.cg`` in L2 alone and for 16 bytes.
+    """
+    narrow = access.path == "async" and access.vector_bytes < 16
+    return SECTOR * (access.block_sectors if narrow else access.sectors)
 
 
 def _follow(
@@ -195,7 +206,8 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
         vector_bytes=vector_bytes(operation, followed.widths) if path != "tma" else 0,
     )
     moved = float(np.minimum(moves, made).sum()) * followed.scale * once
-    return _Site(access, region, min(moved, float(access.sector_bytes)), round(total("lines")))
+    beyond_hits = min(moved, float(access.sector_bytes))
+    return _Site(access, region, beyond_hits, round(total("lines")), phase % 2 == 1)
 
 
 def _phase(operation: Operation, function: Function) -> int:

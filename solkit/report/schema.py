@@ -276,6 +276,7 @@ class DemandJson(JsonModel):
 
     accesses: list[AccessJson]
     operations: dict[str, int]
+    loop_requests: int = 0
     l1_wavefronts: int
     l2_read_bytes: int
     l2_write_bytes: int

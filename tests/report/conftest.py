@@ -153,6 +153,7 @@ class Make:
         demand = Demand(
             accesses=(x, w, out),
             operations={"tensor.bf16": FLOPS, "fp32": 2**24, "int32": 2**28},
+            loop_requests=2**20,
             l1_wavefronts=2**22,
             l2_read_bytes=3 * 2**29,
             l2_write_bytes=BYTES,
