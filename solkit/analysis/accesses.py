@@ -61,13 +61,15 @@ class Whole:
 
     Keys of `counts`: (operation, ``"requests"``), ``"sectors"``, ``"lines"`` (those of each
     request, of 128 bytes), ``"bytes"`` (of the elements asked for) and ``"distinct"`` (sectors,
-    each once an execution).
+    each once an execution). And of plain loads, over each step of the code: ``"apart"``, their
+    distinct sectors summed, and ``"together"``, those that are distinct among all of them.
     """
 
     def __init__(self, counts: Counts, widths: Widths, num_warps: int) -> None:
         self.counts = counts
         self.widths = widths
         self.num_warps = num_warps
+        self.step: list[tuple[Array, Array]] = []
 
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -92,7 +94,22 @@ class Whole:
         lines = _distinct(np.where(made, sectors // _LINE_SECTORS, -1))
         self._add(operation, "lines", lines.sum((1, 2)))
         flat = np.where(made, sectors, -1).reshape(self.counts.programs, -1)
-        self._add(operation, "distinct", _distinct(flat) * max(width // SECTOR, 1))
+        once = _distinct(flat)
+        self._add(operation, "distinct", once * max(width // SECTOR, 1))
+        if operation.name == "tt.load":
+            self.step.append((flat, once))
+
+    def step_ends(self) -> None:
+        """See `solkit.analysis.programs.Watcher`."""
+        if not self.step:
+            return
+        apart = together = self.step[0][1]
+        if len(self.step) > 1:
+            apart = np.sum([once for _, once in self.step], axis=0)
+            together = _distinct(np.concatenate([flat for flat, _ in self.step], axis=1))
+        self.counts.add("apart", apart)
+        self.counts.add("together", together)
+        self.step = []
 
     def _uniform(
         self, operation: Operation, mask: Array | None, active: Array, known: bool
@@ -182,6 +199,9 @@ class Corners:
         high = first + sum(spans, np.array([0])) + at.element_bytes
         share = active * np.minimum(math.prod(sizes, start=np.array([1])), 1).astype(float)
         self._note(operation, share, first, high)
+
+    def step_ends(self) -> None:
+        """See `solkit.analysis.programs.Watcher`; corners share nothing that can be told."""
 
     def _note(
         self, operation: Operation, share: Array, low: Array | None, high: Array | None

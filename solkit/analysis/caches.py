@@ -4,8 +4,9 @@ What one program touches with one access of the code is a *region*: the bytes be
 the highest address, and how many of them. Equal regions are the same data.
 
 L1 (for plain loads: ``cp.async`` of 16 bytes and TMA go past it, PTX ISA ``cp.async.cg``): what a
-block asks for twice within one execution, or again without having moved, is a hit; and so are
-regions that it read by another load, as long as all that the SM's blocks read fits.
+block asks for twice within one execution, or again without having moved, is a hit; and so is what
+another load of the same step or an earlier loop has read, as long as all that the SM's blocks read
+fits.
 
 L2: blocks start in the order of their numbers, as many at a time as the device holds (a wave).
 Those of a wave run side by side, so that what several of them read is fetched once. From loop to
@@ -203,6 +204,7 @@ class _LeastRecentlyUsed:
 
 def l2_read_bytes(
     through_l1: Sequence[tuple[Region, float]],
+    together: float,
     past_l1: float,
     shared_bytes: int,
     occupancy: Occupancy,
@@ -213,6 +215,7 @@ def l2_read_bytes(
     Args:
         through_l1: regions of plain loads, and the bytes that they ask of L1 beyond hits within
             one execution.
+        together: distinct bytes of the loads of one step, over the sum of each one's own.
         past_l1: bytes of asynchronous copies.
         shared_bytes: shared memory of a block.
         occupancy: of the launch.
@@ -223,12 +226,12 @@ def l2_read_bytes(
         return past_l1
     room = device.limits.shared_bytes + _L1_BEYOND_SHARED - occupancy.blocks_per_sm * shared_bytes
     own = sum(region.size for region, _ in through_l1)
-    if float(np.mean(own)) * occupancy.blocks_per_sm > room:
+    if float(np.mean(own)) * together * occupancy.blocks_per_sm > room:
         return past_l1 + asked
     regions = [region for region, _ in through_l1]
-    again = sum(_seen(regions[i], regions[:i]) for i in range(1, len(regions)))
+    again = sum(_seen(r, [e for e in regions if e.phase < r.phase]) for r in regions)
     total = float(sum(region.size.sum() for region in regions))
-    return past_l1 + asked * (1 - float(again) / max(total, 1.0))
+    return past_l1 + asked * together * (1 - float(again) / max(total, 1.0))
 
 
 def _seen(region: Region, earlier: Sequence[Region]) -> float:

@@ -110,16 +110,17 @@ def demand(
     plain = [s for s in sites if s.access.kind == "load" and s.access.path == "global"]
     past_l1 = sum(_past_l1(s.access) for s in sites if s.reads and s not in plain)
     hits = [(site.region, site.beyond_hits) for site in plain]
+    together = _share(followed.few, "together", "apart")
+    l2_reads = l2_read_bytes(hits, together, past_l1, shared_bytes, occupancy, device)
+    dram_reads = dram_bytes([s.region for s in sites if s.reads], resident, device, followed.scale)
     return Demand(
         accesses=tuple(site.access for site in sites if site.access.requests),
         operations=operations_of(followed.function, executions),
         loop_requests=sum(site.access.requests for site in sites if site.looped),
         l1_wavefronts=sum(site.lines for site in sites),
-        l2_read_bytes=round(l2_read_bytes(hits, past_l1, shared_bytes, occupancy, device)),
+        l2_read_bytes=round(l2_reads),
         l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.writes),
-        dram_read_bytes=round(
-            dram_bytes([s.region for s in sites if s.reads], resident, device, followed.scale)
-        ),
+        dram_read_bytes=round(min(dram_reads, l2_reads)),
         dram_write_bytes=round(unique_bytes([s.region for s in sites if s.writes], followed.scale)),
         steps=float(steps.mean()),
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
@@ -129,6 +130,13 @@ def demand(
         programs_sampled=followed.few.programs,
         guesses=followed.guesses,
     )
+
+
+def _share(counts: Counts, part: str, whole: str) -> float:
+    """One key's sum over another's; 1 where nothing was counted."""
+    if whole not in counts.by_key:
+        return 1.0
+    return float(counts.by_key[part].sum() / max(counts.by_key[whole].sum(), 1.0))
 
 
 def _past_l1(access: Access) -> int:

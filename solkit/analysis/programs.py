@@ -90,6 +90,9 @@ class Watcher(Protocol):
     ) -> None:
         """A TMA access of the box that starts at `corner`."""
 
+    def step_ends(self) -> None:
+        """The end of a block of the code: an iteration of a loop, or of all that is in none."""
+
 
 class Counts:
     """Numbers by key and program, which a loop can extrapolate."""
@@ -199,6 +202,7 @@ class Programs:
         self.counts.add(block, self.active)
         for operation in block.operations:
             self._operation(operation)
+        self.watcher.step_ends()
 
     def _targets(self, block: Block) -> Iterator[tuple[str, Array]]:
         if not block.operations or not block.operations[-1].name.startswith("cf."):

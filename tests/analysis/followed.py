@@ -160,7 +160,7 @@ def early(device, n=3000):
 
 
 def stencil(device, n=3000):
-    stencil_kernel[(6,)](cuda(device, n), cuda(device, n), n, BLOCK=512)
+    stencil_kernel[(triton.cdiv(n, 512),)](cuda(device, n), cuda(device, n), n, BLOCK=512)
 
 
 def transposing(device, M=256, N=40):

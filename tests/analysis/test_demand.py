@@ -188,3 +188,10 @@ def test_lines_name_the_source(launched):
     file, _, number = access(kernel).line.partition(":")
     assert file == "followed.py"
     assert "tl.load(x + at, at < n)" in lines[int(number) - 1]
+
+
+def test_loads_of_one_step_share_what_l1_holds(launched):
+    # at - 1 and at + 1 of 512 floats lie in the same sectors, but for one at either end
+    demand = launched(followed.stencil, n=512 * 64).demand
+    assert demand.l2_read_bytes == pytest.approx(512 * 64 * 4 * (1 + 2 / 64), rel=0.02)
+    assert demand.dram_read_bytes == pytest.approx(512 * 64 * 4, rel=0.01)
