@@ -614,10 +614,10 @@ class Demand:
         accesses: of global memory, in program order.
         operations: by pipe, under the keys of `Device.ceilings`: floating-point operations (a
             multiply-add is two), and instructions' lanes for ``int32`` and ``sfu``.
-        loop_requests: requests of the accesses that stand within loops.
         l1_wavefronts: passes that L1 makes for them: one for each 128-byte line of a request.
         l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
         dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
+        loop_requests: requests of the accesses that stand within loops.
         steps: executions of the load that one block makes most often, of one loop after the other,
             the mean over the blocks: how often it waits for memory, but for what it asks for ahead.
         imbalance: the most `steps` of a block over their mean; 1 where all do alike.
@@ -632,12 +632,12 @@ class Demand:
 
     accesses: tuple[Access, ...]
     operations: Mapping[str, int]
-    loop_requests: int
     l1_wavefronts: int
     l2_read_bytes: int
     l2_write_bytes: int
     dram_read_bytes: int
     dram_write_bytes: int
+    loop_requests: int = 0
     steps: float = 0.0
     imbalance: float = 1.0
     unevenness: float = 1.0

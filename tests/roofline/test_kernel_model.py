@@ -28,7 +28,7 @@ def load(path="global", size=1 << 20, **changes):
 
 
 def kernel(blocks=1320, per_sm=10, stages=3, **asked):
-    demand = Demand((load(),), {}, 0, 0, 0, 0, 0, 0)
+    demand = Demand((load(),), {}, 0, 0, 0, 0, 0)
     return KernelAnalysis(
         Launch("kernel", (blocks, 1, 1), 4, stages),
         registers=32,
