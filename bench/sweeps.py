@@ -342,7 +342,7 @@ def _under_way(kernels: Sequence[KernelAnalysis]) -> float:
     assert kernel.demand is not None
     blocks = math.prod(kernel.launch.grid)
     each = _requested(kernel) / blocks / max(kernel.demand.steps, 1.0)
-    return -each * kernel.occupancy.blocks_per_sm * ahead(kernel.launch, kernel.demand)
+    return -each * kernel.occupancy.blocks_per_sm * ahead(kernel)
 
 
 FIGURES: Mapping[str, Callable[[Sequence[KernelAnalysis]], float]] = {
