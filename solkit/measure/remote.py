@@ -162,6 +162,7 @@ class Remote:
         ticket, descriptors = block.ticket()
         offsets = offsets_of([form.size for form in forms])[0]
         block.at(0, block.size).fill_(0xFF)  # NaN in every floating dtype
+        block.settle()  # or it might spoil what the candidate writes
         given = {"ticket": ticket if is_new else None, "offsets": offsets}
         self._ask("fetch", "reading the outputs", given, b"", descriptors if is_new else ())
         return [

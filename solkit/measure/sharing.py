@@ -58,6 +58,10 @@ class Block(abc.ABC):
         """What `attach` needs in the other process: a message, and descriptors to send along."""
 
     @abc.abstractmethod
+    def settle(self) -> None:
+        """Wait until all that was written is there: another process's work waits for nothing."""
+
+    @abc.abstractmethod
     def close(self) -> None:
         """Give the memory back. The other process must have closed its own end, or be gone."""
 
@@ -100,6 +104,9 @@ class _HostBlock(Block):
     def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
         return {"kind": "host", "size": self.size}, (self._descriptor,)
 
+    def settle(self) -> None:
+        """Writes are there when they return."""
+
     def close(self) -> None:
         os.close(self._descriptor)
         with contextlib.suppress(BufferError):  # tensors on it are left: it goes with the last
@@ -121,8 +128,11 @@ class _CudaBlock(Block):
         handle = cuda_memory.handle_of(self._address).hex()
         return {"kind": "cuda", "size": self.size, "handle": handle}, ()
 
-    def close(self) -> None:
+    def settle(self) -> None:
         torch.cuda.synchronize()
+
+    def close(self) -> None:
+        self.settle()
         self._release(self._address)
 
 
@@ -161,9 +171,10 @@ class Packed:
         return max((offset + size for offset, size in self.places), default=0)
 
     def fill(self, block: Block) -> None:
-        """Write the storages to a block."""
+        """Write the storages to a block, for the other process to read."""
         for (offset, size), storage in zip(self.places, self.storages, strict=True):
             block.at(offset, size).copy_(storage)
+        block.settle()
 
     def changed(self, block: Block) -> Iterator[int]:
         """Numbers of the storages that no longer have the bytes in the block that were packed."""

@@ -41,6 +41,18 @@ def test_values_arrive_and_memory_is_shared(share):
     assert arrived["x"][1, 2] == 5.0
 
 
+def test_what_is_filled_has_settled(share, monkeypatch):
+    """On a GPU the other process's work would else overtake the copies."""
+    value = torch.arange(6.0)
+    arrived, packed, block, _ = share(value)
+    seen = []
+    monkeypatch.setattr(type(block), "settle", lambda self: seen.append(arrived.clone()))
+    arrived.zero_()
+    packed.fill(block)
+    assert len(seen) == 1
+    assert torch.equal(seen[0], value)
+
+
 def test_views_share_storages_again(share):
     base = torch.randn(8, 8)
     views = [base, base.T, base[3, 2:], base[::2], base.expand(2, 8, 8)]
