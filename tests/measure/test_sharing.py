@@ -46,7 +46,7 @@ def test_what_is_filled_has_settled(share, monkeypatch):
     value = torch.arange(6.0)
     arrived, packed, block, _ = share(value)
     seen = []
-    monkeypatch.setattr(type(block), "settle", lambda self: seen.append(arrived.clone()))
+    monkeypatch.setattr(type(block), "settle", lambda _: seen.append(arrived.clone()))
     arrived.zero_()
     packed.fill(block)
     assert len(seen) == 1
