@@ -350,7 +350,7 @@ def _split_types(rest: str) -> tuple[str, str]:
             cut = i
             if "->" in rest[i:]:
                 break
-    return (rest, "") if cut is None else (rest[:cut].strip(), rest[cut + 1 :].strip())
+    return (rest.strip(), "") if cut is None else (rest[:cut].strip(), rest[cut + 1 :].strip())
 
 
 # -------------------------------------------------------------------------------------- types

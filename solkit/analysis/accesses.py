@@ -116,7 +116,8 @@ class Whole:
     ) -> None:
         """A scalar, which each warp loads or one thread writes; or an address that is not known."""
         kind = operation.all_types[0]
-        made = _mask(mask, active, (self.counts.programs, 1)).sum(1)
+        wide = None if mask is None else mask.reshape(len(mask), -1).mean(1, keepdims=True)
+        made = active * (1.0 if wide is None else wide[:, 0])  # of a mask's shape, its share
         elements = math.prod(kind.shape)
         size = elements * element_bytes(kind)
         warps = self.num_warps if operation.name == "tt.load" and not kind.shape else 1
@@ -159,6 +160,12 @@ class Extent:
     low: Array
     high: Array
     last: Array = field(repr=False)
+
+    @staticmethod
+    def nowhere(programs: int) -> Extent:
+        """Of programs that made none."""
+        nothing = np.full(programs, -1, np.int64)
+        return Extent(nothing, nothing.copy(), nothing.copy())
 
 
 class Corners:
@@ -211,8 +218,7 @@ class Corners:
         self.counts.add((operation, "runs"), share > 0)
         extent = self.extents.get(operation)
         if extent is None:
-            nothing = np.full(programs, -1, np.int64)
-            extent = self.extents[operation] = Extent(nothing, nothing.copy(), nothing.copy())
+            extent = self.extents[operation] = Extent.nowhere(programs)
         if low is None or high is None:
             self.counts.add((operation, "moves"), share)
             return

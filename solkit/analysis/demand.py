@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse, vector_widths
-from solkit.analysis.accesses import Corners, Whole, kind_of, path_of, vector_bytes
+from solkit.analysis.accesses import Corners, Extent, Whole, kind_of, path_of, vector_bytes
 from solkit.analysis.caches import SECTOR, Region, dram_bytes, l2_read_bytes, unique_bytes
 from solkit.analysis.operations import chain_cycles, operations_of
 from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs
@@ -29,6 +29,8 @@ _WHOLE = 16
 """Programs followed lane by lane."""
 _CORNERS = 1 << 12
 """Programs followed by their corners."""
+_SPREAD = 1 << 10
+"""Programs of a larger grid that are followed by their corners besides, from all over it."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -41,11 +43,15 @@ class _Followed:
     Attributes:
         function: the kernel.
         widths: of its memory instructions, as `vector_widths` gives them.
-        few, many: counts of the programs that were followed whole and by their corners.
-        chosen: which of the many the few are.
+        few: counts of the programs that were followed whole.
+        many: of the first ones of the launch, followed by their corners.
+        wide: of some from all over the launch, likewise; the many where those are all there are.
+        chosen: which of the wide the few are.
         corners: where the many make their accesses.
+        operations: that access memory, in any of the programs.
         programs: the many.
-        scale: how many times as many programs the launch has.
+        scale: how many times as many programs as the many the launch has.
+        weight: how many times as many as the wide.
         guesses: what was taken for granted.
     """
 
@@ -53,10 +59,13 @@ class _Followed:
     widths: Mapping[tuple[str, int, int, str], int]
     few: Counts
     many: Counts
+    wide: Counts
     chosen: npt.NDArray[np.int64]
     corners: Corners
+    operations: tuple[Operation, ...]
     programs: Programs
     scale: float
+    weight: float
     guesses: tuple[str, ...]
 
 
@@ -103,7 +112,7 @@ def demand(
         ValueError: the IR is not understood.
     """
     followed = _follow(parse(ttgir), vector_widths(ptx), arguments, grid)
-    sites = [_site(operation, followed) for operation in followed.corners.extents]
+    sites = [_site(operation, followed) for operation in followed.operations]
     resident = occupancy.blocks_per_sm * device.sm_count
     executions = _executions(followed)
     steps = _steps(followed)
@@ -155,18 +164,55 @@ def _follow(
     grid: tuple[int, int, int],
 ) -> _Followed:
     programs = math.prod(grid)
-    many = Counts(min(programs, _CORNERS))
-    corners = Corners(many)
-    first = np.arange(many.programs)
-    coarse = Programs(function, arguments, grid, first, corners, many, corners=True)
-    coarse.run()
-    chosen = _spread_out(min(programs, _WHOLE), many.programs)
+    first: npt.NDArray[np.int64] = np.arange(min(programs, _CORNERS))
+    corners, coarse = _by_corners(function, arguments, grid, first)
+    wide, numbers, guesses = corners, first, coarse.guesses
+    if programs > _CORNERS:
+        numbers = _spread_out(_SPREAD, programs)
+        wide, scattered = _by_corners(function, arguments, grid, numbers)
+        guesses = {**guesses, **scattered.guesses}
+    chosen = _representative(wide)
     few = Counts(len(chosen))
-    fine = Programs(function, arguments, grid, chosen, Whole(few, widths, function.num_warps), few)
+    watcher = Whole(few, widths, function.num_warps)
+    fine = Programs(function, arguments, grid, numbers[chosen], watcher, few)
     fine.run()
-    guesses = tuple({**coarse.guesses, **fine.guesses})
-    scale = programs / many.programs
-    return _Followed(function, widths, few, many, chosen, corners, coarse, scale, guesses)
+    return _Followed(
+        function=function,
+        widths=widths,
+        few=few,
+        many=corners.counts,
+        wide=wide.counts,
+        chosen=chosen,
+        corners=corners,
+        operations=tuple({**corners.extents, **wide.extents}),
+        programs=coarse,
+        scale=programs / len(first),
+        weight=programs / len(numbers),
+        guesses=tuple({**guesses, **fine.guesses}),
+    )
+
+
+def _by_corners(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    grid: tuple[int, int, int],
+    numbers: npt.NDArray[np.int64],
+) -> tuple[Corners, Programs]:
+    counts = Counts(len(numbers))
+    corners = Corners(counts)
+    programs = Programs(function, arguments, grid, numbers, corners, counts, corners=True)
+    programs.run()
+    return corners, programs
+
+
+def _representative(wide: Corners) -> npt.NDArray[np.int64]:
+    """Some of the programs, and of each access that none of them makes one that does."""
+    chosen = set(_spread_out(_WHOLE, wide.counts.programs).tolist())
+    for operation in wide.extents:
+        made = wide.counts.by_key[operation, "made"]
+        if made.any() and not made[list(chosen)].any():
+            chosen.add(int(made.argmax()))
+    return np.array(sorted(chosen))
 
 
 def _spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
@@ -179,17 +225,19 @@ def _spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
 
 
 def _site(operation: Operation, followed: _Followed) -> _Site:
-    few, many = followed.few, followed.many
-    made, moves = many.by_key[operation, "made"], many.by_key[operation, "moves"]
-    seen = float(made[followed.chosen].sum())
-    ratio = float(made.sum()) * followed.scale / seen if seen else 0.0
+    few, many, wide = followed.few, followed.many, followed.wide
+    nothing = np.zeros(many.programs)
+    made, moves = (many.by_key.get((operation, name), nothing) for name in ("made", "moves"))
+    of_wide = wide.by_key.get((operation, "made"), np.zeros(wide.programs))
+    executions = float(of_wide.sum()) * followed.weight
+    seen = float(of_wide[followed.chosen].sum())
+    ratio = executions / seen if seen else 0.0
 
     def total(name: str) -> float:
         numbers = few.by_key.get((operation, name))
         return 0.0 if numbers is None else float(numbers.sum()) * ratio
 
-    extent = followed.corners.extents[operation]
-    executions = float(made.sum()) * followed.scale
+    extent = followed.corners.extents.get(operation) or Extent.nowhere(many.programs)
     once = SECTOR * total("distinct") / executions if executions else 0.0
     between = np.where(extent.low < 0, np.inf, extent.high - extent.low + SECTOR)
     place = int(extent.low.max()) >> ADDRESS_BITS
@@ -213,7 +261,8 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
         unique_bytes=round(unique_bytes([region], followed.scale)),
         vector_bytes=vector_bytes(operation, followed.widths) if path != "tma" else 0,
     )
-    moved = float(np.minimum(moves, made).sum()) * followed.scale * once
+    moving = float(np.minimum(moves, made).sum() / made.sum()) if made.any() else 1.0
+    moved = moving * executions * once
     beyond_hits = min(moved, float(access.sector_bytes))
     return _Site(access, region, beyond_hits, round(total("lines")), phase % 2 == 1)
 
@@ -245,14 +294,14 @@ def _name_of(place: int, programs: Programs) -> str:
 
 def _steps(followed: _Followed) -> Array:
     """Executions of the load that each program makes most often, of one loop after the other."""
-    counts = followed.many.by_key
+    counts = followed.wide.by_key
     phases: dict[int, list[Array]] = {}
-    for operation in followed.corners.extents:
-        if kind_of(operation) == "load":
+    for operation in followed.operations:
+        if kind_of(operation) == "load" and (operation, "runs") in counts:
             runs = counts[operation, "runs"]
             phases.setdefault(_phase(operation, followed.function), []).append(runs)
     longest = [np.max(runs, axis=0) for runs in phases.values()]
-    steps: Array = sum(longest, np.zeros(followed.many.programs))
+    steps: Array = sum(longest, np.zeros(followed.wide.programs))
     return steps
 
 
@@ -290,7 +339,7 @@ def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
 def _executions(followed: _Followed) -> Mapping[Any, float]:
     """How often each block of the code is run, over the launch."""
     return {
-        block: float(numbers.sum()) * followed.scale
-        for block, numbers in followed.many.by_key.items()
+        block: float(numbers.sum()) * followed.weight
+        for block, numbers in followed.wide.by_key.items()
         if not isinstance(block, tuple)
     }

@@ -40,6 +40,8 @@ ADDRESS_BITS = 44
 _PROBED, _TAIL = 3, 5
 _PROBES = 3
 _MOST_ITERATIONS = 512
+_MOST_IN_VAIN = 8
+_ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
 _MOST_OPERATIONS = 60_000  # some seconds' worth
 
 _LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
@@ -49,6 +51,17 @@ _TMA_LOADS = {"ttng.async_tma_copy_global_to_local", "tt.descriptor_load"}
 _TMA_STORES = {
     *("ttng.async_tma_copy_local_to_global", "tt.descriptor_store"),
     *("ttng.async_tma_reduce", "tt.descriptor_reduce"),
+}
+_UNSEEN = {
+    "tt.call": "what a function does that is not inlined is not seen",
+    **dict.fromkeys(
+        ("ttng.async_tma_gather", "ttng.async_tma_scatter"),
+        "a TMA gather or scatter is not counted",
+    ),
+    **dict.fromkeys(
+        ("tt.descriptor_gather", "tt.descriptor_scatter"),
+        "a TMA gather or scatter is not counted",
+    ),
 }
 _ACCESSES = _LOADS | _STORES | _ATOMICS | _TMA_LOADS | _TMA_STORES
 
@@ -161,6 +174,7 @@ class Programs:
         self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
         self.relevant = _relevant(function.blocks)
+        self.compared: dict[Operation, list[Array]] = {}  # a number for each program's results
         self._bind(arguments)
 
     def run(self) -> None:
@@ -197,6 +211,18 @@ class Programs:
                 self.env[name] = rest.pop(0)
 
     # ----------------------------------------------------------------------------- control flow
+
+    def would_compare(
+        self, block: Block, values: Mapping[str, Value]
+    ) -> dict[Operation, list[Array]]:
+        """The comparisons of a block, were it run with some values; nothing is counted."""
+        kept = self.counts, self.watcher, self.compared, self.active
+        self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), {}
+        self.env.update(values)
+        self._block(block)
+        found = self.compared
+        self.counts, self.watcher, self.compared, self.active = kept
+        return found
 
     def _block(self, block: Block) -> None:
         self.counts.add(block, self.active)
@@ -235,6 +261,8 @@ class Programs:
             self._partitions(operation)
         elif name in _ACCESSES:
             self._access(operation)
+        elif name in _UNSEEN:
+            self._guess(_UNSEEN[name], operation)
         elif name == "ttng.tensormap_create":
             self._tensormap(operation)
         elif self.relevant.intersection(operation.results):
@@ -281,6 +309,7 @@ class Programs:
         values = [self.env.get(start) for start in loop.starts]
         skipping = _Skipping(self, operation, loop)
         outer, start = self.active, self.counts.copy()
+        compared = self.compared  # by what is around the loop: all of its iterations' as well
         rounds, tired = 0, False
         while (running := outer & (done < trips)).any():
             if not tired and (tired := self._tired(rounds, operation)):
@@ -292,13 +321,17 @@ class Programs:
             self.env[loop.variable] = low + done * step
             self.env.update(zip(loop.names, values, strict=True))
             before = self.counts.copy() if skipping.possible else {}
+            self.compared = {}
             self._block(operation.blocks[0])
+            for each, results in self.compared.items():
+                compared.setdefault(each, []).extend(results)
             new = self._yields(operation.blocks[0])
             new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
             rounds += 1
-            done, values = skipping.skip(before, running, trips, done, values, new)
-        self.active = outer
+            index = low + done * step
+            done, values = skipping.skip(before, running, trips, done, values, new, index, step)
+        self.active, self.compared = outer, compared
         self.env.update(zip(operation.results, values, strict=False))
 
     def _while(self, operation: Operation) -> None:
@@ -339,9 +372,13 @@ class Programs:
             return
         address = self.env.get(operation.operands[0])
         mask = self._mask(operation)
+        if address is None:
+            self._guess("an address that is not known counts a sector for each element", operation)
         self.watcher.pointers(operation, address, mask, self.active)
         if self.relevant.intersection(operation.results):
-            loaded = None if address is None else self._loaded(operation, address, mask)
+            loaded = None
+            if address is not None and operation.name not in _ATOMICS:  # others add as well
+                loaded = self._loaded(operation, address, mask)
             self.env[operation.results[0]] = loaded
 
     def _mask(self, operation: Operation) -> Array | None:
@@ -369,7 +406,13 @@ class Programs:
             self._guess("indices whose values are not known are taken to be in order", operation)
             return at
         found = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
-        return found if mask is None else np.where(mask, found, 0)
+        return found if mask is None else np.where(*_aligned([mask, found, self._other(operation)]))
+
+    def _other(self, operation: Operation) -> Array:
+        """What a load gives where its mask is off; zero where it does not say."""
+        names = operation.operands[2:3] if operation.name == "tt.load" else ()
+        values = [self.env.get(name) for name in names]
+        return values[0] if values and values[0] is not None else _scalar(0)
 
     def _box(self, operation: Operation) -> None:
         target = self.env.get(operation.operands[0])
@@ -420,7 +463,10 @@ class Programs:
         if name in _SHAPES:
             return [_SHAPES[name](operation, values[0], self.corners)]
         if name in _ARITHMETIC:
-            return [_ARITHMETIC[name](*_aligned(values))]
+            values = _aligned(values)
+            if name in _PICKS:
+                self._compared(operation, values[0] < values[1])
+            return [_integer(operation, values)]
         return self._others(operation, values)
 
     def _others(self, operation: Operation, values: list[Array]) -> list[Value]:
@@ -428,12 +474,21 @@ class Programs:
             pointer, offset = _aligned(values)
             return [pointer + offset * (operation.all_types[0].pointee_bits // 8)]
         if operation.name == "arith.cmpi":
-            return [_compare(operation.text.split(",")[0], *_aligned(values))]
+            bits = bits_of(operation.all_types[0].element)
+            a, b = _aligned(values)
+            found = _compare(operation.text.split(",")[0], a, b, bits)
+            self._compared(operation, found)
+            return [found]
         if operation.name == "arith.select":
             return [np.where(*_aligned(values))]
         if operation.name in _PASSED_ON:
             return list(values[: len(operation.results)])
         return [None] * len(operation.results)
+
+    def _compared(self, operation: Operation, found: Array) -> None:
+        flat = found.reshape(len(found), -1)
+        weights = np.arange(1, flat.shape[1] + 1) * _ODD
+        self.compared.setdefault(operation, []).append(flat @ weights)
 
     def _range(self, operation: Operation) -> Array:
         start, end = operation.attribute("start") or 0, operation.attribute("end") or 0
@@ -472,14 +527,17 @@ class _Skipping:
 
     It may where its iterations differ by constant steps alone: no relevant value that changes with
     the iteration goes through a division, a choice or a branch. Then, once two iterations in a row
-    counted the same and moved by the same steps, so do all but the last few.
+    counted the same and moved by the same steps, so do all up to where a comparison gives something
+    else, but for the last few. Between values that move by constant steps a comparison changes its
+    result once at most: where it gives the same at both ends of a stretch, it does in between.
     """
 
     def __init__(self, programs: Programs, operation: Operation, loop: _Loop) -> None:
         self.programs = programs
         self.relevant = [name in programs.relevant for name in loop.names]
         self.possible = _is_linear(operation, loop, programs.relevant)
-        self.rounds = 0
+        self.loop, self.body = loop, operation.blocks[0]
+        self.rounds = self.in_vain = 0
         self.counted: dict[Any, Array] = {}
         self.steps: list[Value] = []
 
@@ -491,13 +549,26 @@ class _Skipping:
         done: Array,
         old: list[Value],
         new: list[Value],
+        index: Array,
+        by: Array,
     ) -> tuple[Array, list[Value]]:
-        """Iterations done and values, after skipping where that is possible."""
-        if not self.possible:
+        """Iterations done and values, after skipping where that is possible.
+
+        Args:
+            before: the counts when the iteration started.
+            running: which programs made it.
+            trips: iterations of each program, in all.
+            done: those behind it.
+            old: the values carried, at its start.
+            new: the same at its end.
+            index: the loop's variable in the next one.
+            by: the loop's step.
+        """
+        if not self.possible or self.in_vain > _MOST_IN_VAIN:
             return done, new
         counted = self.programs.counts.since(before)
         steps = [
-            n - v if r and n is not None and v is not None else None
+            _difference(n, v) if r else None
             for n, v, r in zip(new, old, self.relevant, strict=True)
         ]
         self.rounds += 1
@@ -506,14 +577,31 @@ class _Skipping:
         self.counted, self.steps = counted, steps
         if not same:
             return done, new
+        left = self._until_changes(left, new, index, by)
+        self.in_vain += not left.any()
         for key, amount in counted.items():
             self.programs.counts.add(key, amount * left)
-        moved = [
+        self.rounds = 0  # the next may differ
+        return done + left, self._moved(new, left)
+
+    def _moved(self, values: list[Value], left: Array) -> list[Value]:
+        return [
             n if step is None else n + step * _lead(left, n)
-            for n, step in zip(new, steps, strict=True)
+            for n, step in zip(values, self.steps, strict=True)
         ]
-        self.rounds = 0  # the last few may differ
-        return done + left, moved
+
+    def _until_changes(self, left: Array, new: list[Value], index: Array, by: Array) -> Array:
+        """So many iterations that no comparison gives something else in the one after them."""
+        now = self.programs.compared
+        while now and left.any():
+            self.programs.active = left > 0
+            values = dict(zip(self.loop.names, self._moved(new, left), strict=True))
+            values[self.loop.variable] = index + left * by
+            same = _same(now, self.programs.would_compare(self.body, values), len(left))
+            if (same | (left == 0)).all():
+                break
+            left = np.where(same, left, left // 2)
+        return left
 
     def _alike(self, counted: Mapping[Any, Array], steps: list[Value], where: Array) -> bool:
         """Whether the programs that have iterations left did the same as the time before."""
@@ -523,15 +611,56 @@ class _Skipping:
         for step, before in zip(steps, self.steps, strict=True):
             if (step is None) != (before is None):
                 return False
-            if step is not None and np.any((step - before) * _lead(where, step)):
+            if step is not None and np.any((step != before) & _lead(where, step)):
                 return False
         return True
+
+
+class _Blind:
+    """A watcher that looks away."""
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `Watcher`."""
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `Watcher`."""
+
+    def step_ends(self) -> None:
+        """See `Watcher`."""
+
+
+def _difference(new: Value, old: Value) -> Value:
+    """What was added; ``None`` of what cannot be added to. A flag changes with a comparison."""
+    if not (isinstance(new, np.ndarray) and isinstance(old, np.ndarray)) or new.dtype == bool:
+        return None
+    return new - old
+
+
+def _same(
+    now: Mapping[Operation, Sequence[Array]], then: Mapping[Operation, Sequence[Array]], count: int
+) -> Array:
+    """Which programs' comparisons gave the same."""
+    same = np.ones(count, bool)
+    for operation in now.keys() | then.keys():
+        pairs = now.get(operation, ()), then.get(operation, ())
+        if len(pairs[0]) != len(pairs[1]):
+            return np.zeros(count, bool)
+        for a, b in zip(*pairs, strict=True):
+            same &= a == b
+    return same
 
 
 def _lead(numbers: Array, like: Array) -> Array:
     """[programs] as [programs, 1, ...] of the rank of `like`."""
     return numbers.reshape(-1, *(1,) * (like.ndim - 1))
 
+
+_PICKS = {"arith.minsi", "arith.maxsi"}
+"""Operations whose result moves by another step once the other operand is picked."""
 
 _LINEAR = {
     *("arith.addi", "arith.subi", "arith.muli", "arith.extsi", "arith.extui", "arith.trunci"),
@@ -618,6 +747,8 @@ def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     elif operation.name == "ttg.warp_specialize":
         for block in operation.blocks:
             yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
+    elif operation.name == "tt.load":  # what it gives where its mask is off
+        yield operation.results[0], operation.operands[2:3]
     elif operation.name not in _ACCESSES:
         yield from ((result, operation.operands) for result in operation.results)
 
@@ -740,9 +871,36 @@ _ARITHMETIC: Mapping[str, Callable[..., Array]] = {
 _PASSED_ON = {"ttg.convert_layout", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"}
 
 
-def _compare(predicate: str, a: Array, b: Array) -> Array:
+_UNSIGNED = {"divui", "ceildivui", "remui", "minui", "maxui", "shrui", "extui", "index_castui"}
+_GROWING = {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.trunci"}
+
+
+def _integer(operation: Operation, values: Sequence[Array]) -> Array:
+    """Integer arithmetic in as many bits as the operands have, kept as signed numbers."""
+    bits = bits_of(operation.all_types[0].element)
+    if operation.name.removeprefix("arith.") in _UNSIGNED:
+        values = [_unsigned(value, bits) for value in values]
+    found = _ARITHMETIC[operation.name](*values)
+    kind = operation.result_type.element
+    if operation.name == "arith.trunci" and kind == "i1":
+        return (found & 1).astype(bool)
+    bits = bits_of(kind)
+    if operation.name in _GROWING and found.dtype != bool and bits < 64:
+        half = 1 << (bits - 1)
+        found = ((found + half) & ((1 << bits) - 1)) - half
+    return found
+
+
+def _unsigned(value: Array, bits: int) -> Array:
+    """As an unsigned number; one of 64 bits stays as it is, the largest aside."""
+    return value if value.dtype == bool or bits >= 64 else value & ((1 << bits) - 1)
+
+
+def _compare(predicate: str, a: Array, b: Array, bits: int) -> Array:
     compare = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal}
     compare |= {"gt": np.greater, "ge": np.greater_equal}
+    if predicate.strip().startswith("u"):
+        a, b = _unsigned(a, bits), _unsigned(b, bits)
     found: Array = compare[predicate.strip()[-2:]](a, b)
     return found
 

@@ -115,6 +115,89 @@ def winding_kernel(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + tl.program_id(0), tl.sum(total))
 
 
+@triton.jit
+def window_kernel(x, out, n, width, BLOCK: tl.constexpr):
+    first = tl.program_id(0) * BLOCK
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.load(x + at, (at <= first) & (at > first - width), 0.0)
+    tl.store(out + first + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
+def carried_mask_kernel(x, out, n, BLOCK: tl.constexpr):
+    inside = (tl.arange(0, BLOCK) + tl.program_id(0)) < n
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.load(x + at, inside, 0.0)
+        inside = at + BLOCK < n - 64
+    tl.store(out + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
+def hashed_kernel(x, out, BLOCK: tl.constexpr):
+    at = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint32)
+    slot = ((at * 2654435761) >> 16) % 1000
+    tl.store(out + at, tl.load(x + slot, slot < 300), slot < 300)
+
+
+@triton.jit
+def unsigned_bound_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) - 16
+    inside = at.to(tl.uint32) < n.to(tl.uint32)
+    tl.store(out + at, tl.load(x + at, inside), inside)
+
+
+@triton.jit
+def padded_rows_kernel(x, rows, out, n, BLOCK: tl.constexpr, D: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(rows + at, at < n, other=-1)
+    column = tl.arange(0, D)[None, :]
+    valid = (row >= 0)[:, None]
+    found = tl.load(x + row[:, None] * D + column, valid, 0.0)
+    tl.store(out + at[:, None] * D + column, found, valid)
+
+
+@triton.jit
+def one_does_more_kernel(x, out, total, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at))
+    if tl.program_id(0) == 0:
+        sums = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, n, BLOCK):
+            sums += tl.load(x + start + tl.arange(0, BLOCK))
+        tl.store(total, tl.sum(sums))
+
+
+@triton.jit
+def second_axis_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in range(tl.program_id(1) + 1):
+        total += tl.load(x + k * n + at)
+    tl.store(out + tl.program_id(1) * n + at, total)
+
+
+@triton.jit
+def last_one_adds_kernel(x, parts, counts, out, BLOCK: tl.constexpr, PARTS: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(parts + tl.program_id(0) * BLOCK + at, tl.load(x + tl.program_id(0) * BLOCK + at))
+    if tl.atomic_add(counts, 1) == PARTS - 1:
+        tl.store(out + at, tl.load(parts + at))
+
+
+@triton.jit
+def pipelined_gather_kernel(x, rows, out, n, BLOCK: tl.constexpr, D: tl.constexpr):
+    column = tl.arange(0, D)
+    total = tl.zeros((D,), tl.float32)
+    for start in tl.range(0, n, BLOCK, num_stages=3):
+        row = tl.load(rows + start + tl.arange(0, BLOCK))
+        total += tl.sum(tl.load(x + row[:, None] * D + column[None, :]), 0)
+    tl.store(out + column, total)
+
+
 def cuda(device, *shape, dtype=torch.float32):
     return torch.empty(shape, dtype=dtype, device=device)
 
@@ -171,9 +254,53 @@ def winding(device, n=20_000):
     winding_kernel[(3,)](cuda(device, n + 64), cuda(device, 3), n, BLOCK=32)
 
 
+def window(device, n=4096):
+    window_kernel[(n // 64,)](cuda(device, n), cuda(device, n), n, 512, BLOCK=64)
+
+
+def carried_mask(device, n=3000):
+    carried_mask_kernel[(3,)](cuda(device, n + 64), cuda(device, 3 * 64), n, BLOCK=64)
+
+
+def hashed(device, n=4096):
+    hashed_kernel[(n // 256,)](cuda(device, 1000), cuda(device, n), BLOCK=256)
+
+
+def unsigned_bound(device, n=3000):
+    grid = (triton.cdiv(n + 16, 256),)
+    unsigned_bound_kernel[grid](cuda(device, n), cuda(device, n), n, BLOCK=256)
+
+
+def padded_rows(device, n=100):
+    rows = torch.arange(n, device=device) * 7 % 50
+    padded_rows_kernel[(4,)](cuda(device, 50, 32), rows, cuda(device, 128, 32), n, BLOCK=32, D=32)
+
+
+def one_does_more(device, n=128 * 256):
+    one_does_more_kernel[(256,)](cuda(device, n), cuda(device, n), cuda(device, 1), n, BLOCK=128)
+
+
+def second_axis(device, blocks=4096, rows=8):
+    x, out = cuda(device, rows, blocks * 32), cuda(device, rows, blocks * 32)
+    second_axis_kernel[(blocks, rows)](x, out, blocks * 32, BLOCK=32)
+
+
+def last_one_adds(device, parts=4):
+    counts = torch.zeros(1, dtype=torch.int32, device=device)
+    x, kept, out = cuda(device, parts * 256), cuda(device, parts * 256), cuda(device, 256)
+    last_one_adds_kernel[(parts,)](x, kept, counts, out, BLOCK=256, PARTS=parts)
+
+
+def pipelined_gather(device, n=128):
+    rows = torch.arange(n, device=device) * 31 % 200
+    pipelined_gather_kernel[(1,)](cuda(device, 200, 64), rows, cuda(device, 64), n, BLOCK=16, D=64)
+
+
 CASES = {
     **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
     **{f.__name__: f for f in (persistent, early, stencil, transposing, winding)},
+    **{f.__name__: f for f in (window, carried_mask, hashed, unsigned_bound, padded_rows)},
+    **{f.__name__: f for f in (one_does_more, pipelined_gather)},
 }
 
 

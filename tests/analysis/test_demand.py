@@ -195,3 +195,23 @@ def test_loads_of_one_step_share_what_l1_holds(launched):
     demand = launched(followed.stencil, n=512 * 64).demand
     assert demand.l2_read_bytes == pytest.approx(512 * 64 * 4 * (1 + 2 / 64), rel=0.02)
     assert demand.dram_read_bytes == pytest.approx(512 * 64 * 4, rel=0.01)
+
+
+def test_what_the_second_axis_decides_is_seen_though_the_first_is_long(launched):
+    demand = launched(followed.second_axis, blocks=4096, rows=8).demand
+    of_row = 4096 * 32 * 4
+    # the first 4,096 programs are those of one row, which load once each
+    assert asked(demand, "load") == pytest.approx(36 * of_row, rel=0.02)
+    assert asked(demand, "store") == 8 * of_row
+    assert demand.steps == pytest.approx(4.5, rel=0.02)
+
+
+def test_what_an_atomic_gives_back_is_guessed_and_said(launched):
+    guesses = launched(followed.last_one_adds).demand.guesses
+    (only,) = guesses
+    assert "a branch that depends on data is taken" in only
+
+
+def test_an_address_that_is_not_known_is_said(launched):
+    guesses = launched(followed.pipelined_gather).demand.guesses
+    assert any("an address that is not known" in guess for guess in guesses)
