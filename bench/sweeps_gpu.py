@@ -202,12 +202,18 @@ class Bench:
         }
 
     def time(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows with their times; all are of one problem."""
+        """The rows with their times, or with what failed; all are of one problem."""
         path = str(ROOT / rows[0]["file"])
-        if path not in self._loaded:
-            self._loaded[path] = kernelfiles.load(path)
         digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
         rows = [{"kind": "time", **row, "sha256": digest} for row in rows]
+        try:
+            return self._outcomes(path, rows)
+        except Exception as error:  # of the problem or of timing: the other problems go on
+            return [{**row, **self._failure(error, path)} for row in rows]
+
+    def _outcomes(self, path: str, rows: Sequence[Row]) -> list[Row]:
+        if path not in self._loaded:
+            self._loaded[path] = kernelfiles.load(path)
         seed_everything(_SEED)
         problem = self._loaded[path].workload(rows[0]["shape"], {}, self._machine.device)
         want = problem.run_reference()

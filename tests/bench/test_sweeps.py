@@ -282,6 +282,15 @@ def test_what_is_right_is_timed_and_what_fails_says_why(rows):
     assert len({r["sha256"] for r in found.values()}) == 1
 
 
+def test_a_problem_that_fails_costs_its_own_rows(rows):
+    path = Path(rows[0]["file"])
+    path.write_text(path.read_text() + "\ndef reference(x):\n    raise ValueError('no such op')\n")
+    found = sweeps_gpu.Bench(OneCpu(), lambda _: "").time(rows)
+    assert [sweeps.key_of(r) for r in found] == [sweeps.key_of(r) for r in rows]
+    assert {r["status"] for r in found} == {"crashed"}
+    assert all("no such op" in r["message"] for r in found)
+
+
 def test_what_does_not_compile_is_not_run(rows):
     bench = sweeps_gpu.Bench(OneCpu(), lambda _: "ptxas said no")
     assert [(r["status"], r["message"]) for r in bench.time(rows[2:3])] == [
