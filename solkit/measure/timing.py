@@ -96,6 +96,16 @@ class L2Flush:
         self._host_s[name] = min(host_s, self._host_s.get(name, math.inf))
 
 
+_running: list[Any] = []
+"""The profiler's session, where a round has one: torch has room for one in a process."""
+
+
+def _end_what_was_broken_off() -> None:
+    """End the session of a round that came to no end, since a candidate failed in it."""
+    while _running:
+        _running.pop().__exit__(None, None, None)
+
+
 class CuptiTimer:
     """Times calls by CUPTI's activity records, had through PyTorch's profiler.
 
@@ -109,7 +119,6 @@ class CuptiTimer:
     def __init__(self, flush: L2Flush, *, warm: bool = False) -> None:
         self._flush, self._warm = flush, warm
         self._labels: list[str] = []
-        self._session: Any = None
         self._activities: list[Activity] = []
 
     @property
@@ -119,9 +128,11 @@ class CuptiTimer:
 
     def start(self) -> None:
         """See `solkit.measure.sampling.Timer`."""
+        _end_what_was_broken_off()
         self._labels = []
-        self._session = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-        self._session.__enter__()
+        session = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+        session.__enter__()
+        _running.append(session)
 
     def time(self, subject: Subject) -> None:
         """See `solkit.measure.sampling.Timer`."""
@@ -141,7 +152,7 @@ class CuptiTimer:
             ActivityError: CUPTI recorded no GPU activity for a call, or none that can be told
                 apart from another's.
         """
-        session, self._session = self._session, None
+        session = _running.pop()
         session.__exit__(None, None, None)
         events = session.profiler.kineto_results.events()
         self._activities = read_activities(events)
@@ -175,6 +186,7 @@ class EventTimer:
 
     def start(self) -> None:
         """See `solkit.measure.sampling.Timer`."""
+        _end_what_was_broken_off()
         self._times = []
 
     def time(self, subject: Subject) -> None:

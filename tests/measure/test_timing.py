@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from solkit.measure import timing
 from solkit.measure.activities import ActivityError
 from solkit.measure.sampling import Subject
-from solkit.measure.timing import CuptiTimer, FlushBuffer, L2Flush
+from solkit.measure.timing import CuptiTimer, EventTimer, FlushBuffer, L2Flush
 
 
 class Flush:
@@ -35,6 +36,27 @@ def test_a_profiler_that_sees_no_gpu_is_no_timer(monkeypatch, warm):
     assert len(ran) == (4 if warm else 2)
     assert [name for name, _ in flush.learnt] == ["one", "two"]
     assert all(host_s > 0 for _, host_s in flush.learnt)
+
+
+def test_a_round_that_was_broken_off_is_ended_before_the_next(monkeypatch):
+    began, ended = [], []
+
+    class Session:
+        def __init__(self, activities):
+            pass
+
+        def __enter__(self):
+            assert len(began) == len(ended), "Profiler is already enabled on this thread"
+            began.append(self)
+
+        def __exit__(self, *_):
+            ended.append(self)
+
+    monkeypatch.setattr(timing, "profile", Session)
+    for timer in (CuptiTimer(Flush()), CuptiTimer(Flush()), EventTimer(Flush())):
+        timer.start()  # as if a candidate failed in a call, nobody comes to the end
+    assert ended == began
+    assert len(began) == 2
 
 
 class Buffer:
