@@ -130,7 +130,7 @@ class CuptiTimer:
         """See `solkit.measure.sampling.Timer`."""
         _end_what_was_broken_off()
         self._labels = []
-        session = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+        session: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
         session.__enter__()
         _running.append(session)
 
