@@ -54,7 +54,8 @@ _EXTERN = {
     "fma": {"fp32": 2.0},
 }
 
-_DOTS = {"tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled"}
+_SCALED = {"tt.dot_scaled", "ttng.tc_gen5_mma_scaled"}
+_DOTS = {"tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma"} | _SCALED
 _DTYPES = {"bf16": "bf16", "f16": "fp16", "f64": "fp64", "i8": "int8"}
 
 
@@ -188,8 +189,24 @@ def _dot(operation: Operation) -> Cost:
     scalar = result.layout is not None and result.layout.kind in ("blocked", "linear")
     if scalar and operation.name in ("tt.dot", "tt.dot_scaled"):
         return {"fp64" if a.element == "f64" else "fp32": flops}
+    if operation.name in _SCALED:
+        return _scaled(operation, a, flops)
     passes = 3 if operation.attribute("inputPrecision") == 1 and a.element == "f32" else 1
     return {f"tensor.{_pipe(a.element)}": flops * passes}
+
+
+def _scaled(operation: Operation, a: TensorType, flops: float) -> Cost:
+    """Of operands with scales. Two numbers of 4 bits stand in a byte.
+
+    Source: PTX ISA, tcgen05.mma, "Kinds": where one side has more bits than 4, it is
+    ``mxf8f6f4``, at the rate of 8.
+    """
+    formats = re.findall(r"\b[lr]hs = (\w+)", operation.text)
+    packed = formats[:1] == ["e2m1"] and a.element == "i8"
+    if formats and set(formats) <= {"bf16", "fp16"}:
+        return {f"tensor.{formats[0]}": flops}
+    pipe = "fp4" if set(formats) == {"e2m1"} else "fp8"
+    return {f"tensor.{pipe}": flops * (2 if packed else 1)}
 
 
 def _pipe(element: str) -> str:

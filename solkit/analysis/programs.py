@@ -17,6 +17,7 @@ extrapolated, but for the last few, where a software pipeline drains.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -372,7 +373,7 @@ class Programs:
             return
         address = self.env.get(operation.operands[0])
         mask = self._mask(operation)
-        if address is None:
+        if address is None and not self.corners:
             self._guess("an address that is not known counts a sector for each element", operation)
         self.watcher.pointers(operation, address, mask, self.active)
         if self.relevant.intersection(operation.results):
@@ -386,7 +387,7 @@ class Programs:
         if name is None:
             return None
         value: Array | None = self.env.get(name)
-        if value is None:
+        if value is None and not self.corners:  # of corners more is unknown, which decides nothing
             self._guess("a mask that depends on data lets everything through", operation)
         return value
 
@@ -924,10 +925,28 @@ def _transpose(operation: Operation, value: Array, corners: bool) -> Array:  # n
 def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
     before, after = operation.all_types[0].shape, operation.result_type.shape
     if corners and [s for s in before if s > 1] != [s for s in after if s > 1]:
-        return None
+        return _folded(value, before, after)
     whole = [min(size, _PROBES) if corners else size for size in before]
     value = np.broadcast_to(value, (value.shape[0], *whole))
     return value.reshape(value.shape[0], *(min(s, _PROBES) if corners else s for s in after))
+
+
+def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
+    """The corners of a vector made into a tensor, where its elements grow by a constant step."""
+    size = math.prod(before)
+    if len(before) != 1 or size <= 2 or value.dtype == bool:
+        return None
+    first, middle, last = np.broadcast_to(value, (len(value), _PROBES)).T
+    step = (last - first) // (size - 1)
+    if np.any(first + step * (size - 1) != last) or np.any(first + step * (size // 2) != middle):
+        return None
+    place = np.zeros((1,) * len(after), np.int64)
+    for dim, length in enumerate(after):
+        probed = [0, length // 2, length - 1] if length > 2 else range(length)
+        shape = [-1 if d == dim else 1 for d in range(len(after))]
+        place = place + np.array(probed).reshape(shape) * math.prod(after[dim + 1 :])
+    folded: Array = _lead(first, place[None]) + _lead(step, place[None]) * place
+    return folded
 
 
 def _unsplat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001

@@ -198,6 +198,26 @@ def pipelined_gather_kernel(x, rows, out, n, BLOCK: tl.constexpr, D: tl.constexp
     tl.store(out + column, total)
 
 
+@triton.jit
+def scaled_kernel(a, sa, b, sb, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    row, column = tl.arange(0, M), tl.arange(0, N)
+    sums = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, BK):
+        inner, block = k + tl.arange(0, BK), k // 32 + tl.arange(0, BK // 32)
+        left = tl.load(a + row[:, None] * K + inner[None, :])
+        right = tl.load(b + inner[:, None] * N + column[None, :])
+        of_left = tl.load(sa + row[:, None] * (K // 32) + block[None, :])
+        of_right = tl.load(sb + column[:, None] * (K // 32) + block[None, :])
+        sums = tl.dot_scaled(left, of_left, "e4m3", right, of_right, "e4m3", sums)
+    tl.store(c + row[:, None] * N + column[None, :], sums)
+
+
+@triton.jit
+def reshaped_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.trans(tl.reshape(tl.arange(0, BLOCK), (BLOCK // 16, 16)))
+    tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(x + at), at < n)
+
+
 def cuda(device, *shape, dtype=torch.float32):
     return torch.empty(shape, dtype=dtype, device=device)
 
@@ -296,11 +316,22 @@ def pipelined_gather(device, n=128):
     pipelined_gather_kernel[(1,)](cuda(device, 200, 64), rows, cuda(device, 64), n, BLOCK=16, D=64)
 
 
+def scaled(device, K=256):
+    eight = torch.float8_e4m3fn
+    a, b = cuda(device, 128, K, dtype=eight), cuda(device, K, 128, dtype=eight)
+    sa, sb = (cuda(device, 128, K // 32, dtype=torch.uint8) for _ in "ab")
+    scaled_kernel[(1,)](a, sa, b, sb, cuda(device, 128, 128), K, M=128, N=128, BK=128)
+
+
+def reshaped(device, n=900):
+    reshaped_kernel[(4,)](cuda(device, 1024), cuda(device, 4096), n, BLOCK=1024)
+
+
 CASES = {
     **{f.__name__: f for f in (copy, strided, gather, product, triangle, strides_of_the_grid)},
     **{f.__name__: f for f in (persistent, early, stencil, transposing, winding)},
     **{f.__name__: f for f in (window, carried_mask, hashed, unsigned_bound, padded_rows)},
-    **{f.__name__: f for f in (one_does_more, pipelined_gather)},
+    **{f.__name__: f for f in (one_does_more, pipelined_gather, reshaped)},
 }
 
 

@@ -215,3 +215,17 @@ def test_what_an_atomic_gives_back_is_guessed_and_said(launched):
 def test_an_address_that_is_not_known_is_said(launched):
     guesses = launched(followed.pipelined_gather).demand.guesses
     assert any("an address that is not known" in guess for guess in guesses)
+
+
+@pytest.mark.parametrize(("device", "pipe"), [("h100", "tensor.bf16"), ("b200", "tensor.fp8")])
+def test_products_with_scales(launched, device, pipe):
+    # Hopper has no such product: Triton scales the operands and multiplies them in bf16
+    operations = launched(followed.scaled, device=device, K=256).demand.operations
+    assert operations[pipe] == 2 * 128 * 128 * 256
+
+
+def test_a_tensor_that_is_reshaped_is_known(launched):
+    kernel = launched(followed.reshaped)
+    assert kernel.demand.guesses == ()
+    assert {a.argument for a in kernel.demand.accesses} == {"x", "out"}
+    assert access(kernel).unique_bytes == 4096  # the same for all four programs
