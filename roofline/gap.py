@@ -328,7 +328,8 @@ def _unexplained(factor: float) -> GapFactor:
 def _factor(step: _Step, factor: float, kernels: Sequence[_Followed]) -> GapFactor:
     advice = ""
     if factor >= _MATTERS:
-        advice = next((a for k in kernels for a in _ADVICE.get(step.name, _none)(k, factor)), "")
+        longest = sorted(kernels, key=lambda kernel: -kernel.running() * kernel.count)
+        advice = next((a for k in longest for a in _ADVICE.get(step.name, _none)(k, factor)), "")
     return GapFactor(step.name, factor, step.evidence, advice)
 
 
@@ -358,17 +359,18 @@ def _on_work(kernel: _Followed, factor: float) -> Iterator[str]:
 
 def _on_traffic(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
     accesses = kernel.demand.accesses
+    known = [access for access in accesses if access.argument]  # where it lies, and so its sectors
     if spilled(kernel.kernel, kernel.device)[0] > sum(a.sector_bytes for a in accesses):
         yield _spilling(kernel)
         return
-    wasteful = max(accesses, key=lambda a: a.sector_bytes - a.requested_bytes, default=None)
+    wasteful = max(known, key=lambda a: a.sector_bytes - a.requested_bytes, default=None)
     moved = sum(access.sector_bytes for access in accesses)
     if wasteful is None:
         return
     if wasteful.sector_bytes - wasteful.requested_bytes > 0.2 * moved:
         yield from _narrow(wasteful, kernel)
         return
-    again = max(accesses, key=lambda a: a.requested_bytes - a.unique_bytes)
+    again = max(known, key=lambda a: a.requested_bytes - a.unique_bytes)
     repeated = again.requested_bytes - again.unique_bytes
     if again.kind == "load" and again.unique_bytes and repeated > 0.2 * moved:
         times = again.requested_bytes / again.unique_bytes
@@ -376,14 +378,21 @@ def _on_traffic(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG
             f"{_place(again, kernel)}: {again.argument or 'this'} is read {times:.3g} times over: "
             "larger tiles, or an order of blocks that reuses L2."
         )
-    elif kernel.demand.dram_read_bytes > 1.5 * sum(
-        {a.argument: a.unique_bytes for a in accesses if a.kind != "store"}.values()
-    ):
+    elif len(known) == len(accesses) and kernel.demand.dram_read_bytes > 1.5 * _read(known):
         most = max((a for a in accesses if a.kind == "load"), key=lambda a: a.unique_bytes)
         yield (
             f"{_place(most, kernel)}: {most.argument or 'this'} is read again after L2 has lost "
             "it: one pass over it, or parts that stay in registers or L2 between passes."
         )
+
+
+def _read(accesses: Sequence[Access]) -> int:
+    """Bytes of all arguments, each as the access that reads most of it does."""
+    most: dict[str, int] = {}
+    for access in accesses:
+        if access.kind != "store":
+            most[access.argument] = max(most.get(access.argument, 0), access.unique_bytes)
+    return sum(most.values())
 
 
 def _place(access: Access, kernel: _Followed) -> str:

@@ -207,7 +207,8 @@ def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
 def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: Device) -> Term:
     per_s = rate(name, device)
     how = ""
-    if name.startswith("tensor.") and device.compute_capability[0] == 9 and not _wgmma(kernel):
+    grouped = name.startswith("tensor.") and name != "tensor.fp64"  # wgmma has no doubles
+    if grouped and device.compute_capability[0] == 9 and not _wgmma(kernel):
         per_s, how = per_s * _MMA_SYNC_SHARE, ", by mma.sync"
     uneven = kernel.demand.unevenness if kernel.demand else 1.0
     told = f"{amount / 1e9:.4g} G at {per_s / 1e12:.3g} T/s{how}"

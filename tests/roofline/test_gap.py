@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,27 @@ def test_the_first_advice_names_a_planted_defect(name):
 )
 def test_nothing_is_advised_where_nothing_is_wrong(name, shape):
     assert advice(taken_apart(EXAMPLES / f"{name}.py", shape)) == []
+
+
+def test_of_accesses_at_unknown_places_nothing_is_advised():
+    limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
+    known = gap(limit, (kernel,), device)
+    assert any("not coalesced" in each for each in advice(known))
+    accesses = tuple(replace(access, argument="") for access in kernel.demand.accesses)
+    unknown = replace(kernel, demand=replace(kernel.demand, accesses=accesses))
+    told = [factor.advice for factor in gap(limit, (unknown,), device).factors]
+    assert told[FACTORS.index("extra traffic")] == ""
+
+
+def test_the_kernel_that_takes_longest_is_advised_first():
+    limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
+    elsewhere = tuple(replace(access, line="small.py:1") for access in kernel.demand.accesses)
+    small = replace(kernel.demand, accesses=elsewhere, dram_read_bytes=1 << 10)
+    small = replace(small, l1_wavefronts=1 << 10, l2_read_bytes=1 << 10, l2_write_bytes=0)
+    other = replace(kernel, launch=replace(kernel.launch, name="small"), demand=small)
+    for order in ((kernel, other), (other, kernel)):
+        first = advice(gap(limit, order, device))[0]
+        assert first == advice(gap(limit, (kernel,), device))[0]
 
 
 def test_factors_multiply_to_the_gap():
