@@ -20,6 +20,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure import guard
@@ -95,6 +97,7 @@ class _Referee:
 
     def _answer(self, request: Request | ComparisonRequest) -> dict[str, Any]:
         with contextlib.ExitStack() as blocks:
+            blocks.callback(_give_cached_memory_back)
             blocks.callback(Imports.now().restore)
             return self._answer_with(request, blocks)
 
@@ -194,3 +197,9 @@ def main(descriptor: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _give_cached_memory_back() -> None:
+    """What this process's allocator keeps for later would be missing to the next candidate."""
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
