@@ -15,6 +15,7 @@ from solkit.roofline import devices
 from solkit.roofline.bound import bound
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.gap import FACTORS, gap, modelled_ms
+from solkit.roofline.kernel_model import model
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -77,8 +78,9 @@ def test_the_kernel_that_takes_longest_is_advised_first():
     limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
     elsewhere = tuple(replace(access, line="small.py:1") for access in kernel.demand.accesses)
     small = replace(kernel.demand, accesses=elsewhere, dram_read_bytes=1 << 10)
-    small = replace(small, l1_wavefronts=1 << 10, l2_read_bytes=1 << 10, l2_write_bytes=0)
+    small = replace(small, l1_wavefronts=1 << 10, l2_read_bytes=1 << 10, dram_write_bytes=0)
     other = replace(kernel, launch=replace(kernel.launch, name="small"), demand=small)
+    other = replace(other, model=model(other, device))
     for order in ((kernel, other), (other, kernel)):
         first = advice(gap(limit, order, device))[0]
         assert first == advice(gap(limit, (kernel,), device))[0]
