@@ -538,7 +538,8 @@ class _Skipping:
         self.relevant = [name in programs.relevant for name in loop.names]
         self.possible = _is_linear(operation, loop, programs.relevant)
         self.loop, self.body = loop, operation.blocks[0]
-        self.rounds = self.in_vain = 0
+        self.rounds: Array = np.zeros(programs.counts.programs, np.int64)  # since it skipped
+        self.in_vain = 0
         self.counted: dict[Any, Array] = {}
         self.steps: list[Value] = []
 
@@ -572,17 +573,17 @@ class _Skipping:
             _difference(n, v) if r else None
             for n, v, r in zip(new, old, self.relevant, strict=True)
         ]
-        self.rounds += 1
+        self.rounds = self.rounds + running
         left = np.where(running, np.maximum(trips - done - _TAIL, 0), 0)
-        same = self.rounds >= _PROBED and left.any() and self._alike(counted, steps, left > 0)
+        left = np.where((self.rounds >= _PROBED) & self._alike(counted, steps), left, 0)
         self.counted, self.steps = counted, steps
-        if not same:
+        if not left.any():
             return done, new
         left = self._until_changes(left, new, index, by)
         self.in_vain += not left.any()
         for key, amount in counted.items():
             self.programs.counts.add(key, amount * left)
-        self.rounds = 0  # the next may differ
+        self.rounds = np.where(left > 0, 0, self.rounds)  # the next may differ
         return done + left, self._moved(new, left)
 
     def _moved(self, values: list[Value], left: Array) -> list[Value]:
@@ -604,17 +605,18 @@ class _Skipping:
             left = np.where(same, left, left // 2)
         return left
 
-    def _alike(self, counted: Mapping[Any, Array], steps: list[Value], where: Array) -> bool:
-        """Whether the programs that have iterations left did the same as the time before."""
+    def _alike(self, counted: Mapping[Any, Array], steps: list[Value]) -> Array:
+        """Which programs did the same as the time before."""
+        alike = np.ones(self.programs.counts.programs, bool)
         for key in counted.keys() | self.counted.keys():
-            if np.any((counted.get(key, 0.0) - self.counted.get(key, 0.0)) * where):
-                return False
-        for step, before in zip(steps, self.steps, strict=True):
+            alike &= np.equal(counted.get(key, 0.0), self.counted.get(key, 0.0))
+        for step, before in zip(steps, self.steps, strict=False):  # there is none at first
             if (step is None) != (before is None):
-                return False
-            if step is not None and np.any((step != before) & _lead(where, step)):
-                return False
-        return True
+                return np.zeros_like(alike)
+            if step is not None:
+                changed = step != before
+                alike &= ~changed.reshape(len(changed), -1).any(1)
+        return alike
 
 
 class _Blind:

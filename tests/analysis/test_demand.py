@@ -229,3 +229,10 @@ def test_a_tensor_that_is_reshaped_is_known(launched):
     assert kernel.demand.guesses == ()
     assert {a.argument for a in kernel.demand.accesses} == {"x", "out"}
     assert access(kernel).unique_bytes == 4096  # the same for all four programs
+
+
+def test_programs_whose_masks_tip_at_different_iterations_are_each_extrapolated(launched):
+    demand = launched(followed.window, n=1 << 16).demand
+    assert demand.guesses == ()  # 1,024 iterations of each of 1,024 programs, few of them run
+    elements = sum(min(first + 1, 512) for first in range(0, 1 << 16, 64))
+    assert asked(demand, "load") == pytest.approx(4 * elements, rel=0.01)
