@@ -201,5 +201,5 @@ def main(descriptor: int) -> None:
 
 def _give_cached_memory_back() -> None:
     """What this process's allocator keeps for later would be missing to the next candidate."""
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.empty_cache()
