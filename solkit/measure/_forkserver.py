@@ -131,19 +131,36 @@ class ForkServer:
         Raises:
             WorkerError: the server is gone, or did not start in time.
         """
-        ours, theirs = pair()
-        with theirs:
-            if _IS_LINUX:  # to be told the number as it is in the caller's namespace
-                ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            job = pickle.dumps((args, dict(env), folder or _here(), list(sys.path)))
-            header = {"function": function, "prints": output is not None}
-            given = (theirs.fileno(), *(() if output is None else (output,)), *descriptors)
-            self._send(header, job, given)
+        job = pickle.dumps((args, dict(env), folder or _here(), list(sys.path)))
+        header = {"function": function, "prints": output is not None}
+        given = (*(() if output is None else (output,)), *descriptors)
         try:
+            return self._forked(header, job, given)
+        except WorkerError:
+            if not self._has_just_died():
+                raise
+            return self._forked(header, job, given)  # by another that takes its place
+
+    def _forked(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> Fork:
+        ours, theirs = pair()
+        try:
+            with theirs:
+                if _IS_LINUX:  # to be told the number as it is in the caller's namespace
+                    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                self._send(header, job, (theirs.fileno(), *descriptors))
             return Fork(ours, self)
         except BaseException:
             ours.close()  # by which the server kills what it may have forked meanwhile
             raise
+
+    def _has_just_died(self) -> bool:
+        """Whether the server was killed: its socket is closed some time before that can be seen."""
+        process = self._process
+        if process is None:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+        return not self.is_alive
 
     def close(self) -> None:
         """End it and all that it forked."""
