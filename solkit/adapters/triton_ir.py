@@ -16,6 +16,7 @@ from pathlib import PurePath
 __all__ = [
     "Block",
     "Function",
+    "IrError",
     "Layout",
     "Location",
     "Operation",

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from solkit.analysis.programs import ADDRESS_BITS
 from solkit.core import Device, Occupancy
 
 __all__ = ["SECTOR", "Region", "dram_bytes", "l2_read_bytes", "unique_bytes"]
@@ -79,7 +80,7 @@ def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
 def _by_storage(regions: Sequence[Region]) -> Any:
     groups: dict[int, list[Region]] = {}
     for number, region in enumerate(regions):
-        place = int(region.low.max()) >> 44 if region.low.max() >= 0 else -1 - number
+        place = int(region.low.max()) >> ADDRESS_BITS if region.low.max() >= 0 else -1 - number
         groups.setdefault(place, []).append(region)
     for group in groups.values():
         keys = _keys(group)
@@ -162,7 +163,7 @@ def _width(wave: Array, rows: Sequence[int]) -> int:
 
 def _place(region: Region) -> int:
     """The number of the storage that a region lies in; -1 where that is not known."""
-    return int(region.low.max()) >> 44 if region.low.max() >= 0 else -1
+    return int(region.low.max()) >> ADDRESS_BITS if region.low.max() >= 0 else -1
 
 
 def _later(

@@ -228,7 +228,8 @@ def test_specs_are_what_plotly_takes(make):
     gap = charts.gap_of(report.results[0])
     for spec in (_plotly.roofline(charts.roofline_of(report)), _plotly.gap(gap)):
         text = re.sub(r"var\(--(\w+)\)", lambda m: LIGHT[m[1]], json.dumps(spec))
-        graph.Figure(json.loads(text))  # raises where a name or value is unknown
+        figure = graph.Figure(json.loads(text))  # raises where a name or value is unknown
+        assert len(figure.data) == len(spec["data"]) > 0
 
 
 def test_bars_of_the_gap_end_at_the_time(make):
