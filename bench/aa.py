@@ -33,12 +33,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
 from solkit.core import Candidate, Difference, Ratio, Value
 from solkit.errors import SolkitError
 from solkit.measure import Session, is_available, ratios
+from solkit.measure.messages import Turns
 from solkit.measure.statistics import median_interval
 from solkit.roofline import nvml
 
@@ -184,7 +186,7 @@ def in_turns(session: Session, kernel: Kernel, pairs: int, budget_s: float) -> l
             "method": SOLKIT,
             "timer": outcome.protocol.method,
             "seconds": seconds,
-            **asdict(turns),
+            **TypeAdapter(Turns).dump_python(turns, mode="json"),
         }
         for number, turns in enumerate(outcome.turns)
     ]

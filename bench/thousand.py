@@ -150,7 +150,8 @@ def level(session: Session, folder: Path, problem: Path) -> dict[str, float]:
     return held()
 
 
-def run(count: int, device: str, folder: Path) -> dict[str, object]:
+def run(count: int, seconds: float, device: str, folder: Path) -> dict[str, object]:
+    """Measure that many candidates, or as many as the seconds allow; what they cost and left."""
     problem = folder / "problem.py"
     problem.write_text(PROBLEM)
     stages = Stages()
@@ -159,8 +160,13 @@ def run(count: int, device: str, folder: Path) -> dict[str, object]:
     sessions._log.propagate = False
     verdicts: Counter[str] = Counter()
     beyond_s, used_s, early = [], [], {}
+    by_stage: dict[str, list[float]] = {}
+    began = time.monotonic()
     with Session(device=device) as session:
         for number in range(count):
+            if time.monotonic() - began > seconds:
+                count = number
+                break
             kind = kind_of(number)
             path = written(folder, number, kind)
             if number == min(_EARLY, count // 2):
@@ -173,6 +179,8 @@ def run(count: int, device: str, folder: Path) -> dict[str, object]:
             if kind == "right" and kind_of(number - 1) == "right" and number > 1:  # it is warm
                 beyond_s.append(time.perf_counter() - start - stages.sampling_s)
                 used_s.append(cpu_s() - cpu_before)
+                for stage, taken_s in stages.taken_s.items():
+                    by_stage.setdefault(stage or "asking", []).append(taken_s)
             path.unlink()
         late = level(session, folder, problem)
     return {
@@ -183,6 +191,7 @@ def run(count: int, device: str, folder: Path) -> dict[str, object]:
         "beyond_samples_90th_percentile_s": sorted(beyond_s)[int(0.9 * len(beyond_s))],
         "cpu_s": statistics.mean(used_s),
         "target_s": TARGET_S,
+        "stages_s": {stage: statistics.median(taken) for stage, taken in by_stage.items()},
         "early": early,
         "late": late,
         "growth": {name: late[name] - early[name] for name in late},
@@ -192,13 +201,14 @@ def run(count: int, device: str, folder: Path) -> dict[str, object]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--candidates", type=int, default=1000)
+    options.add_argument("--seconds", type=float, default=float("inf"), help="begin none after it")
     options.add_argument("--device", choices=("cpu", "cuda"))
     options.add_argument("--json", type=Path, help="write the figures there too")
     chosen = options.parse_args()
     device = chosen.device or ("cuda" if is_available() else "cpu")
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder  # no others' files are counted
-        found = run(chosen.candidates, device, Path(folder))
+        found = run(chosen.candidates, chosen.seconds, device, Path(folder))
     text = json.dumps(found, indent=2)
     if chosen.json:
         chosen.json.write_text(text + "\n", encoding="utf-8")

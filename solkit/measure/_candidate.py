@@ -71,6 +71,14 @@ class _Inputs:
         return made
 
 
+@dataclass(frozen=True)
+class _Graph:
+    """Calls that can be replayed; the outputs of the last of them, which stay where they are."""
+
+    replay: Callable[[], Any]
+    outputs: list[torch.Tensor]
+
+
 class _Worker:
     """What the process holds between requests; each public method is one of them."""
 
@@ -85,7 +93,7 @@ class _Worker:
         self._outputs: list[torch.Tensor] = []
         self._returned: Any = None
         self._guard: Guard = Guard.armed()
-        self._graphs: dict[tuple[str, int], Callable[[], Any]] = {}
+        self._graphs: dict[tuple[str, int], _Graph] = {}
         self._results: Block | None = None
         self._timer: Timer | None = None
 
@@ -220,9 +228,12 @@ class _Worker:
         self._spoil()
 
         def prepare() -> Callable[[], Any]:
-            if calls_in_graph:
-                return self._captured(name, seed, calls_in_graph)
-            return self._prepared(name, seed)[0]
+            if not calls_in_graph:
+                return self._prepared(name, seed)[0]
+            graph = self._captured(name, seed, calls_in_graph)
+            self._outputs = graph.outputs
+            self._spoil()
+            return graph.replay
 
         self._timer.time(Subject(name, prepare))
 
@@ -250,6 +261,10 @@ class _Worker:
         if wait:
             self._machine.synchronize()
 
+    def settle(self, _: Frame) -> None:
+        """Wait for what was launched."""
+        self._machine.synchronize()
+
     # -------------------------------------------------------------------------------- the end
 
     def reset(self, _: Frame) -> dict[str, int]:
@@ -276,11 +291,12 @@ class _Worker:
 
         return call, workload
 
-    def _captured(self, name: str, seed: int, calls: int) -> Callable[[], Any]:
+    def _captured(self, name: str, seed: int, calls: int) -> _Graph:
         key = name, calls
         if key not in self._graphs:
             call, _workload = self._prepared(name, seed)
-            self._graphs[key] = self._machine.captured(lambda: [call() for _ in range(calls)])
+            replay = self._machine.captured(lambda: [call() for _ in range(calls)])
+            self._graphs[key] = _Graph(replay, self._outputs)
         return self._graphs[key]
 
     def _spoil(self) -> None:

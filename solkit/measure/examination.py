@@ -495,8 +495,10 @@ class Examination:
             self._machine.synchronize()
             return taken_s
 
-        def launch(behind_s: float) -> float:
-            return self._remote.repeat(name, seed, 1, behind_s, wait=False)
+        def launch(calls: int, behind_s: float) -> float:
+            taken_s = self._remote.repeat(name, seed, calls, behind_s, wait=False)
+            self._remote.settle()  # or the next request would wait for it
+            return taken_s
 
         found = check_by_wall_clock(told.high, row, launch)
         if found.contradiction is not None:

@@ -94,6 +94,7 @@ class CudaMachine:
 
     def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
         """See `Machine`. The timers learn anew how long the host takes over a call."""
+        self._buffer.learn()
         flush = L2Flush(self._buffer)
         warm = protocol.l2 == "warm"
         made: dict[str, Timer] = {

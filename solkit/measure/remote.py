@@ -209,6 +209,10 @@ class Remote:
         self._ask("repeat", "timing by the wall clock", given)
         return time.monotonic() - start
 
+    def settle(self) -> None:
+        """Have it wait for what it launched."""
+        self._ask("settle", "timing by the wall clock", {})
+
     def reset(self) -> int:
         """Have it forget the candidate; bytes of device memory that are still in use."""
         doing = "clearing up"

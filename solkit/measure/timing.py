@@ -25,6 +25,7 @@ __all__ = ["CuptiTimer", "EventTimer", "FlushBuffer", "L2Flush", "captured", "re
 
 _MIN_FLUSH_BYTES = 256 << 20
 _WARM_UP_PASSES = 100  # some 10 ms, in which the clocks rise
+_TIMED, _PASSES_TIMED = 5, 4
 _MOST_PASSES = 400  # a stream takes about a thousand launches before the host has to wait
 _FASTEST_HZ = 3.0e9  # no GPU's SM clock is higher; at a lower one waiting takes longer
 _MOST_HIDDEN_S = 0.005
@@ -43,7 +44,8 @@ class FlushBuffer:
         self._buffer = torch.zeros(self.size // 4, dtype=torch.float32, device="cuda")
         self._sum = torch.zeros((), dtype=torch.float32, device="cuda")
         self.read(_WARM_UP_PASSES)
-        self.pass_s = self._time_passes(4)
+        self.pass_s = math.inf
+        self.learn()
 
     @property
     def description(self) -> str:
@@ -55,6 +57,20 @@ class FlushBuffer:
         for _ in range(passes):
             torch.sum(self._buffer, dim=0, out=self._sum)
 
+    def learn(self) -> None:
+        """Time a pass. The least ever seen is kept: what is to last must not fall short.
+
+        Once is not enough: a pass over an idle GPU's clocks takes several times as long as later.
+        """
+        for _ in range(_TIMED):
+            start, end = _event(), _event()
+            start.record()
+            self.read(_PASSES_TIMED)
+            end.record()
+            end.synchronize()
+            taken_s = float(start.elapsed_time(end)) / 1e3
+            self.pass_s = min(self.pass_s, taken_s / _PASSES_TIMED)
+
     def occupy(self, seconds: float) -> None:
         """Keep the GPU busy for that long at the least, from when it gets there."""
         passes = 1 + math.ceil(seconds / self.pass_s)
@@ -62,18 +78,6 @@ class FlushBuffer:
             self.read(passes)
         else:
             torch.cuda._sleep(int(seconds * _FASTEST_HZ))  # type: ignore[no-untyped-call]
-
-    def _time_passes(self, passes: int) -> float:
-        """Seconds that one takes, at the least: what is to last must not fall short."""
-        taken_ms = []
-        for _ in range(5):
-            start, end = _event(), _event()
-            start.record()
-            self.read(passes)
-            end.record()
-            end.synchronize()
-            taken_ms.append(float(start.elapsed_time(end)))
-        return min(taken_ms) / 1e3 / passes
 
 
 class L2Flush:

@@ -39,13 +39,13 @@ _MOST_QUEUED = 700  # a stream takes about a thousand launches before the host h
 _LEAST_LAUNCH_MS = 0.0025  # so a call has at most its slope over this of them
 _MOST_HIDDEN_MS = 400.0
 _MARGIN = 1.5  # by which what hides the host is to last longer than the host
-_CLEARLY = 1.3
-_TRIES = 3
+_SPARE = 0.1  # the share of it that is to be left when the host is done
+_TRIES = 4
 
 _NOTICED_MS = 20.0  # a wait that long cannot be mistaken for a slow request
 
 Row = Callable[[int, float], float]
-Launch = Callable[[float], float]
+Launch = Callable[[int, float], float]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def check(told_ms: float, row: Row, launch: Launch) -> WallClock:
     Args:
         told_ms: the upper end of the told median's interval.
         row: seconds that so many calls take, queued behind something that takes so many seconds.
-        launch: seconds until one call, queued like that, was launched, but need not be over.
+        launch: seconds until so many calls, queued like that, were launched, but need not be over.
     """
     calls = max(1, min(_MOST_CALLS, math.ceil(_ROW_MS / told_ms)))
     repeats = 3 if told_ms < _SLOW_MS else 1
@@ -80,7 +80,7 @@ def check(told_ms: float, row: Row, launch: Launch) -> WallClock:
         return WallClock(plain_ms, calls)
     calls = max(1, min(calls, int(_MOST_QUEUED * _LEAST_LAUNCH_MS / (2 * plain_ms))))
     waits = _waits(launch, plain_ms)
-    queued = None if waits else _queued(row, calls, 2 * calls * plain_ms, repeats)
+    queued = None if waits else _queued(row, launch, calls, 2 * calls * plain_ms, repeats)
     if queued is None:
         why = "waits for the GPU" if waits else "may keep the host busy"
         note = (
@@ -116,7 +116,7 @@ def _waits(launch: Launch, call_ms: float) -> bool:
     behind_ms = max(_NOTICED_MS, 3 * call_ms)
     if behind_ms > _MOST_HIDDEN_MS:
         return False
-    return 1e3 * launch(behind_ms / 1e3) > 0.8 * behind_ms
+    return 1e3 * launch(1, behind_ms / 1e3) > 0.8 * behind_ms
 
 
 def _rows(row: Row, calls: int, behind_s: float, repeats: int) -> _Rows:
@@ -125,18 +125,19 @@ def _rows(row: Row, calls: int, behind_s: float, repeats: int) -> _Rows:
     return _Rows(calls, 1e3 * single_s, 1e3 * double_s)
 
 
-def _queued(row: Row, calls: int, host_ms: float, repeats: int) -> _Rows | None:
-    """Rows in which the host, which takes that long for 2N calls at most, is hidden.
+def _queued(row: Row, launch: Launch, calls: int, host_ms: float, repeats: int) -> _Rows | None:
+    """Rows in which the host, which takes some `host_ms` for 2N calls, is hidden.
 
-    That it was shows in the shorter row, which takes clearly longer than the host for the longer;
-    ``None`` where that cannot be had.
+    That it was shows in when all of 2N were launched, which is clearly before the GPU is done with
+    N; ``None`` where that cannot be had. What a request costs in itself is in both of these times.
     """
     behind_ms = _MARGIN * host_ms
     for _ in range(_TRIES):
         if behind_ms > _MOST_HIDDEN_MS:
             return None
+        launched_ms = 1e3 * max(launch(2 * calls, behind_ms / 1e3) for _ in range(repeats))
         rows = _rows(row, calls, behind_ms / 1e3, repeats)
-        if rows.single_ms >= _CLEARLY * host_ms:
+        if rows.single_ms >= launched_ms + _SPARE * behind_ms:
             return rows
         behind_ms *= 2
     return None

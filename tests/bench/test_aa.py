@@ -18,6 +18,7 @@ from rich.console import Console
 import solkit
 from solkit.errors import WorkerError
 from solkit.measure.messages import ComparisonOutcome, Turns
+from solkit.roofline.calibration.record import Conditions
 
 KERNELS = aa.KERNELS[:1] + aa.KERNELS[-1:]
 USUAL_MS = {"scale.py": 0.002, "fp32_matmul.py": 18.0}
@@ -59,7 +60,7 @@ class Session:
             orders.append(order)
             for which in (0, 1):
                 times[which].append(taken[which])
-        return Turns(tuple(map(tuple, times)), tuple(orders))
+        return Turns(tuple(map(tuple, times)), tuple(orders), Conditions(samples=3))
 
 
 def peers(spread):

@@ -10,6 +10,7 @@ from textwrap import dedent
 from types import SimpleNamespace
 
 import pytest
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.core import KernelAnalysis, Launch, Tolerance, Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
@@ -84,6 +85,7 @@ class FakeMachine:
 
 HEAD = """
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 def inputs(N=16, device="cuda"):
     return (torch.randn(N, device=device),)
@@ -163,6 +165,49 @@ def test_a_reference_that_ignores_its_inputs_is_told(run):
     assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
     assert "same outputs, bit for bit, on two sets of inputs" in outcome.errors[0]
     assert outcome.measurement is not None
+
+
+class Recorded(TorchDispatchMode):
+    """Takes note of operators and of where their results lie, as a CUDA graph does of kernels."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.calls.append((function, args, kwargs or {}, result))
+        return result
+
+    def replay(self):
+        for function, args, kwargs, result in self.calls:
+            result.copy_(function(*args, **kwargs))
+
+
+class GraphMachine(FakeMachine):
+    def captured(self, work):
+        work()
+        with Recorded() as recorded:
+            work()
+        return recorded.replay
+
+
+@pytest.mark.parametrize("protocol", ["warm-graph", "replay"])
+def test_replayed_calls_have_outputs_of_their_own(run, monkeypatch, protocol):
+    monkeypatch.setattr("solkit.measure.examination._LOOKS", 1000)  # at every call
+    given = {"theirs": GraphMachine(), "mine": reference(), "protocol": protocol}
+    outcome = run("def kernel(x): return x + x", **given)
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+    idle = """
+        from torch.utils._python_dispatch import _get_current_dispatch_mode
+        def kernel(x):
+            if _get_current_dispatch_mode() is None:  # or it is captured, with nothing in it
+                kernel.last = x + x
+            return kernel.last
+    """
+    outcome = run(idle, **given)
+    assert outcome.verdict is Verdict.WRONG
+    assert "NaN" in outcome.errors[0]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ class Process:
             end = max(end, (call + 1) * self.host_ms) + self.gpu_ms
         return (self.overhead_ms + end) / 1e3
 
-    def launch(self, _behind_s):
-        return (self.overhead_ms + self.host_ms) / 1e3
+    def launch(self, calls, _behind_s):
+        return (self.overhead_ms + calls * self.host_ms) / 1e3
 
 
 class Waiting(Process):
@@ -31,8 +31,8 @@ class Waiting(Process):
     def row(self, calls, behind_s):
         return behind_s + (self.overhead_ms + calls * (self.host_ms + self.gpu_ms)) / 1e3
 
-    def launch(self, behind_s):
-        return self.row(1, behind_s)
+    def launch(self, calls, behind_s):
+        return self.row(calls, behind_s)
 
 
 def judged(told_ms, process):
@@ -84,8 +84,9 @@ def test_a_host_too_slow_to_hide_is_told():
 
 
 @pytest.mark.parametrize("occupied", [0.3, 3.0])
-def test_what_hides_the_host_may_last_otherwise_than_asked(occupied):
-    process = Process(0.002, host_ms=0.03, occupied=occupied)
+@pytest.mark.parametrize("overhead_ms", [0.3, 3.0])
+def test_what_hides_the_host_may_last_otherwise_than_asked(occupied, overhead_ms):
+    process = Process(0.002, host_ms=0.03, overhead_ms=overhead_ms, occupied=occupied)
     found = judged(0.002, process)
     assert found.contradiction is found.note is None
     assert found.slope_ms == pytest.approx(0.002, rel=1e-6)
