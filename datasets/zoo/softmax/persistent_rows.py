@@ -18,7 +18,7 @@ SPACE = {
 
 @triton.jit
 def persistent_kernel(x_ptr, y_ptr, M, N, STRIDED: tl.constexpr, BLOCK: tl.constexpr):
-    pid = tl.program_id(0)
+    pid = tl.program_id(0).to(tl.int64)  # 64 bits: so are the rows' offsets
     programs = tl.num_programs(0)
     share = tl.cdiv(M, programs)
     first = pid if STRIDED else pid * share
@@ -27,7 +27,7 @@ def persistent_kernel(x_ptr, y_ptr, M, N, STRIDED: tl.constexpr, BLOCK: tl.const
     cols = tl.arange(0, BLOCK)
     mask = cols < N
     for row in tl.range(first, last, step):
-        base = row.to(tl.int64) * N
+        base = row * N
         x = tl.load(x_ptr + base + cols, mask=mask, other=float("-inf")).to(tl.float32)
         x -= tl.max(x, axis=0)
         numerator = tl.exp(x)
