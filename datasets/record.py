@@ -23,6 +23,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from solkit.core import Value, Verdict
+from solkit.errors import InputError
 
 __all__ = [
     "CONFIGURATION",
@@ -163,6 +164,7 @@ class TimedConfiguration:
         device_name, device_uuid: as the driver gives them.
         driver_version, cuda_version, torch_version, triton_version, python_version, solkit_version:
             of what it was run with.
+        extra: what an imported file tells beside, under its own names.
         schema_version: of this form.
     """
 
@@ -224,6 +226,7 @@ class TimedConfiguration:
     triton_version: str | None = None
     python_version: str | None = None
     solkit_version: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -257,8 +260,15 @@ def problem_id(family: str, shape: Mapping[str, Value]) -> str:
 
 
 def source_of(data: bytes, name: str) -> Source:
-    """A file as a `Source`; bytes that are no UTF-8 are replaced in the text, not in the hash."""
-    return Source(hashlib.sha256(data).hexdigest(), name, data.decode(errors="replace"))
+    """A file as a `Source`.
+
+    Raises:
+        InputError: it is no UTF-8 text.
+    """
+    try:
+        return Source(hashlib.sha256(data).hexdigest(), name, data.decode())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is no UTF-8 text: {error}") from error
 
 
 def canonical(values: Mapping[str, Any]) -> str:
@@ -319,7 +329,7 @@ def _default_of(each: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+        return value.astimezone(timezone.utc).isoformat(timespec="microseconds")
     if isinstance(value, tuple):
         return [to_json(each) if isinstance(each, TimedLaunch) else _finite(each) for each in value]
     return _finite(value)
