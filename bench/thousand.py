@@ -159,13 +159,13 @@ def run(count: int, seconds: float, device: str, folder: Path) -> dict[str, obje
     sessions._log.setLevel(logging.DEBUG)
     sessions._log.propagate = False
     verdicts: Counter[str] = Counter()
-    beyond_s, used_s, early = [], [], {}
+    beyond_s, used_s = [], []
+    early: dict[str, float] = {}
     by_stage: dict[str, list[float]] = {}
     began = time.monotonic()
     with Session(device=device) as session:
         for number in range(count):
             if time.monotonic() - began > seconds:
-                count = number
                 break
             kind = kind_of(number)
             path = written(folder, number, kind)
@@ -184,7 +184,7 @@ def run(count: int, seconds: float, device: str, folder: Path) -> dict[str, obje
             path.unlink()
         late = level(session, folder, problem)
     return {
-        "candidates": count,
+        "candidates": sum(verdicts.values()),
         "device": device,
         "verdicts": dict(verdicts),
         "beyond_samples_s": statistics.median(beyond_s),
@@ -194,7 +194,7 @@ def run(count: int, seconds: float, device: str, folder: Path) -> dict[str, obje
         "stages_s": {stage: statistics.median(taken) for stage, taken in by_stage.items()},
         "early": early,
         "late": late,
-        "growth": {name: late[name] - early[name] for name in late},
+        "growth": {name: late[name] - early[name] for name in early},
     }
 
 

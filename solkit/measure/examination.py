@@ -477,30 +477,19 @@ class Examination:
         calls = self._protocol.calls if self._protocol.launched == "graph" else 0
         self._remote.call(shared.trial.name, shared.trial.seed, calls)
         if looks and not (shared.is_written and calls > 1):  # a graph's calls write on each other
-            self._judge(self._remote.look(), shared, "a timed call")
+            self.judge_last(shared, "a timed call")
         if shared.is_written:
             shared.restore()
+
+    def judge_last(self, shared: Shared, which: str) -> None:
+        """Judge what the last call left."""
+        self._judge(self._remote.look(), shared, which)
 
     def check_times(self, told_ms: Sequence[float], shared: Shared) -> WallClock:
         """Hold what the candidate's process told of timed calls against the referee's own clock."""
         self._check_kernels()
         told = median_interval(told_ms)
-        name, seed = shared.trial.name, shared.trial.seed
-
-        def row(calls: int, behind_s: float) -> float:
-            taken_s = self._remote.repeat(name, seed, calls, behind_s)
-            if not shared.is_written:
-                self._judge(self._remote.look(), shared, "the last of a row of calls")
-            shared.restore()
-            self._machine.synchronize()
-            return taken_s
-
-        def launch(calls: int, behind_s: float) -> float:
-            taken_s = self._remote.repeat(name, seed, calls, behind_s, wait=False)
-            self._remote.settle()  # or the next request would wait for it
-            return taken_s
-
-        found = check_by_wall_clock(told.high, row, launch)
+        found = check_by_wall_clock(told.high, _Rows(self, self._remote, shared, self._machine))
         if found.contradiction is not None:
             raise CandidateError(Verdict.CHEATING, (found.contradiction,))
         self._heed(self._remote.look(guarded=True).findings)
@@ -541,6 +530,38 @@ class _CandidateSide:
     def stop(self) -> list[CallTime]:
         """See `solkit.measure.sampling.Side`."""
         return self._examination.end()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """See `solkit.measure.wallclock.Calls`."""
+
+    examination: Examination
+    remote: Remote
+    shared: Shared
+    machine: Machine
+
+    def row(self, calls: int, behind_s: float) -> float:
+        """Rows begin with the same inputs, undisturbed by what the referee does."""
+        if self.shared.is_written:
+            self.shared.restore()
+        self.machine.synchronize()
+        return self._repeat(calls, behind_s, wait=True)
+
+    def launch(self, calls: int, behind_s: float) -> float:
+        """Nothing is left for the next request to wait for."""
+        taken_s = self._repeat(calls, behind_s, wait=False)
+        self.remote.settle()
+        return taken_s
+
+    def judge(self) -> None:
+        """Calls that change their inputs have written on each other: there is nothing to judge."""
+        if not self.shared.is_written:
+            self.examination.judge_last(self.shared, "the last of a row of calls")
+
+    def _repeat(self, calls: int, behind_s: float, wait: bool) -> float:
+        trial = self.shared.trial
+        return self.remote.repeat(trial.name, trial.seed, calls, behind_s, wait)
 
 
 # ----------------------------------------------------------------------------------- parts
