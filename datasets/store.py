@@ -1,0 +1,271 @@
+"""A store of measured data: a folder of Parquet files that only ever gains some.
+
+::
+
+    my-data/
+        parts/*.parquet      rows, `TimedConfiguration`; sorted, so that filters pass over most
+        sources/*.parquet    the files that rows refer to, each once, `Source`
+
+A row that is there already (the same run and place in it) is not written again, so that whatever
+was interrupted is simply done again. Any number of processes on one file system may write: they
+wait for one another. Reading is lazy and needs no lock.
+
+What needs polars and pyarrow (``pip install 'solkit[data]'``) is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solkit.datasets import parts, runlog
+from solkit.datasets.record import CONFIGURATION, ROW_KEY, Source, TimedConfiguration
+from solkit.datasets.tables import arrow, polars_module, polars_schema, records_of, table_of
+from solkit.errors import InputError, TraceError
+
+if TYPE_CHECKING:
+    import polars
+    import pyarrow
+
+__all__ = ["Added", "Store", "configurations", "shipped"]
+
+_SORTED_BY = ("device", "kind", "family", "problem_id", "kernel_id", "params", *ROW_KEY)
+_SHIPPED = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of rows that were given to a store.
+
+    Attributes:
+        rows: how many are new.
+        known: how many were there already, or were given twice.
+        sources: how many files are new.
+        faults: what could not be taken, a sentence each.
+    """
+
+    rows: int
+    known: int
+    sources: int
+    faults: tuple[str, ...] = ()
+
+
+class Store:
+    """A folder of measured data.
+
+    Args:
+        folder: where it is.
+        create: whether it may be made; else it must be there.
+
+    Raises:
+        InputError: there is no store, or something else.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], create: bool = False) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(f"{folder} is a file; a store is a folder")
+        is_store = (self.folder / "parts").is_dir() or (self.folder / "sources").is_dir()
+        is_free = not self.folder.exists() or not any(self.folder.iterdir())
+        if not is_store and not (create and is_free):
+            what = "holds other things" if not is_free else "is empty" if create else "is not there"
+            raise InputError(f"{folder} is no store: it {what}; expected a folder with parts/")
+
+    # ---------------------------------------------------------------------------------- reading
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """The files with rows, oldest first."""
+        return parts.listed(self.folder / "parts")
+
+    @property
+    def source_parts(self) -> tuple[Path, ...]:
+        """The files with sources, oldest first."""
+        return parts.listed(self.folder / "sources")
+
+    def scan(self) -> polars.LazyFrame:
+        """Every row, lazily: only the columns and row groups that a query needs are read.
+
+        Raises:
+            InputError: a part is damaged or foreign.
+        """
+        return _scan(self.parts, TimedConfiguration)
+
+    def sources(self) -> polars.LazyFrame:
+        """Every `Source`, lazily.
+
+        Raises:
+            InputError: a part is damaged or foreign.
+        """
+        return _scan(self.source_parts, Source)
+
+    def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[TimedConfiguration]:
+        """Rows as records: all, or those of a frame that was filtered or sorted from `scan`."""
+        found = (self.scan() if frame is None else frame).collect()
+        return records_of(TimedConfiguration, found.to_arrow())
+
+    # ---------------------------------------------------------------------------------- writing
+
+    def add(self, rows: Iterable[TimedConfiguration], sources: Iterable[Source] = ()) -> Added:
+        """Put rows, and files that they refer to, into the store.
+
+        Raises:
+            InputError: a part that is there is damaged, or a row has no run.
+            TraceError: they could not be written; what was there before is.
+        """
+        return self.add_tables(table_of(TimedConfiguration, rows), table_of(Source, sources))
+
+    def add_tables(self, rows: pyarrow.Table, sources: pyarrow.Table) -> Added:
+        """`add`, of tables as `solkit.datasets.tables.table_of` makes them."""
+        if arrow().compute.any(arrow().compute.equal(rows["run_id"], "")).as_py():
+            raise InputError("a row has no run_id: let a solkit.datasets.runlog.RunLog number it")
+        with self._locked():
+            new_sources = _new(sources, self.sources(), ("sha256",))
+            new_rows = _new(rows, self.scan(), ROW_KEY)
+            # files first: a row never refers to one that is not there yet
+            parts.write(self.folder / "sources", Source, new_sources.sort_by("sha256"))
+            order = [(name, "ascending") for name in _SORTED_BY]
+            parts.write(self.folder / "parts", TimedConfiguration, new_rows.sort_by(order))
+        return Added(new_rows.num_rows, rows.num_rows - new_rows.num_rows, new_sources.num_rows)
+
+    def merge(self, paths: Iterable[str | os.PathLike[str]], salvage: bool = False) -> Added:
+        """Put into the store what others hold.
+
+        Args:
+            paths: stores, parts (``*.parquet``) and files of runs (``*.jsonl``).
+            salvage: take what can be read of damaged files, and tell the rest in `Added.faults`.
+
+        Raises:
+            InputError: one is none of these, or damaged.
+            TraceError: they could not be written; what was there before is.
+        """
+        rows, sources, faults = _gathered([Path(path) for path in paths], salvage)
+        added = self.add_tables(rows, sources)
+        return Added(added.rows, added.known, added.sources, faults)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Wait for other writers, and clear away what any that died left unfinished."""
+        try:
+            (self.folder / "parts").mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise TraceError(f"cannot write to {self.folder}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for each in ("parts", "sources"):
+                for draft in parts.leftovers(self.folder / each):
+                    draft.unlink()
+            yield
+        finally:
+            os.close(lock)
+
+
+def shipped(name: str) -> Store:
+    """A set that SolKit ships.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = sorted(each.parent.name for each in _SHIPPED.glob("*/parts"))
+    if name not in known:
+        raise InputError(f"no set {name!r}; there are: {', '.join(known) or 'none'}")
+    return Store(_SHIPPED / name)
+
+
+def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
+    """One row a configuration: its repeats together.
+
+    Args:
+        rows: of `Store.scan`, maybe filtered.
+
+    Returns:
+        The columns of `CONFIGURATION`, and ``family``, ``kind``, ``origin``, ``bound_ms``;
+        ``tries`` and ``timed``, how often it was tried and how often that gave a time;
+        ``time_ms``, the median of those; ``spread``, the largest of those over the smallest.
+    """
+    pl = polars_module()
+    time = pl.col("time_ms")
+    return rows.group_by(CONFIGURATION).agg(
+        pl.col("family", "kind", "origin").first(),
+        pl.col("bound_ms").drop_nulls().first(),
+        tries=pl.len(),
+        timed=time.count(),
+        time_ms=time.median(),
+        spread=time.max() / time.min(),
+    )
+
+
+def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
+    pl = polars_module()
+    for path in files:
+        parts.check(path, form)
+    if not files:
+        return pl.LazyFrame(schema=polars_schema(form))  # type: ignore[no-any-return]
+    return pl.scan_parquet(  # type: ignore[no-any-return]
+        files,
+        schema=polars_schema(form),
+        glob=False,
+        missing_columns="insert",
+        extra_columns="ignore",
+        cast_options=pl.ScanCastOptions(
+            missing_struct_fields="insert", extra_struct_fields="ignore"
+        ),
+    )
+
+
+def _new(given: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) -> pyarrow.Table:
+    """The rows of a table whose key neither the store nor an earlier row of the table has."""
+    pl = polars_module()
+    keys = pl.from_arrow(given.select(key)).lazy().with_row_index("place")
+    fresh = keys.unique(key, keep="first").join(there.select(key), on=key, how="anti")
+    return given.take(fresh.select("place").collect()["place"].sort().to_arrow())
+
+
+def _gathered(
+    paths: list[Path], salvage: bool
+) -> tuple[pyarrow.Table, pyarrow.Table, tuple[str, ...]]:
+    rows, sources = [table_of(TimedConfiguration, ())], [table_of(Source, ())]
+    faults: list[str] = []
+    for path in paths:
+        for form, file in _files(path):
+            if file.suffix == ".jsonl":
+                run = runlog.read(file)
+                rows.append(table_of(TimedConfiguration, run.rows))
+                sources.append(table_of(Source, run.sources))
+                faults += run.faults
+            else:
+                table = _table(file, form, salvage, faults)
+                (rows if form is TimedConfiguration else sources).append(table)
+    return arrow().concat_tables(rows), arrow().concat_tables(sources), tuple(faults)
+
+
+def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.Table:
+    if not salvage:
+        return parts.read(file, form)
+    table, damage = parts.salvaged(file, form)
+    if damage is not None:
+        faults.append(str(damage))
+    return table
+
+
+def _files(path: Path) -> Iterator[tuple[type, Path]]:
+    """The files that hold what a path names, each with what its rows are."""
+    if path.is_dir():
+        found = Store(path)
+        yield from ((TimedConfiguration, each) for each in found.parts)
+        yield from ((Source, each) for each in found.source_parts)
+    elif not path.exists():
+        raise InputError(f"{path} is not there")
+    elif path.suffix in (".parquet", ".jsonl"):
+        yield TimedConfiguration, path
+    else:
+        raise InputError(
+            f"{path} is no store, part (*.parquet) or run's file (*.jsonl); "
+            "other formats: solkit data import"
+        )

@@ -1,0 +1,150 @@
+"""Rows and sources as Arrow tables: a column a field, in the fields' order.
+
+Mappings (parameters, shapes, ...) are columns of canonical JSON text, so that equal ones are equal
+text that can be grouped by and is stored once a row group. Samples are kept in single precision.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from solkit.core import Verdict
+from solkit.datasets.record import TimedLaunch, canonical, from_json
+from solkit.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    import polars
+    import pyarrow
+
+__all__ = ["arrow", "arrow_schema", "polars_module", "polars_schema", "records_of", "table_of"]
+
+_T = TypeVar("_T")
+
+
+def arrow() -> Any:
+    """The module pyarrow, with its Parquet part.
+
+    Raises:
+        UnsupportedError: it is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UnsupportedError("a store needs pyarrow: pip install 'solkit[data]'") from error
+    return pyarrow
+
+
+def polars_module() -> Any:
+    """The module polars.
+
+    Raises:
+        UnsupportedError: it is not installed.
+    """
+    try:
+        import polars
+    except ImportError as error:
+        raise UnsupportedError("a store needs polars: pip install 'solkit[data]'") from error
+    return polars
+
+
+def arrow_schema(form: type) -> pyarrow.Schema:
+    """The columns of `TimedConfiguration`, `Source` or another of `solkit.datasets.record`."""
+    hints = get_type_hints(form)
+    return arrow().schema([(each.name, _column(hints[each.name])) for each in fields(form)])
+
+
+def polars_schema(form: type) -> polars.Schema:
+    """The same, as polars has it."""
+    frame = polars_module().from_arrow(arrow_schema(form).empty_table())
+    return frame.schema  # type: ignore[no-any-return]
+
+
+def table_of(form: type, records: Iterable[Any]) -> pyarrow.Table:
+    """Records of one form as a table."""
+    names = [each.name for each in fields(form)]
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for record in records:
+        for name in names:
+            columns[name].append(_cell(getattr(record, name)))
+    return arrow().table(columns, schema=arrow_schema(form))
+
+
+def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
+    """The records that a table holds; columns that it lacks are as by default.
+
+    Raises:
+        ValueError: a cell is nothing that such a record has.
+    """
+    readers = _mappings(form)  # type: ignore[arg-type]
+    for batch in table.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            yield from_json(form, _with_mappings(row, readers))
+
+
+def _column(hint: Any) -> Any:
+    """A field's Arrow type."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return _column(get_args(hint)[0])
+    if get_origin(hint) is tuple:
+        kind = get_args(hint)[0]
+        narrow = {float: arrow().float32(), int: arrow().int32()}
+        return arrow().list_(narrow.get(kind) or _column(kind))
+    if hint is TimedLaunch:
+        return arrow().struct(list(arrow_schema(TimedLaunch)))
+    scalars = {
+        int: arrow().int64(),
+        float: arrow().float64(),
+        bool: arrow().bool_(),
+        datetime: arrow().timestamp("us", "UTC"),
+    }
+    return scalars.get(hint, arrow().string())  # words, and mappings as JSON
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return canonical(value)
+    if isinstance(value, Verdict):
+        return value.value
+    if isinstance(value, tuple):
+        return [_cell(each) for each in value]
+    if isinstance(value, TimedLaunch):
+        return {each.name: _cell(getattr(value, each.name)) for each in fields(value)}
+    return value
+
+
+@functools.cache
+def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
+    """By column: what turns its cell into what `from_json` takes, where it is not that already."""
+    readers: dict[str, Callable[[Any], Any]] = {}
+    for name, hint in get_type_hints(form).items():
+        origin, args = get_origin(hint), get_args(hint)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            readers[name] = json.loads
+        elif origin is tuple and args[0] is TimedLaunch:
+            readers[name] = _launches
+        elif hint is datetime:
+            readers[name] = datetime.isoformat
+    return readers
+
+
+def _launches(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [_with_mappings(cell, _mappings(TimedLaunch)) for cell in cells]
+
+
+def _with_mappings(
+    row: dict[str, Any], readers: Mapping[str, Callable[[Any], Any]]
+) -> dict[str, Any]:
+    """A row as `from_json` takes it; what is null is left to the defaults."""
+    return {
+        name: readers[name](cell) if name in readers else cell
+        for name, cell in row.items()
+        if cell is not None
+    }
