@@ -27,6 +27,8 @@ __all__ = [
     "UNFINISHED",
     "Damage",
     "check",
+    "empty",
+    "leftovers",
     "listed",
     "read",
     "salvaged",
@@ -76,6 +78,16 @@ def listed(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(each for each in folder.glob("*.parquet") if each.name[0] != "."))
 
 
+def leftovers(folder: Path) -> Iterator[Path]:
+    """Files that a process began and did not finish."""
+    return folder.glob(f"{UNFINISHED}*")
+
+
+def empty(form: type) -> pyarrow.Table:
+    """A table with the form's columns and no rows."""
+    return arrow_schema(form).empty_table()
+
+
 def write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
     """Write a table as parts, each on disk and whole before it has its name.
 
@@ -118,12 +130,11 @@ def read(path: Path, form: type) -> pyarrow.Table:
 
 def salvaged(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
     """All row groups of a file that can be read, and what is wrong where it is not all of them."""
-    empty = arrow_schema(form).empty_table()
     damage = _fault(path, form)
     if damage is not None:
-        return empty, damage
+        return empty(form), damage
     with arrow().parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        tables, faults = [empty], []
+        tables, faults = [empty(form)], []
         for group in range(file.num_row_groups):
             try:
                 tables.append(_fitted(file.read_row_group(group), form))
@@ -166,7 +177,7 @@ def _write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
 def _encode(file: Any, form: type, table: pyarrow.Table) -> None:
     version = f"{_FORMS[form]}/{SCHEMA_VERSION}".encode()
     arrow().parquet.write_table(
-        table.replace_schema_metadata({_KEY: version}),
+        _fitted(table, form).replace_schema_metadata({_KEY: version}),
         file,
         compression="zstd",
         compression_level=9,
@@ -228,8 +239,3 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def leftovers(folder: Path) -> Iterator[Path]:
-    """Files that a process began and did not finish."""
-    return folder.glob(f"{UNFINISHED}*")

@@ -1,0 +1,226 @@
+"""A set of data to publish: Parquet files, and a card that says what they are.
+
+The card is a ``README.md`` with the front matter that Hugging Face's Hub reads
+(https://huggingface.co/docs/hub/datasets-cards). The folder is a `Store` as well.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solkit.datasets import parts
+from solkit.datasets.record import CONFIGURATION, Source, TimedConfiguration
+from solkit.datasets.store import Store
+from solkit.datasets.tables import polars_module
+from solkit.errors import InputError, TraceError
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["LICENSE", "Repeats", "export", "render", "repeats"]
+
+LICENSE = "cc-by-4.0"
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How well times of one configuration agree between runs.
+
+    Attributes:
+        configurations: how many were timed in two runs or more.
+        median, p95: of the relative differences between a run's time and the first run's, over all
+            of them, signs left out.
+    """
+
+    configurations: int
+    median: float | None = None
+    p95: float | None = None
+
+
+def repeats(rows: polars.LazyFrame) -> Repeats:
+    """Compare the times of each configuration between runs; within a run the median counts."""
+    pl = polars_module()
+    timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict") == "correct")
+    a_run = timed.group_by(*CONFIGURATION, "run_id").agg(
+        pl.col("time_ms").median(), pl.col("created").min()
+    )
+    first = pl.col("time_ms").sort_by("created").first().over(CONFIGURATION)
+    place = pl.col("created").rank("ordinal").over(CONFIGURATION)
+    later = (
+        a_run.with_columns(change=(pl.col("time_ms") / first - 1).abs(), place=place)
+        .filter(pl.col("place") > 1)
+        .select(
+            pl.struct(CONFIGURATION).n_unique().alias("count"),
+            pl.col("change").median().alias("median"),
+            pl.col("change").quantile(0.95, "linear").alias("p95"),
+        )
+    )
+    return Repeats(*later.collect().row(0))
+
+
+def export(
+    store: Store,
+    folder: str | os.PathLike[str],
+    title: str,
+    notes: str = "",
+    where: str | None = None,
+) -> Path:
+    """Write rows, the files that they refer to, and a card into a new folder.
+
+    Args:
+        store: where they are.
+        folder: which must not hold anything yet.
+        title: the set's name, for the card.
+        notes: Markdown for the card: how, when and where it was measured, and its known limits.
+        where: which rows, as a condition in SQL; all by default.
+
+    Returns:
+        The card.
+
+    Raises:
+        InputError: the folder holds something, or nothing is left to export.
+        TraceError: it cannot be written.
+    """
+    pl = polars_module()
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{folder} holds something already: a set is exported into a new folder")
+    rows = (store.scan() if where is None else store.scan().filter(pl.sql_expr(where))).collect()
+    if not len(rows):
+        raise InputError(f"{store.folder}: no rows to export")
+    told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
+    sources = (
+        store.sources().filter(pl.col("sha256").is_in(told.implode())).sort("sha256").collect()
+    )
+    order = ["device", "kind", "family", "problem_id", "kernel_id", "params"]
+    parts.write(target / "parts", TimedConfiguration, rows.sort(order).to_arrow())
+    parts.write(target / "sources", Source, sources.to_arrow())
+    card = target / "README.md"
+    try:
+        card.write_text(render(Store(target), title, notes), encoding="utf-8")
+    except OSError as error:
+        raise TraceError(f"cannot write {card}: {error.strerror}") from error
+    return card
+
+
+def render(store: Store, title: str, notes: str = "") -> str:
+    """The card of a set, as Markdown: what can be counted, counted; the rest from `notes`."""
+    rows = store.scan()
+    body = [
+        _front_matter(title, _count(rows)),
+        f"# {title}\n",
+        notes.strip() + "\n" if notes else "",
+    ]
+    body += [_contents(rows), _conditions(rows), _noise(repeats(rows)), _usage(store.folder.name)]
+    return "\n".join(part for part in body if part)
+
+
+def _count(rows: polars.LazyFrame) -> int:
+    return int(rows.select(polars_module().len()).collect().item())
+
+
+def _front_matter(title: str, count: int) -> str:
+    size = next((name for most, name in _SIZES if count < most), "1M<n<10M")
+    return f"""---
+license: {LICENSE}
+pretty_name: {title}
+size_categories:
+- {size}
+tags:
+- gpu
+- cuda
+- triton
+- performance
+- autotuning
+configs:
+- config_name: default
+  data_files: parts/*.parquet
+- config_name: sources
+  data_files: sources/*.parquet
+---
+"""
+
+
+def _contents(rows: polars.LazyFrame) -> str:
+    pl = polars_module()
+    table = (
+        rows.group_by("device", "kind")
+        .agg(
+            pl.col("family").n_unique().alias("families"),
+            pl.col("problem_id").n_unique().alias("problems"),
+            pl.col("kernel_id").n_unique().alias("kernels"),
+            pl.struct(CONFIGURATION).n_unique().alias("configurations"),
+            pl.col("time_ms").count().alias("timed"),
+            (pl.len() - pl.col("time_ms").count()).alias("not timed"),
+        )
+        .sort("device", "kind")
+        .collect()
+    )
+    verdicts = rows.group_by("verdict").len().sort("len", descending=True).collect()
+    told = ", ".join(f"{name} {count:,}" for name, count in verdicts.rows())
+    return f"## What is in it\n\n{_markdown(table)}\nVerdicts: {told}.\n"
+
+
+def _conditions(rows: polars.LazyFrame) -> str:
+    pl = polars_module()
+    names = (
+        "device_name",
+        "driver_version",
+        "torch_version",
+        "triton_version",
+        "protocol",
+        "method",
+    )
+    runs = (
+        rows.group_by("run_id")
+        .agg(
+            pl.col("created").min().dt.strftime("%Y-%m-%d %H:%M").alias("from (UTC)"),
+            pl.len().alias("rows"),
+            *(pl.col(name).drop_nulls().unique().sort().str.join(", ") for name in names),
+        )
+        .sort("from (UTC)", "run_id")
+        .collect()
+    )
+    return f"## How it was measured\n\n{_markdown(runs)}"
+
+
+def _noise(found: Repeats) -> str:
+    if not found.configurations:
+        return "## Noise\n\nNo configuration was timed in more than one run.\n"
+    return f"""## Noise
+
+{found.configurations:,} configurations were timed in more than one run. Their times differ by
+{found.median:.2%} in the median and {found.p95:.2%} at the 95th percentile.
+"""
+
+
+def _usage(name: str) -> str:
+    return f"""## Use
+
+```python
+import polars as pl
+from solkit.datasets.store import Store
+
+rows = Store("{name}").scan()  # or: pl.scan_parquet("{name}/parts/*.parquet")
+best = rows.filter(pl.col("verdict") == "correct").group_by("problem_id").agg(pl.min("time_ms"))
+print(best.collect())
+```
+
+A row is one configuration of one kernel on one problem, as it was tried once: columns and units are
+described in `solkit.datasets.record.TimedConfiguration`. Rows with the same
+`{"`, `".join(CONFIGURATION)}` are repeats. Failures have a verdict and no time. The files that
+`source_sha256` and `problem_sha256` name are in `sources/`. Licence: CC-BY-4.0.
+"""
+
+
+def _markdown(table: polars.DataFrame) -> str:
+    lines = [f"| {' | '.join(table.columns)} |", "|---" * table.width + "|"]
+    for row in table.rows():
+        cells = (f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,221 @@
+"""What every format does alike: a file is read once, and what is bad in it costs itself alone."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+from solkit.core import Verdict
+from solkit.datasets.record import Source, TimedConfiguration, kernel_id, problem_id
+from solkit.errors import InputError
+
+__all__ = [
+    "MESSAGE_LIMIT",
+    "Document",
+    "Format",
+    "Imported",
+    "Labels",
+    "converted",
+    "imported_row",
+    "instant",
+]
+
+MESSAGE_LIMIT = 2000
+"""Characters kept of a tool's own log."""
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the user says of a file, in place of what it says itself or does not.
+
+    Attributes:
+        device: the GPU.
+        family: what the kernel computes.
+        kind: the kind of the family.
+    """
+
+    device: str | None = None
+    family: str | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a file holds.
+
+    Attributes:
+        rows: not numbered yet, unless they come from a run's file.
+        sources: files that they refer to.
+        faults: what could not be taken, a sentence each.
+    """
+
+    rows: tuple[TimedConfiguration, ...]
+    sources: tuple[Source, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file that rows can be taken from.
+
+    Attributes:
+        name: as `--format` takes it.
+        about: what it is, for a listing.
+        recognises: whether a file is one; cheap.
+        read: takes its rows.
+    """
+
+    name: str
+    about: str
+    recognises: Callable[[Document], bool]
+    read: Callable[[Document, Labels], Imported]
+
+
+class Document:
+    """A file to import, maybe compressed (``.gz``), and its views, each made once.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: it cannot be read, or is no text.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            data = self.path.read_bytes()
+            self.text = (gzip.decompress(data) if self.path.suffix == ".gz" else data).decode()
+            changed = self.path.stat().st_mtime
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read {path}: {error}") from error
+        self.changed = datetime.fromtimestamp(changed, timezone.utc)
+
+    @property
+    def name(self) -> str:
+        """The file's name without ``.gz``."""
+        return self.path.name.removesuffix(".gz")
+
+    @functools.cached_property
+    def json(self) -> Any:
+        """What the file holds as JSON; ``None`` where it is none."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+    @functools.cached_property
+    def first(self) -> Any:
+        """The first line as JSON; ``None`` where it is none."""
+        try:
+            return json.loads(self.text.split("\n", 1)[0])
+        except ValueError:
+            return None
+
+    def has(self, *names: str) -> bool:
+        """Whether it is a JSON object with these names."""
+        return isinstance(self.json, dict) and all(name in self.json for name in names)
+
+    def lines(self) -> Iterable[tuple[str, Any]]:
+        """Each line of JSON Lines with its place; a line that is no JSON is ``None``."""
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if line.strip():
+                try:
+                    yield f"line {number}", json.loads(line)
+                except ValueError:
+                    yield f"line {number}", None
+
+    def device(self, labels: Labels, told: str | None = None) -> str:
+        """The GPU: as the user says, else as the file does.
+
+        Raises:
+            InputError: neither does.
+        """
+        found = labels.device or told
+        if not found:
+            raise InputError(f"{self.path} does not say which GPU it is about: give --device")
+        return found
+
+
+def converted(
+    document: Document,
+    records: Iterable[tuple[str, Any]],
+    convert: Callable[[Any], _R | None],
+) -> tuple[tuple[_R, ...], tuple[str, ...]]:
+    """Every record converted, and a sentence for each that cannot be.
+
+    Args:
+        document: where they are from.
+        records: each with its place in the file.
+        convert: gives ``None`` for what is to be passed over.
+    """
+    rows: list[_R] = []
+    faults: list[str] = []
+    for place, record in records:
+        try:
+            row = convert(record)
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+            why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            faults.append(f"{document.path}: {place}: {why}")
+            continue
+        if row is not None:
+            rows.append(row)
+    return tuple(rows), tuple(faults)
+
+
+def imported_row(
+    origin: str,
+    labels: Labels,
+    family: str,
+    shape: Mapping[str, Any],
+    entry_point: str,
+    **told: Any,
+) -> TimedConfiguration:
+    """A row of a file that says little of the kernel.
+
+    Args:
+        origin: the format's name.
+        labels: what the user says.
+        family: what the kernel computes, where the user does not say.
+        shape: the problem's sizes.
+        entry_point: the kernel's name.
+        **told: other fields of `TimedConfiguration`. Without a `source_sha256` the kernel is known
+            by its format, its implementation and its name.
+    """
+    named = labels.family or family
+    values = {
+        "family": named,
+        "kind": labels.kind or named,
+        "origin": origin,
+        "problem_id": problem_id(named, shape),
+        "shape": dict(shape),
+        "entry_point": entry_point,
+        "kernel_id": kernel_id(
+            told.get("source_sha256") or f"{origin}:{told.get('implementation') or ''}",
+            told.get("problem_sha256") or named,
+            entry_point,
+        ),
+        "verdict": Verdict.NOT_MEASURED,
+        "chosen_by": "search",
+        **told,
+    }
+    return TimedConfiguration(**values)
+
+
+def instant(text: str) -> datetime:
+    """A time as ISO 8601 writes it; UTC where it names no zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

@@ -1,0 +1,96 @@
+"""Traces of FlashInfer-Bench and of SOL-ExecBench, whose records are alike: one line a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from solkit.core import Verdict
+from solkit.datasets.formats._base import (
+    MESSAGE_LIMIT,
+    Document,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+    instant,
+)
+from solkit.datasets.record import TimedConfiguration
+
+__all__ = ["SOL_STATUSES", "is_trace", "read"]
+
+_STATUSES = {
+    "PASSED": Verdict.CORRECT,
+    "INCORRECT_SHAPE": Verdict.WRONG,
+    "INCORRECT_NUMERICAL": Verdict.WRONG,
+    "INCORRECT_DTYPE": Verdict.WRONG,
+    "RUNTIME_ERROR": Verdict.CRASHED,
+    "COMPILE_ERROR": Verdict.DOES_NOT_COMPILE,
+    "TIMEOUT": Verdict.TIMED_OUT,
+}
+
+SOL_STATUSES: Mapping[str, Verdict] = {
+    "REWARD_HACK": Verdict.CHEATING,
+    "INVALID_REFERENCE": Verdict.NOT_MEASURED,
+}
+"""What SOL-ExecBench alone has."""
+
+_VERSIONS = {"torch": "torch_version", "triton": "triton_version", "cuda": "cuda_version"}
+
+
+def is_trace(record: Any) -> bool:
+    """Whether a line is a trace, or a workload that nothing was run on."""
+    return isinstance(record, dict) and {"definition", "workload"} <= record.keys()
+
+
+def read(document: Document, labels: Labels, origin: str) -> Imported:
+    """The rows of a file of traces; workloads alone are passed over."""
+
+    def row(told: dict[str, Any]) -> TimedConfiguration | None:
+        if told is None:
+            raise ValueError("is no JSON")
+        evaluation = told.get("evaluation")
+        return _row(told, evaluation, document, labels, origin) if evaluation else None
+
+    rows, faults = converted(document, document.lines(), row)
+    return Imported(rows, faults=faults)
+
+
+def _row(
+    told: dict[str, Any],
+    evaluation: dict[str, Any],
+    document: Document,
+    labels: Labels,
+    origin: str,
+) -> TimedConfiguration:
+    status, environment = evaluation["status"], evaluation["environment"]
+    performance, correctness = (evaluation.get(each) or {} for each in _RESULTS)
+    hardware = environment.get("hardware") or environment.get("device")
+    libraries = environment.get("libs") or {}
+    failed = status != "PASSED"
+    error = correctness.get("max_absolute_error")
+    return imported_row(
+        origin,
+        labels,
+        told["definition"],
+        told["workload"]["axes"],
+        told["solution"],
+        implementation=told["solution"],
+        params={},
+        device=document.device(labels, hardware),
+        device_name=hardware,
+        created=instant(evaluation["timestamp"]),
+        verdict={**_STATUSES, **SOL_STATUSES}[status],
+        message=f"{status}: {evaluation.get('log') or ''}"[:MESSAGE_LIMIT] if failed else None,
+        time_ms=performance.get("latency_ms"),
+        reference_ms=performance.get("reference_latency_ms"),
+        max_error=None if error is None else float(error),
+        extra={
+            "workload": told["workload"].get("uuid"),
+            "max_relative_error": correctness.get("max_relative_error"),
+        },
+        **{field: libraries.get(name) for name, field in _VERSIONS.items()},
+    )
+
+
+_RESULTS = ("performance", "correctness")

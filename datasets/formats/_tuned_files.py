@@ -1,0 +1,98 @@
+"""Tuned-configuration files of vLLM and SGLang, which are alike: the best choice by batch size.
+
+The file's name says the rest: ``E=128,N=192,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json``
+of a fused mixture of experts, ``N=...,K=...`` of a quantised matrix product. They hold no times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from solkit.core import Value
+from solkit.datasets.formats._base import (
+    Document,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+)
+from solkit.datasets.record import TimedConfiguration
+
+__all__ = ["is_tuned", "read", "settings"]
+
+_SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])+)")
+_ABOUT = ("device_name", "dtype")
+
+
+def settings(document: Document) -> dict[str, str]:
+    """What the file's name says: ``{"E": "128", "device_name": ...}``."""
+    stem = document.name.removesuffix(".json")
+    return {name: value.strip() for name, value in _SETTING.findall(stem)}
+
+
+def is_tuned(document: Document) -> bool:
+    """Whether the name and what it holds are such a file's."""
+    named = settings(document).keys()
+    return "device_name" in named and "N" in named and isinstance(document.json, dict)
+
+
+def read(document: Document, labels: Labels, origin: str) -> Imported:
+    """A row a batch size; other entries are about the file."""
+    named = settings(document)
+    sizes = {name: _value(value) for name, value in named.items() if name not in _ABOUT}
+    if "dtype" in named:
+        sizes["dtype"] = named["dtype"]
+    if document.name.removesuffix(".json").endswith("_down"):
+        sizes["projection"] = "down"
+    triton = document.json.get("triton_version") or _folder_version(document)
+
+    def row(entry: tuple[str, dict[str, Any]]) -> TimedConfiguration:
+        batch, choice = entry
+        if not isinstance(choice, dict):
+            raise ValueError(f"expected a configuration, not {choice!r:.80}")
+        return _row(document, labels, origin, {**sizes, "M": int(batch)}, choice, triton)
+
+    entries = ((f"batch size {k}", (k, v)) for k, v in document.json.items() if k.isdecimal())
+    rows, faults = converted(document, entries, row)
+    return Imported(rows, faults=faults)
+
+
+def _row(
+    document: Document,
+    labels: Labels,
+    origin: str,
+    shape: Mapping[str, Value],
+    choice: dict[str, Any],
+    triton: str | None,
+) -> TimedConfiguration:
+    gpu = settings(document)["device_name"].replace("_", " ").removesuffix(" down")
+    family = "fused_moe" if "E" in shape else "scaled_matmul"
+    return imported_row(
+        origin,
+        labels,
+        family,
+        shape,
+        f"{family}_kernel",
+        params=choice,
+        device=document.device(labels, gpu),
+        device_name=gpu,
+        created=document.changed,
+        triton_version=triton,
+        chosen_by="tuned",
+        message="the best that a tuner found; its time is not known",
+    )
+
+
+def _folder_version(document: Document) -> str | None:
+    """SGLang keeps files by Triton's version: ``triton_3_4_0``."""
+    found = re.fullmatch(r"triton_([\d_]+)", document.path.resolve().parent.name)
+    return found[1].replace("_", ".") if found else None
+
+
+def _value(text: str) -> Value:
+    named: dict[str, Value] = {"True": True, "False": False}
+    if text in named:
+        return named[text]
+    return int(text) if text.isdecimal() else text.replace(" ", "")

@@ -1,0 +1,116 @@
+"""Helion's autotuning log: a CSV with a line a configuration, and what it is about beside it.
+
+https://github.com/pytorch/helion (``HELION_AUTOTUNE_LOG=base``): ``base.csv`` in either of two
+forms, the newer with ``run_id`` and ``kernel_id``, and ``base.meta.jsonl`` with kernel source,
+input shapes and GPU by ``run_id``. Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from solkit.core import Verdict
+from solkit.datasets.formats._base import (
+    Document,
+    Format,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+)
+from solkit.datasets.record import Source, TimedConfiguration, source_of
+
+__all__ = ["FORMAT"]
+
+_COLUMNS = {"status", "perf_ms", "config", "generation"}
+_VERDICTS = {"ok": Verdict.CORRECT, "timeout": Verdict.TIMED_OUT, "error": Verdict.CRASHED}
+_EXTRA = ("generation", "config_index", "timestamp_s", "sample_id")
+
+
+def _recognises(document: Document) -> bool:
+    return set(document.text.split("\n", 1)[0].strip().split(",")) >= _COLUMNS
+
+
+def _read(document: Document, labels: Labels) -> Imported:
+    about = _metadata(document)
+    sources: dict[str, Source] = {}
+
+    def row(told: dict[str, str]) -> TimedConfiguration | None:
+        if told["status"] == "started":
+            return None
+        return _row(told, about.get(told.get("run_id") or "", {}), document, labels, sources)
+
+    lines = csv.DictReader(io.StringIO(document.text))
+    records = ((f"line {lines.line_num}", line) for line in lines)
+    rows, faults = converted(document, records, row)
+    return Imported(rows, tuple(sources.values()), faults)
+
+
+def _metadata(document: Document) -> Mapping[str, dict[str, Any]]:
+    """What ``*.meta.jsonl`` beside the log says, by run."""
+    path = document.path.with_name(document.name.removesuffix(".csv") + ".meta.jsonl")
+    if not path.is_file():
+        return {}
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return {each.get("run_id", ""): each for each in records}
+
+
+def _row(
+    told: dict[str, str],
+    about: dict[str, Any],
+    document: Document,
+    labels: Labels,
+    sources: dict[str, Source],
+) -> TimedConfiguration:
+    kernel = about.get("kernel_name") or document.name.removesuffix(".csv")
+    digest = None
+    if about.get("kernel_source"):
+        source = source_of(about["kernel_source"].encode(), f"{kernel}.py")
+        digest, sources[source.sha256] = source.sha256, source
+    hardware = about.get("hardware_info") or {}
+    gpu, versions = hardware.get("device_name"), hardware.get("versions") or {}
+    status, time = told["status"], told["perf_ms"]
+    compile_s = told.get("compile_time_s")
+    return imported_row(
+        "helion",
+        labels,
+        kernel,
+        {"inputs": about["input_shapes"]} if about.get("input_shapes") else {},
+        kernel,
+        source_sha256=digest,
+        device=document.device(labels, gpu),
+        device_name=gpu,
+        params=_config(told["config"]),
+        created=document.changed,
+        torch_version=versions.get("torch"),
+        triton_version=versions.get("triton"),
+        cuda_version=versions.get("cuda"),
+        verdict=_VERDICTS.get(status, Verdict.CRASHED),
+        message=None if status == "ok" else status,
+        time_ms=float(time) if time and status == "ok" else None,
+        compile_s=float(compile_s) if compile_s else None,
+        extra={name: told[name] for name in _EXTRA if told.get(name)},
+    )
+
+
+def _config(text: str) -> dict[str, Any]:
+    """``Config(block_sizes=[32, 32], num_warps=4)`` or a literal mapping, as parameters.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        if isinstance(tree, ast.Call) and not tree.args:
+            return {str(each.arg): ast.literal_eval(each.value) for each in tree.keywords}
+        return dict(ast.literal_eval(tree))
+    except (SyntaxError, TypeError, ValueError):
+        raise ValueError(f"no configuration: {text!r:.80}") from None
+
+
+FORMAT = Format("helion", "Helion's autotune log (CSV)", _recognises, _read)

@@ -1,0 +1,84 @@
+"""Cache files of Kernel Tuner, schema 1.x and the unversioned ones before.
+
+https://github.com/KernelTuner/kernel_tuner: one file a kernel and GPU, an entry a configuration,
+times in milliseconds. A cache that is still being written lacks its closing brackets.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from solkit.core import Verdict
+from solkit.datasets.formats._base import (
+    Document,
+    Format,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+    instant,
+)
+from solkit.datasets.record import TimedConfiguration
+
+__all__ = ["FORMAT", "VERDICTS"]
+
+VERDICTS = {
+    "CompilationFailedConfig": Verdict.DOES_NOT_COMPILE,
+    "RuntimeFailedConfig": Verdict.CRASHED,
+    "InvalidConfig": Verdict.NOT_MEASURED,  # outside the user's restrictions: never run
+}
+_FAILED_MS = 1e20  # what caches before schema 1.0 have as the time of a failure
+_KNOWN = {"time", "times", "compile_time", "timestamp"}
+
+
+def _recognises(document: Document) -> bool:
+    return '"tune_params_keys"' in document.text[:100_000]
+
+
+def _read(document: Document, labels: Labels) -> Imported:
+    told = document.json
+    if told is None:
+        told = json.loads(document.text.rstrip().rstrip(",") + "}}")
+    device = document.device(labels, told.get("device_name"))
+
+    def row(entry: dict[str, Any]) -> TimedConfiguration:
+        return _row(told, entry, device, document, labels)
+
+    rows, faults = converted(document, told["cache"].items(), row)
+    return Imported(rows, faults=faults)
+
+
+def _row(
+    told: dict[str, Any], entry: dict[str, Any], device: str, document: Document, labels: Labels
+) -> TimedConfiguration:
+    params = {name: entry[name] for name in told["tune_params_keys"]}
+    time = entry["time"]
+    failed = isinstance(time, str) or time >= _FAILED_MS
+    return imported_row(
+        "kernel_tuner",
+        labels,
+        told["kernel_name"],
+        _shape(told.get("problem_size")),
+        told["kernel_name"],
+        device=device,
+        device_name=told.get("device_name") or None,
+        params=params,
+        verdict=VERDICTS.get(time, Verdict.CRASHED) if failed else Verdict.CORRECT,
+        message=str(time) if failed else None,
+        time_ms=None if failed else float(time),
+        samples_ms=() if failed else tuple(entry.get("times", ())),
+        compile_s=entry["compile_time"] / 1000 if "compile_time" in entry else None,
+        created=instant(entry["timestamp"]) if "timestamp" in entry else document.changed,
+        extra={k: v for k, v in entry.items() if k not in _KNOWN and k not in params},
+    )
+
+
+def _shape(size: Any) -> dict[str, Any]:
+    """The problem's size along x, y and z, or as it was told."""
+    if isinstance(size, list):
+        return dict(zip("xyz", size))
+    return {} if size is None else {"size": size}
+
+
+FORMAT = Format("kernel_tuner", "Kernel Tuner's cache files", _recognises, _read)

@@ -1,0 +1,31 @@
+"""Tuned configurations of SGLang's Triton kernels (https://github.com/sgl-project/sglang).
+
+They are told from vLLM's by a space in the block's shape, the settings and suffix that vLLM lacks,
+or a folder that says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from solkit.datasets.formats import _tuned_files
+from solkit.datasets.formats._base import Document, Format, Imported, Labels
+
+__all__ = ["FORMAT"]
+
+
+def _recognises(document: Document) -> bool:
+    named = _tuned_files.settings(document)
+    return _tuned_files.is_tuned(document) and (
+        ", " in named.get("block_shape", "")
+        or "per_channel_quant" in named
+        or document.name.endswith("_down.json")
+        or any(re.fullmatch(r"sglang|triton_\d[\d_]*", each) for each in document.path.parts)
+    )
+
+
+def _read(document: Document, labels: Labels) -> Imported:
+    return _tuned_files.read(document, labels, "sglang")
+
+
+FORMAT = Format("sglang", "SGLang's tuned configurations (E=..,N=..)", _recognises, _read)

@@ -1,0 +1,141 @@
+"""T4: the auto-tuning community's format of results, version 1.0.0, read and written.
+
+https://github.com/odgaard/TuningSchema; Kernel Tuner and others write it. Times are milliseconds.
+It does not say which kernel and GPU it is about: the file's name and the user do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from solkit.core import Verdict
+from solkit.datasets.formats._base import (
+    Document,
+    Format,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+    instant,
+)
+from solkit.datasets.record import TimedConfiguration
+
+__all__ = ["FORMAT", "VERSION", "dumps"]
+
+VERSION = "1.0.0"
+
+_VERDICTS = {
+    "correct": Verdict.CORRECT,
+    "compile": Verdict.DOES_NOT_COMPILE,
+    "runtime": Verdict.CRASHED,
+    "timeout": Verdict.TIMED_OUT,
+    "correctness": Verdict.WRONG,
+    "constraints": Verdict.NOT_MEASURED,  # outside the user's restrictions: never run
+}
+_INVALIDITY = {
+    Verdict.DOES_NOT_COMPILE: "compile",
+    Verdict.CRASHED: "runtime",
+    Verdict.OUT_OF_MEMORY: "runtime",
+    Verdict.TIMED_OUT: "timeout",
+    Verdict.WRONG: "correctness",
+    Verdict.CHEATING: "correctness",
+    Verdict.NOT_MEASURED: "constraints",
+}  # all others have a time, and are correct as far as T4 knows
+_OBJECTIVE = "time"
+
+
+def _recognises(document: Document) -> bool:
+    if not document.has("results"):
+        return False
+    results = document.json["results"]
+    return isinstance(results, list) and all("configuration" in each for each in results[:1])
+
+
+def _read(document: Document, labels: Labels) -> Imported:
+    device = document.device(labels)
+    about = {k: v for k, v in document.json.items() if k not in ("results", "schema_version")}
+
+    def row(result: dict[str, Any]) -> TimedConfiguration:
+        return _row(result, device, document, labels, about)
+
+    results = ((f"result {i}", each) for i, each in enumerate(document.json["results"]))
+    rows, faults = converted(document, results, row)
+    return Imported(rows, faults=faults)
+
+
+def _row(
+    result: dict[str, Any],
+    device: str,
+    document: Document,
+    labels: Labels,
+    about: dict[str, Any],
+) -> TimedConfiguration:
+    times = dict(result["times"])
+    samples, compilation = times.pop("runtimes", ()), times.pop("compilation", None)
+    kernel = document.name.split(".")[0]
+    values = {each["name"]: each["value"] for each in result.get("measurements", ())}
+    time = values.get(_OBJECTIVE)
+    known = ("timestamp", "configuration", "times", "invalidity")
+    rest = {name: value for name, value in result.items() if name not in known}
+    return imported_row(
+        "t4",
+        labels,
+        kernel,
+        {},
+        kernel,
+        device=device,
+        params=result["configuration"],
+        verdict=_VERDICTS[result["invalidity"]],
+        message=time if isinstance(time, str) else None,
+        time_ms=time if isinstance(time, (int, float)) else None,
+        samples_ms=tuple(samples),
+        compile_s=None if compilation is None else compilation / 1000,
+        created=instant(result["timestamp"]) if "timestamp" in result else document.changed,
+        extra={"times": times, "result": rest, "file": about},
+    )
+
+
+def dumps(rows: Iterable[TimedConfiguration]) -> str:
+    """Rows as a T4 file; what they had of one when they were imported is as it was.
+
+    Of other rows T4 has no place for: kernel, problem, GPU and all that is known of them.
+    """
+    about: dict[str, Any] = {}
+    results = []
+    for row in rows:
+        about.update(row.extra.get("file", {}) if row.origin == "t4" else {})
+        results.append(_result(row))
+    return json.dumps({**about, "schema_version": VERSION, "results": results}, indent=1)
+
+
+def _result(row: TimedConfiguration) -> dict[str, Any]:
+    times: dict[str, Any] = {}
+    if row.compile_s is not None:
+        times["compilation"] = row.compile_s * 1000
+    if row.origin == "t4":
+        times.update(row.extra.get("times", {}))
+    if row.samples_ms:
+        times["runtimes"] = list(row.samples_ms)
+    invalidity = _INVALIDITY.get(row.verdict, "correct")
+    if row.verdict is Verdict.NOT_MEASURED and row.time_ms is not None:
+        invalidity = "correct"  # timed by a tool that did not check it
+    result = {
+        "timestamp": str(row.created),
+        "configuration": dict(row.params),
+        "times": times,
+        "invalidity": invalidity,
+    }
+    if row.origin == "t4":
+        return {**result, **row.extra.get("result", {})}
+    value = invalidity if row.time_ms is None else row.time_ms
+    return {
+        **result,
+        "correctness": int(invalidity == "correct"),
+        "measurements": [{"name": _OBJECTIVE, "value": value, "unit": "ms"}],
+        "objectives": [_OBJECTIVE],
+    }
+
+
+FORMAT = Format("t4", "T4 results of auto-tuners; also written", _recognises, _read)

@@ -1,0 +1,163 @@
+"""What Triton's autotuner leaves behind: its cache, and what it prints.
+
+https://github.com/triton-lang/triton (``triton/runtime/autotuner.py``): ``<kernel>.autotune.json``
+in Triton's cache, where ``cache_results`` is set, holds the 50, 20 and 80 % quantiles of each
+configuration in milliseconds, infinite where it failed. ``TRITON_PRINT_AUTOTUNING=1`` prints which
+configurations were tried and which won, no times. Neither names the GPU, nor checks results.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from solkit.core import Verdict
+from solkit.datasets.formats._base import (
+    MESSAGE_LIMIT,
+    Document,
+    Format,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+)
+from solkit.datasets.record import TimedConfiguration
+
+__all__ = ["FORMAT"]
+
+_UNCHECKED = "timed by Triton's autotuner, which checks no results"
+_TRIED = re.compile(r"Autotuning kernel (?P<name>\S+) with config (?P<config>.*)")
+_FAILED = re.compile(r"Autotuning failed with (?P<why>.*)")
+_DONE = re.compile(
+    r"Triton autotuning for function (?P<name>\S+?),\s*(?:with key as (?P<key>.*?),\s*)?"
+    r"finished after \S+?s;?,\s*best config selected: (?P<config>.*?);",
+    re.DOTALL,
+)
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+def _recognises(document: Document) -> bool:
+    if document.has("configs_timings"):
+        return True
+    return any(pattern.search(document.text) is not None for pattern in (_TRIED, _DONE))
+
+
+def _read(document: Document, labels: Labels) -> Imported:
+    return _cache(document, labels) if document.has("configs_timings") else _log(document, labels)
+
+
+# ------------------------------------------------------------------------------------ the cache
+
+
+def _cache(document: Document, labels: Labels) -> Imported:
+    kernel = document.name.removesuffix(".autotune.json")
+    shape, dtypes = _key(document.json.get("key", ()))
+
+    def row(told: Any) -> TimedConfiguration:
+        config, timings = told
+        quantiles = [float(each) for each in (timings if isinstance(timings, list) else [timings])]
+        timed = math.isfinite(quantiles[0])
+        return imported_row(
+            "triton_autotune",
+            labels,
+            kernel,
+            shape,
+            kernel,
+            device=document.device(labels),
+            dtypes=dtypes,
+            params={**config["kwargs"], **_options(config)},
+            created=document.changed,
+            verdict=Verdict.NOT_MEASURED if timed else Verdict.DOES_NOT_COMPILE,
+            message=_UNCHECKED if timed else "Triton's autotuner could not compile or launch it",
+            time_ms=quantiles[0] if timed else None,
+            chosen_by="exhaustive",
+            extra={"quantiles_ms": quantiles} if timed and len(quantiles) > 1 else {},
+        )
+
+    configs = ((f"config {i}", each) for i, each in enumerate(document.json["configs_timings"]))
+    rows, faults = converted(document, configs, row)
+    return Imported(rows, faults=faults)
+
+
+def _options(config: dict[str, Any]) -> dict[str, Any]:
+    return {name: config[name] for name in _OPTIONS if config.get(name) is not None}
+
+
+def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The values that the autotuner told problems apart by, and the dtypes among them."""
+    dtypes = tuple(str(each)[6:] for each in key if str(each).startswith("torch."))
+    sizes = [each for each in key if not str(each).startswith("torch.")]
+    return {f"key{i}": each for i, each in enumerate(sizes)}, dtypes
+
+
+# -------------------------------------------------------------------------------------- the log
+
+
+def _log(document: Document, labels: Labels) -> Imported:
+    device = document.device(labels)
+    rows: list[TimedConfiguration] = []
+    for shape, dtypes, kernel, configs, best in _tunings(document.text):
+        for config, failure in configs.items():
+            rows.append(
+                imported_row(
+                    "triton_autotune",
+                    labels,
+                    kernel,
+                    shape,
+                    kernel,
+                    device=device,
+                    dtypes=dtypes,
+                    params=_config(config),
+                    created=document.changed,
+                    verdict=Verdict.DOES_NOT_COMPILE if failure else Verdict.NOT_MEASURED,
+                    message=failure[:MESSAGE_LIMIT] or None,
+                    chosen_by="tuned" if config == best else "exhaustive",
+                )
+            )
+    return Imported(tuple(rows))
+
+
+_Tuning = tuple[dict[str, Any], tuple[str, ...], str, dict[str, str], str]
+
+
+def _tunings(text: str) -> Iterator[_Tuning]:
+    """Every tuning: shape, dtypes, kernel, why each configuration failed (or ``""``), the best."""
+    tried: dict[str, dict[str, str]] = {}
+    last: tuple[str, str] | None = None
+    marks = sorted(
+        (each for pattern in (_TRIED, _FAILED, _DONE) for each in pattern.finditer(text)),
+        key=lambda each: each.start(),
+    )
+    for mark in marks:
+        if mark.re is _TRIED:
+            last = mark["name"], mark["config"].strip()
+            tried.setdefault(last[0], {})[last[1]] = ""
+        elif mark.re is _FAILED and last is not None:
+            tried[last[0]][last[1]] = mark["why"].strip() or "failed"
+        elif mark.re is _DONE:
+            configs = tried.pop(mark["name"], {})
+            configs.setdefault(mark["config"], "")
+            yield *_key(_literal(mark["key"] or "()")), mark["name"], configs, mark["config"]
+    for kernel, configs in tried.items():  # cut off before it was done
+        yield {}, (), kernel, configs, ""
+
+
+def _config(text: str) -> dict[str, Any]:
+    """``BLOCK: 128, num_warps: 4, maxnreg: None`` as parameters; what is ``None`` is left out."""
+    pairs = (part.split(": ", 1) for part in re.split(r", (?=\w+: )", text))
+    values = {name: _literal(value) for name, value in pairs}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _literal(text: str) -> Any:
+    """What a word stands for; itself where it is no literal."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+FORMAT = Format("triton_autotune", "Triton's *.autotune.json, or its log", _recognises, _read)
