@@ -615,7 +615,7 @@ class Demand:
         operations: by pipe, under the keys of `Device.ceilings`: floating-point operations (a
             multiply-add is two), and instructions' lanes for ``int32`` and ``sfu``.
         l1_wavefronts: passes that L1 makes for them: one for each 128-byte line of a request.
-        l2_read_bytes, l2_write_bytes: what passes between the SMs and L2.
+        l2_read_bytes, l2_write_bytes: what passes between the SMs and L2, atomics as writes.
         dram_read_bytes, dram_write_bytes: what passes between L2 and DRAM, from a cold L2.
         loop_requests: requests of the accesses that stand within loops.
         steps: executions of the load that one block makes most often, of one loop after the other,

@@ -60,9 +60,10 @@ class Whole:
     """Counts every lane of every request of the programs that are followed.
 
     Keys of `counts`: (operation, ``"requests"``), ``"sectors"``, ``"lines"`` (those of each
-    request, of 128 bytes), ``"bytes"`` (of the elements asked for) and ``"distinct"`` (sectors,
-    each once an execution). And of plain loads, over each step of the code: ``"apart"``, their
-    distinct sectors summed, and ``"together"``, those that are distinct among all of them.
+    request, of 128 bytes), ``"bytes"`` (of the elements asked for), ``"distinct"`` (sectors, each
+    once an execution) and ``"paired"`` (with them, those that share 64 bytes with one). And of
+    plain loads, over each step of the code: ``"apart"``, their distinct sectors summed, and
+    ``"together"``, those that are distinct among all of them.
     """
 
     def __init__(self, counts: Counts, widths: Widths, num_warps: int) -> None:
@@ -96,6 +97,8 @@ class Whole:
         flat = np.where(made, sectors, -1).reshape(self.counts.programs, -1)
         once = _distinct(flat)
         self._add(operation, "distinct", once * max(width // SECTOR, 1))
+        pairs = _distinct(np.where(flat >= 0, flat // 2, -1))
+        self._add(operation, "paired", np.maximum(2 * pairs, once * max(width // SECTOR, 1)))
         if operation.name == "tt.load":
             self.step.append((flat, once))
 

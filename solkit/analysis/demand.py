@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ import numpy.typing as npt
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse, vector_widths
 from solkit.analysis.accesses import Corners, Extent, Whole, kind_of, path_of, vector_bytes
-from solkit.analysis.caches import SECTOR, Region, dram_bytes, l2_read_bytes, unique_bytes
+from solkit.analysis.caches import SECTOR, Region, dram_bytes, l1_misses, unique_bytes
 from solkit.analysis.operations import chain_cycles, operations_of
-from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs
+from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs, from_memory
 from solkit.core import Access, Demand, Device, Occupancy
 
 __all__ = ["demand"]
@@ -53,6 +53,7 @@ class _Followed:
         scale: how many times as many programs as the many the launch has.
         weight: how many times as many as the wide.
         guesses: what was taken for granted.
+        computed: the values that are computed from what was loaded.
     """
 
     function: Function
@@ -67,6 +68,7 @@ class _Followed:
     scale: float
     weight: float
     guesses: tuple[str, ...]
+    computed: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +80,6 @@ class _Site:
     beyond_hits: float
     lines: int
     looped: bool
-
-    @property
-    def reads(self) -> bool:
-        return self.access.kind != "store"
 
     @property
     def writes(self) -> bool:
@@ -116,12 +114,15 @@ def demand(
     resident = occupancy.blocks_per_sm * device.sm_count
     executions = _executions(followed)
     steps = _steps(followed)
-    plain = [s for s in sites if s.access.kind == "load" and s.access.path == "global"]
-    past_l1 = sum(_past_l1(s.access) for s in sites if s.reads and s not in plain)
-    hits = [(site.region, site.beyond_hits) for site in plain]
-    together = _share(followed.few, "together", "apart")
-    l2_reads = l2_read_bytes(hits, together, past_l1, shared_bytes, occupancy, device)
-    dram_reads = dram_bytes([s.region for s in sites if s.reads], resident, device, followed.scale)
+    missed = _missed(sites, followed, shared_bytes, occupancy, device)
+    l2_reads = sum(_l2_read_bytes(s, missed, followed) for s in sites if not s.writes)
+    dram = dram_bytes(
+        [site.region for site in sites],
+        resident,
+        device,
+        followed.scale,
+        [missed.get(site.region, 1.0) for site in sites],
+    )
     return Demand(
         accesses=tuple(site.access for site in sites if site.access.requests),
         operations=operations_of(followed.function, executions),
@@ -129,8 +130,8 @@ def demand(
         l1_wavefronts=sum(site.lines for site in sites),
         l2_read_bytes=round(l2_reads),
         l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.writes),
-        dram_read_bytes=round(min(dram_reads, l2_reads)),
-        dram_write_bytes=round(unique_bytes([s.region for s in sites if s.writes], followed.scale)),
+        dram_read_bytes=round(dram.read),
+        dram_write_bytes=round(dram.written),
         steps=float(steps.mean()),
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
         unevenness=_unevenness(steps, math.prod(grid), device),
@@ -146,6 +147,27 @@ def _share(counts: Counts, part: str, whole: str) -> float:
     if whole not in counts.by_key:
         return 1.0
     return float(counts.by_key[part].sum() / max(counts.by_key[whole].sum(), 1.0))
+
+
+def _missed(
+    sites: Sequence[_Site],
+    followed: _Followed,
+    shared_bytes: int,
+    occupancy: Occupancy,
+    device: Device,
+) -> dict[Region, float]:
+    """Of each region that goes through L1, the share that L1 does not have."""
+    regions = [s.region for s in sites if s.access.path == "global" and s.access.kind != "atomic"]
+    together = _share(followed.few, "together", "apart")
+    shares = l1_misses(regions, together, shared_bytes, occupancy, device)
+    return dict(zip(regions, shares, strict=True))
+
+
+def _l2_read_bytes(site: _Site, missed: Mapping[Region, float], followed: _Followed) -> float:
+    if site.region not in missed:
+        return float(_past_l1(site.access))
+    together = _share(followed.few, "together", "apart")
+    return site.beyond_hits * together * missed[site.region]
 
 
 def _past_l1(access: Access) -> int:
@@ -189,6 +211,7 @@ def _follow(
         scale=programs / len(first),
         weight=programs / len(numbers),
         guesses=tuple({**guesses, **fine.guesses}),
+        computed=from_memory(function.blocks),
     )
 
 
@@ -247,10 +270,23 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
     if few.programs == many.programs:  # all were followed whole
         own = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(made, 1e-9)
     phase = _phase(operation, followed.function)
-    region = Region(extent.low, extent.high, np.minimum(own, between), size, phase)
-    path = path_of(operation)
+    path, kind = path_of(operation), kind_of(operation)
+    paired, distinct = total("paired"), total("distinct")
+    region = Region(
+        low=extent.low,
+        high=extent.high,
+        size=np.minimum(own, between),
+        storage_bytes=size,
+        phase=phase,
+        kind=kind,
+        moved=own,
+        once=once,
+        covered=min(total("bytes") / (SECTOR * distinct), 1.0) if distinct else 1.0,
+        pairs=paired / distinct if paired else 1.0,
+        gathered=not followed.computed.isdisjoint(operation.operands),
+    )
     access = Access(
-        kind=kind_of(operation),
+        kind=kind,
         path=path,
         argument=_name_of(place, followed.programs),
         line=str(operation.places[0]) if operation.places else "",

@@ -29,7 +29,15 @@ import numpy.typing as npt
 from solkit.adapters.fake_triton import Argument, TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
 
-__all__ = ["ADDRESS_BITS", "Counts", "Descriptor", "Programs", "Watcher", "accesses_of"]
+__all__ = [
+    "ADDRESS_BITS",
+    "Counts",
+    "Descriptor",
+    "Programs",
+    "Watcher",
+    "accesses_of",
+    "from_memory",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
@@ -714,6 +722,24 @@ def _relevant(blocks: Sequence[Block]) -> frozenset[str]:
                 wanted.add(source)
                 queue.append(source)
     return frozenset(wanted)
+
+
+def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
+    """The values that are computed from what was loaded."""
+    operations = [operation for block in blocks for operation in block.walk()]
+    found = {name for each in operations if each.name in _LOADS for name in each.results}
+    leads: dict[str, list[str]] = {}
+    for operation in operations:
+        for result, sources in _sources(operation):
+            for source in sources:
+                leads.setdefault(source, []).append(result)
+    queue = list(found)
+    while queue:
+        for result in leads.get(queue.pop(), ()):
+            if result not in found:
+                found.add(result)
+                queue.append(result)
+    return frozenset(found)
 
 
 def _steering(operation: Operation) -> Iterator[str]:

@@ -33,6 +33,8 @@ FIGURES = {
     "sm__ops_path_tensor_src_bf16_dst_fp32.sum": ("", "2,147,483,648"),
     "sm__ops_path_tensor_src_fp8.sum": ("", "n/a"),
     "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "61.25"),
+    "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum": ("", "5,536"),
+    "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": ("sector", "48,576"),
     "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": ("inst", "0.5"),
     "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": ("inst", "7.25"),
     "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": ("inst", "10"),
@@ -63,7 +65,8 @@ def test_a_table_is_read():
     (found,) = nsight.parse(LOG)
     assert (found.name, found.grid) == ("scale_kernel", (1024, 4, 1))
     assert found.time_ms == pytest.approx(0.012864)
-    assert (found.load_sectors, found.load_requests) == (2**20, 2**16)
+    assert (found.load_sectors, found.load_requests) == (1_000_000, 60_000)
+    assert found.async_sectors == 48_576
     assert found.atomic_sectors == 7  # those that give the old value back, and those that don't
     assert (found.l2_read_bytes, found.dram_read_bytes) == (1048580 * 32, 2**25)
     assert found.operations == {"tensor.bf16": 2**31, "fp32": 2 * 1000 + 10 + 300}
@@ -72,6 +75,29 @@ def test_a_table_is_read():
     assert (found.occupancy, found.achieved_occupancy) == (0.75, pytest.approx(0.6125))
     assert list(found.stalls.items()) == [("long_scoreboard", 7.25), ("barrier", 0.5)]
     assert found.store_sectors is None
+
+
+@pytest.mark.parametrize(
+    ("all_loads", "copies", "loads"),
+    [
+        (4_876_000, 3_000_000, 1_876_000),  # examples/matmul on an H100: 16-byte copies, past L1
+        (2_666_752, 2_666_752, 0),  # bench/sectors/convolution
+        (1_000, 1_003, 0),  # from two replays
+    ],
+)
+def test_asynchronous_copies_are_no_loads(all_loads, copies, loads):
+    figures = {
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", str(all_loads)),
+        "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": ("sector", str(copies)),
+    }
+    (found,) = nsight.parse(table(("k", "(1, 1, 1)"), figures=figures))
+    assert (found.load_sectors, found.async_sectors) == (loads, copies)
+
+
+def test_loads_are_not_known_where_copies_are_not():
+    without = {name: cell for name, cell in FIGURES.items() if "ldgsts" not in name}
+    (found,) = nsight.parse(table(("k", "(1, 1, 1)"), figures=without), nsight.metrics_of(H100))
+    assert found.load_sectors is None
 
 
 def test_what_is_missing_is_named_and_spoils_its_sum():
@@ -101,6 +127,8 @@ def test_no_launch_is_no_entry():
 def test_metrics_by_chip():
     a100, h100, b200, geforce = map(nsight.metrics_of, ((8, 0), H100, (10, 0), (12, 0)))
     assert not any("tma" in name for name in a100)
+    assert any("op_ldgsts" in name for name in a100)
+    assert not any("op_ldgsts" in name for name in nsight.metrics_of((7, 5)))  # Turing has none
     assert any("tma_ld" in name for name in h100)
     assert "sm__ops_path_tensor_src_fp16.sum" in h100
     assert "sm__ops_path_tensor_src_fp16_dst_fp32.sum" in b200
@@ -163,7 +191,7 @@ def counted(program=("true",), kernels=("scale_kernel",), **how):
 
 def test_only_the_candidates_kernels_are_counted_at_the_gpus_own_clocks(ncu):
     (found,) = counted(kernels=("scale_kernel", "a+b"), cold=True, limit=5)
-    assert found.load_sectors == 2**20
+    assert found.load_sectors == 1_000_000
     (call,) = ncu.calls()
     following = dict(itertools.pairwise(call))
     assert following["--clock-control"] == "none"
@@ -197,7 +225,7 @@ def test_a_metric_that_is_not_there_is_left_out(ncu):
     ncu(refused=[refused], known=known)
     (found,) = counted()
     assert refused in found.missing
-    assert found.load_sectors == 2**20
+    assert found.load_sectors == 1_000_000
     metrics = dict(itertools.pairwise(ncu.calls()[-1]))["--metrics"].split(",")
     assert refused not in metrics
     assert "launch__waves_per_multiprocessor" in metrics  # in no chip's list
@@ -236,7 +264,7 @@ def test_a_program_that_fails_is_quoted(ncu):
 def test_what_the_program_prints_is_no_table(ncu):
     ncu(printed='"a","b"', code=1)
     (found,) = counted()
-    assert found.load_sectors == 2**20
+    assert found.load_sectors == 1_000_000
 
 
 def test_a_program_that_hangs_is_ended(ncu):
