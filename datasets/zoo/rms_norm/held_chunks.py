@@ -30,11 +30,11 @@ def held_chunks_kernel(
         squares += x.to(tl.float32) * x.to(tl.float32)
         held += (x.to(tl.float32) if KEEP_FP32 else x,)
     scale = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
-    for j in tl.static_range(CHUNKS):
-        i: tl.constexpr = CHUNKS - 1 - j if REVERSED else j
-        cols = i * CHUNK + lanes
+    for i in tl.static_range(CHUNKS):
+        # What was read last is in registers just as well: the order only moves stores.
+        cols = (CHUNKS - 1 - i if REVERSED else i) * CHUNK + lanes
         weight = tl.load(weight_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
-        out = held[i].to(tl.float32) * scale * weight
+        out = held[CHUNKS - 1 - i if REVERSED else i].to(tl.float32) * scale * weight
         tl.store(out_ptr + row + cols, out.to(out_ptr.dtype.element_ty), mask=cols < N)
 
 
