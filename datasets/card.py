@@ -90,7 +90,7 @@ def export(
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{folder} holds something already: a set is exported into a new folder")
-    rows = (store.scan() if where is None else store.scan().filter(pl.sql_expr(where))).collect()
+    rows = store.where(where).collect()
     if not len(rows):
         raise InputError(f"{store.folder}: no rows to export")
     told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
@@ -112,7 +112,7 @@ def render(store: Store, title: str, notes: str = "") -> str:
     """The card of a set, as Markdown: what can be counted, counted; the rest from `notes`."""
     rows = store.scan()
     body = [
-        _front_matter(title, _count(rows)),
+        _front_matter(store, title, _count(rows)),
         f"# {title}\n",
         notes.strip() + "\n" if notes else "",
     ]
@@ -124,8 +124,14 @@ def _count(rows: polars.LazyFrame) -> int:
     return int(rows.select(polars_module().len()).collect().item())
 
 
-def _front_matter(title: str, count: int) -> str:
+def _front_matter(store: Store, title: str, count: int) -> str:
     size = next((name for most, name in _SIZES if count < most), "1M<n<10M")
+    folders = {"default": "parts", "sources": "sources"}
+    configs = "\n".join(
+        f"- config_name: {name}\n  data_files: {folder}/*.parquet"
+        for name, folder in folders.items()
+        if parts.listed(store.folder / folder)
+    )
     return f"""---
 license: {LICENSE}
 pretty_name: {title}
@@ -138,10 +144,7 @@ tags:
 - performance
 - autotuning
 configs:
-- config_name: default
-  data_files: parts/*.parquet
-- config_name: sources
-  data_files: sources/*.parquet
+{configs}
 ---
 """
 
@@ -211,10 +214,11 @@ best = rows.filter(pl.col("verdict") == "correct").group_by("problem_id").agg(pl
 print(best.collect())
 ```
 
-A row is one configuration of one kernel on one problem, as it was tried once: columns and units are
-described in `solkit.datasets.record.TimedConfiguration`. Rows with the same
-`{"`, `".join(CONFIGURATION)}` are repeats. Failures have a verdict and no time. The files that
-`source_sha256` and `problem_sha256` name are in `sources/`. Licence: CC-BY-4.0.
+A row is one configuration of one kernel on one problem, as it was tried once. Columns and units
+are described in `solkit.datasets.record.TimedConfiguration`. Rows with the same
+`{"`, `".join(CONFIGURATION)}` are repeats.
+Failures have a verdict and no time. The files that `source_sha256` and `problem_sha256` name are in
+`sources/`, where they are known. Licence: CC-BY-4.0.
 """
 
 

@@ -104,6 +104,22 @@ class Store:
         """
         return _scan(self.source_parts, Source)
 
+    def where(self, condition: str | None) -> polars.LazyFrame:
+        """`scan`, of the rows that a condition in SQL holds for; of all without one.
+
+        Raises:
+            InputError: a part is damaged, or it is no condition on the columns.
+        """
+        if condition is None:
+            return self.scan()
+        pl = polars_module()
+        try:
+            chosen = self.scan().filter(pl.sql_expr(condition))
+            chosen.collect_schema()
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"{condition!r} is no condition on the columns: {error}") from error
+        return chosen
+
     def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[TimedConfiguration]:
         """Rows as records: all, or those of a frame that was filtered or sorted from `scan`."""
         found = (self.scan() if frame is None else frame).collect()

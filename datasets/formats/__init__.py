@@ -88,11 +88,14 @@ def _find(document: Document, name: str | None) -> Format:
     )
 
 
+_LABELS = {"family", "kind", "kernel_id", "problem_id"}  # the user's words change these
+
+
 def _numbered(name: str, rows: tuple[TimedConfiguration, ...]) -> tuple[TimedConfiguration, ...]:
-    """Rows with a run named by the first of them, but for when the file was touched."""
+    """Rows with a run named by what the first of them says, whenever the file was touched."""
     if not rows or rows[0].run_id:
         return rows
-    first = {key: value for key, value in to_json(rows[0]).items() if key != "created"}
+    first = {k: v for k, v in to_json(rows[0]).items() if k not in {"created", *_LABELS}}
     digest = hashlib.sha256(json.dumps(first, sort_keys=True).encode()).hexdigest()
     run_id = f"{name}-{digest[:12]}"
     return tuple(replace(row, run_id=run_id, sequence=i) for i, row in enumerate(rows))

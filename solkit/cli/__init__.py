@@ -17,6 +17,7 @@ from solkit.cli.bound import bound
 from solkit.cli.calibrate import calibrate
 from solkit.cli.compare import EPILOG as COMPARE_EPILOG
 from solkit.cli.compare import compare
+from solkit.cli.data import app as data
 from solkit.cli.devices import devices
 from solkit.cli.profile import profile
 from solkit.cli.report import report
@@ -38,6 +39,7 @@ app.command()(bound)
 app.command()(profile)
 app.command()(devices)
 app.command()(calibrate)
+app.add_typer(data)
 
 
 def main() -> None:

@@ -1,0 +1,324 @@
+"""``solkit data``: measured times of many configurations: what there is, in and out, is it whole.
+
+A command a function; what they do is in `solkit.datasets`, where this joins names of GPUs to it.
+"""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from solkit.cli import _base, _options
+from solkit.cli._base import Exit
+from solkit.errors import InputError, UnknownDeviceError
+
+if TYPE_CHECKING:
+    import polars
+
+    from solkit.datasets.formats import Imported
+    from solkit.datasets.store import Added, Store
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="data",
+    help="Measured times of many configurations: a store, and files of other tools.",
+    no_args_is_help=True,
+)
+
+_SHOWN = 40  # rows of a query that a terminal shows
+
+_Store = Annotated[
+    str, typer.Argument(metavar="STORE", help="A store's folder, or a set that SolKit ships.")
+]
+_Into = Annotated[
+    Path, typer.Argument(metavar="STORE", help="A store's folder; made if there is none.")
+]
+_Where = Annotated[
+    str | None,
+    typer.Option(metavar="SQL", help="Only these rows, e.g. \"family = 'softmax'\"."),
+]
+
+
+@app.command()
+def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
+    """Say what a store holds."""
+    with _base.failures_as_exit_codes(verbose):
+        _base.check_writable(json)
+        found = _opened(store)
+        told = _summary(found)
+        if json != "-":
+            _show_summary(found, told)
+        _base.write(json, lambda: jsonlib.dumps(told, indent=2))
+
+
+@app.command(name="import")
+def import_(
+    store: _Into,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files of other tools, maybe gzipped.")
+    ],
+    format: Annotated[  # noqa: A002 - the option's name
+        str | None,
+        typer.Option(metavar="NAME", help="What they are; else each is recognised: see below."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="The GPU they are about, where they do not say.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help="What the kernel computes, e.g. softmax.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="The kind of the family, e.g. norm.")] = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Take the rows of other tools' files; of one that was imported before, only what is new.
+
+    Formats: run and trace (SolKit's own), kernel_tuner, t4, triton_autotune, helion,
+    sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
+    """
+    with _base.failures_as_exit_codes(verbose):
+        from solkit.datasets import formats
+        from solkit.datasets.store import Store
+
+        target = Store(store, create=True)
+        labels = formats.Labels(_key(device) if device else None, family, kind)
+        for file in files:
+            found = _with_keys(formats.read(file, format, labels))
+            _tell(file, replace(target.add(found.rows, found.sources), faults=found.faults))
+
+
+@app.command()
+def export(
+    store: _Store,
+    destination: Annotated[
+        Path,
+        typer.Argument(metavar="DESTINATION", help="A file for t4, a new folder for huggingface."),
+    ],
+    to: Annotated[
+        str, typer.Option(metavar="NAME", help="huggingface (Parquet and a card) or t4 (JSON).")
+    ] = "huggingface",
+    where: _Where = None,
+    title: Annotated[str | None, typer.Option(help="The set's name, on the card.")] = None,
+    notes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Markdown for the card: how, where, known limits."),
+    ] = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Write rows for others to use."""
+    with _base.failures_as_exit_codes(verbose):
+        found = _opened(store)
+        if to == "huggingface":
+            from solkit.datasets import card
+
+            card.export(found, destination, title or destination.name, _text(notes), where)
+        elif to == "t4":
+            from solkit.datasets.formats import t4
+
+            rows = found.rows(found.where(where))
+            _base.check_writable(str(destination), "DESTINATION")
+            _base.write(str(destination), lambda: t4.dumps(rows), "DESTINATION")
+        else:
+            raise InputError(f"--to {to}: choose one of: huggingface, t4")
+
+
+@app.command()
+def merge(
+    store: _Into,
+    others: Annotated[
+        list[Path],
+        typer.Argument(metavar="FROM...", help="Stores, parts (*.parquet), runs (*.jsonl)."),
+    ],
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Take what can be read of damaged files.")
+    ] = False,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Put what other stores hold into one; into a new one to have its parts sorted afresh."""
+    with _base.failures_as_exit_codes(verbose):
+        from solkit.datasets.store import Store
+
+        _tell(store, Store(store, create=True).merge(others, salvage))
+
+
+@app.command()
+def query(
+    store: _Store,
+    sql: Annotated[
+        str,
+        typer.Argument(
+            metavar="SQL",
+            help='e.g. "select family, min(time_ms) from data group by family"; the tables are '
+            "data and sources.",
+        ),
+    ],
+    json: _options.Json = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="Write CSV; `-`: to stdout, alone.")
+    ] = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Ask a store, in SQL."""
+    with _base.failures_as_exit_codes(verbose):
+        _base.check_writable(json)
+        _base.check_writable(csv, "--csv")
+        found = _answer(_opened(store), sql)
+        if "-" not in (json, csv):
+            _show_frame(found)
+        _base.write(json, found.write_json)
+        _base.write(csv, lambda: _flat(found).write_csv().rstrip("\n"), "--csv")
+
+
+@app.command()
+def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
+    """Read all of a store: exit code 1 where something is damaged or wrong."""
+    with _base.failures_as_exit_codes(verbose):
+        _base.check_writable(json)
+        from solkit.datasets import verification
+
+        found = verification.verify(_opened(store))
+        if json != "-":
+            for line in (*found.damage, *found.faults):
+                typer.echo(f"wrong: {line}")
+            for note in found.notes:
+                typer.echo(f"note: {note}")
+            whole = "whole" if found.is_whole else "not whole"
+            typer.echo(f"{store}: {whole}: {found.rows:,} rows, {found.sources:,} sources")
+        _base.write(json, lambda: jsonlib.dumps(asdict(found), indent=2, default=str))
+    raise typer.Exit(Exit.REPORTED if found.is_whole else Exit.SOLKIT_FAILED)
+
+
+# ------------------------------------------------------------------------------------- in and out
+
+
+def _opened(name: str) -> Store:
+    """The store in that folder, else the set of that name."""
+    from solkit.datasets.store import Store, shipped
+
+    if Path(name).exists() or "/" in name:
+        return Store(name)
+    return shipped(name)
+
+
+def _with_keys(found: Imported) -> Imported:
+    """GPUs by the catalogue's keys, where it has them."""
+    rows = tuple(replace(row, device=_key(row.device)) for row in found.rows)
+    return replace(found, rows=rows)
+
+
+def _key(device: str) -> str:
+    from solkit.roofline import devices
+
+    try:
+        return devices.find(device).key
+    except UnknownDeviceError:
+        return device  # times of GPUs that no bound is known for are data as well
+
+
+def _tell(what: Path, added: Added) -> None:
+    for fault in added.faults:
+        _base.complain(fault)
+    known = f", {added.known:,} known already" if added.known else ""
+    typer.echo(f"{what}: {added.rows:,} new rows{known}, {added.sources:,} new sources")
+
+
+def _text(path: Path | None) -> str:
+    try:
+        return "" if path is None else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--notes: cannot read {path}: {error}") from error
+
+
+# ---------------------------------------------------------------------------------------- answers
+
+
+def _answer(store: Store, sql: str) -> polars.DataFrame:
+    from solkit.datasets.tables import polars_module
+
+    pl = polars_module()
+    tables = {"data": store.scan(), "sources": store.sources()}
+    try:
+        return pl.SQLContext(tables).execute(sql, eager=True)  # type: ignore[no-any-return]
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{sql!r}: {error}") from error
+
+
+def _flat(frame: polars.DataFrame) -> polars.DataFrame:
+    """Lists and structs as JSON text: CSV has neither."""
+    from solkit.datasets.tables import polars_module
+
+    pl = polars_module()
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    texts = {
+        name: [jsonlib.dumps(each, default=str) for each in frame[name].to_list()]
+        for name in nested
+    }
+    return frame.with_columns(**{name: pl.Series(text) for name, text in texts.items()})
+
+
+def _show_frame(frame: polars.DataFrame) -> None:
+    _print_table(frame.columns, frame.head(_SHOWN).rows())
+    if len(frame) > _SHOWN:
+        typer.echo(f"{_SHOWN} of {len(frame):,} rows; --json or --csv FILE has all")
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
+    _base.console().print(table)
+
+
+def _summary(store: Store) -> dict[str, Any]:
+    from solkit.datasets.card import repeats
+    from solkit.datasets.tables import polars_module
+
+    pl = polars_module()
+    rows = store.scan()
+    groups = (
+        rows.group_by("device", "kind", "family")
+        .agg(
+            pl.col("problem_id").n_unique().alias("problems"),
+            pl.col("kernel_id").n_unique().alias("kernels"),
+            pl.len().alias("rows"),
+            pl.col("time_ms").count().alias("timed"),
+        )
+        .sort("device", "kind", "family")
+    )
+    runs = rows.group_by("run_id").agg(pl.col("created").min(), pl.len().alias("rows"))
+    files = (*store.parts, *store.source_parts)
+    return {
+        "folder": str(store.folder),
+        "files": len(files),
+        "bytes": sum(each.stat().st_size for each in files),
+        "sources": store.sources().select(pl.len()).collect().item(),
+        "verdicts": dict(rows.group_by("verdict").len().sort("verdict").collect().rows()),
+        "repeats": asdict(repeats(rows)),
+        "runs": [(name, str(when), n) for name, when, n in runs.sort("created").collect().rows()],
+        "families": groups.collect().to_dicts(),
+    }
+
+
+def _show_summary(store: Store, told: dict[str, Any]) -> None:
+    families = told["families"]
+    names = list(families[0]) if families else []
+    _print_table(names, [tuple(each.values()) for each in families])
+    count, timed = (sum(each[name] for each in families) for name in ("rows", "timed"))
+    verdicts = ", ".join(f"{name} {n:,}" for name, n in told["verdicts"].items())
+    typer.echo(
+        f"{store.folder}: {count:,} rows ({timed:,} timed) of {len(told['runs'])} runs, "
+        f"{told['sources']:,} sources; {told['files']} files, {told['bytes'] / 1e6:.1f} MB\n"
+        f"verdicts: {verdicts or 'none'}"
+    )
+    if told["repeats"]["configurations"]:
+        typer.echo(
+            "repeats: {configurations:,} configurations in several runs, whose times differ "
+            "by {median:.2%} (median), {p95:.2%} (95th percentile)".format(**told["repeats"])
+        )
