@@ -1,4 +1,4 @@
-"""Gradient of a row-wise softmax: dx = y (dy - sum(y dy)), from its result and its gradient; in fp32."""
+"""Gradient of a row-wise softmax in fp32: dx = y (dy - sum(y dy)), from its result y and dy."""
 
 import torch
 
