@@ -225,6 +225,31 @@ def test_recorded_counters_make_the_table_again(monkeypatch, tmp_path, capsys):
     assert "1 of 1 kernels" in printed
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        "defects/two_passes",  # rows that L2 does not keep
+        "sweeps/gemm_fp16_nt",  # a matrix that it keeps in part; asynchronous copies
+        "sweeps/group_norm",  # what L1 and L2 each keep in part
+    ],
+)
+def test_what_an_h100_counted_agrees(label, capsys):
+    arguments = ["--recorded", str(bench.RECORDED), "--only", f"{label}$"]
+    assert bench.main(arguments) == 0  # all targets reached
+    printed = capsys.readouterr().out
+    assert "H100 SXM5 80GB, torch 2.11.0+cu130" in printed
+    assert "DRAM reads: 1 of 1" in printed
+    assert "sectors: 1 of 1" in printed
+
+
+def test_all_kernels_were_counted_with_loads_apart_from_copies():
+    recorded = bench._read(bench.RECORDED)
+    assert set(recorded["jobs"]) == {job.label for job in bench.all_jobs()}
+    assert all(job["launches"] and not job["error"] for job in recorded["jobs"].values())
+    (gated,) = recorded["jobs"]["sweeps/gated_mlp"]["launches"]
+    assert (gated["load_sectors"], gated["async_sectors"]) == (0, 25_165_824)
+
+
 def test_on_a_gpu(gpu, monkeypatch, tmp_path, capsys):
     gpu()
     monkeypatch.setattr(bench.nvml, "live_devices", lambda: (devices.find("h100"),))
