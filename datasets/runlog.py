@@ -140,11 +140,10 @@ class RunLog:
     def _start(self, about: Mapping[str, Any]) -> tuple[str, int]:
         """The run's name and how many lines there are, after one for it has been written."""
         with self.path.open("rb") as file:
-            head, lines = file.readline(), 0
-            while block := file.read(1 << 20):
-                lines += block.count(b"\n")
+            head = file.readline()
+            lines = 1 + sum(1 for _ in file)  # one that was cut off among them
         if head.endswith(b"\n") or not _is_cut_header(head):
-            return _header(head, self.path)["run_id"], lines + 1
+            return _header(head, self.path)["run_id"], lines
         os.ftruncate(self._file, 0)  # new, or killed before it had a name
         run_id, now = new_run_id(), datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._lines = 0
@@ -166,7 +165,7 @@ class RunLog:
                 f"rows could not be written to {self.path}: {error.strerror}; "
                 "those before them are there"
             ) from error
-        self._lines += len(lines) + cut_off
+        self._lines += len(lines)
 
 
 def read(path: str | os.PathLike[str]) -> Run:
