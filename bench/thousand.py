@@ -150,7 +150,7 @@ def level(session: Session, folder: Path, problem: Path) -> dict[str, float]:
     return held()
 
 
-def run(count: int, seconds: float, device: str, folder: Path) -> dict[str, object]:
+def run(count: int, device: str, folder: Path, seconds: float = float("inf")) -> dict[str, object]:
     """Measure that many candidates, or as many as the seconds allow; what they cost and left."""
     problem = folder / "problem.py"
     problem.write_text(PROBLEM)
@@ -208,7 +208,7 @@ def main() -> None:
     device = chosen.device or ("cuda" if is_available() else "cpu")
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder  # no others' files are counted
-        found = run(chosen.candidates, chosen.seconds, device, Path(folder))
+        found = run(chosen.candidates, device, Path(folder), chosen.seconds)
     text = json.dumps(found, indent=2)
     if chosen.json:
         chosen.json.write_text(text + "\n", encoding="utf-8")

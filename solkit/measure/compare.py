@@ -45,7 +45,7 @@ import torch
 from solkit.core import Tolerance
 from solkit.measure.exact import Exact
 
-__all__ = ["Comparison", "compare", "default_tolerance", "is_explained", "judge"]
+__all__ = ["Comparison", "Standard", "compare", "default_tolerance", "is_explained", "judge"]
 
 _CHUNK = 1 << 24
 """Elements compared at once: wide copies of a whole output could fill the GPU."""
@@ -126,22 +126,8 @@ def judge(
     check: Callable[[Any, Any], Any] | None,
     exact: Sequence[Exact] | None = None,
 ) -> Comparison:
-    """Compare outputs, by the file's own ``check(got, want)`` where it has one.
-
-    `check` is given tensors (lists of them where there are several outputs). It rejects by
-    returning ``False`` or by an ``AssertionError``. The other arguments are those of `compare`.
-    """
-    comparison = compare(got, want, tolerance, exact)
-    if check is None:
-        return comparison
-    single = len(got) == 1 and len(want) == 1
-    try:
-        accepted = check(got[0], want[0]) if single else check(list(got), list(want))
-    except AssertionError as error:
-        return Comparison(comparison.max_error, (f"the file's check() rejects it: {error}",))
-    if accepted is None or bool(accepted):
-        return Comparison(comparison.max_error, ())
-    return Comparison(comparison.max_error, (f"the file's check() returned {accepted!r}",))
+    """Compare outputs once: see `Standard.judge`."""
+    return Standard(want, tolerance, exact, check).judge(got)
 
 
 def compare(
@@ -150,39 +136,90 @@ def compare(
     tolerance: Tolerance | None = None,
     exact: Sequence[Exact] | None = None,
 ) -> Comparison:
-    """Compare outputs elementwise, by the rule that heads this module or by a tolerance.
+    """Compare outputs once: see `Standard.compare`."""
+    return Standard(want, tolerance, exact).compare(got)
 
-    The file's tolerance is a permission: what is within it passes as well, but for this, that its
-    `atol` counts no more than a quarter of the outputs' root mean square, or zeros would pass for
-    small outputs. Without one the rule decides alone; where there is no wide reference, or it
-    computes something else than the reference, each dtype's default tolerance does, its `atol` in
-    units of the root mean square.
 
-    Infinities must be the reference's, or the exact output beyond what the dtype holds. NaN passes
-    only where the reference has it. Integers and bools must equal the reference, or the exact
-    output, or where that hangs on a tie the output of inputs nearby.
+class Standard:
+    """What outputs are held against, however often; what that takes is made once.
 
     Args:
-        got: the candidate's outputs.
-        want: the reference's, in the same order; shape, dtype and count must agree.
+        want: the reference's outputs.
         tolerance: the file's own, for floating outputs.
         exact: the reference's outputs in wide arithmetic.
+        check: the file's own ``check(got, want)``.
     """
-    errors: list[str] = []
-    max_error = 0.0
-    if len(got) != len(want):
-        errors.append(f"{len(got)} output(s) where the reference has {len(want)}")
-    for index, (mine, theirs) in enumerate(zip(got, want, strict=False)):
-        where = f"output {index}"
-        if _comparable(mine, theirs):
-            true = exact[index] if exact is not None and len(exact) == len(want) else None
-            rule = _rule(theirs, tolerance, true)
-            tally = _tally(mine, theirs, rule)
-            max_error = max(max_error, tally.max_error)
-            if tally.mismatched:
-                errors.append(f"{where}: {tally.describe(theirs, rule)}")
-        errors += [f"{where}: {difference}" for difference in _form(mine, theirs)]
-    return Comparison(max_error, tuple(errors))
+
+    def __init__(
+        self,
+        want: Sequence[torch.Tensor],
+        tolerance: Tolerance | None = None,
+        exact: Sequence[Exact] | None = None,
+        check: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        self._want, self._tolerance, self._check = want, tolerance, check
+        self._exact = exact if exact is not None and len(exact) == len(want) else None
+        self._rules: dict[int, _Rule] = {}
+
+    def judge(self, got: Sequence[torch.Tensor]) -> Comparison:
+        """Compare outputs, by the file's own ``check(got, want)`` where it has one.
+
+        That is given tensors (lists of them where there are several outputs). It rejects by
+        returning ``False`` or by an ``AssertionError``.
+        """
+        comparison = self.compare(got)
+        if self._check is None:
+            return comparison
+        single = len(got) == 1 and len(self._want) == 1
+        given = (got[0], self._want[0]) if single else (list(got), list(self._want))
+        try:
+            accepted = self._check(*given)
+        except AssertionError as error:
+            reason = f"the file's check() rejects it: {error}"
+            return Comparison(comparison.max_error, (reason,))
+        if accepted is None or bool(accepted):
+            return Comparison(comparison.max_error, ())
+        return Comparison(comparison.max_error, (f"the file's check() returned {accepted!r}",))
+
+    def compare(self, got: Sequence[torch.Tensor]) -> Comparison:
+        """Compare outputs elementwise, by the rule that heads this module or by a tolerance.
+
+        The file's tolerance is a permission: what is within it passes as well, but for this, that
+        its `atol` counts no more than a quarter of the outputs' root mean square, or zeros would
+        pass for small outputs. Without one the rule decides alone; where there is no wide
+        reference, or it computes something else than the reference, each dtype's default tolerance
+        does, its `atol` in units of the root mean square.
+
+        Infinities must be the reference's, or the exact output beyond what the dtype holds. NaN
+        passes only where the reference has it. Integers and bools must equal the reference, or the
+        exact output, or where that hangs on a tie the output of inputs nearby.
+
+        Args:
+            got: the candidate's outputs; order, shape, dtype and count must be the reference's.
+        """
+        errors: list[str] = []
+        max_error = 0.0
+        if len(got) != len(self._want):
+            errors.append(f"{len(got)} output(s) where the reference has {len(self._want)}")
+        for index, (mine, theirs) in enumerate(zip(got, self._want, strict=False)):
+            where = f"output {index}"
+            differences = _form(mine, theirs)
+            if not differences and _equal(mine, theirs):
+                continue
+            if _comparable(mine, theirs):
+                rule = self._rule(index)
+                tally = _tally(mine, theirs, rule)
+                max_error = max(max_error, tally.max_error)
+                if tally.mismatched:
+                    errors.append(f"{where}: {tally.describe(theirs, rule)}")
+            errors += [f"{where}: {difference}" for difference in differences]
+        return Comparison(max_error, tuple(errors))
+
+    def _rule(self, index: int) -> _Rule:
+        if index not in self._rules:
+            exact = None if self._exact is None else self._exact[index]
+            self._rules[index] = _rule(self._want[index], self._tolerance, exact)
+        return self._rules[index]
 
 
 # ------------------------------------------------------------------------------------ the rule
@@ -320,6 +357,11 @@ def _comparable(got: torch.Tensor, want: torch.Tensor) -> bool:
     )
 
 
+def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
+    """Whether they are plainly the same, as those of a right candidate often are: a quick look."""
+    return got.layout is want.layout is torch.strided and torch.equal(_flat(got), _flat(want))
+
+
 def _form(got: torch.Tensor, want: torch.Tensor) -> list[str]:
     facts = [
         ("shape", tuple(got.shape), tuple(want.shape)),
@@ -382,10 +424,13 @@ def _add_chunk(
         agree = agree | ((error <= permitted) & wide_want.isfinite())
     if rule.exact is not None:
         agree = agree | _explained(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
-    tally.mismatched += int((~agree).sum())
-    tally.stray_nan += int((nan_got & ~nan_want).sum())
     finite = error.masked_fill(~error.isfinite(), 0.0)
     tally.max_error = max(tally.max_error, float(finite.max()))
+    mismatched = int((~agree).sum())
+    if not mismatched:
+        return
+    tally.mismatched += mismatched
+    tally.stray_nan += int((nan_got & ~nan_want).sum())
     ranked = error.nan_to_num(nan=math.inf).masked_fill(agree, -1.0)
     place = int(ranked.argmax())
     if float(ranked[place]) > tally.worst_error:

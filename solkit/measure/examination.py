@@ -24,7 +24,6 @@ from solkit.errors import KernelFileError, SolkitError, UnsupportedError, Worker
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel
-from solkit.measure.compare import judge
 from solkit.measure.conditions import screen
 from solkit.measure.delegation import by_kernels, by_operators
 from solkit.measure.faults import CandidateError, explain, verdict_of
@@ -359,7 +358,7 @@ class Examination:
         own = trial.workload.tolerance or self._problem.description.problem.tolerance
         errors = _odd_forms(look.outputs, self._facts.aliases)
         tolerance = self._request.tolerance or own
-        comparison = judge(got, trial.want, tolerance, trial.workload.check, trial.exact)
+        comparison = trial.standard(tolerance).judge(got)
         self._max_error = max(self._max_error, comparison.max_error)
         errors += comparison.errors
         changed = [n for n in shared.packed.changed(shared.block) if n not in shared.written]

@@ -26,7 +26,7 @@ __all__ = [
     "sample",
 ]
 
-_SLOW_S = 1.0
+_SHORT_S, _SLOW_S = 0.005, 1.0
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,13 @@ Uncertainty = Callable[[Sequence[Series]], float]
 
 
 def plan_for(reference_s: float) -> Plan:
-    """The plan for a problem whose reference takes that long, by the wall clock."""
-    return Plan(warmup=1, minimum=3) if reference_s > _SLOW_S else Plan()
+    """The plan for a problem whose reference takes that long, by the wall clock.
+
+    Sixty of short calls are taken at once: starting and stopping the profiler takes as long.
+    """
+    if reference_s > _SLOW_S:
+        return Plan(warmup=1, minimum=3)
+    return Plan(minimum=60, maximum=240) if reference_s < _SHORT_S else Plan()
 
 
 def of_first(taken: Sequence[Series]) -> float:

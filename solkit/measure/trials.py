@@ -9,10 +9,10 @@ from functools import partial
 import torch
 from torch.utils._pytree import tree_leaves
 
-from solkit.core import KernelFile, Value
+from solkit.core import KernelFile, Tolerance, Value
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.compare import compare, is_explained
+from solkit.measure.compare import Standard, compare, is_explained
 from solkit.measure.exact import Exact, exact_reference
 from solkit.measure.inputs import distinct, fresh, seed_everything
 
@@ -55,6 +55,16 @@ class Trial:
     exact: list[Exact] | None
     notes: tuple[str, ...] = ()
     shape: Mapping[str, Value] = field(default_factory=dict)
+    _standards: dict[Tolerance | None, Standard] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def standard(self, tolerance: Tolerance | None) -> Standard:
+        """What outputs are held against with a tolerance for floating ones."""
+        if tolerance not in self._standards:
+            check = self.workload.check
+            self._standards[tolerance] = Standard(self.want, tolerance, self.exact, check)
+        return self._standards[tolerance]
 
     @property
     def is_usual(self) -> bool:

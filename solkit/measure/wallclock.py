@@ -41,8 +41,9 @@ _MOST_QUEUED = 700  # a stream takes about a thousand launches before the host h
 _LEAST_LAUNCH_MS = 0.0025  # so a call has at most its slope over this of them
 _MOST_HIDDEN_MS = 400.0
 _MARGIN = 1.5  # by which what hides the host is to last longer than the host
+_REQUEST_MS = 2.0
 _SPARE = 0.1  # the share of it that is to be left when the host is done
-_TRIES = 4
+_TRIES = 5
 _LEAST_REPEATS, _PLAIN_REPEATS, _QUEUED_REPEATS = 2, 3, 12
 
 _NOTICED_MS = 20.0  # a wait that long cannot be mistaken for a slow request
@@ -90,10 +91,9 @@ def check(told_ms: float, calls: Calls) -> WallClock:
         return WallClock(plain.slope_ms, count)
     plain_ms = plain.slope_ms
     count = max(1, min(count, int(_MOST_QUEUED * _LEAST_LAUNCH_MS / (2 * plain_ms))))
-    waits = _waits(calls, plain_ms)
-    queued = None if waits else _queued(calls, told_ms, count, 2 * count * plain_ms)
+    queued = _queued(calls, told_ms, count, 2 * count * plain_ms)
     if queued is None:
-        why = "waits for the GPU" if waits else "may keep the host busy"
+        why = "waits for the GPU" if _waits(calls, plain_ms) else "may keep the host busy"
         note = (
             f"Timed by the referee's clock, by which a call takes {plain_ms:.4g} ms: it {why}, so "
             f"that the {told_ms:.4g} ms of the GPU's own time can't be confirmed."
@@ -161,15 +161,16 @@ def _queued(calls: Calls, told_ms: float, count: int, host_ms: float) -> _Rows |
     That it was shows in when all of 2N were launched, which is clearly before the GPU is done with
     N; ``None`` where that cannot be had. What a request costs in itself is in both of these times.
     """
-    behind_ms = _MARGIN * host_ms
+    behind_ms = _MARGIN * host_ms + _REQUEST_MS
     repeats = _QUEUED_REPEATS if told_ms < _SLOW_MS else 1
     for _ in range(_TRIES):
         if behind_ms > _MOST_HIDDEN_MS:
             return None
         behind_s = behind_ms / 1e3
         launched_ms = 1e3 * min(calls.launch(2 * count, behind_s) for _ in range(_LEAST_REPEATS))
-        rows = _rows(calls, told_ms, count, behind_s, repeats)
-        if rows.single_ms[0] >= launched_ms + _SPARE * behind_ms:
-            return rows
+        if launched_ms < behind_ms:
+            rows = _rows(calls, told_ms, count, behind_s, repeats)
+            if rows.single_ms[0] >= launched_ms + _SPARE * behind_ms:
+                return rows
         behind_ms *= 2
     return None

@@ -145,12 +145,12 @@ def test_a_right_kernel_is_timed(run):
     assert (measurement.low_ms, measurement.high_ms) == (100.0, 101.0)
     assert measurement.kernel_sum_ms == measurement.median_ms / 2
     assert measurement.reference_ms == 300.5
-    assert (measurement.method, measurement.samples, measurement.max_error) == ("fake", 20, 0.0)
+    assert (measurement.method, measurement.samples, measurement.max_error) == ("fake", 60, 0.0)
     assert measurement.sm_clock_mhz == 1410.0
     assert measurement.launches == (LAUNCH,)
     assert (protocol.method, protocol.l2, protocol.flush) == ("fake", "cold", "not at all")
     assert (protocol.name, protocol.launched) == ("cold", "eager")
-    assert (protocol.samples, protocol.seed, protocol.time_limit_s) == (20, 5, 60.0)
+    assert (protocol.samples, protocol.seed, protocol.time_limit_s) == (60, 5, 60.0)
     assert sorted(set(outcome.samples.candidate_ms)) == [100.0, 101.0]
     assert sorted(set(outcome.samples.reference_ms)) == [300.0, 301.0]
     assert stages[0] == "loading the problem"
@@ -353,7 +353,7 @@ def test_throttled_calls(run):
     outcome = run("def kernel(x): return x * 2", mine=reference(heated=heated))
     assert outcome.verdict is Verdict.UNSTABLE
     assert "hardware thermal slowdown" in outcome.errors[0]
-    assert outcome.measurement.samples == 20
+    assert outcome.measurement.samples == 60
 
 
 def test_every_call_of_an_in_place_kernel_gets_the_same_inputs(run):
@@ -580,7 +580,7 @@ def test_the_next_timer_is_used_from_the_start_where_the_first_fails(run):
     assert outcome.verdict is Verdict.CORRECT
     assert outcome.errors == ("not timed by fake: no GPU activity",)
     assert outcome.measurement.method == outcome.protocol.method == "fallback"
-    assert theirs.all_timers[1].calls == 30  # 10 pairs to warm up, 20 timed
+    assert theirs.all_timers[1].calls == 70  # 10 pairs to warm up, 60 timed
 
 
 def test_no_timer_works(run):
