@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from solkit.core import Verdict
+from solkit.datasets import parts, runlog, tables
+from solkit.datasets.record import Source, TimedConfiguration, TimedLaunch, source_of
+from solkit.datasets.store import Added, Store, configurations, shipped
+from solkit.errors import InputError, TraceError
+
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+ROW = TimedConfiguration(
+    "k", "softmax", "softmax", "zoo", "softmax/M=4", "h100-sxm", {"BLOCK": 64, "x": None},
+    Verdict.CORRECT, START, "random", 0.5, 0.25, 1980.0, "run", 0,
+    shape={"M": 4}, dtypes=("bfloat16",), samples_ms=(0.5, 0.25), operations={"fp32": 8},
+    launches=(TimedLaunch("f", (4, 1, 1), 4, constants={"B": 1}, registers=32),),
+)  # fmt: skip
+SOURCE = source_of(b"def kernel(): ...", "kernel.py")
+
+
+def numbered(*numbers, run="run", **changes):
+    return [replace(ROW, run_id=run, sequence=n, params={"n": n}, **changes) for n in numbers]
+
+
+def found(store):
+    return sorted(row.sequence for row in store.rows())
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store", create=True)
+
+
+# ---------------------------------------------------------------------------- what comes back
+
+
+def test_rows_come_back_as_they_were(store):
+    failed = replace(
+        ROW, sequence=1, verdict=Verdict.WRONG, time_ms=None, launches=(), samples_ms=(),
+        message="off", params={}, created=START + timedelta(microseconds=1),
+    )  # fmt: skip
+    assert store.add([ROW, failed], [SOURCE]) == Added(2, 0, 1)
+    assert sorted(store.rows(), key=lambda row: row.sequence) == [ROW, failed]
+    assert store.sources().collect().rows() == [(SOURCE.sha256, SOURCE.name, SOURCE.text)]
+
+
+def test_samples_are_kept_in_single_precision(store):
+    store.add([replace(ROW, samples_ms=(0.1,), time_ms=0.1)])
+    (row,) = store.rows()
+    assert row.time_ms == 0.1
+    assert row.samples_ms != (0.1,)
+    assert row.samples_ms == pytest.approx((0.1,), rel=1e-7)
+
+
+def test_every_column_is_named_and_typed_as_the_fields_are(store):
+    schema = store.scan().collect_schema()
+    assert schema.names()[:10] == (
+        "kernel_id family kind origin problem_id device params verdict created chosen_by".split()
+    )
+    assert schema["samples_ms"] == pl.List(pl.Float32)
+    assert schema["time_ms"] == pl.Float64
+    assert schema["launches"].inner.fields[0] == pl.Field("name", pl.String)
+
+
+def test_rows_that_are_there_are_not_written_again(store):
+    assert store.add(numbered(0, 1)) == Added(2, 0, 0)
+    assert store.add(numbered(1, 2), [SOURCE]) == Added(1, 1, 1)
+    assert store.add(numbered(2, 2, 3), [SOURCE]) == Added(1, 2, 0)
+    assert store.add(numbered(0, run="other")) == Added(1, 0, 0)
+    assert found(store) == [0, 0, 1, 2, 3]
+
+
+def test_a_row_without_a_run_is_refused(store):
+    with pytest.raises(InputError, match="a row has no run_id"):
+        store.add([replace(ROW, run_id="")])
+
+
+def test_repeats_add_up_and_do_not_collide(store):
+    again = [
+        replace(ROW, run_id=f"run{i}", time_ms=time) for i, time in enumerate((0.4, 0.6, None))
+    ]
+    store.add([ROW, *again, replace(ROW, sequence=5, params={"BLOCK": 128})])
+    by_block = {
+        row["params"]: row for row in configurations(store.scan()).collect().iter_rows(named=True)
+    }
+    assert len(by_block) == 2
+    row = by_block['{"BLOCK":64,"x":null}']
+    assert (row["tries"], row["timed"], row["time_ms"]) == (4, 3, 0.5)
+    assert row["spread"] == pytest.approx(1.5)
+
+
+# --------------------------------------------------------------------------------- how it is read
+
+
+def test_parts_are_sorted_so_that_filters_pass_over_row_groups(store, monkeypatch):
+    monkeypatch.setattr(parts, "ROW_GROUP", 10)
+    devices = ("h200", "h100-sxm", "a100")
+    store.add([row for i in range(30) for row in numbered(i, device=devices[i % 3])])
+    (path,) = store.parts
+    statistics = [
+        pq.ParquetFile(path).metadata.row_group(group).column(5).statistics for group in range(3)
+    ]
+    assert [(each.min, each.max) for each in statistics] == [(d, d) for d in sorted(devices)]
+
+
+def test_a_store_made_before_a_column_was_added_is_read(store):
+    store.add([ROW])
+    (path,) = store.parts
+    table = pq.read_table(path).drop_columns(["extra", "clock_mhz"])
+    launches = table["launches"].combine_chunks()
+    fields = [field for field in launches.values.type if field.name != "registers"]
+    older = pa.StructArray.from_arrays(
+        [launches.values.field(field.name) for field in fields], fields=fields
+    )
+    place = table.schema.get_field_index("launches")
+    nested = pa.ListArray.from_arrays(launches.offsets, older)
+    pq.write_table(
+        table.set_column(place, "launches", nested).append_column("later", pa.array([1])), path
+    )
+    expected = replace(ROW, clock_mhz=None, launches=(replace(ROW.launches[0], registers=None),))
+    assert list(store.rows()) == [expected]
+    other = Store(store.folder.parent / "other", create=True)
+    other.merge([store.folder])
+    assert list(other.rows()) == [expected]
+
+
+def test_an_empty_store_has_columns_and_no_rows(store):
+    assert found(store) == []
+    assert configurations(store.scan()).collect().is_empty()
+
+
+def test_a_condition_in_sql_chooses_rows(store):
+    store.add(numbered(0, 1, 2))
+    assert [row.sequence for row in store.rows(store.where("sequence > 1"))] == [2]
+    with pytest.raises(InputError, match="'speed > 1' is no condition on the columns"):
+        store.where("speed > 1")
+
+
+# -------------------------------------------------------------------------------- what is no store
+
+
+def test_only_a_store_is_opened_and_only_a_free_folder_becomes_one(tmp_path):
+    with pytest.raises(InputError, match="is no store: it is not there"):
+        Store(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; a store is a folder"):
+        Store(tmp_path / "file", create=True)
+    with pytest.raises(InputError, match="is no store: it holds other things"):
+        Store(tmp_path, create=True)
+    with pytest.raises(InputError, match="no set 'nothing'; there are: "):
+        shipped("nothing")
+
+
+def test_a_damaged_part_is_named_and_nothing_is_added_meanwhile(store):
+    store.add(numbered(0, 1))
+    (path,) = store.parts
+    path.write_bytes(path.read_bytes()[:-100])
+    for action in (store.scan, lambda: store.add(numbered(2))):
+        with pytest.raises(InputError, match=rf"{path.name}: is no Parquet file, or was cut off"):
+            action()
+
+
+def test_a_foreign_part_and_a_newer_one_are_named(store):
+    store.add([ROW])
+    (path,) = store.parts
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({}), path)
+    with pytest.raises(InputError, match=r"is a foreign file: no solkit\.data"):
+        store.scan()
+    pq.write_table(table.replace_schema_metadata({"solkit.schema": "solkit.data/9"}), path)
+    with pytest.raises(InputError, match="is of form 9, newer than 1"):
+        store.scan()
+    changed = table.set_column(5, "device", pa.array([1])).replace_schema_metadata(
+        {"solkit.schema": "solkit.data/1"}
+    )
+    pq.write_table(changed, path)
+    with pytest.raises(InputError, match="column device is int64, not string"):
+        store.scan()
+
+
+# ------------------------------------------------------------------------------ merging, salvaging
+
+
+def test_stores_parts_and_runs_are_merged(store, tmp_path):
+    with runlog.RunLog(tmp_path / "run.jsonl") as log:
+        log.append(numbered(0, 1), [SOURCE])
+    with (tmp_path / "run.jsonl").open("a") as file:
+        file.write("{")
+    other = Store(tmp_path / "other", create=True)
+    other.add(numbered(7, 8), [SOURCE])
+    added = store.merge([tmp_path / "run.jsonl", other.folder])
+    assert (added.rows, added.known, added.sources) == (4, 0, 1)
+    assert added.faults == (
+        f"{tmp_path}/run.jsonl:5: the line is cut off: 1 bytes that are no JSON",
+    )
+    assert store.merge([*other.parts]) == Added(0, 2, 0)
+    for path, why in [
+        ("none", "is not there"),
+        ("x.csv", "is no store, part"),
+        ("d", "is no store"),
+    ]:
+        (tmp_path / "x.csv").write_text("")
+        (tmp_path / "d").mkdir(exist_ok=True)
+        with pytest.raises(InputError, match=why):
+            store.merge([tmp_path / path])
+
+
+def test_what_can_be_read_of_a_damaged_part_is_salvaged(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ROW_GROUP", 10)
+    store.add(numbered(*range(10, 40)))
+    (path,) = store.parts
+    column = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    place = column.data_page_offset + column.total_compressed_size // 2
+    data[place] ^= 0xFF
+    path.write_bytes(data)
+    target = Store(tmp_path / "saved", create=True)
+    with pytest.raises(InputError, match=rf"{path.name}: is damaged .*; 20 of 30 rows can be read"):
+        target.merge([store.folder])
+    added = target.merge([store.folder], salvage=True)
+    assert (added.rows, len(added.faults)) == (20, 1)
+    assert found(target) == [*range(10, 20), *range(30, 40)]
+
+
+# ------------------------------------------------------------------------- interrupted, full, alike
+
+
+class Killed(BaseException):
+    """As sudden as SIGKILL: nothing catches it."""
+
+
+def _steps(monkeypatch, fail_at, error):
+    """Let the `fail_at`-th change of the file system raise; gives how many there were."""
+    count = [0]
+
+    def counted(function):
+        def step(*args, **kwargs):
+            count[0] += 1
+            if count[0] == fail_at:
+                raise error
+            return function(*args, **kwargs)
+
+        return step
+
+    monkeypatch.setattr(os, "fsync", counted(os.fsync))
+    monkeypatch.setattr(Path, "rename", counted(Path.rename))
+    monkeypatch.setattr(parts, "_encode", counted(parts._encode))
+    return count
+
+
+def test_killed_at_any_step_rows_are_neither_lost_nor_doubled(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "PART_ROWS", 2)
+    for step in range(1, 40):
+        store = Store(tmp_path / f"killed{step}", create=True)
+        store.add(numbered(0))
+        with monkeypatch.context() as patch:
+            _steps(patch, step, Killed())
+            try:
+                store.add(numbered(1, 2, 3), [SOURCE])
+                break
+            except Killed:
+                assert 0 in found(store)
+        assert store.add(numbered(0, 1, 2, 3), [SOURCE]).known >= 1
+        assert found(store) == [0, 1, 2, 3]
+        assert store.sources().collect().height == 1
+        assert not list(store.folder.rglob(".part-*"))
+    assert step == 3 * 4 + 1  # a file of sources and two parts, four steps each
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(store, monkeypatch):
+    store.add(numbered(0))
+    before = sorted(store.folder.rglob("*"))
+    for step in (1, 2, 3):
+        with monkeypatch.context() as patch:
+            _steps(patch, step, OSError(28, "No space left on device"))
+            with pytest.raises(TraceError, match="1 rows could not be written: No space left"):
+                store.add(numbered(1))
+        assert sorted(store.folder.rglob("*")) == before
+    assert store.add(numbered(1)) == Added(1, 0, 0)
+
+
+def test_a_part_that_would_be_too_large_is_cut(store, monkeypatch):
+    monkeypatch.setattr(parts, "PART_BYTES", 60_000)
+    noisy = [replace(row, message=os.urandom(500).hex()) for row in numbered(*range(200))]
+    store.add(noisy)
+    assert len(store.parts) > 1
+    assert all(path.stat().st_size <= 60_000 for path in store.parts)
+    assert found(store) == list(range(200))
+
+
+def _write(folder, barrier, first):
+    store = Store(folder, create=True)
+    barrier.wait(120)
+    for n in range(3):
+        store.add(numbered(first + n, 1000 + n), [SOURCE])
+
+
+def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path):
+    context = multiprocessing.get_context("spawn")  # polars does not survive a fork
+    barrier, folder = context.Barrier(2), tmp_path / "store"
+    other = context.Process(target=_write, args=(folder, barrier, 10))
+    other.start()
+    _write(folder, barrier, 0)
+    other.join(120)
+    assert other.exitcode == 0
+    assert found(Store(folder)) == [0, 1, 2, 10, 11, 12, 1000, 1001, 1002]
+    assert Store(folder).sources().collect().height == 1
+
+
+def test_tables_hold_records_of_any_form():
+    for form, record in ((TimedConfiguration, ROW), (Source, SOURCE)):
+        assert list(tables.records_of(form, tables.table_of(form, [record]))) == [record]
