@@ -726,7 +726,7 @@ class Counters:
         time_ms: how long it ran, replayed under the profiler.
         registers: per thread.
         load_sectors, store_sectors: 32-byte sectors that plain loads and stores of global memory
-            asked L1 for, a sector that two requests touch counted twice.
+            asked L1 for, a sector that two requests touch counted twice; without `async_sectors`.
         load_requests, store_requests: the instructions behind them, counted a warp.
         async_sectors: likewise of copies straight to shared memory (``cp.async``).
         atomic_sectors: of atomics and reductions.
