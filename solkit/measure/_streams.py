@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -56,8 +57,12 @@ def stream_findings(inputs: Sequence[torch.Tensor]) -> Iterator[Finding]:
         yield Finding("L2 persistence", text + of, bool(kept))
 
 
+@functools.cache
 def _pool() -> list[torch.cuda.Stream]:
-    """The streams that torch hands out in turn; one full turn leaves their order as it was."""
+    """The streams that torch hands out in turn; one full turn leaves their order as it was.
+
+    They stay the same, and making them takes so long that short work on them would be over.
+    """
     streams: Callable[..., torch.cuda.Stream] = torch.cuda.Stream
     turns = [streams(priority=p) for p in _PRIORITIES for _ in range(_STREAMS_PER_POOL)]
     return list({stream.cuda_stream: stream for stream in turns}.values())

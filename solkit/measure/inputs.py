@@ -35,10 +35,13 @@ def seed_everything(seed: int) -> None:
     """Seed every generator that inputs or a kernel may draw from."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    if torch.cuda.is_available():
-        torch.manual_seed(seed)
-    else:  # which notes a stack trace for each GPU that may come: 5 ms
-        torch.default_generator.manual_seed(seed)
+    # not torch.manual_seed: of each kind of GPU that may come yet it notes a stack trace, 1 to 5 ms
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        for generator in torch.cuda.default_generators:
+            generator.manual_seed(seed)
+    elif torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
 
 
 def fresh(workload: Workload) -> Workload:

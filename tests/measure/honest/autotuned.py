@@ -16,7 +16,7 @@ def gate(x, w, out, size, N, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size
     gated = tl.load(x + at, mask=inside) * tl.load(w + at % N, mask=inside) + 0.5
-    tl.store(out + at, tl.where(gated > 0, gated, 0.0 * gated * (gated != gated)), mask=inside)
+    tl.store(out + at, tl.where(gated <= 0, 0.0, gated), mask=inside)
 
 
 def kernel(x, w):

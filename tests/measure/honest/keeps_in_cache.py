@@ -18,7 +18,7 @@ def gate(x, w, out, N, BLOCK: tl.constexpr):
     weight = tl.load(w + column, mask=inside, eviction_policy="evict_last")
     value = tl.load(x + row * N + column, mask=inside, eviction_policy="evict_first")
     gated = value * weight + 0.5
-    tl.store(out + row * N + column, tl.where(gated > 0, gated, gated * 0), mask=inside)
+    tl.store(out + row * N + column, tl.where(gated <= 0, 0.0, gated), mask=inside)
 
 
 def kernel(x, w):
