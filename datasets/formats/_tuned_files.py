@@ -24,11 +24,12 @@ __all__ = ["is_tuned", "read", "settings"]
 
 _SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])+)")
 _ABOUT = ("device_name", "dtype")
+_DOWN = "_down"  # SGLang: of the second product alone
 
 
 def settings(document: Document) -> dict[str, str]:
     """What the file's name says: ``{"E": "128", "device_name": ...}``."""
-    stem = document.name.removesuffix(".json")
+    stem = document.name.removesuffix(".json").removesuffix(_DOWN)
     return {name: value.strip() for name, value in _SETTING.findall(stem)}
 
 
@@ -44,7 +45,7 @@ def read(document: Document, labels: Labels, origin: str) -> Imported:
     sizes = {name: _value(value) for name, value in named.items() if name not in _ABOUT}
     if "dtype" in named:
         sizes["dtype"] = named["dtype"]
-    if document.name.removesuffix(".json").endswith("_down"):
+    if document.name.removesuffix(".json").endswith(_DOWN):
         sizes["projection"] = "down"
     triton = document.json.get("triton_version") or _folder_version(document)
 
@@ -67,7 +68,7 @@ def _row(
     choice: dict[str, Any],
     triton: str | None,
 ) -> TimedConfiguration:
-    gpu = settings(document)["device_name"].replace("_", " ").removesuffix(" down")
+    gpu = settings(document)["device_name"].replace("_", " ")
     family = "fused_moe" if "E" in shape else "scaled_matmul"
     return imported_row(
         origin,

@@ -32,8 +32,8 @@ _UNCHECKED = "timed by Triton's autotuner, which checks no results"
 _TRIED = re.compile(r"Autotuning kernel (?P<name>\S+) with config (?P<config>.*)")
 _FAILED = re.compile(r"Autotuning failed with (?P<why>.*)")
 _DONE = re.compile(
-    r"Triton autotuning for function (?P<name>\S+?),\s*(?:with key as (?P<key>.*?),\s*)?"
-    r"finished after \S+?s;?,\s*best config selected: (?P<config>.*?);",
+    r"Triton autotuning for function (?P<name>[^\s,]+),?\s*(?:with key as (?P<key>.*?),\s*)?"
+    r"finished after [\d.]+s[,;]\s*best config selected: (?P<config>.*?);",
     re.DOTALL,
 )
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")

@@ -1,0 +1,534 @@
+"""Each format's sample is made up here, in the form that the real tool writes."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from solkit.core import Verdict
+from solkit.datasets import formats, runlog
+from solkit.datasets.formats import FORMATS, Labels, t4
+from solkit.datasets.formats._base import Document
+from solkit.errors import InputError
+
+H100 = Labels(device="h100-sxm")
+REAL_T4 = Path(os.environ.get("SOLKIT_T4_FILE", "none"))
+
+KERNEL_TUNER = {
+    "schema_version": "1.1.0",
+    "device_name": "NVIDIA A100-PCIE-40GB",
+    "kernel_name": "convolution_kernel",
+    "problem_size": [4096, 2048],
+    "tune_params_keys": ["block_size_x", "use_shmem"],
+    "tune_params": {"block_size_x": [16, 32], "use_shmem": [0, 1]},
+    "objective": "time",
+    "cache": {
+        "16,0": {
+            "block_size_x": 16, "use_shmem": 0, "time": 3.5, "times": [3.5, 3.25, 3.75],
+            "compile_time": 900.0, "verification_time": 0, "benchmark_time": 120.5,
+            "GFLOP/s": 1948.5, "strategy_time": 0, "framework_time": 1.5,
+            "timestamp": "2023-12-22 09:54:05.502007+00:00",
+        },
+        "16,1": {
+            "block_size_x": 16, "use_shmem": 1, "time": "RuntimeFailedConfig",
+            "compile_time": 800.0, "timestamp": "2023-12-22 09:54:06+00:00",
+        },
+        "32,0": {"block_size_x": 32, "use_shmem": 0, "time": "CompilationFailedConfig"},
+        "32,1": {"block_size_x": 32, "use_shmem": 1, "time": 1e20},
+    },
+}  # fmt: skip
+
+T4 = {
+    "metadata": {"timeunit": "milliseconds"},
+    "schema_version": "1.0.0",
+    "results": [
+        {
+            "timestamp": "2023-12-22 09:54:05.502007+00:00",
+            "configuration": {"block_size_x": 16, "mode": "fast"},
+            "times": {
+                "compilation": 918.5990339610726, "framework": 105.25, "search_algorithm": 0,
+                "validation": 0, "runtimes": [3.976191997528076, 3.8789119720458984],
+            },
+            "invalidity": "correct",
+            "correctness": 1,
+            "measurements": [
+                {"name": "time", "value": 3.8753279224038124, "unit": ""},
+                {"name": "GFLOP/s", "value": 1948.156, "unit": ""},
+            ],
+            "objectives": ["time"],
+        },
+        {
+            "timestamp": "2023-12-22 10:33:52.030910+00:00",
+            "configuration": {"block_size_x": 32, "mode": "fast"},
+            "times": {"compilation": 3055.960983969271, "framework": 2.0},
+            "invalidity": "runtime",
+            "correctness": 0,
+            "measurements": [{"name": "time", "value": "RuntimeFailedConfig", "unit": ""}],
+            "objectives": ["time"],
+        },
+        *(
+            {"timestamp": "2023-12-22 10:33:53.5+00:00", "configuration": {"block_size_x": n},
+             "times": {}, "invalidity": invalidity, "correctness": 0, "measurements": [],
+             "objectives": ["time"]}
+            for n, invalidity in enumerate(["compile", "timeout", "correctness", "constraints"])
+        ),
+    ],
+}  # fmt: skip
+
+AUTOTUNE_JSON = {
+    "key": [4096, 1000, "torch.float16", "torch.float32"],
+    "configs_timings": [
+        [{"kwargs": {"BLOCK": 64, "FAST": True}, "num_warps": 4, "num_ctas": 1, "num_stages": 3,
+          "maxnreg": None, "pre_hook": None, "ir_override": None}, [0.5, 0.4375, 0.625]],
+        [{"kwargs": {"BLOCK": 128, "FAST": True}, "num_warps": 8, "num_ctas": 1, "num_stages": 3,
+          "maxnreg": 128, "pre_hook": None}, [float("inf")] * 3],
+        [{"num_warps": 8}, [0.5]],
+    ],
+}  # fmt: skip
+
+_REST = "num_ctas: 1, num_stages: 2, maxnreg: None"
+AUTOTUNE_LOG = f"""\
+something else
+Autotuning kernel matmul with config BLOCK: 64, HINT: a, b, num_warps: 4, {_REST}
+Autotuning kernel matmul with config BLOCK: 128, HINT: none, num_warps: 8, {_REST}
+Autotuning failed with out of resource: shared memory
+Triton autotuning for function matmul,
+with key as (4096, 'torch.float16'),
+finished after 1.25s,
+best config selected: BLOCK: 64, HINT: a, b, num_warps: 4, {_REST};
+Triton autotuning for function softmax finished after 0.50s; best config selected: num_warps: 1;
+Triton autotuning for function norm,
+with key as (8,),
+finished after 0.50s,
+best config selected: BLOCK: 32, num_warps: 1, maxnreg: None;
+Autotuning kernel scan with config num_warps: 2
+"""
+
+HELION_OLD = """\
+timestamp_s,config_index,generation,status,perf_ms,compile_time_s,config
+0.10,1,0,started,,,"Config(block_sizes=[32, 32], num_warps=4, indexing='pointer')"
+0.50,1,0,ok,1.25,0.40,"Config(block_sizes=[32, 32], num_warps=4, indexing='pointer')"
+0.70,2,0,timeout,,,"Config(block_sizes=[64, 32], num_warps=8, indexing='pointer')"
+0.80,3,1,error,,0.10,"helion.Config(block_sizes=[64, 64])"
+0.90,4,1,ok,0.5,0.10,"os.system('x')"
+"""
+
+HELION_NEW = """\
+run_id,kernel_id,sample_id,timestamp_s,config_index,generation,status,perf_ms,compile_time_s,decorator,config
+r1,k1,s1,0.50,1,0,ok,1.250000,0.40,"@helion.kernel(config=...)","Config(block_sizes=[32])"
+"""
+HELION_META = {
+    "run_id": "r1", "kernel_name": "add", "kernel_source": "def add(): ...", "dtypes": "f32",
+    "input_shapes": "(4096,)",
+    "hardware_info": {"device_name": "NVIDIA H200", "versions": {"torch": "2.13", "cuda": "13.0"}},
+}  # fmt: skip
+
+
+def bench_trace(status, performance=None, correctness=None, **environment):
+    return {
+        "definition": "gemm_n4096",
+        "solution": "triton_v1",
+        "workload": {"axes": {"M": 256}, "inputs": {"A": {"type": "random"}}, "uuid": "u"},
+        "evaluation": {
+            "status": status, "log": "told", "correctness": correctness,
+            "performance": performance, "timestamp": "2025-07-22T12:54:53.121350",
+            "environment": {"libs": {"torch": "2.7.1", "triton": "3.3.1"}, **environment},
+        },
+    }  # fmt: skip
+
+
+PERFORMANCE = {"latency_ms": 0.5, "reference_latency_ms": 0.25, "speedup_factor": 0.5}
+ERRORS = {"max_relative_error": 0.5, "max_absolute_error": 0.125}
+
+KERNELBENCH = {
+    "23": [
+        {"sample_id": 0, "compiled": True, "correctness": True, "runtime": 1.5,
+         "metadata": {"hardware": "NVIDIA H100 80GB HBM3", "device": "cuda:0"},
+         "runtime_stats": {"mean": 1.5, "std": 0.01, "num_trials": 100}},
+        {"sample_id": 1, "compiled": True, "correctness": False, "runtime": -1.0,
+         "metadata": {"hardware": "NVIDIA H100 80GB HBM3", "correctness_issue": "off"},
+         "runtime_stats": {}},
+    ],
+    "24": {"compiled": True, "correctness": False, "runtime": -1.0,
+           "metadata": {"hardware": "NVIDIA H100 80GB HBM3", "runtime_error": "boom"}},
+    "25": [{"sample_id": 0, "compiled": False, "correctness": False, "runtime": -1.0,
+            "metadata": {"hardware": "NVIDIA H100 80GB HBM3", "compilation_error": "no"}}],
+}  # fmt: skip
+
+TUNED = {
+    "triton_version": "3.4.0",
+    "1": {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "num_warps": 4, "num_stages": 5},
+    "4096": {"BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 128, "num_warps": 8, "num_stages": 3},
+}
+
+TRACE = {
+    "schema": "solkit.trace/1",
+    "created": "2026-11-21T12:00:00Z",
+    "candidate": {"name": "kernel", "path": "/x/fast.py", "sha256": "a" * 64, "params": {"B": 2}},
+    "problem": {"name": "softmax", "format": "native", "path": "/x/softmax.py", "sha256": "b" * 64,
+                "shape": {"M": 4, "N": 8}, "tolerance": None},
+    "device": {"key": "h100-sxm", "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-1", "sm_count": 132,
+               "compute_capability": [9, 0], "max_sm_clock_mhz": 1980.0, "notes": []},
+    "software": {"solkit": "0.1", "torch": "2.13", "triton": "3.7", "driver": "580"},
+    "verdict": "correct",
+    "evidence": ["fine"],
+    "bound": {"roofline_ms": 0.25, "hard_ms": 0.125, "calibrated_ms": None,
+              "observed_clock_ms": None, "limiter": "dram", "precision": "tolerance"},
+    "protocol": {"name": "cold", "method": "cupti", "l2": "cold", "flush": "read", "seed": 7,
+                 "launched": "eager", "warmup_calls": 3, "samples": 2, "time_limit_s": 60.0},
+    "measurement": {
+        "median_ms": 0.5, "low_ms": 0.4, "high_ms": 0.6, "kernel_sum_ms": 0.45, "samples": 2,
+        "reference_ms": 1.0, "method": "cupti", "max_error": "Infinity", "sm_clock_mhz": 1900.0,
+        "launches": [{"launch": {"name": "f", "grid": [4, 1, 1], "num_warps": 4, "num_stages": 3},
+                      "registers": 32, "spills": 0, "shared_bytes": 64, "tensor_cores": False,
+                      "occupancy": {"fraction": 0.5, "limiter": "warps", "blocks_per_sm": 8,
+                                    "waves": 0.25, "tail_efficiency": 0.25}}],
+    },
+    "samples": {"candidate_ms": [0.5, 0.5], "reference_ms": [1.0, 1.0], "neighbours": [],
+                "conditions": {"sm_clock_low_mhz": 1800.0, "power_w": 300.0,
+                               "reasons": {"sw_power_cap": 0.5}}},
+}  # fmt: skip
+
+
+def written(path, told):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(told if isinstance(told, str) else json.dumps(told), encoding="utf-8")
+    return path
+
+
+def lines(*records):
+    return "".join(json.dumps(each) + "\n" for each in records)
+
+
+def test_kernel_tuner_caches(tmp_path):
+    found = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER))
+    assert found.faults == ()
+    first, crashed, uncompiled, old = found.rows
+    assert (first.family, first.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
+    assert first.problem_id == "convolution_kernel/x=4096,y=2048"
+    assert first.params == {"block_size_x": 16, "use_shmem": 0}
+    assert (first.time_ms, first.samples_ms, first.compile_s) == (3.5, (3.5, 3.25, 3.75), 0.9)
+    assert first.created == datetime(2023, 12, 22, 9, 54, 5, 502007, timezone.utc)
+    assert first.extra["GFLOP/s"] == 1948.5
+    verdicts = [row.verdict for row in (first, crashed, uncompiled, old)]
+    assert verdicts == [
+        Verdict.CORRECT, Verdict.CRASHED, Verdict.DOES_NOT_COMPILE, Verdict.CRASHED,
+    ]  # fmt: skip
+    assert all(row.time_ms is None for row in (crashed, uncompiled, old))
+
+
+def test_a_kernel_tuner_cache_that_is_still_being_written(tmp_path):
+    text = json.dumps(KERNEL_TUNER).removesuffix("}}") + ",\n"
+    whole = formats.read(written(tmp_path / "whole.json", KERNEL_TUNER))
+    assert len(formats.read(written(tmp_path / "open.json", text)).rows) == len(whole.rows) == 4
+
+
+def test_t4_comes_back_as_it_was(tmp_path):
+    path = tmp_path / "convolution.T4.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(T4).encode()))
+    found = formats.read(path, labels=H100)
+    assert [row.verdict for row in found.rows] == [
+        Verdict.CORRECT, Verdict.CRASHED, Verdict.DOES_NOT_COMPILE, Verdict.TIMED_OUT,
+        Verdict.WRONG, Verdict.NOT_MEASURED,
+    ]  # fmt: skip
+    assert found.rows[0].time_ms == 3.8753279224038124
+    assert found.rows[0].family == "convolution"
+    assert_same_t4(json.loads(t4.dumps(found.rows)), T4)
+
+
+def test_t4_comes_back_through_a_store(tmp_path):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    from solkit.datasets.store import Store
+
+    given = Document(REAL_T4).json if REAL_T4.is_file() else T4
+    store = Store(tmp_path / "store", create=True)
+    store.add(formats.read(written(tmp_path / "x.json", given), labels=H100).rows)
+    rows = sorted(store.rows(), key=lambda row: row.sequence)
+    assert_same_t4(json.loads(t4.dumps(rows)), given)
+
+
+def assert_same_t4(got, want):
+    """Equal, but for the last digit of seconds that were milliseconds."""
+    assert got.keys() == want.keys()
+    assert [got[name] for name in got if name != "results"] == [
+        want[name] for name in got if name != "results"
+    ]
+    for one, other in zip(got["results"], want["results"], strict=True):
+        told, expected = dict(one["times"]), dict(other["times"])
+        assert told.pop("compilation", 0) == pytest.approx(expected.pop("compilation", 0), 1e-15)
+        stamps = [
+            datetime.fromisoformat(each["timestamp"].ljust(32, " ")[:19]) for each in (one, other)
+        ]
+        assert stamps[0] == stamps[1]
+        assert {**one, "times": told, "timestamp": ""} == {
+            **other, "times": expected, "timestamp": "",
+        }  # fmt: skip
+
+
+def test_other_rows_as_t4(tmp_path):
+    found = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER))
+    told = json.loads(t4.dumps(found.rows))
+    assert told["schema_version"] == "1.0.0"
+    assert [each["invalidity"] for each in told["results"]] == [
+        "correct", "runtime", "compile", "runtime",
+    ]  # fmt: skip
+    first = told["results"][0]
+    assert first["measurements"] == [{"name": "time", "value": 3.5, "unit": "ms"}]
+    assert first["times"] == {"compilation": 900.0, "runtimes": [3.5, 3.25, 3.75]}
+    assert (first["correctness"], told["results"][1]["correctness"]) == (1, 0)
+
+
+def test_tritons_autotune_cache(tmp_path):
+    path = written(tmp_path / "matmul.autotune.json", AUTOTUNE_JSON)
+    found = formats.read(path, labels=Labels("h200", "gemm", "matmul"))
+    best, failed = found.rows
+    assert (best.family, best.kind, best.device) == ("gemm", "matmul", "h200")
+    assert (best.entry_point, best.dtypes) == ("matmul", ("float16", "float32"))
+    assert best.shape == {"key0": 4096, "key1": 1000}
+    assert best.params == {
+        "BLOCK": 64, "FAST": True, "num_warps": 4, "num_ctas": 1, "num_stages": 3,
+    }  # fmt: skip
+    assert (best.time_ms, best.verdict) == (0.5, Verdict.NOT_MEASURED)
+    assert "checks no results" in best.message
+    assert best.extra == {"quantiles_ms": [0.5, 0.4375, 0.625]}
+    assert (failed.time_ms, failed.verdict) == (None, Verdict.DOES_NOT_COMPILE)
+    assert failed.params["maxnreg"] == 128
+    assert found.faults == (f"{path}: config 2: 'kwargs' is missing",)
+
+
+def test_tritons_autotune_log(tmp_path):
+    found = formats.read(written(tmp_path / "out.txt", AUTOTUNE_LOG), labels=H100)
+    best, failed, softmax, norm, scan = found.rows
+    assert best.params == {
+        "BLOCK": 64, "HINT": "a, b", "num_warps": 4, "num_ctas": 1, "num_stages": 2,
+    }  # fmt: skip
+    assert (best.chosen_by, best.verdict) == ("tuned", Verdict.NOT_MEASURED)
+    assert (best.shape, best.dtypes) == ({"key0": 4096}, ("float16",))
+    assert (failed.chosen_by, failed.verdict) == ("exhaustive", Verdict.DOES_NOT_COMPILE)
+    assert failed.message == "out of resource: shared memory"
+    assert (softmax.family, softmax.params) == ("softmax", {"num_warps": 1})
+    assert (norm.family, norm.shape, norm.chosen_by) == ("norm", {"key0": 8}, "tuned")
+    assert (scan.family, scan.chosen_by) == ("scan", "exhaustive")
+    assert {row.time_ms for row in found.rows} == {None}
+
+
+def test_tritons_own_classes_write_what_is_read(tmp_path):
+    """The forms above are those of the Triton that is installed."""
+    autotuner = pytest.importorskip("triton.runtime.autotuner")
+    config = autotuner.Config({"BLOCK": 64}, num_warps=8, num_stages=2)
+    cache = {"key": [8], "configs_timings": [(config.__dict__, [0.5, 0.5, 0.5])]}
+    log = f"Autotuning kernel matmul with config {config}\n"
+    expected = {"BLOCK": 64, "num_warps": 8, "num_stages": 2, "num_ctas": 1}
+    for name, told in (("matmul.autotune.json", cache), ("out.txt", log)):
+        (row,) = formats.read(written(tmp_path / name, told), labels=H100).rows
+        assert row.params == expected
+
+
+def test_helions_older_log(tmp_path):
+    path = written(tmp_path / "add.csv", HELION_OLD)
+    found = formats.read(path, labels=H100)
+    first, timeout, error = found.rows
+    assert first.params == {"block_sizes": [32, 32], "num_warps": 4, "indexing": "pointer"}
+    assert (first.time_ms, first.compile_s, first.verdict) == (1.25, 0.4, Verdict.CORRECT)
+    assert (first.family, first.extra["generation"]) == ("add", "0")
+    assert (timeout.verdict, error.verdict) == (Verdict.TIMED_OUT, Verdict.CRASHED)
+    assert found.faults == (f"{path}: line 6: no configuration: \"os.system('x')\"",)
+
+
+def test_helions_newer_log_and_what_lies_beside_it(tmp_path):
+    written(tmp_path / "tune.meta.jsonl", lines(HELION_META))
+    found = formats.read(written(tmp_path / "tune.csv", HELION_NEW))
+    (row,), (source,) = found.rows, found.sources
+    assert (row.family, row.device, row.shape) == ("add", "NVIDIA H200", {"inputs": "(4096,)"})
+    assert (source.text, row.source_sha256) == ("def add(): ...", source.sha256)
+    assert (row.torch_version, row.cuda_version) == ("2.13", "13.0")
+
+
+def test_flashinfer_bench_traces(tmp_path):
+    told = lines(
+        bench_trace("PASSED", PERFORMANCE, ERRORS, hardware="NVIDIA_H100"),
+        bench_trace("RUNTIME_ERROR", device="NVIDIA B200"),
+        {"definition": "gemm_n4096", "workload": {"axes": {}}, "solution": None},
+        bench_trace("SOMETHING", hardware="x"),
+    )
+    path = written(tmp_path / "traces.jsonl", told + "{cut")
+    found = formats.read(path)
+    good, bad = found.rows
+    assert {row.origin for row in found.rows} == {"flashinfer_bench"}
+    assert (good.problem_id, good.implementation) == ("gemm_n4096/M=256", "triton_v1")
+    assert (good.time_ms, good.reference_ms, good.max_error) == (0.5, 0.25, 0.125)
+    assert (good.device, good.torch_version) == ("NVIDIA_H100", "2.7.1")
+    assert good.created == datetime(2025, 7, 22, 12, 54, 53, 121350, timezone.utc)
+    assert (bad.verdict, bad.device) == (Verdict.CRASHED, "NVIDIA B200")
+    assert bad.message == "RUNTIME_ERROR: told"
+    assert found.faults == (
+        f"{path}: line 4: 'SOMETHING' is missing",
+        f"{path}: line 5: is no JSON",
+    )
+
+
+def test_sol_execbench_traces(tmp_path):
+    told = lines(
+        bench_trace("PASSED", PERFORMANCE, {**ERRORS, "has_nan": False}, hardware="NVIDIA B200"),
+        bench_trace("REWARD_HACK", hardware="NVIDIA B200"),
+    )
+    found = formats.read(written(tmp_path / "traces.jsonl", told))
+    assert [row.verdict for row in found.rows] == [Verdict.CORRECT, Verdict.CHEATING]
+    assert {row.origin for row in found.rows} == {"sol_execbench"}
+
+
+def test_kernelbench_results(tmp_path):
+    path = written(tmp_path / "my_level2_run" / "eval_results.json", KERNELBENCH)
+    found = formats.read(path)
+    assert [row.verdict for row in found.rows] == [
+        Verdict.CORRECT, Verdict.WRONG, Verdict.CRASHED, Verdict.DOES_NOT_COMPILE,
+    ]  # fmt: skip
+    first = found.rows[0]
+    assert (first.problem_id, first.time_ms) == ("kernelbench/level=2,problem=23", 1.5)
+    assert first.implementation == "my_level2_run/problem_23_sample_0"
+    assert [row.time_ms for row in found.rows[1:]] == [None] * 3
+    assert [row.message for row in found.rows[1:]] == [
+        "correctness_issue: off", "runtime_error: boom", "compilation_error: no",
+    ]  # fmt: skip
+    assert len({row.kernel_id for row in found.rows}) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "origin", "problem"),
+    [
+        (
+            "E=128,N=192,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8,block_shape=[128,128].json",
+            "vllm",
+            "fused_moe/E=128,M=1,N=192,block_shape=[128%2C128],dtype=fp8_w8a8",
+        ),
+        (
+            "N=1024,K=2048,device_name=NVIDIA_H20,dtype=fp8_w8a8,block_shape=[128, 128].json",
+            "sglang",
+            "scaled_matmul/K=2048,M=1,N=1024,block_shape=[128%2C128],dtype=fp8_w8a8",
+        ),
+        (
+            "triton_3_2_0/E=8,N=7168,device_name=NVIDIA_H200.json",
+            "sglang",
+            "fused_moe/E=8,M=1,N=7168",
+        ),
+        (
+            "E=8,N=64,device_name=NVIDIA_H200,per_channel_quant=True_down.json",
+            "sglang",
+            "fused_moe/E=8,M=1,N=64,per_channel_quant=true,projection=down",
+        ),
+    ],
+)
+def test_tuned_configurations(tmp_path, name, origin, problem):
+    found = formats.read(written(tmp_path / name, TUNED))
+    first, second = found.rows
+    assert (first.origin, first.problem_id) == (origin, problem)
+    assert first.params == TUNED["1"]
+    assert second.shape["M"] == 4096
+    assert (first.time_ms, first.chosen_by) == (None, "tuned")
+    assert first.device.startswith("NVIDIA H")
+    assert first.triton_version == "3.4.0"
+
+
+def test_traces_of_solkit(tmp_path):
+    told = lines(
+        TRACE, {**TRACE, "comparison": {"base": {}}}, {**TRACE, "schema": "solkit.trace/2"}
+    )
+    path = written(tmp_path / "2026-11.jsonl", told)
+    found = formats.read(path)
+    (row,) = found.rows
+    assert found.faults == (f"{path}: line 3: is solkit.trace/2, not solkit.trace/1",)
+    assert (row.problem_id, row.device, row.params) == ("softmax/M=4,N=8", "h100-sxm", {"B": 2})
+    assert (row.time_ms, row.bound_ms, row.hard_bound_ms, row.clock_mhz) == (0.5, 0.25, 0.125, 1900)
+    assert row.max_error == float("inf")
+    assert (row.implementation, row.source_sha256) == ("fast.py", "a" * 64)
+    assert row.launches[0].registers == 32
+    assert row.throttle_reasons == {"sw_power_cap": 0.5}
+    assert row.created == datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
+
+
+def test_a_trace_that_solkit_writes_is_read(tmp_path):
+    from solkit.measure import traces
+
+    path = written(tmp_path / "t.jsonl", lines(TRACE))
+    (trace,), faults = traces.read(path)
+    assert faults == ()
+    again = written(tmp_path / "again.jsonl", traces._JSON.dump_json(trace).decode() + "\n")
+    assert formats.read(again).rows == formats.read(path).rows
+
+
+def test_runs_keep_their_numbers(tmp_path):
+    rows = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows
+    with runlog.RunLog(tmp_path / "run.jsonl") as log:
+        logged = log.append(rows)
+    assert formats.read(tmp_path / "run.jsonl").rows == logged
+
+
+# ------------------------------------------------------------------------------------- all alike
+
+
+def test_a_file_that_has_grown_keeps_the_names_of_its_rows(tmp_path):
+    short = {**KERNEL_TUNER, "cache": dict(list(KERNEL_TUNER["cache"].items())[:2])}
+    before = formats.read(written(tmp_path / "a.json", short)).rows
+    after = formats.read(written(tmp_path / "b.json", KERNEL_TUNER), labels=Labels(family="f")).rows
+    names = [[(row.run_id, row.sequence) for row in rows] for rows in (before, after)]
+    assert names[1][:2] == names[0]
+    assert len(set(names[1])) == 4
+
+
+def test_what_the_user_says_comes_before_what_a_file_does(tmp_path):
+    labels = Labels("a100", "conv", "convolution")
+    row = formats.read(written(tmp_path / "a.json", KERNEL_TUNER), labels=labels).rows[0]
+    assert (row.device, row.family, row.kind) == ("a100", "conv", "convolution")
+    assert row.problem_id.startswith("conv/")
+
+
+SAMPLES = {
+    "kernel_tuner": ("a.json", KERNEL_TUNER),
+    "t4": ("a.json", T4),
+    "triton_autotune": ("a.autotune.json", AUTOTUNE_JSON),
+    "helion": ("a.csv", HELION_OLD),
+    "flashinfer_bench": ("a.jsonl", lines(bench_trace("TIMEOUT", hardware="x"))),
+    "sol_execbench": ("a.jsonl", lines(bench_trace("REWARD_HACK", hardware="x"))),
+    "kernelbench_results": ("eval_results.json", KERNELBENCH),
+    "vllm": ("E=1,N=2,device_name=X.json", TUNED),
+    "sglang": ("E=1,N=2,device_name=X_down.json", TUNED),
+    "trace": ("a.jsonl", lines(TRACE)),
+    "run": ("a.jsonl", lines({"schema": "solkit.run/1", "run_id": "r"})),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_is_recognised_by_its_format_alone(tmp_path, name):
+    path = written(tmp_path / SAMPLES[name][0], SAMPLES[name][1])
+    assert [each for each, form in FORMATS.items() if form.recognises(Document(path))] == [name]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("told", ["", "[]", "{}", "null", '{"results": 5}', "{cut", "a\nb"])
+def test_a_file_of_something_else_is_said_to_be(tmp_path, name, told):
+    path = written(tmp_path / "x.json", told)
+    with pytest.raises(
+        InputError, match="is of no known format; with --format, choose one of: run"
+    ):
+        formats.read(path)
+    with contextlib.suppress(InputError):
+        assert not formats.read(path, name, H100).rows
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*none"):
+        formats.read(tmp_path / "none")
+    (tmp_path / "x.gz").write_text("not compressed")
+    with pytest.raises(InputError, match=r"cannot read .*x\.gz"):
+        formats.read(tmp_path / "x.gz")
+    with pytest.raises(InputError, match="unknown format 'csv'; choose one of: run, trace"):
+        formats.read(written(tmp_path / "a.json", T4), "csv")
+    with pytest.raises(InputError, match="does not say which GPU it is about: give --device"):
+        formats.read(tmp_path / "a.json")
