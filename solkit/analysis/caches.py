@@ -74,7 +74,8 @@ class Region:
         kind: ``"load"``, ``"store"`` or ``"atomic"``.
         moved: bytes touched, once by each execution that goes elsewhere than the one before, of
             shape [programs]; what exceeds `size` was touched before.
-        once: bytes that an execution touches.
+        once: bytes that an execution touches, where the next ones may touch them again; zero where
+            all else is touched before they are, as in a loop within a loop.
         covered: share of the bytes of its sectors that an execution asks for.
         pairs: bytes of the 64-byte pairs of sectors that an execution touches, over `once`.
         gathered: whether the place comes from memory.

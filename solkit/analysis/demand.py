@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
-from solkit.adapters.triton_ir import Function, Operation, parse, vector_widths
+from solkit.adapters.triton_ir import Block, Function, Operation, parse, vector_widths
 from solkit.analysis.accesses import Corners, Extent, Whole, kind_of, path_of, vector_bytes
 from solkit.analysis.caches import SECTOR, Region, dram_bytes, l1_misses, unique_bytes
 from solkit.analysis.operations import chain_cycles, operations_of
@@ -280,7 +280,7 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
         phase=phase,
         kind=kind,
         moved=own,
-        once=once,
+        once=once if _depth(operation, followed.function.blocks) < 2 else 0.0,
         covered=min(total("bytes") / (SECTOR * distinct), 1.0) if distinct else 1.0,
         pairs=paired / distinct if paired else 1.0,
         gathered=not followed.computed.isdisjoint(operation.operands),
@@ -316,6 +316,18 @@ def _phase(operation: Operation, function: Function) -> int:
                 return number
             number += loops
     raise ValueError(f"{operation.name} is not in {function.name}")
+
+
+def _depth(operation: Operation, blocks: Sequence[Block]) -> int:
+    """How many loops are around it; -1 where it is not in these blocks."""
+    for block in blocks:
+        for each in block.operations:
+            if each is operation:
+                return 0
+            inner = _depth(operation, each.blocks)
+            if inner >= 0:
+                return inner + (each.name in ("scf.for", "scf.while"))
+    return -1
 
 
 def _name_of(place: int, programs: Programs) -> str:

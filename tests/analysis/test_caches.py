@@ -100,6 +100,14 @@ def test_sectors_that_steps_come_back_to_are_lost_between_them():
     assert dram(rows(1, 4096, **small)).read == pytest.approx(132 * 4096)
 
 
+def test_a_loop_within_a_loop_comes_back_after_all_of_it():
+    back = {"moved": np.full(132, 4.0 * MB)}
+    assert misses(rows(1, MB, **{**back, "once": 0.0})) == pytest.approx([1.0])
+    assert misses(rows(1, MB, **{**back, "once": 1024.0})) == pytest.approx([1 / 4])
+    few = {"moved": np.full(132, 4.0 * 4096)}
+    assert misses(rows(1, 4096, **{**few, "once": 0.0})) == pytest.approx([1 / 4])
+
+
 def test_sectors_written_in_part_are_filled_before_they_are_written_back():
     back = {"moved": np.full(132, 8.0 * MB), "kind": "store"}
     whole, part = dram(rows(1, MB, **back)), dram(rows(1, MB, **back, covered=1 / 8))
