@@ -12,8 +12,9 @@ SHAPES = [
     {"M": 1000, "N": 1336, "K": 2000, "dtype": "bfloat16"},
     {"M": 199, "N": 311, "K": 577, "dtype": "float16"},  # primes
 ]
-# Outputs are of order one; the tensor cores add fp8 products up in some 14 bits.
-TOLERANCE = {"rtol": 2e-2, "atol": 3e-2}
+# Outputs are of order one. Hopper's tensor cores keep some 14 bits of a sum of fp8 products and
+# cut the rest off at every step, which over K = 7168 comes to a few percent of the largest sum.
+TOLERANCE = {"rtol": 3e-2, "atol": 1e-1}
 
 
 def reference(x, w, x_scale, w_scale, dtype):

@@ -37,8 +37,8 @@ def one_row_kernel(w, x, y, K, BLOCK: tl.constexpr, SUM_LAST: tl.constexpr):
 
 
 def valid(params, shape):
-    """One to 32 elements a thread; no block far longer than a row."""
-    near = params["BLOCK"] < 4 * shape["K"]
+    """One to 32 elements a thread; blocks neither far longer nor far shorter than a row."""
+    near = params["BLOCK"] < 4 * shape["K"] <= 8192 * params["BLOCK"]
     return near and 1 <= params["BLOCK"] / (32 * params["num_warps"]) <= 32
 
 

@@ -30,8 +30,8 @@ def rows_kernel(w_ptr, x_ptr, out_ptr, N, K, ROWS: tl.constexpr, BLOCK: tl.const
 
 
 def valid(params, shape):
-    """Two to 64 values a thread; no block far longer than a row."""
-    near = params["BLOCK"] < 4 * shape["K"]
+    """Two to 64 values a thread; blocks neither far longer nor far shorter than a row."""
+    near = params["BLOCK"] < 4 * shape["K"] <= 8192 * params["BLOCK"]
     return near and 2 <= params["ROWS"] * params["BLOCK"] / (32 * params["num_warps"]) <= 64
 
 

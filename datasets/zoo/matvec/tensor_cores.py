@@ -35,7 +35,7 @@ def valid(params, shape):
     """The stages fit in shared memory, and each thread has an element of w to load."""
     n, k, warps = params["BLOCK_N"], params["BLOCK_K"], params["num_warps"]
     shared = params["num_stages"] * (n + 16) * k * (4 if "float32" in str(shape["dtype"]) else 2)
-    near = k < 4 * shape["K"]
+    near = k < 4 * shape["K"] <= 16384 * k
     return near and shared <= 227 * 1024 and n >= 16 * warps and n * k / (32 * warps) <= 256
 
 

@@ -37,7 +37,8 @@ def valid(params, shape):
     """A row or more a thread, up to 64 elements; rows short enough to be walked alone."""
     threads = 32 * params["num_warps"]
     held = params["BLOCK_N"] * params["CHUNK"] * params["UNROLL"] / threads
-    return shape["K"] <= 4096 and params["BLOCK_N"] >= threads and held <= 64
+    near = shape["K"] <= min(4096, 1024 * params["CHUNK"] * params["UNROLL"])
+    return near and params["BLOCK_N"] >= threads and held <= 64
 
 
 def kernel(w, x, *, BLOCK_N=64, CHUNK=8, UNROLL=2, num_warps=2):
