@@ -51,13 +51,14 @@ def direct_kernel(
 
 
 def valid(params, shape):
-    """Two to 32 sums a thread, under 3e9 products in all, strips not far longer than a row."""
+    """Two (eight for large problems) to 32 sums a thread; strips not far longer than a row."""
     strip, k = params["STRIP"], params["BLOCK_K"]
     width = (shape["W"] - 1) // shape["STRIDE"] + 1
-    outputs = shape["B"] * ((shape["H"] - 1) // shape["STRIDE"] + 1) * width * shape["K"]
+    height = (shape["H"] - 1) // shape["STRIDE"] + 1
+    outputs = shape["B"] * height * width * shape["K"]
     fits = strip < 2 * width and k < 2 * shape["K"]
-    fits = fits and outputs * shape["R"] ** 2 * shape["C"] < 3e9
-    return fits and 2 <= strip * k / (32 * params["num_warps"]) <= 32
+    least = 8 if outputs * shape["R"] ** 2 * shape["C"] > 1e9 else 2
+    return fits and least <= strip * k / (32 * params["num_warps"]) <= 32
 
 
 def kernel(x, weight, stride, *, STRIP=8, BLOCK_K=64, UNROLL=2, ROWS_LAST=True, num_warps=2):

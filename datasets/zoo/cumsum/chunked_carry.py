@@ -44,9 +44,9 @@ def chunk_kernel(
 
 
 def valid(params, shape):
-    """One to 64 elements a thread, no chunk far longer than a row."""
+    """One to 64 elements a thread, no chunk far longer than a row, up to 2048 of them."""
     rows, block = params["ROWS"], params["BLOCK"]
-    fits = rows <= shape["M"] and block < 2 * shape["N"]
+    fits = rows <= shape["M"] and shape["N"] / 2048 <= block < 2 * shape["N"]
     return fits and 1 <= rows * block / (32 * params["num_warps"]) <= 64
 
 

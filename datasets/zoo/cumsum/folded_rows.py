@@ -35,9 +35,11 @@ def folded_kernel(
 
 
 def valid(params, shape):
-    """One to 64 elements a thread, no tile far longer than a row."""
+    """One to 64 elements a thread, no tile far longer than a row, up to 2048 of them."""
     tile = params["STRIPS"] * params["LENGTH"]
-    return 1 <= tile / (32 * params["num_warps"]) <= 64 and tile < 2 * shape["N"]
+    return (
+        1 <= tile / (32 * params["num_warps"]) <= 64 and shape["N"] / 2048 <= tile < 2 * shape["N"]
+    )
 
 
 def kernel(x, *, STRIPS=32, LENGTH=16, STAGES=2, num_warps=2):

@@ -32,10 +32,7 @@ def row_kernel(
     inside = (rows[:, None] < M) & (cols[None, :] < N)
     policy: tl.constexpr = "evict_first" if STREAMING else ""
     x = tl.load(x_ptr + offsets, mask=inside, other=0.0, eviction_policy=policy).to(tl.float32)
-    if SCAN == "cumsum":
-        sums = tl.cumsum(x, axis=1)
-    else:
-        sums = tl.associative_scan(x, 1, plus)
+    sums = tl.cumsum(x, axis=1) if SCAN == "cumsum" else tl.associative_scan(x, 1, plus)
     tl.store(
         out_ptr + offsets, sums.to(out_ptr.dtype.element_ty), mask=inside, eviction_policy=policy
     )
