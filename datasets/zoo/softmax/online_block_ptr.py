@@ -48,7 +48,8 @@ def valid(params, shape):
     """One to 64 values a thread, and no block far longer than a row."""
     block = params["BLOCK"]
     held = block / (32 * params["num_warps"])
-    return 1 <= held <= 64 and (block <= 512 or block < 2 * shape["N"])
+    short = shape["N"] <= 512 * block  # a longer loop takes milliseconds
+    return short and 1 <= held <= 64 and (block <= 512 or block < 2 * shape["N"])
 
 
 def kernel(x, *, BLOCK=512, PADDED=True, num_warps=4, num_stages=2):

@@ -12,7 +12,7 @@ SPACE = {
     "ROWS": [1, 2, 4, 8],
     "BLOCK": [64, 128, 256, 512, 1024, 2048, 4096],
     "num_warps": [1, 2, 4, 8, 16],
-    "num_stages": [1, 3],
+    "num_stages": [1, 2, 3],
 }
 
 
@@ -47,7 +47,8 @@ def valid(params, shape):
     """One to 32 pairs a thread; a row by itself unless rows are short."""
     held = params["ROWS"] * params["BLOCK"] / (32 * params["num_warps"])
     near = params["BLOCK"] <= 256 or params["BLOCK"] < 2 * shape["N"]
-    return 1 <= held <= 32 and near and (params["ROWS"] == 1 or shape["N"] <= 8192)
+    short = shape["N"] <= 512 * params["BLOCK"]  # a longer loop takes milliseconds
+    return short and 1 <= held <= 32 and near and (params["ROWS"] == 1 or shape["N"] <= 8192)
 
 
 def kernel(x, *, ROWS=1, BLOCK=256, num_warps=4, num_stages=3):

@@ -48,9 +48,9 @@ def two_pass_kernel(
 def valid(params, shape):
     """One to 64 values a thread, and no block far longer than a row."""
     block = params["BLOCK"]
-    return 1 <= block / (32 * params["num_warps"]) <= 64 and (
-        block == 256 or block < 2 * shape["N"]
-    )
+    near = block <= 256 or block < 2 * shape["N"]
+    short = shape["N"] <= 512 * block  # a longer loop takes milliseconds
+    return near and short and 1 <= block / (32 * params["num_warps"]) <= 64
 
 
 def kernel(x, *, BLOCK=256, BACKWARDS=False, FIRST_EVICT="", num_warps=4, num_stages=2):
