@@ -44,9 +44,10 @@ def online_kernel(
 def valid(params, shape):
     """One to 32 values a thread; no block far longer than a row, no more copies than blocks."""
     block = params["BLOCK"]
-    near = block <= 256 or block < 2 * shape["N"]
+    near = block <= 512 or block < 2 * shape["N"]
     unrolls = params["UNROLL"] == 1 or params["UNROLL"] * block < 2 * shape["N"]
-    return near and unrolls and 1 <= block / (32 * params["num_warps"]) <= 32
+    short = shape["N"] <= 512 * block  # a longer loop takes milliseconds
+    return short and near and unrolls and 1 <= block / (32 * params["num_warps"]) <= 32
 
 
 def kernel(x, *, BLOCK=256, UNROLL=1, SECOND_EVICT="", num_warps=4, num_stages=3):

@@ -12,6 +12,7 @@ SPACE = {
     "ROWS": [1, 2, 4, 8, 16, 32],
     "TILES": [1, 2, 4],
     "UNROLL": [False, True],
+    "STORE_CACHE": ["", ".cs"],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 
@@ -26,7 +27,7 @@ def log_softmax_rows(x, mask):
 @triton.jit
 def rows_tile_kernel(
     src, dst, M, N, ROWS: tl.constexpr, COLS: tl.constexpr, TILES: tl.constexpr,
-    UNROLL: tl.constexpr,
+    UNROLL: tl.constexpr, STORE_CACHE: tl.constexpr,
 ):  # fmt: skip
     cols = tl.arange(0, COLS)[None, :]
     rows = (tl.program_id(0) * TILES * ROWS + tl.arange(0, ROWS))[:, None].to(tl.int64)
@@ -35,13 +36,13 @@ def rows_tile_kernel(
             at = (rows + tile * ROWS) * N + cols
             mask = (rows + tile * ROWS < M) & (cols < N)
             y = log_softmax_rows(tl.load(src + at, mask=mask, other=0.0), mask)
-            tl.store(dst + at, y.to(dst.dtype.element_ty), mask=mask)
+            tl.store(dst + at, y.to(dst.dtype.element_ty), mask=mask, cache_modifier=STORE_CACHE)
     else:
         for tile in range(TILES):
             at = (rows + tile * ROWS) * N + cols
             mask = (rows + tile * ROWS < M) & (cols < N)
             y = log_softmax_rows(tl.load(src + at, mask=mask, other=0.0), mask)
-            tl.store(dst + at, y.to(dst.dtype.element_ty), mask=mask)
+            tl.store(dst + at, y.to(dst.dtype.element_ty), mask=mask, cache_modifier=STORE_CACHE)
 
 
 def valid(params, shape):
@@ -52,11 +53,11 @@ def valid(params, shape):
     return distinct and cols <= 8192 and 1 <= held <= 64
 
 
-def kernel(x, *, ROWS=1, TILES=1, UNROLL=True, num_warps=4):
+def kernel(x, *, ROWS=1, TILES=1, UNROLL=True, STORE_CACHE="", num_warps=4):
     M, N = x.shape
     out = torch.empty_like(x)
     cols = triton.next_power_of_2(N)
     rows_tile_kernel[(triton.cdiv(M, ROWS * TILES),)](
-        x, out, M, N, ROWS, cols, TILES, UNROLL, num_warps=num_warps
+        x, out, M, N, ROWS, cols, TILES, UNROLL, STORE_CACHE, num_warps=num_warps
     )
     return out
