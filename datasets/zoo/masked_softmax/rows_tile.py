@@ -12,7 +12,7 @@ SPACE = {
     "ROWS": [1, 2, 4, 8, 16, 32],
     "TRANSPOSED": [False, True],
     "LOAD_HIDDEN": [True, False],
-    "STORE_EVICT": ["", "evict_first"],
+    "STORE_EVICT": ["", "evict_first", "evict_last"],
     "num_warps": [1, 2, 4, 8, 16],
 }
 
