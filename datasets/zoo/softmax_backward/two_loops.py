@@ -41,8 +41,10 @@ def two_loops_kernel(
 
 def valid(params, shape):
     """One to 32 values of each input a thread, and no block far longer than a row."""
-    held = params["BLOCK"] / (32 * params["num_warps"])
-    return 1 <= held <= 32 and (params["BLOCK"] <= 256 or params["BLOCK"] < 2 * shape["N"])
+    block = params["BLOCK"]
+    near = block <= 256 or block < 2 * shape["N"]
+    short = shape["N"] <= 512 * block  # a longer loop takes milliseconds
+    return near and short and 1 <= block / (32 * params["num_warps"]) <= 32
 
 
 def kernel(y, dy, *, BLOCK=256, BACKWARDS=False, SCALAR_DOT=False, num_warps=4, num_stages=2):
