@@ -19,8 +19,8 @@ SPACE = {
 
 @triton.jit
 def squares_kernel(x_ptr, square_ptr, N, PART: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(1)
-    first = tl.program_id(0) * PART
+    row = tl.program_id(0)
+    first = tl.program_id(1) * PART
     acc = tl.zeros((BLOCK,), dtype=tl.float32)
     for start in range(0, PART, BLOCK):
         cols = first + start + tl.arange(0, BLOCK)
@@ -50,7 +50,7 @@ def kernel(x, *, PART=512, BLOCK=256, ELEMENTS=1024, num_warps=4, num_stages=3):
     M, N = x.shape
     out = torch.empty_like(x)
     squares = torch.zeros(M, dtype=torch.float32, device=x.device)
-    squares_kernel[(triton.cdiv(N, PART), M)](
+    squares_kernel[(M, triton.cdiv(N, PART))](
         x, squares, N, PART, BLOCK, num_warps=num_warps, num_stages=num_stages
     )
     divide_kernel[(triton.cdiv(M * N, ELEMENTS),)](

@@ -11,7 +11,7 @@ __all__ = ["SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "val
 SPACE = {
     "ROWS": [1, 2, 4, 8, 16, 32],
     "RSQRT": [True, False],
-    "LOAD_EVICT": ["", "evict_first"],
+    "LOAD_EVICT": ["", "evict_first", "evict_last"],
     "STORE_CACHE": ["", ".cs"],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
