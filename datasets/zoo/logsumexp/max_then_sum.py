@@ -38,7 +38,8 @@ def valid(params, shape):
     """One to 32 values a thread, at least 16 programs, no tile far wider than the rows."""
     held = params["ROWS"] * params["COLS"] / (32 * params["num_warps"])
     wide = params["COLS"] <= 512 or params["COLS"] < 2 * shape["N"]
-    return wide and 1 <= held <= 32 and 16 * params["ROWS"] <= max(16, shape["M"])
+    short = shape["N"] <= 2048 * params["COLS"]  # a longer loop takes milliseconds
+    return short and wide and 1 <= held <= 32 and 16 * params["ROWS"] <= max(16, shape["M"])
 
 
 def kernel(x, *, ROWS=1, COLS=512, num_warps=4, num_stages=2):
