@@ -49,7 +49,8 @@ def valid(params, shape):
     """One to 64 values a thread, and no block far longer than a row."""
     block = params["BLOCK_SIZE"]
     held = block / (32 * params["num_warps"])
-    return 1 <= held <= 64 and (block <= 512 or block < 2 * shape["V"])
+    short = shape["V"] <= 512 * block  # a longer loop takes milliseconds
+    return short and 1 <= held <= 64 and (block <= 512 or block < 2 * shape["V"])
 
 
 def kernel(

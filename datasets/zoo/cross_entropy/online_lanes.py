@@ -46,8 +46,10 @@ def lanes_kernel(X, Y, LOSS, V, BLOCK: tl.constexpr, ALWAYS: tl.constexpr, GATHE
 
 def valid(params, shape):
     """One to 32 values a thread, and no block far longer than a row."""
-    held = params["BLOCK"] / (32 * params["num_warps"])
-    return 1 <= held <= 32 and (params["BLOCK"] <= 512 or params["BLOCK"] < 2 * shape["V"])
+    block = params["BLOCK"]
+    near = block <= 512 or block < 2 * shape["V"]
+    short = shape["V"] <= 512 * block  # a longer loop takes milliseconds
+    return near and short and 1 <= block / (32 * params["num_warps"]) <= 32
 
 
 def kernel(

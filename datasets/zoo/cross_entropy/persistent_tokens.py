@@ -41,9 +41,8 @@ def valid(params, shape):
     """One to 32 values a thread, no block far longer than a row, work for every program."""
     block = params["BLOCK"]
     near = block <= 1024 or block < 2 * shape["V"]
-    return (
-        near and params["PROGRAMS"] <= shape["T"] and 1 <= block / (32 * params["num_warps"]) <= 32
-    )
+    busy = params["PROGRAMS"] <= shape["T"]
+    return near and busy and 1 <= block / (32 * params["num_warps"]) <= 32
 
 
 def kernel(logits, targets, *, PROGRAMS=528, BLOCK=1024, FLATTEN=False, num_warps=4, num_stages=2):

@@ -49,7 +49,8 @@ def valid(params, shape):
     """One to 64 values a thread; at least 32 programs; no tile far wider than the vocabulary."""
     held = params["ROWS"] * params["COLS"] / (32 * params["num_warps"])
     near = params["COLS"] <= 512 or params["COLS"] < 2 * shape["V"]
-    return near and 1 <= held <= 64 and 32 * params["ROWS"] <= max(32, shape["T"])
+    short = shape["V"] <= 512 * params["COLS"]  # a longer loop takes milliseconds
+    return short and near and 1 <= held <= 64 and 32 * params["ROWS"] <= max(32, shape["T"])
 
 
 def kernel(logits, targets, *, ROWS=1, COLS=512, BLOCK_PTR=False, num_warps=4, num_stages=2):

@@ -12,6 +12,8 @@ SPACE = {
     "ROWS": [1, 2, 4, 8, 16],
     "EXP2": [True, False],
     "FIND_TARGET": ["gather", "compare"],
+    "LOAD_EVICT": ["", "evict_first"],
+    "LOAD_CACHE": ["", ".cg"],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 
@@ -19,7 +21,7 @@ SPACE = {
 @triton.jit
 def whole_rows_kernel(
     logits_ptr, targets_ptr, loss_ptr, T, V, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-    EXP2: tl.constexpr, GATHER: tl.constexpr,
+    EXP2: tl.constexpr, GATHER: tl.constexpr, LOAD_EVICT: tl.constexpr, LOAD_CACHE: tl.constexpr,
 ):  # fmt: skip
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)[None, :]
@@ -28,7 +30,10 @@ def whole_rows_kernel(
     target = tl.load(targets_ptr + rows, mask=alive, other=0)
     inside = alive[:, None] & (cols < V)
     # A finite filler: rows beyond T give no NaN.
-    x = tl.load(logits_ptr + first[:, None] + cols, mask=inside, other=-1e30).to(tl.float32)
+    x = tl.load(
+        logits_ptr + first[:, None] + cols, mask=inside, other=-1e30,
+        eviction_policy=LOAD_EVICT, cache_modifier=LOAD_CACHE,
+    ).to(tl.float32)  # fmt: skip
     peak = tl.max(x, axis=1)
     if EXP2:
         weights = tl.exp2((x - peak[:, None]) * 1.4426950408889634)
@@ -49,11 +54,14 @@ def valid(params, shape):
     return block <= 16384 and 1 <= held <= 64
 
 
-def kernel(logits, targets, *, ROWS=1, EXP2=True, FIND_TARGET="gather", num_warps=8):
+def kernel(
+    logits, targets, *, ROWS=1, EXP2=True, FIND_TARGET="gather", LOAD_EVICT="", LOAD_CACHE="",
+    num_warps=8,
+):  # fmt: skip
     T, V = logits.shape
     loss = torch.empty(T, dtype=torch.float32, device=logits.device)
     whole_rows_kernel[(triton.cdiv(T, ROWS),)](
         logits, targets, loss, T, V, ROWS, triton.next_power_of_2(V), EXP2,
-        FIND_TARGET == "gather", num_warps=num_warps,
+        FIND_TARGET == "gather", LOAD_EVICT, LOAD_CACHE, num_warps=num_warps,
     )  # fmt: skip
     return loss
