@@ -12,6 +12,7 @@ SPACE = {
     "ROWS": [1, 2, 4, 8, 16, 32],
     "GROUPS": [1, 2, 4],
     "VARIANCE": ["centred", "squares"],
+    "STORE_CACHE": ["", ".cs"],
     "num_warps": [1, 2, 4, 8, 16, 32],
 }
 
@@ -19,7 +20,7 @@ SPACE = {
 @triton.jit
 def rows_tile_kernel(
     X, W, B, Y, M, N, eps, ROWS: tl.constexpr, GROUPS: tl.constexpr, COLS: tl.constexpr,
-    CENTRED: tl.constexpr,
+    CENTRED: tl.constexpr, STORE_CACHE: tl.constexpr,
 ):  # fmt: skip
     c = tl.arange(0, COLS)
     w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
@@ -36,7 +37,8 @@ def rows_tile_kernel(
         else:
             rstd = tl.rsqrt((tl.sum(x * x, axis=1) / N)[:, None] - mean * mean + eps)
         y = (x - mean) * rstd * w + b
-        tl.store(Y + r[:, None] * N + c[None, :], y.to(Y.dtype.element_ty), mask=keep)
+        y = y.to(Y.dtype.element_ty)
+        tl.store(Y + r[:, None] * N + c[None, :], y, mask=keep, cache_modifier=STORE_CACHE)
 
 
 def valid(params, shape):
@@ -46,12 +48,12 @@ def valid(params, shape):
     return cols <= 16384 and 1 <= held <= 64
 
 
-def kernel(x, weight, bias, *, ROWS=1, GROUPS=1, VARIANCE="squares", num_warps=8):
+def kernel(x, weight, bias, *, ROWS=1, GROUPS=1, VARIANCE="squares", STORE_CACHE="", num_warps=8):
     M, N = x.shape
     y = torch.empty_like(x)
     cols = triton.next_power_of_2(N)
     rows_tile_kernel[(triton.cdiv(M, ROWS * GROUPS),)](
         x, weight, bias, y, M, N, EPS, ROWS, GROUPS, cols, VARIANCE == "centred",
-        num_warps=num_warps,
+        STORE_CACHE,         num_warps=num_warps,
     )  # fmt: skip
     return y
