@@ -11,6 +11,7 @@ __all__ = ["SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "val
 SPACE = {
     "ROWS": [1, 2, 4, 8],
     "TILES": [4, 8, 16, 32, 64],
+    "SEMANTICS": ["relaxed", "acq_rel"],
     "num_warps": [2, 4, 8, 16],
     "num_stages": [1, 2],
 }
@@ -19,7 +20,7 @@ SPACE = {
 @triton.jit
 def backward_kernel(
     X, W, DY, MEAN, RSTD, DX, DW, DB, M, N, ROWS: tl.constexpr, TILES: tl.constexpr,
-    COLS: tl.constexpr,
+    COLS: tl.constexpr, SEM: tl.constexpr,
 ):  # fmt: skip
     c = tl.arange(0, COLS)
     w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
@@ -40,8 +41,8 @@ def backward_kernel(
         tl.store(DX + at, ((g - u * c1 - c2) * rstd).to(DX.dtype.element_ty), mask=keep)
         dw += tl.sum(dy * u, axis=0)
         db += tl.sum(dy, axis=0)
-    tl.atomic_add(DW + c, dw, mask=c < N, sem="relaxed")
-    tl.atomic_add(DB + c, db, mask=c < N, sem="relaxed")
+    tl.atomic_add(DW + c, dw, mask=c < N, sem=SEM)
+    tl.atomic_add(DB + c, db, mask=c < N, sem=SEM)
 
 
 def valid(params, shape):
@@ -51,12 +52,14 @@ def valid(params, shape):
     return enough and 1 <= tile / (32 * params["num_warps"]) <= 32 and tile <= 16384
 
 
-def kernel(x, weight, dy, mean, rstd, *, ROWS=1, TILES=16, num_warps=8, num_stages=1):
+def kernel(
+    x, weight, dy, mean, rstd, *, ROWS=1, TILES=16, SEMANTICS="relaxed", num_warps=8, num_stages=1
+):
     M, N = x.shape
     dx = torch.empty_like(x)
     sums = torch.zeros((2, N), dtype=torch.float32, device=x.device)
     backward_kernel[(triton.cdiv(M, ROWS * TILES),)](
         x, weight, dy, mean, rstd, dx, sums[0], sums[1], M, N, ROWS, TILES,
-        triton.next_power_of_2(N), num_warps=num_warps, num_stages=num_stages,
+        triton.next_power_of_2(N), SEMANTICS, num_warps=num_warps, num_stages=num_stages,
     )  # fmt: skip
     return dx, sums[0], sums[1]
