@@ -38,10 +38,11 @@ def fold_kernel(part_ptr, out_ptr, M, parts, ROWS: tl.constexpr, PARTS: tl.const
 
 
 def valid(params, shape):
-    """One to 64 values a thread; parts of half a block at least; few enough rows in y."""
+    """One to 64 values a thread; long rows in parts of half a block to 2500 blocks."""
     held = params["BLOCK"] / (32 * params["num_warps"])
-    whole = 2 * shape["N"] >= params["PARTS"] * params["BLOCK"] or params["PARTS"] == 1
-    return 1 <= held <= 64 and whole and shape["M"] <= 65535 and shape["N"] >= 1000
+    steps = shape["N"] / (params["PARTS"] * params["BLOCK"])
+    fits = 0.5 <= steps <= 2500 and shape["N"] >= 1000 and shape["M"] <= 65535
+    return 1 <= held <= 64 and fits
 
 
 def kernel(x, *, PARTS=2, BLOCK=512, ROWS_AFTER=32, num_warps=4):
