@@ -45,14 +45,15 @@ def column_sum_counted_kernel(
 
 
 def valid(params, shape):
-    """One to 64 values a thread in both tiles, rows for every part or the fewest parts."""
+    """One to 64 values a thread in both tiles, and one to 3000 steps in a part."""
     threads = 32 * params["num_warps"]
     held = max(params["ROWS"], params["PARTS"]) * params["COLS"] / threads
-    busy = params["PARTS"] * params["ROWS"] <= shape["M"] or params["ROWS"] == 4
+    steps = shape["M"] / (params["PARTS"] * params["ROWS"])
+    busy = steps <= 3000 and (steps >= 1 or params["ROWS"] == 4)
     return params["ROWS"] * params["COLS"] >= threads and held <= 64 and busy
 
 
-def kernel(x, *, ROWS=4, COLS=64, PARTS=32, num_warps=4):
+def kernel(x, *, ROWS=4, COLS=64, PARTS=128, num_warps=4):
     M, N = x.shape
     bands = triton.cdiv(N, COLS)
     part = torch.empty((PARTS, N), dtype=torch.float32, device=x.device)
