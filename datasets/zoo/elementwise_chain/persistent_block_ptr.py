@@ -45,8 +45,10 @@ def chain_persistent_kernel(
 
 
 def valid(params, shape):
-    """One to 64 elements a thread."""
-    return 1 <= params["ROWS"] * params["BLOCK"] / (32 * params["num_warps"]) <= 64
+    """One to 64 elements a thread, and at most 3000 tiles a program."""
+    tile = params["ROWS"] * params["BLOCK"]
+    steps = shape["M"] * shape["N"] / (tile * params["PER_SM"] * SMS)
+    return 1 <= tile / (32 * params["num_warps"]) <= 64 and steps <= 3000
 
 
 def kernel(x, gain, shift, *, ROWS=4, BLOCK=256, PER_SM=4, num_warps=4):
