@@ -10,7 +10,7 @@ __all__ = ["SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "val
 
 SPACE = {
     "BLOCK": [128, 256, 512, 1024, 2048, 4096],
-    "BLOCKS": [1, 2, 4, 8],
+    "BLOCKS": [1, 2, 4, 8, 16],
     "INTERLEAVED": [True, False],
     "num_warps": [1, 2, 4, 8],
 }
