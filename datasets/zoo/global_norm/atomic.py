@@ -10,7 +10,7 @@ __all__ = ["SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "val
 
 SPACE = {
     "BLOCK": [512, 1024, 2048, 4096, 8192],
-    "BLOCKS": [1, 4, 16, 64],
+    "BLOCKS": [1, 2, 4, 8, 16, 64],
     "FOLD_LATE": [True, False],
     "num_warps": [1, 2, 4, 8, 16],
 }
