@@ -11,7 +11,7 @@ __all__ = ["SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "val
 SPACE = {
     "ROWS": [1, 2, 4, 8, 16],
     "BLOCK": [64, 128, 256, 512, 1024, 2048],
-    "STAGES": [1, 2],
+    "STAGES": [1, 2, 3],
     "num_warps": [1, 2, 4, 8],
 }
 
