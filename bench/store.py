@@ -1,6 +1,7 @@
-"""What the store of measured data costs: bytes at rest, and seconds to write, load and filter.
+"""What the store of measured data costs, and what becomes of it when its writer is killed.
 
-    python bench/store.py --rows 120000
+    python bench/store.py --rows 120000     # bytes at rest; seconds to write, load and filter
+    python bench/store.py --kills 50        # SIGKILL at random moments: rows lost, rows doubled
 
 The rows are made up, but as varied as measured ones: times with noise on the clock's grid of 32 ns,
 40 families, two GPUs, launches with compiler statistics, a tenth failures with a message each.
@@ -11,9 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -54,7 +58,7 @@ def _row(chance: random.Random, index: int) -> TimedConfiguration:
     common = {
         "kernel_id": kernel_id(implementation, family, "kernel"),
         "family": family,
-        "kind": f"kind{hash(family) % 12}",
+        "kind": f"kind{int(family[6:]) % 12}",
         "origin": "zoo",
         "problem_id": problem_id(family, shape | {"dtype": "bfloat16"}),
         "device": DEVICES[index % 3 == 2],
@@ -144,41 +148,106 @@ def _sha256(text: str) -> str:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Write that many rows, and see what they cost."""
     rows = tuple(synthetic(count))
-    names = {each.implementation for each in rows} | {each.family for each in rows}
-    sources = [source_of(str(name).encode(), str(name)) for name in names]
-    found: dict[str, float] = {"rows": count}
+    names = {str(name) for row in rows for name in (row.implementation, row.family)}
+    logged = min(count, 4000)
     began = time.perf_counter()
     with runlog.RunLog(folder / "run.jsonl") as log:
-        for start in range(0, min(count, 4000), 20):
+        for start in range(0, logged, 20):
             log.append(rows[start : start + 20])
-    found["run_rows_per_s"] = min(count, 4000) / (time.perf_counter() - began)
-    began = time.perf_counter()
+    found = {
+        "rows": count,
+        "run_rows_per_s": logged / (time.perf_counter() - began),
+        "run_bytes_per_row": (folder / "run.jsonl").stat().st_size / logged,
+    }
     store = Store(folder / "store", create=True)
-    store.add(rows, sources)
-    found["write_s"] = time.perf_counter() - began
+    found |= _timed("write", lambda: store.add(rows, [source_of(n.encode(), n) for n in names]))
     sizes = [each.stat().st_size for each in (*store.parts, *store.source_parts)]
     found |= {"files": len(sizes), "megabytes": sum(sizes) / 1e6, "largest_mb": max(sizes) / 1e6}
     pl = tables.polars_module()
-    chosen = (pl.col("device") == "h100-sxm") & (pl.col("family") == "family7")
+    chosen = (pl.col("device") == DEVICES[0]) & (pl.col("family") == "family7")
+    best = pl.col("time_ms").min()
     for name, query in {
-        "filter_s": lambda: store.scan().filter(chosen).collect(),
-        "column_s": lambda: store.scan().select("kernel_id", "time_ms").collect(),
-        "load_s": lambda: store.scan().collect(),
-        "load_and_filter_s": lambda: store.scan().collect().filter(chosen),
-        "group_s": lambda: store.scan().group_by("family").agg(pl.col("time_ms").min()).collect(),
+        "filter": lambda: store.scan().filter(chosen).collect(),
+        "two_columns": lambda: store.scan().select("kernel_id", "time_ms").collect(),
+        "group": lambda: store.scan().group_by("family").agg(best).collect(),
+        "load": lambda: store.scan().collect(),
+        "load_then_filter": lambda: store.scan().collect().filter(chosen),
     }.items():
-        began = time.perf_counter()
-        query()
-        found[name] = time.perf_counter() - began
+        found |= _timed(name, query)
     return found
+
+
+def _timed(name: str, action: Callable[[], object]) -> dict[str, float]:
+    """Seconds by the wall clock, which others on the machine lengthen, and of CPU time."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    action()
+    return {
+        f"{name}_s": time.perf_counter() - wall,
+        f"{name}_cpu_s": time.process_time() - cpu,
+    }
+
+
+# ---------------------------------------------------------------------------------------- kills
+
+
+def kill(times: int, folder: Path) -> dict[str, float]:
+    """Kill a writer of a run, which also puts it into a store, at random moments."""
+    chance = random.Random(0)
+    logged = stored = unfinished = 0
+    for _ in range(times):
+        command = [sys.executable, __file__, "--write-into", str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()  # it is loaded
+            time.sleep(chance.uniform(0, 1.0))
+            writer.kill()
+            told = [line.split() for line in writer.stdout.read().splitlines()]
+        logged = max([logged, *(int(n) for name, n in told if name == "logged")])
+        stored = max([stored, *(int(n) for name, n in told if name == "stored")])
+        unfinished += len(list(folder.rglob(".part-*")))
+    store = Store(folder / "store")
+    store.merge([folder / "run.jsonl"])
+    found = store.scan().select("seed").collect()["seed"]
+    return {
+        "kills": times,
+        "parts_cut_off": unfinished,
+        "lines_cut_off": len(runlog.read(folder / "run.jsonl").faults),
+        "committed_to_the_run": logged,
+        "committed_to_the_store": stored,
+        "rows_found": len(found),
+        "lost": len(set(range(max(logged, stored))) - set(found)),
+        "doubled": len(found) - found.n_unique(),
+    }
+
+
+def write_forever(folder: Path) -> None:
+    """Log rows numbered by their seed, and merge them into a store; tell what is on disk."""
+    store = Store(folder / "store", create=True)
+    store.add(())
+    with runlog.RunLog(folder / "run.jsonl") as log:
+        number = max((row.seed or 0 for row in runlog.read(log.path).rows), default=-1) + 1
+        print("ready", flush=True)
+        while True:
+            for _ in range(5):
+                log.append([replace(row, seed=number + i) for i, row in enumerate(synthetic(4))])
+                number += 4
+                print("logged", number, flush=True)
+            store.merge([log.path])
+            print("stored", number, flush=True)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, default=120_000)
-    count = options.parse_args().rows
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(measure(count, Path(folder)), indent=2))
+    options.add_argument("--kills", type=int, help="instead: kill a writer that often")
+    options.add_argument("--write-into", type=Path, help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.write_into is not None:
+        write_forever(chosen.write_into)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found = kill(chosen.kills, folder) if chosen.kills else measure(chosen.rows, folder)
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

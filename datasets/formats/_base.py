@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from solkit.core import Verdict
-from solkit.datasets.record import Source, TimedConfiguration, kernel_id, problem_id
+from solkit.datasets.record import (
+    Source,
+    TimedConfiguration,
+    from_json,
+    kernel_id,
+    problem_id,
+    to_json,
+)
 from solkit.errors import InputError
 
 __all__ = [
@@ -208,7 +215,7 @@ def imported_row(
         "chosen_by": "search",
         **told,
     }
-    return TimedConfiguration(**values)
+    return from_json(TimedConfiguration, to_json(TimedConfiguration(**values)))
 
 
 def instant(text: str) -> datetime:

@@ -185,14 +185,16 @@ TRACE = {
     "measurement": {
         "median_ms": 0.5, "low_ms": 0.4, "high_ms": 0.6, "kernel_sum_ms": 0.45, "samples": 2,
         "reference_ms": 1.0, "method": "cupti", "max_error": "Infinity", "sm_clock_mhz": 1900.0,
-        "launches": [{"launch": {"name": "f", "grid": [4, 1, 1], "num_warps": 4, "num_stages": 3},
+        "launches": [{"launch": {"name": "f", "grid": [4, 1, 1], "num_warps": 4, "num_stages": 3,
+                                 "num_ctas": 1},
                       "registers": 32, "spills": 0, "shared_bytes": 64, "tensor_cores": False,
                       "occupancy": {"fraction": 0.5, "limiter": "warps", "blocks_per_sm": 8,
                                     "waves": 0.25, "tail_efficiency": 0.25}}],
     },
     "samples": {"candidate_ms": [0.5, 0.5], "reference_ms": [1.0, 1.0], "neighbours": [],
-                "conditions": {"sm_clock_low_mhz": 1800.0, "power_w": 300.0,
-                               "reasons": {"sw_power_cap": 0.5}}},
+                "conditions": {"samples": 9, "sm_clock_mhz": 1900.0, "sm_clock_low_mhz": 1800.0,
+                               "memory_clock_mhz": 2619.0, "power_w": 300.0, "power_high_w": 310.0,
+                               "temperature_c": 50, "reasons": {"sw_power_cap": 0.5}}},
 }  # fmt: skip
 
 
@@ -480,6 +482,14 @@ def test_a_file_that_has_grown_keeps_the_names_of_its_rows(tmp_path):
     names = [[(row.run_id, row.sequence) for row in rows] for rows in (before, after)]
     assert names[1][:2] == names[0]
     assert len(set(names[1])) == 4
+
+
+def test_a_value_of_another_type_costs_its_own_row(tmp_path):
+    cache = {**KERNEL_TUNER["cache"]}
+    cache["16,0"] = {**cache["16,0"], "times": ["fast"]}
+    found = formats.read(written(tmp_path / "a.json", {**KERNEL_TUNER, "cache": cache}))
+    assert len(found.rows) == 3
+    assert found.faults == (f"{tmp_path}/a.json: 16,0: samples_ms: expected a number, not 'fast'",)
 
 
 def test_what_the_user_says_comes_before_what_a_file_does(tmp_path):
