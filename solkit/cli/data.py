@@ -15,6 +15,7 @@ import typer
 
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
+from solkit.cli.collect import collect
 from solkit.errors import InputError, UnknownDeviceError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ app = typer.Typer(
     help="Measured times of many configurations: a store, and files of other tools.",
     no_args_is_help=True,
 )
+app.command()(collect)
 
 _SHOWN = 40  # rows of a query that a terminal shows
 

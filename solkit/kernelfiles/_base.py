@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from solkit.core import KernelFile, Tolerance, Value
-from solkit.errors import ShapeError
+from solkit.errors import ShapeError, UnsupportedError
 
 __all__ = ["LoadedKernel", "Workload"]
 
@@ -112,6 +112,16 @@ class LoadedKernel(abc.ABC):
             ShapeError: `shape` names a size that the file does not have.
             ParamsError: `params` names a parameter that the kernel does not take.
         """
+
+    def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
+        """A workload of this file with the candidate's parameters bound anew, its inputs kept.
+
+        Raises:
+            ParamsError: `params` names a parameter that the kernel does not take.
+            UnsupportedError: files of this form bind parameters along with inputs alone.
+        """
+        path, kind = self.description.path, self.description.problem.format
+        raise UnsupportedError(f"{path}: configurations of {kind} files cannot share their inputs")
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
         """Every size with its value: numbers always, others (a dtype) where `shape` gives them.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -106,6 +107,10 @@ class NativeKernel(LoadedKernel):
             outputs=problem.outputs,
             check=getattr(self._problem_module, "check", None),
         )
+
+    def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
+        """See `LoadedKernel.with_params`."""
+        return replace(workload, kernel=self._bind(dict(params)))
 
     def _make_inputs(
         self, shape: Mapping[str, Value], device: str

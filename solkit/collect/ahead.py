@@ -1,0 +1,123 @@
+"""Work that needs no GPU, done on the other cores while the GPU times."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from solkit.collect.choice import Params
+from solkit.core import Device
+from solkit.errors import WorkerError
+from solkit.measure._forkserver import ForkServer
+
+__all__ = ["Ahead", "Compiled"]
+
+_NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+_MOST_TEXT = 500
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What compiling a configuration ahead came to.
+
+    Attributes:
+        seconds: what it took, capturing its launches among it.
+        error: why it does not compile; empty where it does.
+    """
+
+    seconds: float
+    error: str = ""
+
+
+class Ahead:
+    """Processes that survey kernels and compile configurations.
+
+    Args:
+        device: what is compiled for.
+        workers: how many at once.
+        limit_s: for one configuration.
+    """
+
+    def __init__(self, device: Device, workers: int, limit_s: float = 60.0) -> None:
+        self._device, self._limit_s = device, limit_s
+        self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ahead")
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._server.close()
+
+    def space(self, path: str) -> Future[list[dict[str, Any]]]:
+        """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations."""
+        return self._pool.submit(self._survey, "survey_space", path)
+
+    def bounds(self, path: str) -> Future[list[dict[str, Any]]]:
+        """The bound of each shape of a file: `solkit.collect.survey.BoundFacts`, or ``error``."""
+        return self._pool.submit(self._survey, "survey_bounds", path)
+
+    def compiled(
+        self, path: str, shape: Params, choices: Sequence[Params]
+    ) -> Future[list[Compiled]]:
+        """What became of each configuration; they are in Triton's cache from then on."""
+        return self._pool.submit(self._compile, path, shape, choices)
+
+    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+        """Do something else on one of these cores."""
+        return self._pool.submit(work)
+
+    def _survey(self, function: str, path: str) -> list[dict[str, Any]]:
+        with _answers() as answer:
+            told = self._run(function, (path, self._device, str(answer)), self._limit_s)
+            if not answer.exists():
+                raise WorkerError(f"{path} cannot be surveyed: {told}")
+            found: list[dict[str, Any]] = json.loads(answer.read_text(encoding="utf-8"))
+            return found
+
+    def _compile(self, path: str, shape: Params, choices: Sequence[Params]) -> list[Compiled]:
+        """One that ends the process, or takes too long, costs no other."""
+        done: list[Compiled] = []
+        while len(done) < len(choices):
+            rest = choices[len(done) :]
+            with _answers() as answer:
+                given = path, shape, rest, self._device, str(answer)
+                told = self._run("compile_ahead", given, self._limit_s * len(rest))
+                lines = (
+                    answer.read_text(encoding="utf-8").split("\n")[:-1] if answer.exists() else []
+                )
+            done += [Compiled(*json.loads(line)) for line in lines]
+            if len(lines) < len(rest):
+                done.append(Compiled(0.0, f"compiling it ended its process: {told}"))
+        return done
+
+    def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> str:
+        """Run it in a process of its own; how that ended, in words."""
+        with tempfile.TemporaryFile("w+") as output:
+            job = self._server.fork(
+                f"solkit.collect.survey:{function}",
+                given,
+                env={**os.environ, **_NO_GPU},
+                output=output.fileno(),
+            )
+            ended = job.wait(limit_s)
+            if ended is None:
+                job.end()
+                return f"it took over {limit_s:g} s"
+            output.seek(0)
+            return f"exit code {ended}. {output.read()[-_MOST_TEXT:]}"
+
+
+@contextlib.contextmanager
+def _answers() -> Any:
+    """A path that nothing is at yet."""
+    with tempfile.TemporaryDirectory(prefix="solkit-collect-") as folder:
+        yield Path(folder) / "answer"

@@ -1,0 +1,296 @@
+"""The process that has the GPU: checks configurations and times them, a handful at once.
+
+A handful are configurations of one kernel at one shape. They get the same inputs; each is called,
+and held against the reference; those that are right are then timed in turns, in random order, by
+CUPTI's activity records as everywhere in SolKit, L2 flushed before each call by reading a buffer.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import solkit
+from solkit.collect.choice import Params
+from solkit.core import KernelAnalysis, Verdict
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from solkit.kernelfiles import LoadedKernel, Workload
+    from solkit.measure.machine import Machine
+    from solkit.measure.sampling import Series
+
+__all__ = ["SEED", "Environment", "Handful", "Lost", "Tried", "serve"]
+
+SEED = 0
+"""Of inputs, and of the order of timing."""
+
+_SHORT_MS = 5.0  # a call that takes longer is timed fewer times
+_SAMPLES, _SAMPLES_OF_LONG = 9, 3
+_MOST_TEXT = 500
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What holds for all rows of a process: fields of `TimedConfiguration` of the same names."""
+
+    device_name: str
+    device_uuid: str
+    driver_version: str | None
+    cuda_version: str | None
+    torch_version: str
+    triton_version: str
+    python_version: str
+    solkit_version: str
+    flush: str
+
+
+@dataclass(frozen=True)
+class Handful:
+    """What is asked for at once: configurations of one kernel file at one shape."""
+
+    path: str
+    shape: Params
+    choices: Sequence[Params]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of a configuration.
+
+    Attributes:
+        verdict: what it is, ``correct`` where it was timed.
+        message: why it failed.
+        first_call_s: of the first call, by the host's clock.
+        max_error: largest deviation from the reference.
+        dtypes: of inputs and outputs.
+        launches: what a call launches.
+        samples_ms, kernel_sum_ms, low_ms, high_ms, time_ms, method: of the timing.
+        conditions: NVML's figures meanwhile: fields of `Conditions`.
+    """
+
+    verdict: Verdict
+    message: str | None = None
+    first_call_s: float | None = None
+    max_error: float | None = None
+    dtypes: tuple[str, ...] = ()
+    launches: tuple[KernelAnalysis, ...] = ()
+    samples_ms: tuple[float, ...] = ()
+    time_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    kernel_sum_ms: float | None = None
+    method: str | None = None
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The configuration of that number has broken the GPU's context; the process ends."""
+
+    number: int
+    tried: Tried
+
+
+class _LostError(Exception):
+    """Carries a `Lost`."""
+
+
+def serve(connection: Connection, uuid: str) -> None:
+    """Answer handfuls until the other end hangs up.
+
+    First an `Environment` is sent. Of each handful, the number of a configuration before it is
+    first called, so that it is known should it end the process; then a list with a `Tried` for
+    each, or a `Lost`.
+    """
+    os.environ["CUDA_VISIBLE_DEVICES"] = uuid
+    from solkit.measure.machine import CudaMachine  # brings torch
+
+    bench = _Bench(connection.send, CudaMachine())
+    connection.send(bench.environment())
+    while True:
+        try:
+            handful = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            connection.send(bench.tried(handful))
+        except _LostError as lost:
+            connection.send(lost.args[0])
+            os._exit(1)  # no exit handler of CUDA's would end well
+
+
+class _Bench:
+    """The course of a handful.
+
+    Args:
+        say: told the number of a configuration before it is called.
+        machine: what to run on.
+    """
+
+    def __init__(self, say: Callable[[int], None], machine: Machine) -> None:
+        self._say, self._machine = say, machine
+        self._loaded: dict[str, LoadedKernel] = {}
+
+    def environment(self) -> Environment:
+        import torch
+        import triton
+
+        from solkit.roofline.nvml import driver_version
+
+        return Environment(
+            torch.cuda.get_device_name(),
+            f"GPU-{torch.cuda.get_device_properties().uuid}",
+            driver_version(),
+            torch.version.cuda,
+            str(torch.__version__),
+            triton.__version__,
+            platform.python_version(),
+            solkit.__version__,
+            self._machine.timers()[1],
+        )
+
+    def tried(self, handful: Handful) -> list[Tried]:
+        """What became of each configuration.
+
+        Raises:
+            _LostError: one of them broke the context.
+        """
+        try:
+            return self._tried(handful)
+        except _LostError:
+            raise
+        except Exception as error:  # of the problem or of timing: other problems go on
+            return [self._failed(error, handful.path, 0)] * len(handful.choices)
+
+    def _tried(self, handful: Handful) -> list[Tried]:
+        from solkit.kernelfiles import load
+        from solkit.measure.compare import Standard, default_tolerance
+        from solkit.measure.inputs import fresh, seed_everything
+
+        if handful.path not in self._loaded:
+            self._loaded[handful.path] = load(handful.path)
+        loaded = self._loaded[handful.path]
+        seed_everything(SEED)
+        problem = loaded.workload(handful.shape, {}, self._machine.device)
+        writes = bool(problem.outputs)
+        want = (fresh(problem) if writes else problem).run_reference()
+        tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
+        standard = Standard(want, tolerance, None, problem.check)
+        found: list[Tried] = []
+        right: list[tuple[int, Workload, float]] = []
+        for number, params in enumerate(handful.choices):
+            self._say(number)
+            try:
+                workload = loaded.with_params(problem, params)
+                tried, call_ms = self._checked(workload, standard, writes)
+            except Exception as error:  # whatever a candidate may raise
+                tried, call_ms = self._failed(error, handful.path, number), 0.0
+            found.append(tried)
+            if tried.verdict is Verdict.CORRECT:
+                right.append((number, workload, call_ms))
+        del want, standard
+        for long in (False, True):
+            chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
+            if chosen:
+                self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES)
+        return found
+
+    def _checked(self, workload: Workload, standard: Any, writes: bool) -> tuple[Tried, float]:
+        """A configuration held against the reference, and how long a second call took."""
+        from solkit.adapters.live_triton import recording
+        from solkit.measure.inputs import fresh
+
+        called = fresh(workload) if writes else workload
+        start = time.perf_counter()
+        with recording() as launches:
+            got = called.run_kernel()
+            self._machine.synchronize()
+        first_call_s = time.perf_counter() - start
+        comparison = standard.judge(got)
+        told = Tried(
+            Verdict.WRONG if comparison.errors else Verdict.CORRECT,
+            comparison.errors[0][:_MOST_TEXT] if comparison.errors else None,
+            first_call_s,
+            comparison.max_error,
+            _dtypes(called, got),
+            tuple(launches),
+        )
+        del got
+        if comparison.errors:
+            return told, 0.0
+        start = time.perf_counter()
+        called.run_kernel()
+        self._machine.synchronize()
+        return told, 1e3 * (time.perf_counter() - start)
+
+    def _failed(self, error: Exception, path: str, number: int) -> Tried:
+        """What a failure is; raises `_LostError` where it broke the context."""
+        from solkit.measure.faults import explain, verdict_of
+
+        told = Tried(verdict_of(error), explain(error, "running it", path)[0][:_MOST_TEXT])
+        try:
+            self._machine.synchronize()
+        except RuntimeError:
+            raise _LostError(Lost(number, told)) from error
+        return told
+
+    def _time(
+        self, chosen: Sequence[tuple[int, Workload]], found: list[Tried], samples: int
+    ) -> None:
+        """Time configurations in turns, by the first timer that works."""
+        from solkit.measure.activities import ActivityError
+        from solkit.measure.sampling import Plan, Subject, in_turns, sample
+
+        subjects = [Subject(str(number), partial(_call, w)) for number, w in chosen]
+        plan = Plan(warmup=2 if samples > 3 else 1, minimum=samples, maximum=samples)
+        timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
+        reasons = []
+        for timer in timers:
+            try:
+                with self._machine.conditions() as conditions:
+                    taken = sample(in_turns(timer, *subjects), plan, random.Random(SEED))
+            except ActivityError as error:
+                reasons.append(str(error))
+                continue
+            seen = conditions.since().model_dump()
+            for (number, _), series in zip(chosen, taken, strict=True):
+                times = {**_times(series), "method": timer.method, "conditions": seen}
+                found[number] = replace(found[number], **times)
+            return
+        raise RuntimeError("no way of timing works: " + "; ".join(reasons))
+
+
+def _call(workload: Workload) -> Callable[[], Any]:
+    assert workload.kernel is not None
+    return partial(workload.kernel, *workload.args, **workload.kwargs)
+
+
+def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    tensors = [leaf for leaf in (*leaves, *got) if isinstance(leaf, torch.Tensor)]
+    return tuple(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
+
+
+def _times(series: Series) -> dict[str, Any]:
+    from solkit.measure.statistics import median_interval
+
+    spans = median_interval(series.spans_ms)
+    sums = [t.kernel_sum_ms for t in series.times if t.kernel_sum_ms is not None]
+    return {
+        "samples_ms": tuple(series.spans_ms),
+        "time_ms": spans.median,
+        "low_ms": spans.low,
+        "high_ms": spans.high,
+        "kernel_sum_ms": median_interval(sums).median if sums else None,
+    }

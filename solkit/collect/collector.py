@@ -1,0 +1,377 @@
+"""The loop: choose, compile ahead, time, write; until the time is spent or nothing is left.
+
+Handfuls are taken of every kernel and shape in turn (a *cell*), then of every one again, so that a
+run that is cut has looked at all alike. The first handful of a cell is spread over its space, later
+ones are half near the best so far. Some handfuls are compiled ahead, in order, on all other cores.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from solkit.analysis.occupancy import occupancy
+from solkit.collect.ahead import Ahead, Compiled
+from solkit.collect.bench import SEED, Environment, Handful, Tried
+from solkit.collect.choice import REPEAT, Chooser, Chosen, Params
+from solkit.collect.sources import Kernel
+from solkit.collect.timing_process import LostError, TimingProcess
+from solkit.core import Device, KernelAnalysis, Verdict
+from solkit.datasets.record import TimedConfiguration, TimedLaunch, canonical, problem_id
+from solkit.datasets.runlog import RunLog
+from solkit.errors import UnsupportedError, WorkerError
+from solkit.measure.lock import exclusive
+from solkit.measure.protocols import find
+
+__all__ = ["Limits", "Progress", "collect"]
+
+_HANDFUL = 12
+_PATIENCE_S = 600.0
+_AHEAD = 3  # handfuls that are compiled, or waiting for it, for each worker
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop.
+
+    Attributes:
+        seconds: of timing, from the first handful on.
+        per_cell: configurations of one kernel at one shape, those of earlier runs among them.
+        repeats: the share of earlier runs' right configurations that is timed again.
+        workers: processes that compile; 0 for all cores but two.
+    """
+
+    seconds: float
+    per_cell: int = 72
+    repeats: float = 0.05
+    workers: int = 0
+
+
+@dataclass
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        rows: written in this run, by verdict.
+        seconds: since the first handful.
+        waited_s: of these, how long the GPU had nothing to do, as what was next did not compile
+            fast enough.
+        now: the kernel that was timed last.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    waited_s: float = 0.0
+    now: str = ""
+
+
+@dataclass
+class _Cell:
+    """One kernel at one shape."""
+
+    kernel: Kernel
+    shape: Params
+    problem_id: str
+    bound: Mapping[str, Any]
+    chooser: Chooser
+    again: list[Params]
+    count: int = 0
+
+    def next(self, most: int) -> list[Chosen]:
+        """The next handful."""
+        if self.again:
+            repeated = [(params, REPEAT) for params in self.again[:_HANDFUL]]
+            del self.again[:_HANDFUL]
+            return repeated
+        size = min(_HANDFUL, most - self.count, len(self.chooser))
+        if size <= 0:
+            return []
+        near = self.chooser.near(size // 2) if self.count else []
+        chosen = near + self.chooser.spread(size - len(near))
+        self.count += len(chosen)
+        return chosen
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A handful that is being compiled."""
+
+    cell: _Cell
+    chosen: Sequence[Chosen]
+    compiled: Future[list[Compiled]]
+
+
+def collect(
+    kernels: Sequence[Kernel],
+    device: Device,
+    log: RunLog,
+    limits: Limits,
+    earlier: Sequence[TimedConfiguration] = (),
+    show: Callable[[Progress], None] = lambda _: None,
+    lost: Callable[[str], None] = lambda _: None,
+) -> Progress:
+    """Time configurations of kernels until a limit is met; rows go to `log` as they are had.
+
+    Args:
+        kernels: what to time.
+        device: the GPU at hand, from the catalogue.
+        log: the run's file.
+        limits: when to stop.
+        earlier: rows of this run and of others: configurations among them are not tried again, but
+            for the share of other runs' that is repeated.
+        show: told after each handful how far it is.
+        lost: told of kernels and shapes that cannot be timed, in a sentence each.
+
+    Raises:
+        GpuBusyError: another SolKit holds the GPU.
+        UnsupportedError: `device` is no live GPU.
+        WorkerError: the process that times cannot be started.
+        TraceError: rows could not be written.
+    """
+    workers = limits.workers or max((os.cpu_count() or 2) - 2, 1)
+    with ExitStack() as stack:
+        ahead = stack.enter_context(Ahead(device, workers))
+        stack.enter_context(exclusive(_uuid_of(device), _PATIENCE_S))
+        process = stack.enter_context(TimingProcess(_uuid_of(device)))
+        cells = list(_cells(kernels, ahead, lost, _Known(earlier, log.run_id, limits.repeats)))
+        collector = _Collector(device, log, process, ahead, cells, limits.per_cell)
+        return collector.run(limits.seconds, _AHEAD * workers, show)
+
+
+def _uuid_of(device: Device) -> str:
+    if device.uuid is None:
+        raise UnsupportedError(f"{device.key} is from the catalogue: only a live GPU can time")
+    return device.uuid
+
+
+class _Known:
+    """What earlier rows tell: by cell, the configurations with their times, and which to repeat."""
+
+    def __init__(self, rows: Sequence[TimedConfiguration], run_id: str, share: float) -> None:
+        self._rows: dict[tuple[str, str], list[TimedConfiguration]] = {}
+        for row in rows:
+            self._rows.setdefault((row.kernel_id, row.problem_id), []).append(row)
+        self._run_id, self._share = run_id, share
+
+    def of(self, kernel_id: str, problem: str) -> list[TimedConfiguration]:
+        return self._rows.get((kernel_id, problem), [])
+
+    def again(self, kernel_id: str, problem: str) -> list[Params]:
+        """Right ones of other runs that this run has not yet repeated, drawn by their names."""
+        rows = self.of(kernel_id, problem)
+        ours = {canonical(row.params) for row in rows if row.run_id == self._run_id}
+        found = {canonical(r.params): r.params for r in rows if r.verdict is Verdict.CORRECT}
+        return [
+            params
+            for name, params in found.items()
+            if name not in ours
+            and random.Random(f"{kernel_id} {problem} {name}").random() < self._share
+        ]
+
+
+def _cells(
+    kernels: Sequence[Kernel], ahead: Ahead, lost: Callable[[str], None], known: _Known
+) -> Iterator[_Cell]:
+    """Every kernel at every shape that it has valid configurations for."""
+    spaces = {kernel.name: ahead.space(str(kernel.path)) for kernel in kernels}
+    first = {kernel.problem.sha256: kernel for kernel in reversed(kernels)}
+    bounds = {sha256: ahead.bounds(str(kernel.path)) for sha256, kernel in first.items()}
+    for kernel in kernels:
+        try:
+            shapes, facts = spaces[kernel.name].result(), bounds[kernel.problem.sha256].result()
+        except WorkerError as error:
+            lost(f"{kernel.name}: {error}")
+            continue
+        for found, bound in zip(shapes, facts, strict=True):
+            if "error" in bound:
+                lost(f"{kernel.name} at {found['shape']} has no bound: {bound['error']}")
+            if found["valid"]:
+                yield _cell(kernel, found, bound, known)
+
+
+def _cell(
+    kernel: Kernel, found: Mapping[str, Any], bound: Mapping[str, Any], known: _Known
+) -> _Cell:
+    shape = {**bound.get("shape", {}), **found["shape"]}
+    problem = problem_id(kernel.family, shape)
+    seed = f"{kernel.name} {problem}"
+    chooser = Chooser(found["valid"], found["default"], seed)
+    rows = known.of(kernel.kernel_id, problem)
+    for row in rows:
+        chooser.note(row.params, row.time_ms)
+    again = known.again(kernel.kernel_id, problem)
+    count = len({canonical(row.params) for row in rows})
+    facts = {name: value for name, value in bound.items() if name not in ("shape", "error")}
+    return _Cell(kernel, found["shape"], problem, facts, chooser, again, count)
+
+
+class _Collector:
+    """The loop itself."""
+
+    def __init__(
+        self,
+        device: Device,
+        log: RunLog,
+        process: TimingProcess,
+        ahead: Ahead,
+        cells: Sequence[_Cell],
+        per_cell: int,
+    ) -> None:
+        self._device, self._log, self._process, self._ahead = device, log, process, ahead
+        self._cells, self._per_cell = cells, per_cell
+        self._progress = Progress()
+
+    def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
+        """Until the seconds are over or nothing is left; see `collect`."""
+        orders = self._orders()
+        waiting: deque[_Order] = deque()
+        environment = self._process.start()
+        start = time.monotonic()
+        progress = self._progress
+        while progress.seconds < seconds:
+            while len(waiting) < ahead and (order := next(orders, None)) is not None:
+                waiting.append(order)
+            if not waiting:
+                break
+            order = waiting.popleft()
+            before = time.monotonic()
+            compiled = order.compiled.result()
+            progress.waited_s += time.monotonic() - before
+            rows = self._rows(order, compiled, environment)
+            self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
+            for row in rows:
+                order.cell.chooser.note(row.params, row.time_ms)
+            progress.rows.update(row.verdict.value for row in rows)
+            progress.seconds, progress.now = time.monotonic() - start, order.cell.kernel.name
+            show(progress)
+        return progress
+
+    def _orders(self) -> Iterator[_Order]:
+        """A handful of each cell, in an order that mixes families, then of each again."""
+        cells = list(self._cells)
+        random.Random(0).shuffle(cells)
+        left = deque(cells)
+        while left:
+            cell = left.popleft()
+            chosen = cell.next(self._per_cell)
+            if not chosen:
+                continue
+            left.append(cell)
+            params = [each for each, _ in chosen]
+            path = str(cell.kernel.path)
+            yield _Order(cell, chosen, self._ahead.compiled(path, cell.shape, params))
+
+    def _rows(
+        self, order: _Order, compiled: Sequence[Compiled], environment: Environment
+    ) -> list[TimedConfiguration]:
+        """What became of a handful's configurations, of those that do not compile too."""
+        found: dict[int, Tried] = {
+            number: Tried(Verdict.DOES_NOT_COMPILE, each.error)
+            for number, each in enumerate(compiled)
+            if each.error
+        }
+        while left := [n for n in range(len(order.chosen)) if n not in found]:
+            choices = [order.chosen[n][0] for n in left]
+            path = str(order.cell.kernel.path)
+            try:
+                found.update(
+                    zip(left, self._process.tried(Handful(path, order.cell.shape, choices)))
+                )
+            except LostError as lost:  # the others are asked for again
+                found[left[lost.number]] = lost.tried
+        return [
+            self._row(order, number, compiled[number], found[number], environment)
+            for number in range(len(order.chosen))
+        ]
+
+    def _row(
+        self,
+        order: _Order,
+        number: int,
+        compiled: Compiled,
+        tried: Tried,
+        environment: Environment,
+    ) -> TimedConfiguration:
+        cell, (params, chosen_by) = order.cell, order.chosen[number]
+        kernel, seen = cell.kernel, tried.conditions
+        protocol = find("cold")
+        return TimedConfiguration(
+            kernel_id=kernel.kernel_id,
+            family=kernel.family,
+            kind=kernel.kind,
+            origin=kernel.origin,
+            problem_id=cell.problem_id,
+            device=self._device.key,
+            params=params,
+            verdict=tried.verdict,
+            created=datetime.now(timezone.utc),
+            chosen_by=chosen_by,
+            time_ms=tried.time_ms,
+            clock_mhz=seen.get("sm_clock_mhz"),
+            implementation=kernel.name,
+            entry_point="kernel",
+            source_sha256=kernel.source.sha256,
+            problem_sha256=kernel.problem.sha256,
+            shape=cell.shape,
+            dtypes=tried.dtypes,
+            low_ms=tried.low_ms,
+            high_ms=tried.high_ms,
+            samples_ms=tried.samples_ms,
+            kernel_sum_ms=tried.kernel_sum_ms,
+            method=tried.method,
+            protocol=protocol.name,
+            l2=protocol.l2,
+            launched=protocol.launched,
+            launches=tuple(self._launch(each) for each in tried.launches),
+            launch_count=sum(each.launch.count for each in tried.launches) or None,
+            compile_s=round(compiled.seconds, 3),
+            first_call_s=tried.first_call_s,
+            max_error=tried.max_error,
+            message=tried.message,
+            clock_low_mhz=seen.get("sm_clock_low_mhz"),
+            memory_clock_mhz=seen.get("memory_clock_mhz"),
+            power_w=seen.get("power_w"),
+            temperature_c=seen.get("temperature_c"),
+            throttle_reasons=seen.get("reasons", {}),
+            seed=SEED,
+            **cell.bound,
+            **asdict(environment),
+        )
+
+    def _launch(self, kernel: KernelAnalysis) -> TimedLaunch:
+        """With the occupancy that its registers and shared memory leave."""
+        launch = kernel.launch
+        told = TimedLaunch(
+            launch.name,
+            launch.grid,
+            launch.num_warps,
+            launch.num_stages,
+            launch.num_ctas,
+            launch.count,
+            launch.constants,
+            launch.signature,
+            kernel.registers,
+            kernel.spills,
+            kernel.shared_bytes,
+            tensor_cores=kernel.tensor_cores,
+        )
+        if kernel.registers is None or kernel.shared_bytes is None:
+            return told
+        resident = occupancy(
+            self._device,
+            kernel.registers,
+            kernel.shared_bytes,
+            launch.num_warps,
+            math.prod(launch.grid),
+            launch.num_ctas,
+        )
+        return replace(told, occupancy=resident.fraction, waves=resident.waves)

@@ -1,0 +1,135 @@
+"""Which kernels are to be timed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import solkit
+from solkit.datasets.record import Source, kernel_id, source_of
+from solkit.errors import InputError
+
+__all__ = ["ZOO", "Kernel", "sources"]
+
+ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
+_PROBLEM = "problem.py"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel file of SolKit's own form whose configurations are to be timed.
+
+    Attributes:
+        path: the file.
+        name: what rows call it, e.g. ``"softmax/whole_row"``.
+        family: what it computes, e.g. ``"softmax"``.
+        kind: the kind of the family, e.g. ``"norm"``.
+        origin: ``"zoo"`` or ``"file"``.
+        source, problem: the file, and the one with the reference; maybe the same.
+    """
+
+    path: Path
+    name: str
+    family: str
+    kind: str
+    origin: str
+    source: Source
+    problem: Source
+
+    @property
+    def kernel_id(self) -> str:
+        """See `solkit.datasets.record.kernel_id`."""
+        return kernel_id(self.source.sha256, self.problem.sha256, "kernel")
+
+
+def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
+    """The kernels that are wanted, the families in the order of their names.
+
+    Args:
+        wanted: ``"zoo"``, or paths of kernel files and of folders of them.
+        families: only these; all where it is empty.
+
+    Raises:
+        InputError: there is no such file or family.
+    """
+    found = [kernel for name in wanted for kernel in _named(name)]
+    known = sorted({kernel.family for kernel in found})
+    for family in families:
+        if family not in known:
+            raise InputError(f"no family {family!r}; expected some of: {', '.join(known)}")
+    return tuple(k for k in found if not families or k.family in families)
+
+
+def _named(name: str) -> list[Kernel]:
+    if name == "zoo":
+        return _family_folders(ZOO)
+    path = Path(name)
+    if path.is_dir():
+        inside = _family_folders(path) or [_lone(file) for file in sorted(path.glob("*.py"))]
+        if not inside:
+            raise InputError(f"{path} holds no kernel files")
+        return inside
+    if path.suffix != ".py" or not path.is_file():
+        raise InputError(f"no kernel file {name!r}; expected 'zoo', a *.py file or a folder")
+    return [_lone(path)]
+
+
+def _family_folders(folder: Path) -> list[Kernel]:
+    return [
+        kernel
+        for problem in sorted(folder.glob(f"*/{_PROBLEM}"))
+        for kernel in _family(problem, "zoo" if folder == ZOO else "file")
+    ]
+
+
+def _family(problem_path: Path, origin: str) -> list[Kernel]:
+    family = problem_path.parent.name
+    problem = _source(problem_path, f"{family}/{_PROBLEM}")
+    kind = _kind(problem, family)
+    return [
+        Kernel(
+            path.resolve(),
+            f"{family}/{path.stem}",
+            family,
+            kind,
+            origin,
+            _source(path, f"{family}/{path.name}"),
+            problem,
+        )
+        for path in sorted(problem_path.parent.glob("*.py"))
+        if path.name != _PROBLEM
+    ]
+
+
+def _lone(path: Path) -> Kernel:
+    """A file that holds its own reference; in a family's folder the family's."""
+    problem = path.parent / _PROBLEM
+    if problem.exists() and path.name != _PROBLEM:
+        origin = "zoo" if path.resolve().parent.parent == ZOO.resolve() else "file"
+        return next(k for k in _family(problem, origin) if k.path == path.resolve())
+    source = _source(path, path.name)
+    kind = _kind(source, path.stem)
+    return Kernel(path.resolve(), path.stem, path.stem, kind, "file", source, source)
+
+
+def _source(path: Path, name: str) -> Source:
+    try:
+        return source_of(path.read_bytes(), name)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _kind(source: Source, otherwise: str) -> str:
+    """What the file calls ``KIND``."""
+    try:
+        statements = ast.parse(source.text).body
+    except SyntaxError as error:
+        raise InputError(f"{source.name}:{error.lineno}: {error.msg}") from error
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            if "KIND" in names:
+                return str(statement.value.value)
+    return otherwise

@@ -1,0 +1,118 @@
+"""The process that times, from outside: started, asked, and replaced when a kernel ends it."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from solkit.collect.bench import Environment, Handful, Lost, Tried, serve
+from solkit.core import Verdict
+from solkit.errors import WorkerError
+
+__all__ = ["LostError", "TimingProcess"]
+
+_START_S = 180.0
+_LIMIT_S = 60.0
+
+
+class LostError(Exception):
+    """The process is gone, and which configuration of the handful it was that ended it.
+
+    Attributes:
+        number: of the configuration.
+        tried: what is told of it.
+    """
+
+    def __init__(self, number: int, tried: Tried) -> None:
+        self.number, self.tried = number, tried
+        super().__init__(number, tried)
+
+
+class TimingProcess:
+    """One that is there whenever it is asked.
+
+    Args:
+        uuid: of the GPU.
+        limit_s: for a call, and for timing a handful; then it is killed.
+    """
+
+    def __init__(self, uuid: str, limit_s: float = _LIMIT_S) -> None:
+        self._uuid, self._limit_s = uuid, limit_s
+        self._process: BaseProcess | None = None
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> TimingProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def start(self) -> Environment:
+        """Start it if it does not run, and hear what it runs on.
+
+        Raises:
+            WorkerError: it ended, or said nothing for a while.
+        """
+        spawned = multiprocessing.get_context("spawn")
+        self._connection, other = spawned.Pipe()
+        self._process = spawned.Process(target=serve, args=(other, self._uuid), daemon=True)
+        self._process.start()
+        other.close()
+        told = self._heard(_START_S)
+        if not isinstance(told, Environment):
+            code = self._end()
+            raise WorkerError(f"the process that times did not start (exit code {code})")
+        return told
+
+    def tried(self, handful: Handful) -> list[Tried]:
+        """What became of each configuration.
+
+        Raises:
+            LostError: one of them ended the process; ask again without it.
+            WorkerError: the process cannot be started.
+        """
+        if self._process is None:
+            self.start()
+        assert self._connection is not None
+        self._connection.send(handful)
+        number = 0
+        while True:
+            told = self._heard(self._limit_s)
+            if isinstance(told, int):
+                number = told
+            elif isinstance(told, list):
+                return told
+            else:
+                raise LostError(*self._lost(told, number))
+
+    def _lost(self, told: object, number: int) -> tuple[int, Tried]:
+        """What ended it, where it could still say so and where it could not."""
+        if isinstance(told, Lost):
+            self._end()
+            return told.number, told.tried
+        hung = told is TimeoutError
+        ended = self._end()
+        if hung:
+            return number, Tried(Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s")
+        return number, Tried(Verdict.CRASHED, f"it ended its process (exit code {ended})")
+
+    def _heard(self, limit_s: float) -> object:
+        """The next message; ``TimeoutError`` where none came, ``EOFError`` where it is gone."""
+        assert self._connection is not None
+        try:
+            return self._connection.recv() if self._connection.poll(limit_s) else TimeoutError
+        except (EOFError, OSError):
+            return EOFError
+
+    def _end(self) -> int | None:
+        """Kill it; its exit code."""
+        if self._process is None or self._connection is None:
+            return None
+        self._process.join(0.5)  # it may be about to end on its own
+        self._process.kill()
+        self._process.join()
+        code = self._process.exitcode
+        self._connection.close()
+        self._process = self._connection = None
+        return code
