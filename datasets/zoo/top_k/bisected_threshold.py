@@ -27,7 +27,7 @@ def selecting_kernel(
     KEPT: tl.constexpr,
 ):  # fmt: skip
     LOWEST: tl.constexpr = -(1 << (BITS - 1))
-    for turn in tl.static_range(ROUNDS):
+    for turn in range(ROUNDS):
         row = tl.program_id(0) * ROUNDS + turn
         cols = tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=float("-inf"))
@@ -37,9 +37,9 @@ def selecting_kernel(
         else:
             bits = x.to(tl.float32).to(tl.int32, bitcast=True)
             bits ^= (bits >> 31) & 0x7FFFFFFF
-        threshold = tl.full((), LOWEST, tl.int64)
+        threshold = tl.full((), LOWEST, tl.int32)
         for step in tl.range(0, BITS, loop_unroll_factor=UNROLL):
-            trial = threshold + (tl.full((), 1, tl.int64) << (BITS - 1 - step))
+            trial = threshold + (tl.full((), 1, tl.int32) << (BITS - 1 - step))
             enough = tl.sum((bits >= trial).to(tl.int32), axis=0) >= K
             threshold = tl.where(enough, trial, threshold)
         chosen = (bits >= threshold) & (cols < N)
@@ -61,14 +61,14 @@ def ordering_kernel(x_ptr, keys_ptr, values_ptr, places_ptr, N, K, KEPT: tl.cons
 
 
 def valid(params, shape):
-    """One to 128 elements a thread of rows over 256; the bits of the dtype; whole rounds."""
+    """One to 32 elements a thread of rows over 256; the bits of the dtype; whole rounds."""
     block = triton.next_power_of_2(shape["N"])
     bits = 32 if shape["dtype"] in ("float32", torch.float32) else params["BITS"]
     fits = params["BITS"] == bits and shape["M"] % params["ROUNDS"] == 0
-    return fits and block >= 512 and 1 <= block / (32 * params["num_warps"]) <= 128
+    return fits and block >= 512 and 1 <= block / (32 * params["num_warps"]) <= 32
 
 
-def kernel(x, k, *, SORT_WARPS=1, BITS=32, ROUNDS=1, UNROLL=1, num_warps=16):
+def kernel(x, k, *, SORT_WARPS=1, BITS=32, ROUNDS=1, UNROLL=1, num_warps=32):
     M, N = x.shape
     kept, block = triton.next_power_of_2(k), triton.next_power_of_2(N)
     keys = torch.empty((M, kept), dtype=torch.int64, device=x.device)

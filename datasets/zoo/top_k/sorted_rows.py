@@ -53,15 +53,15 @@ def sorting_kernel(
 
 
 def valid(params, shape):
-    """At most 8 elements a thread of rows up to 1024; narrow keys for 16-bit floats alone."""
+    """At most 4 elements a thread of rows up to 1024; narrow keys for 16-bit floats alone."""
     block = triton.next_power_of_2(shape["N"])
     single = shape["dtype"] in ("float32", torch.float32)
     each = params["ROWS"] * block / (32 * params["num_warps"])
     fits = block <= 1024 and params["ROWS"] <= shape["M"]
-    return fits and (params["WIDE_KEYS"] or not single) and 0.25 <= each <= 8
+    return fits and (params["WIDE_KEYS"] or not single) and 0.25 <= each <= 4
 
 
-def kernel(x, k, *, ROWS=1, METHOD="topk", WIDE_KEYS=True, num_warps=4):
+def kernel(x, k, *, ROWS=1, METHOD="topk", WIDE_KEYS=True, num_warps=8):
     M, N = x.shape
     values = torch.empty((M, k), dtype=x.dtype, device=x.device)
     places = torch.empty((M, k), dtype=torch.int32, device=x.device)
