@@ -51,6 +51,7 @@ ROW_KEY = ("run_id", "sequence")
 
 _ID_DIGITS = 16  # 64 bits: two of a million kernels share one with a chance of 3 in 10^8
 _T = TypeVar("_T")
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,10 @@ def source_of(data: bytes, name: str) -> Source:
 
 def canonical(values: Mapping[str, Any]) -> str:
     """A mapping as JSON text, equal for equal mappings; what is not finite as ``"Infinity"``..."""
-    return json.dumps(_finite(dict(values)), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        return _ENCODER.encode(dict(values))
+    except ValueError:  # rarely: a number that is not finite
+        return _ENCODER.encode(_finite(values))
 
 
 def _word(value: Value) -> str:
@@ -286,12 +290,12 @@ def _word(value: Value) -> str:
 
 def to_json(record: TimedConfiguration | TimedLaunch | Source) -> dict[str, Any]:
     """A row or source as JSON values; fields that are as by default are left out."""
-    defaults = {each.name: _default_of(each) for each in fields(record)}
-    told = {name: getattr(record, name) for name in defaults}
-    kept = {name: value for name, value in told.items() if value != defaults[name]}
-    if "schema_version" in defaults:
-        kept["schema_version"] = told["schema_version"]
-    return {name: _plain(value) for name, value in kept.items()}
+    told = {}
+    for name, default in _defaults(type(record)).items():  # type: ignore[arg-type]
+        value = getattr(record, name)
+        if value != default or name == "schema_version":
+            told[name] = _plain(value)
+    return told
 
 
 def from_json(form: type[_T], told: object) -> _T:
@@ -323,8 +327,13 @@ def from_json(form: type[_T], told: object) -> _T:
     return form(**values)
 
 
-def _default_of(each: Any) -> Any:
-    return each.default_factory() if each.default_factory is not MISSING else each.default
+@functools.cache
+def _defaults(form: Any) -> Mapping[str, Any]:
+    """By field: its default; `MISSING`, which equals nothing else, where it has none."""
+    return {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
+        for each in fields(form)
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -349,46 +358,40 @@ def _finite(value: Any) -> Any:
 @functools.cache
 def _readers(form: Any) -> Mapping[str, tuple[Callable[[Any], Any], bool]]:
     """By field: what reads its JSON value, and whether it must be there."""
-    hints = get_type_hints(form)
-    return {
-        each.name: (
-            functools.partial(_read, hints[each.name]),
-            each.default is MISSING and each.default_factory is MISSING,
-        )
-        for each in fields(form)
-    }
+    hints, defaults = get_type_hints(form), _defaults(form)
+    return {name: (_reader(hints[name]), defaults[name] is MISSING) for name in defaults}
 
 
-def _read(hint: Any, value: Any) -> Any:
-    """A JSON value as a field of that type.
-
-    Raises:
-        ValueError: it is of another one.
-    """
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """What reads a JSON value as a field of that type, or raises `ValueError`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return None if value is None else _read(args[0], value)
+        inner = _reader(args[0])
+        return lambda value: None if value is None else inner(value)
     if origin is tuple:
-        return tuple(_read(args[0], each) for each in _of(list, value))
+        each = _reader(args[0])
+        return lambda value: tuple(map(each, _of(list, value)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _of(dict, value)
-    if hint is float:
-        return _number(value)
-    if hint is datetime:
-        return datetime.fromisoformat(_of(str, value)).astimezone(timezone.utc)
-    if hint is Verdict:
-        return Verdict(value)
-    if hint is TimedLaunch:
-        return from_json(TimedLaunch, value)
-    return _of(hint, value)
+        return functools.partial(_of, dict)
+    readers: dict[Any, Callable[[Any], Any]] = {
+        float: _number,
+        datetime: _instant,
+        Verdict: Verdict,
+        TimedLaunch: functools.partial(from_json, TimedLaunch),
+    }
+    return readers.get(hint, functools.partial(_of, hint))
 
 
 def _number(value: Any) -> float:
-    if value in ("NaN", "Infinity", "-Infinity"):
+    if isinstance(value, float) or value in ("NaN", "Infinity", "-Infinity"):
         return float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected a number, not {value!r:.80}")
     return float(value)
+
+
+def _instant(value: Any) -> datetime:
+    return datetime.fromisoformat(_of(str, value)).astimezone(timezone.utc)
 
 
 def _of(kind: Any, value: Any) -> Any:

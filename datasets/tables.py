@@ -69,12 +69,13 @@ def polars_schema(form: type) -> polars.Schema:
 
 def table_of(form: type, records: Iterable[Any]) -> pyarrow.Table:
     """Records of one form as a table."""
-    names = [each.name for each in fields(form)]
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for record in records:
-        for name in names:
-            columns[name].append(_cell(getattr(record, name)))
-    return arrow().table(columns, schema=arrow_schema(form))
+    rows, schema = list(records), arrow_schema(form)
+    columns = {
+        name: _cells(hint, [getattr(row, name) for row in rows])
+        for name, hint in get_type_hints(form).items()
+        if name in schema.names
+    }
+    return arrow().table(columns, schema=schema)
 
 
 def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
@@ -108,16 +109,23 @@ def _column(hint: Any) -> Any:
     return scalars.get(hint, arrow().string())  # words, and mappings as JSON
 
 
-def _cell(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return canonical(value)
-    if isinstance(value, Verdict):
-        return value.value
-    if isinstance(value, tuple):
-        return [_cell(each) for each in value]
-    if isinstance(value, TimedLaunch):
-        return {each.name: _cell(getattr(value, each.name)) for each in fields(value)}
-    return value
+def _cells(hint: Any, values: list[Any]) -> list[Any]:
+    """Values of a field as Arrow takes them."""
+    origin, args = get_origin(hint), get_args(hint)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return [canonical(value) for value in values]
+    if hint is Verdict:
+        return [value.value for value in values]
+    if origin is tuple and args[0] is TimedLaunch:
+        return [[_launch(each) for each in launches] for launches in values]
+    return values
+
+
+def _launch(launch: TimedLaunch) -> dict[str, Any]:
+    cells = dict(vars(launch))
+    for name in _mappings(TimedLaunch):
+        cells[name] = canonical(cells[name])
+    return cells
 
 
 @functools.cache
