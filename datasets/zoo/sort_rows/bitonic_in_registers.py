@@ -37,7 +37,7 @@ def network_kernel(
 
 
 def valid(params, shape):
-    """At most 8 elements a thread (more compile slowly), an eighth at least; only 16-bit floats can be widened."""
+    """An eighth to 8 elements a thread; only 16-bit floats can be widened."""
     tile = params["ROWS"] * triton.next_power_of_2(shape["N"])
     widens = shape["dtype"] not in ("float32", torch.float32) or not params["WIDEN"]
     fits = params["ROWS"] <= shape["M"] and widens
