@@ -73,7 +73,7 @@ T4 = {
             "objectives": ["time"],
         },
         *(
-            {"timestamp": "2023-12-22 10:33:53.5+00:00", "configuration": {"block_size_x": n},
+            {"timestamp": "2023-12-22 10:33:53.500000+00:00", "configuration": {"block_size_x": n},
              "times": {}, "invalidity": invalidity, "correctness": 0, "measurements": [],
              "objectives": ["time"]}
             for n, invalidity in enumerate(["compile", "timeout", "correctness", "constraints"])
