@@ -110,15 +110,25 @@ class Store:
         Raises:
             InputError: a part is damaged, or it is no condition on the columns.
         """
+        rows = self.scan()
         if condition is None:
-            return self.scan()
+            return rows
         pl = polars_module()
-        try:
-            chosen = self.scan().filter(pl.sql_expr(condition))
+        with _naming_columns(condition, rows):
+            chosen = rows.filter(pl.sql_expr(condition))
             chosen.collect_schema()
-        except pl.exceptions.PolarsError as error:
-            raise InputError(f"{condition!r} is no condition on the columns: {error}") from error
         return chosen
+
+    def query(self, sql: str) -> polars.DataFrame:
+        """The answer to a query in SQL, of the tables ``data`` and ``sources``.
+
+        Raises:
+            InputError: a part is damaged, or it is no query of these tables.
+        """
+        rows = self.scan()
+        context = polars_module().SQLContext({"data": rows, "sources": self.sources()})
+        with _naming_columns(sql, rows):
+            return context.execute(sql, eager=True)  # type: ignore[no-any-return]
 
     def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[TimedConfiguration]:
         """Rows as records: all, or those of a frame that was filtered or sorted from `scan`."""
@@ -215,6 +225,17 @@ def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
         time_ms=time.median(),
         spread=time.max() / time.min(),
     )
+
+
+@contextlib.contextmanager
+def _naming_columns(sql: str, rows: polars.LazyFrame) -> Iterator[None]:
+    """Tell what polars finds wrong with SQL, and which columns there are."""
+    try:
+        yield
+    except polars_module().exceptions.PolarsError as error:
+        what = str(error).partition("; valid columns")[0]
+        columns = ", ".join(rows.collect_schema().names())
+        raise InputError(f"{sql!r}: {what}\nthe columns of data: {columns}") from error
 
 
 def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:

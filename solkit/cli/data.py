@@ -169,7 +169,7 @@ def query(
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
-        found = _answer(_opened(store), sql)
+        found = _opened(store).query(sql)
         if "-" not in (json, csv):
             _show_frame(found)
         _base.write(json, found.write_json)
@@ -237,17 +237,6 @@ def _text(path: Path | None) -> str:
 
 
 # ---------------------------------------------------------------------------------------- answers
-
-
-def _answer(store: Store, sql: str) -> polars.DataFrame:
-    from solkit.datasets.tables import polars_module
-
-    pl = polars_module()
-    tables = {"data": store.scan(), "sources": store.sources()}
-    try:
-        return pl.SQLContext(tables).execute(sql, eager=True)  # type: ignore[no-any-return]
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"{sql!r}: {error}") from error
 
 
 def _flat(frame: polars.DataFrame) -> polars.DataFrame:

@@ -145,8 +145,18 @@ def test_an_empty_store_has_columns_and_no_rows(store):
 def test_a_condition_in_sql_chooses_rows(store):
     store.add(numbered(0, 1, 2))
     assert [row.sequence for row in store.rows(store.where("sequence > 1"))] == [2]
-    with pytest.raises(InputError, match="'speed > 1' is no condition on the columns"):
+    with pytest.raises(InputError, match=r"the columns of data: kernel_id, family"):
         store.where("speed > 1")
+
+
+def test_a_query_in_sql_is_answered(store):
+    store.add(numbered(0, 1, 2), [SOURCE])
+    assert store.query("select name from sources").rows() == [("kernel.py",)]
+    assert store.query("select count(*) from data where sequence > 0").item() == 2
+    with pytest.raises(InputError, match="'select speed from data': "):
+        store.query("select speed from data")
+    with pytest.raises(InputError, match="'nonsense': "):
+        store.query("nonsense")
 
 
 # -------------------------------------------------------------------------------- what is no store
