@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from solkit.datasets import runlog
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
+from solkit.errors import InputError
 
 __all__ = ["FORMAT"]
 
@@ -15,9 +14,10 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
+    if labels != Labels():
+        raise InputError(f"{document.path}: a run's rows say themselves what they are of")
     run = runlog.read(document.path)
-    told = {name: value for name, value in vars(labels).items() if value is not None}
-    return Imported(tuple(replace(row, **told) for row in run.rows), run.sources, run.faults)
+    return Imported(run.rows, run.sources, run.faults)
 
 
 FORMAT = Format("run", "a run's own file, as SolKit collects it", _recognises, _read)

@@ -89,9 +89,14 @@ def import_(
 
         target = Store(store, create=True)
         labels = formats.Labels(_key(device) if device else None, family, kind)
-        for file in files:
-            found = _with_keys(formats.read(file, format, labels))
-            _tell(file, replace(target.add(found.rows, found.sources), faults=found.faults))
+        found = [_with_keys(formats.read(file, format, labels)) for file in files]
+        for fault in (fault for each in found for fault in each.faults):
+            _base.complain(fault)
+        added = target.add(
+            [row for each in found for row in each.rows],
+            [source for each in found for source in each.sources],
+        )
+        _tell(store, added)
 
 
 @app.command()

@@ -45,6 +45,18 @@ def test_a_file_is_imported_once(store):
     assert "0 new rows, 2 known already" in done.stdout
 
 
+def test_many_files_become_one_part(tmp_path):
+    names = [f"E=8,N={n},device_name=NVIDIA_H200.json" for n in (64, 128)]
+    for name in names:
+        (tmp_path / name).write_text(json.dumps({"1": {"num_warps": 4}, "x": 1, "2": 5}))
+    done = run("import", tmp_path / "store", *(tmp_path / name for name in names))
+    assert "2 new rows" in done.stdout
+    assert done.stderr.count("batch size 2: expected a configuration, not 5") == 2
+    assert len(list((tmp_path / "store" / "parts").iterdir())) == 1
+    told = json.loads(run("info", tmp_path / "store", "--json", "-").stdout)
+    assert told["families"][0]["device"] == "h200"
+
+
 def test_info_counts_what_is_there(store):
     told = json.loads(run("info", store, "--json", "-").stdout)
     (family,) = told["families"]

@@ -470,6 +470,8 @@ def test_runs_keep_their_numbers(tmp_path):
     with runlog.RunLog(tmp_path / "run.jsonl") as log:
         logged = log.append(rows)
     assert formats.read(tmp_path / "run.jsonl").rows == logged
+    with pytest.raises(InputError, match="rows say themselves what they are of"):
+        formats.read(tmp_path / "run.jsonl", labels=H100)
 
 
 # ------------------------------------------------------------------------------------- all alike
