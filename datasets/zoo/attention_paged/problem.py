@@ -3,7 +3,7 @@
 import torch
 
 KIND = "attention"
-# A sequence's length is drawn between half of S and S.
+# A sequence ends somewhere in the last PAGE of its S tokens: what must be read is all but known.
 SHAPES = [
     {"B": 16, "H": 32, "KV": 8, "S": 2048, "D": 128, "PAGE": 16, "dtype": "bfloat16"},
     {"B": 4, "H": 32, "KV": 8, "S": 8192, "D": 128, "PAGE": 64, "dtype": "float16"},
@@ -23,7 +23,7 @@ def inputs(B=16, H=32, KV=8, S=2048, D=128, PAGE=16, dtype=torch.bfloat16, devic
     q = torch.randn(B, H, D, dtype=dtype, device=device)
     k, v = (torch.randn(pages, PAGE, KV, D, dtype=dtype, device=device) for _ in range(2))
     table = torch.randperm(pages, device=device).to(torch.int32).view(B, per_sequence)
-    lengths = torch.randint((S + 1) // 2, S + 1, (B,), dtype=torch.int32, device=device)
+    lengths = S - torch.randint(PAGE, (B,), dtype=torch.int32, device=device)
     return q, k, v, table, lengths
 
 
