@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+import store
+
+
+def test_every_figure_of_the_docs_is_measured(tmp_path):
+    found = store.measure(60, tmp_path)
+    assert found["rows"] == 60
+    assert found["files"] == 2  # a part of rows and one of sources
+    assert 0 < found["largest_mb"] <= found["megabytes"] < 1
+    assert found["run_bytes_per_row"] > 500
+    assert all(found[f"{name}_s"] > 0 for name in ("write", "filter", "load", "load_then_filter"))
+
+
+def test_made_up_rows_are_the_same_each_time():
+    assert list(store.synthetic(20)) == list(store.synthetic(20))
+    assert len({row.sequence for row in store.synthetic(20)}) == 20
