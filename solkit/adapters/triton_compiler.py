@@ -167,6 +167,22 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
     )
 
 
+def fill_cache(kernel: Specialisation, device: Device) -> str | None:
+    """Have Triton's own disk cache hold a specialisation; why it does not compile or load.
+
+    Nothing is read from the binary, which takes longer than compiling small kernels.
+
+    Args:
+        kernel, device: as for `compile_for`.
+    """
+    with _console_to_file() as console, _own_temporary_files():
+        try:
+            binary = compile_kernel(kernel, gpu_target(device))
+        except Exception as error:  # whatever a compiler raises is the kernel's failure
+            return _explain(error, kernel, console())
+    return _does_not_load(binary.metadata, device)
+
+
 def _machine_code(binary: CompiledKernel) -> tuple[Code | None, str | None]:
     """The code, or why it cannot be read: which loses no other figure."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +21,8 @@ from solkit.measure._forkserver import ForkServer
 __all__ = ["Ahead", "Compiled"]
 
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+_SURVEY_S = 120.0
+_START_S = 60.0
 _MOST_TEXT = 500
 
 
@@ -42,10 +45,10 @@ class Ahead:
     Args:
         device: what is compiled for.
         workers: how many at once.
-        limit_s: for one configuration.
+        limit_s: for compiling one configuration.
     """
 
-    def __init__(self, device: Device, workers: int, limit_s: float = 60.0) -> None:
+    def __init__(self, device: Device, workers: int, limit_s: float = 20.0) -> None:
         self._device, self._limit_s = device, limit_s
         self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ahead")
@@ -77,7 +80,7 @@ class Ahead:
 
     def _survey(self, function: str, path: str) -> list[dict[str, Any]]:
         with _answers() as answer:
-            told = self._run(function, (path, self._device, str(answer)), self._limit_s)
+            told = self._run(function, (path, self._device, str(answer)), _SURVEY_S)
             if not answer.exists():
                 raise WorkerError(f"{path} cannot be surveyed: {told}")
             found: list[dict[str, Any]] = json.loads(answer.read_text(encoding="utf-8"))
@@ -89,15 +92,19 @@ class Ahead:
         while len(done) < len(choices):
             rest = choices[len(done) :]
             with _answers() as answer:
-                given = path, shape, rest, self._device, str(answer)
-                told = self._run("compile_ahead", given, self._limit_s * len(rest))
-                lines = (
-                    answer.read_text(encoding="utf-8").split("\n")[:-1] if answer.exists() else []
-                )
+                given = path, shape, rest, self._device, self._limit_s, str(answer)
+                told = self._run("compile_ahead", given, _START_S + self._limit_s * len(rest))
+                text = answer.read_text(encoding="utf-8") if answer.exists() else ""
+            lines = text.split("\n")[:-1]  # what follows the last newline was cut off
             done += [Compiled(*json.loads(line)) for line in lines]
             if len(lines) < len(rest):
-                done.append(Compiled(0.0, f"compiling it ended its process: {told}"))
+                done.append(Compiled(0.0, self._ended(told)))
         return done
+
+    def _ended(self, told: str) -> str:
+        if told.startswith(f"exit code {-signal.SIGALRM}."):
+            return f"compiling it took over {self._limit_s:g} s"
+        return f"compiling it ended its process: {told}"
 
     def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> str:
         """Run it in a process of its own; how that ended, in words."""

@@ -13,7 +13,7 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
@@ -214,6 +214,15 @@ def _cell(
     return _Cell(kernel, found["shape"], problem, facts, chooser, again, count)
 
 
+def _first_done(waiting: list[_Order]) -> _Order:
+    """Take the first one that is compiled, whichever that is: some take a hundred times longer."""
+    while True:
+        for place, order in enumerate(waiting):
+            if order.compiled.done():
+                return waiting.pop(place)
+        wait([order.compiled for order in waiting], return_when=FIRST_COMPLETED)
+
+
 class _Collector:
     """The loop itself."""
 
@@ -233,7 +242,7 @@ class _Collector:
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
         orders = self._orders()
-        waiting: deque[_Order] = deque()
+        waiting: list[_Order] = []
         environment = self._process.start()
         start = time.monotonic()
         progress = self._progress
@@ -242,11 +251,10 @@ class _Collector:
                 waiting.append(order)
             if not waiting:
                 break
-            order = waiting.popleft()
             before = time.monotonic()
-            compiled = order.compiled.result()
+            order = _first_done(waiting)
             progress.waited_s += time.monotonic() - before
-            rows = self._rows(order, compiled, environment)
+            rows = self._rows(order, order.compiled.result(), environment)
             self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
             for row in rows:
                 order.cell.chooser.note(row.params, row.time_ms)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -90,17 +90,25 @@ def survey_bounds(path: str, device: Device, answer: str) -> None:
 
 
 def compile_ahead(
-    path: str, shape: Params, choices: Sequence[Params], device: Device, answer: str
+    path: str,
+    shape: Params,
+    choices: Sequence[Params],
+    device: Device,
+    limit_s: float,
+    answer: str,
 ) -> None:
     """Have Triton's cache hold what some configurations launch; a line each as it is done.
 
-    A line holds the seconds it took and why it does not compile, which is empty where it does.
+    A line holds the seconds it took and why it does not compile, which is empty where it does. One
+    that takes longer than `limit_s` ends the process by SIGALRM.
     """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     study.fake(device)
     with Path(answer).open("a", encoding="utf-8") as file, fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path)
         for params in choices:
             start = time.perf_counter()
+            signal.setitimer(signal.ITIMER_REAL, limit_s)  # ends the process, within a pass as well
             error = _compile(loaded, shape, params, device)
             file.write(json.dumps([time.perf_counter() - start, error[:_MOST_TEXT]]) + "\n")
             file.flush()
@@ -115,8 +123,5 @@ def _compile(
         Exception
     ):  # whatever a launcher may raise on tensors that hold nothing: it is tried live
         return ""
-    errors = (triton_compiler.compile_for(launch.kernel, device).error for launch in launches)
-    try:
-        return next((error for error in errors if error is not None), "")
-    except Exception:
-        return traceback.format_exc(limit=-1)
+    errors = (triton_compiler.fill_cache(launch.kernel, device) for launch in launches)
+    return next((error for error in errors if error is not None), "")
