@@ -118,7 +118,14 @@ def _cells(hint: Any, values: list[Any]) -> list[Any]:
         return [value.value for value in values]
     if origin is tuple and args[0] is TimedLaunch:
         return [[_launch(each) for each in launches] for launches in values]
+    if hint in (str, str | None):
+        return [value if value is None or value.isascii() else _utf8(value) for value in values]
     return values
+
+
+def _utf8(text: str) -> str:
+    """Text that UTF-8 can write: a tool's message may hold bytes that were no text."""
+    return text.encode(errors="replace").decode()
 
 
 def _launch(launch: TimedLaunch) -> dict[str, Any]:

@@ -65,6 +65,11 @@ def test_samples_are_kept_in_single_precision(store):
     assert row.samples_ms == pytest.approx((0.1,), rel=1e-7)
 
 
+def test_a_message_that_is_no_text_is_kept_as_far_as_it_is(store):
+    store.add([replace(ROW, message="müde \udcff")])
+    assert [row.message for row in store.rows()] == ["müde ?"]
+
+
 def test_every_column_is_named_and_typed_as_the_fields_are(store):
     schema = store.scan().collect_schema()
     assert schema.names()[:10] == (
