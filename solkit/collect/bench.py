@@ -7,9 +7,11 @@ CUPTI's activity records as everywhere in SolKit, L2 flushed before each call by
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import random
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,8 @@ from solkit.core import KernelAnalysis, Verdict
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+    import torch
 
     from solkit.kernelfiles import LoadedKernel, Workload
     from solkit.measure.machine import Machine
@@ -72,6 +76,7 @@ class Tried:
         max_error: largest deviation from the reference.
         dtypes: of inputs and outputs.
         launches: what a call launches.
+        warmup_calls: untimed ones just before those that were timed.
         samples_ms, kernel_sum_ms, low_ms, high_ms, time_ms, method: of the timing.
         conditions: NVML's figures meanwhile: fields of `Conditions`.
     """
@@ -82,6 +87,7 @@ class Tried:
     max_error: float | None = None
     dtypes: tuple[str, ...] = ()
     launches: tuple[KernelAnalysis, ...] = ()
+    warmup_calls: int | None = None
     samples_ms: tuple[float, ...] = ()
     time_ms: float | None = None
     low_ms: float | None = None
@@ -93,9 +99,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class Lost:
-    """The configuration of that number has broken the GPU's context; the process ends."""
+    """What was called last has broken the GPU's context; the process ends."""
 
-    number: int
     tried: Tried
 
 
@@ -106,10 +111,11 @@ class _LostError(Exception):
 def serve(connection: Connection, uuid: str) -> None:
     """Answer handfuls until the other end hangs up.
 
-    First an `Environment` is sent. Of each handful, the number of a configuration before it is
-    first called, so that it is known should it end the process; then a list with a `Tried` for
-    each, or a `Lost`.
+    First an `Environment` is sent. Of each handful, the number of a configuration before each call
+    of it, so that it is known should it end the process; then a list with a `Tried` for each, or a
+    `Lost`.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the parent's to end this process
     os.environ["CUDA_VISIBLE_DEVICES"] = uuid
     from solkit.measure.machine import CudaMachine  # brings torch
 
@@ -168,7 +174,7 @@ class _Bench:
         except _LostError:
             raise
         except Exception as error:  # of the problem or of timing: other problems go on
-            return [self._failed(error, handful.path, 0)] * len(handful.choices)
+            return [self._failed(error, handful.path)] * len(handful.choices)
 
     def _tried(self, handful: Handful) -> list[Tried]:
         from solkit.kernelfiles import load
@@ -188,19 +194,25 @@ class _Bench:
         right: list[tuple[int, Workload, float]] = []
         for number, params in enumerate(handful.choices):
             self._say(number)
+            if not writes:
+                _spoil(want)
             try:
                 workload = loaded.with_params(problem, params)
                 tried, call_ms = self._checked(workload, standard, writes)
             except Exception as error:  # whatever a candidate may raise
-                tried, call_ms = self._failed(error, handful.path, number), 0.0
+                tried, call_ms = self._failed(error, handful.path), 0.0
             found.append(tried)
             if tried.verdict is Verdict.CORRECT:
                 right.append((number, workload, call_ms))
         del want, standard
         for long in (False, True):
             chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
-            if chosen:
+            try:
                 self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES)
+            except Exception as error:  # none of them has a time, but the others are what they are
+                failed = self._failed(error, handful.path)
+                for number, _ in chosen:
+                    found[number] = failed
         return found
 
     def _checked(self, workload: Workload, standard: Any, writes: bool) -> tuple[Tried, float]:
@@ -231,7 +243,7 @@ class _Bench:
         self._machine.synchronize()
         return told, 1e3 * (time.perf_counter() - start)
 
-    def _failed(self, error: Exception, path: str, number: int) -> Tried:
+    def _failed(self, error: Exception, path: str) -> Tried:
         """What a failure is; raises `_LostError` where it broke the context."""
         from solkit.measure.faults import explain, verdict_of
 
@@ -239,7 +251,7 @@ class _Bench:
         try:
             self._machine.synchronize()
         except RuntimeError:
-            raise _LostError(Lost(number, told)) from error
+            raise _LostError(Lost(told)) from error
         return told
 
     def _time(
@@ -249,7 +261,9 @@ class _Bench:
         from solkit.measure.activities import ActivityError
         from solkit.measure.sampling import Plan, Subject, in_turns, sample
 
-        subjects = [Subject(str(number), partial(_call, w)) for number, w in chosen]
+        if not chosen:
+            return
+        subjects = [Subject(str(number), partial(self._call, number, w)) for number, w in chosen]
         plan = Plan(warmup=2 if samples > 3 else 1, minimum=samples, maximum=samples)
         timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
         reasons = []
@@ -263,14 +277,24 @@ class _Bench:
             seen = conditions.since().model_dump()
             for (number, _), series in zip(chosen, taken, strict=True):
                 times = {**_times(series), "method": timer.method, "conditions": seen}
-                found[number] = replace(found[number], **times)
+                found[number] = replace(found[number], warmup_calls=plan.warmup, **times)
             return
         raise RuntimeError("no way of timing works: " + "; ".join(reasons))
 
+    def _call(self, number: int, workload: Workload) -> Callable[[], Any]:
+        self._say(number)
+        assert workload.kernel is not None
+        return partial(workload.kernel, *workload.args, **workload.kwargs)
 
-def _call(workload: Workload) -> Callable[[], Any]:
-    assert workload.kernel is not None
-    return partial(workload.kernel, *workload.args, **workload.kwargs)
+
+def _spoil(outputs: Sequence[torch.Tensor]) -> None:
+    """Leave NaN where outputs like these will be made: the last right ones may lie there."""
+    import torch
+
+    from solkit.measure.inputs import poison
+
+    with contextlib.suppress(torch.OutOfMemoryError):  # then the kernel needs it more
+        poison([torch.empty_like(output) for output in outputs if output.numel()])
 
 
 def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:

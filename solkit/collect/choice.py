@@ -115,12 +115,13 @@ class Chooser:
 
         One that is no valid configuration is replaced by none: what is valid is no box.
         """
+        count = max(_POINTS, *self._sizes)
         columns = []
         for size in self._sizes:
-            column = [place % size for place in range(max(_POINTS, size))]
+            column = [point * size // count for point in range(count)]
             chance.shuffle(column)
             columns.append(column)
-        yield from zip(*columns, strict=False)
+        yield from zip(*columns, strict=True)
 
 
 def _places(valid: Sequence[Params]) -> list[_Place]:

@@ -48,18 +48,19 @@ def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kern
     """The kernels that are wanted, the families in the order of their names.
 
     Args:
-        wanted: ``"zoo"``, or paths of kernel files and of folders of them.
+        wanted: ``"zoo"``, or paths of kernel files and of folders of them; one that is named twice
+            counts once.
         families: only these; all where it is empty.
 
     Raises:
         InputError: there is no such file or family.
     """
-    found = [kernel for name in wanted for kernel in _named(name)]
-    known = sorted({kernel.family for kernel in found})
+    found = {kernel.path: kernel for name in wanted for kernel in _named(name)}
+    known = sorted({kernel.family for kernel in found.values()})
     for family in families:
         if family not in known:
             raise InputError(f"no family {family!r}; expected some of: {', '.join(known)}")
-    return tuple(k for k in found if not families or k.family in families)
+    return tuple(k for k in found.values() if not families or k.family in families)
 
 
 def _named(name: str) -> list[Kernel]:
@@ -67,7 +68,10 @@ def _named(name: str) -> list[Kernel]:
         return _family_folders(ZOO)
     path = Path(name)
     if path.is_dir():
-        inside = _family_folders(path) or [_lone(file) for file in sorted(path.glob("*.py"))]
+        if (path / _PROBLEM).is_file():
+            inside = _family(path / _PROBLEM)
+        else:
+            inside = _family_folders(path) or [_lone(file) for file in sorted(path.glob("*.py"))]
         if not inside:
             raise InputError(f"{path} holds no kernel files")
         return inside
@@ -78,14 +82,14 @@ def _named(name: str) -> list[Kernel]:
 
 def _family_folders(folder: Path) -> list[Kernel]:
     return [
-        kernel
-        for problem in sorted(folder.glob(f"*/{_PROBLEM}"))
-        for kernel in _family(problem, "zoo" if folder == ZOO else "file")
+        kernel for problem in sorted(folder.glob(f"*/{_PROBLEM}")) for kernel in _family(problem)
     ]
 
 
-def _family(problem_path: Path, origin: str) -> list[Kernel]:
+def _family(problem_path: Path) -> list[Kernel]:
+    problem_path = problem_path.resolve()
     family = problem_path.parent.name
+    origin = "zoo" if problem_path.parent.parent == ZOO.resolve() else "file"
     problem = _source(problem_path, f"{family}/{_PROBLEM}")
     kind = _kind(problem, family)
     return [
@@ -107,8 +111,7 @@ def _lone(path: Path) -> Kernel:
     """A file that holds its own reference; in a family's folder the family's."""
     problem = path.parent / _PROBLEM
     if problem.exists() and path.name != _PROBLEM:
-        origin = "zoo" if path.resolve().parent.parent == ZOO.resolve() else "file"
-        return next(k for k in _family(problem, origin) if k.path == path.resolve())
+        return next(k for k in _family(problem) if k.path == path.resolve())
     source = _source(path, path.name)
     kind = _kind(source, path.stem)
     return Kernel(path.resolve(), path.stem, path.stem, kind, "file", source, source)

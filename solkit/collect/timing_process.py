@@ -68,15 +68,18 @@ class TimingProcess:
     def tried(self, handful: Handful) -> list[Tried]:
         """What became of each configuration.
 
+        Where the process ended before any was called, all failed alike: it was the problem.
+
         Raises:
             LostError: one of them ended the process; ask again without it.
             WorkerError: the process cannot be started.
         """
-        if self._process is None:
+        if self._process is None or not self._process.is_alive():
+            self._end()
             self.start()
         assert self._connection is not None
         self._connection.send(handful)
-        number = 0
+        number = None
         while True:
             told = self._heard(self._limit_s)
             if isinstance(told, int):
@@ -84,18 +87,21 @@ class TimingProcess:
             elif isinstance(told, list):
                 return told
             else:
-                raise LostError(*self._lost(told, number))
+                ended = self._lost(told)
+                if number is None:
+                    return [ended] * len(handful.choices)
+                raise LostError(number, ended)
 
-    def _lost(self, told: object, number: int) -> tuple[int, Tried]:
+    def _lost(self, told: object) -> Tried:
         """What ended it, where it could still say so and where it could not."""
         if isinstance(told, Lost):
             self._end()
-            return told.number, told.tried
+            return told.tried
         hung = told is TimeoutError
         ended = self._end()
         if hung:
-            return number, Tried(Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s")
-        return number, Tried(Verdict.CRASHED, f"it ended its process (exit code {ended})")
+            return Tried(Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s")
+        return Tried(Verdict.CRASHED, f"it ended its process (exit code {ended})")
 
     def _heard(self, limit_s: float) -> object:
         """The next message; ``TimeoutError`` where none came, ``EOFError`` where it is gone."""
