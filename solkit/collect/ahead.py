@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from solkit.measure._forkserver import ForkServer
 __all__ = ["Ahead", "Compiled"]
 
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-_SURVEY_S = 120.0
+_SURVEY_S = 60.0
 _START_S = 60.0
 _MOST_TEXT = 500
 
@@ -51,32 +51,30 @@ class Ahead:
     def __init__(self, device: Device, workers: int, limit_s: float = 20.0) -> None:
         self._device, self._limit_s = device, limit_s
         self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ahead")
+        self._pool = ThreadPoolExecutor(workers)
+        self._surveys = ThreadPoolExecutor(max(1, workers // 4))  # or they would wait in line
 
     def __enter__(self) -> Ahead:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._surveys):
+            pool.shutdown(wait=False, cancel_futures=True)
         self._server.close()
 
     def space(self, path: str) -> Future[list[dict[str, Any]]]:
         """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations."""
-        return self._pool.submit(self._survey, "survey_space", path)
+        return self._surveys.submit(self._survey, "survey_space", path)
 
     def bounds(self, path: str) -> Future[list[dict[str, Any]]]:
         """The bound of each shape of a file: `solkit.collect.survey.BoundFacts`, or ``error``."""
-        return self._pool.submit(self._survey, "survey_bounds", path)
+        return self._surveys.submit(self._survey, "survey_bounds", path)
 
     def compiled(
         self, path: str, shape: Params, choices: Sequence[Params]
     ) -> Future[list[Compiled]]:
         """What became of each configuration; they are in Triton's cache from then on."""
         return self._pool.submit(self._compile, path, shape, choices)
-
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Do something else on one of these cores."""
-        return self._pool.submit(work)
 
     def _survey(self, function: str, path: str) -> list[dict[str, Any]]:
         with _answers() as answer:

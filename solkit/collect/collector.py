@@ -7,11 +7,12 @@ ones are half near the best so far. Some handfuls are compiled ahead, in order, 
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ __all__ = ["Limits", "Progress", "collect"]
 
 _HANDFUL = 12
 _PATIENCE_S = 600.0
+_SURVEYED = 16  # kernels, ahead of the one that is wanted next
 _AHEAD = 3  # handfuls that are compiled, or waiting for it, for each worker
 
 
@@ -142,7 +144,7 @@ def collect(
         ahead = stack.enter_context(Ahead(device, workers))
         stack.enter_context(exclusive(_uuid_of(device), _PATIENCE_S))
         process = stack.enter_context(TimingProcess(_uuid_of(device)))
-        cells = list(_cells(kernels, ahead, lost, _Known(earlier, log.run_id, limits.repeats)))
+        cells = _cells(kernels, ahead, lost, _Known(earlier, log.run_id, limits.repeats))
         collector = _Collector(device, log, process, ahead, cells, limits.per_cell)
         return collector.run(limits.seconds, _AHEAD * workers, show)
 
@@ -181,21 +183,33 @@ class _Known:
 def _cells(
     kernels: Sequence[Kernel], ahead: Ahead, lost: Callable[[str], None], known: _Known
 ) -> Iterator[_Cell]:
-    """Every kernel at every shape that it has valid configurations for."""
-    spaces = {kernel.name: ahead.space(str(kernel.path)) for kernel in kernels}
-    first = {kernel.problem.sha256: kernel for kernel in reversed(kernels)}
-    bounds = {sha256: ahead.bounds(str(kernel.path)) for sha256, kernel in first.items()}
-    for kernel in kernels:
+    """Every kernel at every shape that it has valid configurations for, families mixed.
+
+    Some kernels are surveyed ahead of the one that is wanted next, not all at once.
+    """
+    left = list(kernels)
+    random.Random(0).shuffle(left)
+    bounds: dict[str, Future[list[dict[str, Any]]]] = {}
+    surveyed: list[tuple[Kernel, Future[Any], Future[Any]]] = []
+    while left or surveyed:
+        while left and len(surveyed) < _SURVEYED:
+            kernel = left.pop()
+            if kernel.problem.sha256 not in bounds:
+                bounds[kernel.problem.sha256] = ahead.bounds(str(kernel.path))
+            space = ahead.space(str(kernel.path))
+            surveyed.append((kernel, space, bounds[kernel.problem.sha256]))
+        ready = (n for n, (_, space, bound) in enumerate(surveyed) if space.done() and bound.done())
+        kernel, space, bound = surveyed.pop(next(ready, 0))
         try:
-            shapes, facts = spaces[kernel.name].result(), bounds[kernel.problem.sha256].result()
+            shapes, facts = space.result(), bound.result()
         except WorkerError as error:
             lost(f"{kernel.name}: {error}")
             continue
-        for found, bound in zip(shapes, facts, strict=True):
-            if "error" in bound:
-                lost(f"{kernel.name} at {found['shape']} has no bound: {bound['error']}")
+        for found, fact in zip(shapes, facts, strict=True):
+            if "error" in fact:
+                lost(f"{kernel.name} at {found['shape']} has no bound: {fact['error']}")
             if found["valid"]:
-                yield _cell(kernel, found, bound, known)
+                yield _cell(kernel, found, fact, known)
 
 
 def _cell(
@@ -232,7 +246,7 @@ class _Collector:
         log: RunLog,
         process: TimingProcess,
         ahead: Ahead,
-        cells: Sequence[_Cell],
+        cells: Iterator[_Cell],
         per_cell: int,
     ) -> None:
         self._device, self._log, self._process, self._ahead = device, log, process, ahead
@@ -242,15 +256,11 @@ class _Collector:
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
         orders = self._orders()
-        waiting: list[_Order] = []
+        waiting = list(itertools.islice(orders, ahead))  # they compile while the process starts
         environment = self._process.start()
         start = time.monotonic()
         progress = self._progress
-        while progress.seconds < seconds:
-            while len(waiting) < ahead and (order := next(orders, None)) is not None:
-                waiting.append(order)
-            if not waiting:
-                break
+        while waiting and progress.seconds < seconds:
             before = time.monotonic()
             order = _first_done(waiting)
             progress.waited_s += time.monotonic() - before
@@ -261,22 +271,22 @@ class _Collector:
             progress.rows.update(row.verdict.value for row in rows)
             progress.seconds, progress.now = time.monotonic() - start, order.cell.kernel.name
             show(progress)
+            waiting += itertools.islice(orders, ahead - len(waiting))
         return progress
 
     def _orders(self) -> Iterator[_Order]:
-        """A handful of each cell, in an order that mixes families, then of each again."""
-        cells = list(self._cells)
-        random.Random(0).shuffle(cells)
-        left = deque(cells)
-        while left:
-            cell = left.popleft()
-            chosen = cell.next(self._per_cell)
-            if not chosen:
-                continue
-            left.append(cell)
-            params = [each for each, _ in chosen]
-            path = str(cell.kernel.path)
-            yield _Order(cell, chosen, self._ahead.compiled(path, cell.shape, params))
+        """A handful of each cell, then another of each; what was begun late catches up first."""
+        cells: list[_Cell] = []
+        for most in itertools.count(_HANDFUL, _HANDFUL):
+            for cell in list(cells) or self._cells:
+                if most == _HANDFUL:
+                    cells.append(cell)
+                while chosen := cell.next(min(most, self._per_cell)):
+                    params = [each for each, _ in chosen]
+                    path = str(cell.kernel.path)
+                    yield _Order(cell, chosen, self._ahead.compiled(path, cell.shape, params))
+            if most >= self._per_cell:
+                return
 
     def _rows(
         self, order: _Order, compiled: Sequence[Compiled], environment: Environment
