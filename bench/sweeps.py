@@ -20,6 +20,7 @@ computed anew.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import pickle
@@ -125,8 +126,10 @@ def read(path: Path) -> list[Row]:
 
 
 def lines(path: Path) -> list[Row]:
-    """All that was written; a last line that was cut is none."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    """All that was written, also if gzipped since; a last line that was cut is none."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 # -------------------------------------------------------------------------------------- analysing
