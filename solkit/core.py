@@ -64,6 +64,7 @@ __all__ = [
     "Result",
     "SMLimits",
     "Score",
+    "SharedAccess",
     "Study",
     "Term",
     "Tolerance",
@@ -607,6 +608,30 @@ class Access:
 
 
 @dataclass(frozen=True)
+class SharedAccess:
+    """What one line of a kernel's code does to shared memory in one way, over a whole launch.
+
+    Attributes:
+        kind: ``"load"``, ``"store"`` or ``"copy"`` (from global memory, ``cp.async``).
+        line: ``file:line`` of the kernel's source.
+        requests: instructions, counted a warp.
+        wavefronts: passes over the 32 banks that those take.
+        least_wavefronts: how many would do if no two words of one pass met in a bank.
+    """
+
+    kind: str
+    line: str
+    requests: int
+    wavefronts: int
+    least_wavefronts: int
+
+    @property
+    def conflicts(self) -> float:
+        """Wavefronts over the least: 1 where words never meet in a bank."""
+        return self.wavefronts / self.least_wavefronts if self.least_wavefronts else 1.0
+
+
+@dataclass(frozen=True)
 class Demand:
     """What one launch asks of the GPU by its own code, whatever the problem would need.
 
@@ -626,6 +651,9 @@ class Demand:
         iterations: how often the code within loops is run by one block, the mean over that code.
         chain_cycles: SM cycles of one block's operations one after the other, as if each needed
             the one before and the pipes were free; the mean over the blocks.
+        shared: accesses of shared memory by the lanes of warps, by line and kind.
+        tensor_shared_bytes: what ``wgmma`` reads of shared memory besides, as its operands.
+        barriers: how often all warps of a block wait for each other, the mean over the blocks.
         programs_sampled: blocks that were followed lane by lane; the rest are scaled from them.
         guesses: what could not be known and was taken for granted, each a sentence.
     """
@@ -643,6 +671,9 @@ class Demand:
     unevenness: float = 1.0
     iterations: float = 0.0
     chain_cycles: float = 0.0
+    shared: tuple[SharedAccess, ...] = ()
+    tensor_shared_bytes: int = 0
+    barriers: float = 0.0
     programs_sampled: int = 0
     guesses: tuple[str, ...] = ()
 

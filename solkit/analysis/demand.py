@@ -21,6 +21,7 @@ from solkit.analysis.accesses import Corners, Extent, Whole, kind_of, path_of, v
 from solkit.analysis.caches import SECTOR, Region, dram_bytes, l1_misses, unique_bytes
 from solkit.analysis.operations import chain_cycles, operations_of
 from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs, from_memory
+from solkit.analysis.shared import shared_traffic, tensor_shared_bytes
 from solkit.core import Access, Demand, Device, Occupancy
 
 __all__ = ["demand"]
@@ -113,6 +114,7 @@ def demand(
     sites = [_site(operation, followed) for operation in followed.operations]
     resident = occupancy.blocks_per_sm * device.sm_count
     executions = _executions(followed)
+    shared = shared_traffic(ptx, followed.function, executions, math.prod(grid))
     steps = _steps(followed)
     missed = _missed(sites, followed, shared_bytes, occupancy, device)
     l2_reads = sum(_l2_read_bytes(s, missed, followed) for s in sites if not s.writes)
@@ -137,8 +139,11 @@ def demand(
         unevenness=_unevenness(steps, math.prod(grid), device),
         iterations=_iterations(followed.function, executions) / math.prod(grid),
         chain_cycles=chain_cycles(followed.function, executions) / math.prod(grid),
+        shared=shared.accesses,
+        tensor_shared_bytes=round(tensor_shared_bytes(followed.function, executions)),
+        barriers=shared.barriers / math.prod(grid),
         programs_sampled=followed.few.programs,
-        guesses=followed.guesses,
+        guesses=(*followed.guesses, *shared.guesses),
     )
 
 

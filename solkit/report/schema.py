@@ -80,6 +80,7 @@ __all__ = [
     "ResourceJson",
     "ResultJson",
     "ScoreJson",
+    "SharedAccessJson",
     "SourceJson",
     "TermJson",
     "WorkJson",
@@ -271,6 +272,16 @@ class AccessJson(JsonModel):
     vector_bytes: int
 
 
+class SharedAccessJson(JsonModel):
+    """`solkit.core.SharedAccess`."""
+
+    kind: str
+    line: str
+    requests: int
+    wavefronts: int
+    least_wavefronts: int
+
+
 class DemandJson(JsonModel):
     """`solkit.core.Demand`."""
 
@@ -287,6 +298,9 @@ class DemandJson(JsonModel):
     unevenness: Number = 1.0
     iterations: Number = 0.0
     chain_cycles: Number = 0.0
+    shared: list[SharedAccessJson] = []
+    tensor_shared_bytes: int = 0
+    barriers: Number = 0.0
     programs_sampled: int
     guesses: list[str]
 
