@@ -1,0 +1,306 @@
+"""What the zoo (datasets/zoo) holds, and whether its kernels compute their references on a CPU.
+
+    python bench/zoo.py                                # a table of kinds
+    python bench/zoo.py --families                     # a table of families: docs/zoo.md has it
+    python bench/zoo.py --interpret                    # every file in Triton's interpreter
+    python bench/zoo.py --interpret softmax gemm/split_k --configurations 4
+
+``--interpret`` runs some configurations of each file, drawn at random, at a size of a few thousand
+elements in float32 and prints those that are wrong; it exits with 1 where there are any. A file
+that has no valid configuration at so small a size is named as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import os
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+ZOO = ROOT / "datasets" / "zoo"
+
+ROWS = {"M": 5, "N": 300}
+TINY: Mapping[str, Mapping[str, Any]] = {
+    "adam_step": {"N": 1000},
+    "attention_backward": {"B": 1, "H": 2, "S": 50, "D": 32},
+    "attention_decode": {"B": 2, "H": 4, "KV": 2, "S": 100, "D": 32},
+    "attention_forward": {"B": 1, "H": 2, "KV": 1, "S": 50, "D": 32},
+    "attention_paged": {"B": 2, "H": 4, "KV": 2, "S": 70, "D": 32, "PAGE": 16},
+    "attention_windowed": {"B": 1, "H": 2, "S": 100, "D": 32, "W": 20},
+    "average_pool2d": {"B": 1, "H": 9, "W": 11, "C": 20},
+    "batch_norm": {"B": 2, "C": 5, "HW": 50},
+    "block_sparse": {"M": 128, "K": 128, "N": 40, "SIDE": 32, "BLOCKS": 2},
+    "column_sum": {"M": 150, "N": 50},
+    "concatenate": {"M": 7, "N1": 40, "N2": 30},
+    "conv1d": {"B": 1, "T": 37, "C": 20, "K": 24},
+    "conv1d_depthwise": {"B": 1, "T": 37, "C": 20},
+    "conv2d": {"B": 1, "H": 9, "W": 11, "C": 16, "K": 20},
+    "conv2d_depthwise": {"B": 1, "H": 9, "W": 11, "C": 20},
+    "cross_entropy": {"T": 5, "V": 300},
+    "csr_spmv": {"M": 50, "N": 60, "PER_ROW": 5},
+    "dequantise": {"M": 3, "N": 256},
+    "dropout_add": {"N": 1000},
+    "embedding": {"T": 21, "V": 10, "D": 40},
+    "first_order_scan": {"B": 1, "T": 37, "C": 20},
+    "gated_mlp": {"M": 33, "N": 50, "K": 70},
+    "gather_rows": {"T": 21, "S": 10, "D": 40},
+    "gemm": {"M": 40, "N": 48, "K": 64},
+    "gemm_batched": {"B": 2, "M": 20, "N": 40, "K": 50},
+    "gemm_epilogue": {"M": 40, "N": 33, "K": 50},
+    "gemm_fp8": {"M": 40, "N": 48, "K": 64},
+    "gemm_grouped": {"T": 60, "G": 3, "N": 40, "K": 50},
+    "gemm_int4": {"M": 20, "N": 40, "K": 256},
+    "gemm_int8": {"M": 40, "N": 72, "K": 80},
+    "gemm_skinny": {"M": 4, "N": 50, "K": 300},
+    "global_norm": {"N": 200_000},
+    "gram": {"M": 40, "K": 50},
+    "group_norm": {"B": 2, "C": 8, "HW": 50, "G": 4},
+    "histogram": {"N": 5000, "BINS": 64, "dtype": "uint8"},
+    "index_select_columns": {"M": 5, "N": 100, "K": 40},
+    "kv_cache_append": {"T": 7, "KV": 2, "D": 16, "SLOTS": 20},
+    "linear_attention": {"B": 1, "H": 2, "S": 100, "D": 16},
+    "lora": {"M": 40, "N": 33, "K": 50},
+    "masked_softmax": {"B": 2, "Q": 20, "K": 30},
+    "matvec": {"N": 9, "K": 300},
+    "max_pool2d": {"C": 3, "H": 9, "W": 11},
+    "middle_sum": {"B": 2, "M": 50, "N": 30},
+    "moe": {"T": 30, "E": 3, "N": 40, "K": 50},
+    "pad": {"C": 3, "H": 9, "W": 11},
+    "pairwise_distance": {"M": 20, "N": 30, "D": 16},
+    "permute": {"B": 1, "S": 9, "H": 3, "D": 16},
+    "pixel_shuffle": {"B": 1, "C": 3, "H": 9, "W": 40},
+    "potentials": {"N": 50},
+    "quantise_blocks": {"M": 3, "N": 256},
+    "rope": {"T": 5, "H": 3, "D": 16},
+    "scatter_add": {"T": 40, "S": 10, "D": 24},
+    "segment_sum": {"T": 40, "S": 10, "D": 24},
+    "sgd_momentum": {"N": 1000},
+    "ssm_scan": {"B": 1, "L": 37, "C": 10, "N": 4},
+    "stencil": {"M": 9, "N": 50},
+    "stencil3d": {"X": 5, "Y": 9, "Z": 20},
+    "top_k": {"M": 3, "N": 100, "K": 4},
+    "transpose": {"M": 9, "N": 20},
+    "upsample_nearest": {"C": 3, "H": 5, "W": 7},
+    "weight_gradient": {"T": 100, "N": 40, "K": 30},
+}
+"""By family, sizes that divide no block; of those that are not here, `ROWS`."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A kernel file of the zoo, loaded.
+
+    Attributes:
+        family, kind: of its problem.
+        name: the file's, without its ending.
+        loaded: the file.
+        valid: its ``valid(params, shape)``.
+        doc: what it says of itself.
+    """
+
+    family: str
+    kind: str
+    name: str
+    loaded: Any
+    valid: Any
+    doc: str
+
+    @property
+    def shapes(self) -> list[dict[str, Any]]:
+        """Every shape with every size."""
+        problem = self.loaded.description.problem
+        return [{**problem.sizes, **shape} for shape in problem.shapes]
+
+    @property
+    def default(self) -> dict[str, Any]:
+        """The configuration that the file itself takes."""
+        candidate = self.loaded.description.candidate
+        return {name: candidate.params[name] for name in candidate.space}
+
+    @cached_property
+    def space(self) -> list[dict[str, Any]]:
+        """Every configuration, valid or not."""
+        named = self.loaded.description.candidate.space
+        return [
+            dict(zip(named, values, strict=True)) for values in itertools.product(*named.values())
+        ]
+
+    def configurations(self, shape: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Those that are valid at a shape."""
+        return [params for params in self.space if self.valid(params, shape)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    if options.interpret:
+        os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
+        return interpret(read(options.names), options.configurations, options.seed)
+    print(families(read(options.names)) if options.families else kinds(read(options.names)))
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="FAMILY[/FILE]", help="only these")
+    parser.add_argument("--families", action="store_true", help="a row for each family")
+    parser.add_argument("--interpret", action="store_true", help="run them on the CPU")
+    parser.add_argument("--configurations", type=int, default=1, metavar="N", help="of each file")
+    parser.add_argument("--seed", type=int, default=0, help="of which configurations")
+    return parser.parse_args(arguments)
+
+
+def read(names: Iterable[str] = ()) -> list[Implementation]:
+    """The files of the zoo, or those that are named; all of a family where that is named."""
+    wanted = set(names)
+    paths = [path for path in sorted(ZOO.glob("*/*.py")) if path.name != "problem.py"]
+    chosen = [
+        path
+        for path in paths
+        if not wanted or wanted & {path.parent.name, f"{path.parent.name}/{path.stem}"}
+    ]
+    if not chosen:
+        raise SystemExit(f"no such files in {ZOO}: {', '.join(sorted(wanted))}")
+    return [_loaded(path) for path in chosen]
+
+
+def _loaded(path: Path) -> Implementation:
+    from solkit import kernelfiles
+
+    family = path.parent.name
+    module = importlib.import_module(f"solkit.datasets.zoo.{family}.{path.stem}")
+    problem = importlib.import_module(f"solkit.datasets.zoo.{family}.problem")
+    loaded = kernelfiles.load(str(path))
+    return Implementation(
+        family, problem.KIND, path.stem, loaded, module.valid, module.__doc__ or ""
+    )
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+
+@dataclass
+class Count:
+    """How much there is of something.
+
+    Attributes:
+        files: by family, how many.
+        problems: shapes of each family, and how many of its files apply to each.
+        configurations: valid ones, over all files and shapes.
+    """
+
+    files: dict[str, int]
+    problems: dict[tuple[str, str], int]
+    configurations: int = 0
+
+    @property
+    def contested(self) -> int:
+        """Problems with four implementations or more."""
+        return sum(count >= 4 for count in self.problems.values())
+
+
+def counts(found: Iterable[Implementation], by: str) -> dict[str, Count]:
+    """What there is by ``"kind"`` or ``"family"``."""
+    told: dict[str, Count] = defaultdict(lambda: Count(defaultdict(int), defaultdict(int)))
+    for each in found:
+        count = told[getattr(each, by)]
+        count.files[each.family] += 1
+        for shape in each.shapes:
+            valid = len(each.configurations(shape))
+            count.configurations += valid
+            count.problems[each.family, str(shape)] += valid > 0
+    return dict(sorted(told.items()))
+
+
+def kinds(found: Sequence[Implementation]) -> str:
+    """A table of kinds, as Markdown."""
+    head = ("kind", "families", "files", "problems", "of 4 or more files", "configurations")
+    rows = [(kind, len(count.files), *_row(count)) for kind, count in counts(found, "kind").items()]
+    total = [sum(int(row[place]) for row in rows) for place in range(1, len(head))]
+    return _table(head, [*rows, ("all", *total)])
+
+
+def families(found: Sequence[Implementation]) -> str:
+    """A table of families by kind, as Markdown."""
+    kind = {each.family: each.kind for each in found}
+    counted = counts(found, "family")
+    rows = [
+        (kind[family], f"`{family}`", sum(count.files.values()), len(count.problems))
+        for family, count in sorted(counted.items(), key=lambda item: (kind[item[0]], item[0]))
+    ]
+    head = ("kind", "family", "files", "problems", "configurations")
+    return _table(head, [(*row, counted[row[1].strip("`")].configurations) for row in rows])
+
+
+def _row(count: Count) -> tuple[int, int, int, int]:
+    files = sum(count.files.values())
+    return files, len(count.problems), count.contested, count.configurations
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(each) for each in line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+# ----------------------------------------------------------------------------------- interpreting
+
+
+def interpret(found: Iterable[Implementation], count: int, seed: int) -> int:
+    """Run configurations of each file; prints what is wrong; 1 where anything is."""
+    wrong = tried = 0
+    start = time.monotonic()
+    for each in found:
+        shape = tiny(each)
+        valid = each.configurations(shape)
+        if not valid:
+            print(f"{each.family}/{each.name}: no valid configuration at {shape}")
+        chosen = random.Random(f"{seed} {each.family}/{each.name}").sample(
+            valid, min(count, len(valid))
+        )
+        for params in chosen:
+            tried += 1
+            for error in errors(each, shape, params):
+                wrong += 1
+                print(f"{each.family}/{each.name} with {params}: {error}", flush=True)
+    print(f"{tried} configurations, {wrong} errors, {time.monotonic() - start:.0f} s")
+    return int(wrong > 0)
+
+
+def tiny(each: Implementation) -> dict[str, Any]:
+    """A size at which the interpreter takes a moment; it gets bfloat16 wrong."""
+    sizes = each.loaded.description.problem.sizes
+    dtype = {"dtype": "float32"} if "dtype" in sizes else {}
+    return {**sizes, **dtype, **TINY.get(each.family, ROWS)}
+
+
+def errors(each: Implementation, shape: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the results of a configuration; empty where nothing is."""
+    from solkit.measure.compare import default_tolerance, judge
+    from solkit.measure.inputs import fresh, seed_everything
+
+    seed_everything(0)
+    workload = each.loaded.workload(shape, params, "cpu")
+    want = fresh(workload).run_reference()
+    tolerance = each.loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
+    try:
+        got = workload.run_kernel()
+    except Exception as error:  # whatever a kernel may raise; the next one goes on
+        return [f"{type(error).__name__}: {error}"]
+    return list(judge(got, want, tolerance, workload.check).errors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

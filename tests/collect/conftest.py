@@ -1,0 +1,8 @@
+"""Processes that are started anew find `served` as this one does: by name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,52 @@
+"""What the process that times might do, in a process of its own and with no GPU."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from solkit.collect.bench import Environment, Lost, Tried
+from solkit.core import Verdict
+
+ENVIRONMENT = Environment(
+    "a GPU", "GPU-0", "580.1", "13.0", "2.13.0", "3.7.1", "3.12.1", "0.1.0", "not at all"
+)
+
+
+def serve(connection, uuid):
+    """Answer handfuls; their path says how."""
+    assert uuid == "GPU-0"
+    connection.send(ENVIRONMENT)
+    while True:
+        try:
+            handful = connection.recv()
+        except EOFError:
+            return
+        if handful.path == "dies at once":
+            os._exit(7)
+        for number in range(len(handful.choices)):
+            connection.send(number)
+            if number == 1:
+                second(connection, handful.path)
+        connection.send([Tried(Verdict.CORRECT, str(os.getpid()))] * len(handful.choices))
+
+
+def second(connection, path):
+    """What calling the second configuration does."""
+    if path == "dies":
+        os._exit(7)
+    if path == "hangs":
+        time.sleep(600)
+    if path == "loses the GPU":
+        connection.send(Lost(Tried(Verdict.CRASHED, "an illegal memory access")))
+        os._exit(1)
+
+
+def no_gpu(connection, uuid):
+    """Cannot start."""
+    raise SystemExit(3)
+
+
+def silent(connection, uuid):
+    """Never ready."""
+    time.sleep(600)

@@ -1,0 +1,111 @@
+"""The process that times, from outside: processes are real, what they do is `served`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+import served
+
+from solkit.collect import timing_process
+from solkit.collect.bench import Handful
+from solkit.collect.timing_process import LostError, TimingProcess
+from solkit.core import Verdict
+from solkit.errors import WorkerError
+
+CHOICES = [{"B": 1}, {"B": 2}, {"B": 3}]
+
+
+def handful(path="answers"):
+    return Handful(path, {"N": 8}, CHOICES)
+
+
+@pytest.fixture
+def forking(monkeypatch):
+    """Takes milliseconds where starting anew takes seconds, which are torch's."""
+    forked = SimpleNamespace(get_context=lambda _: multiprocessing.get_context("fork"))
+    monkeypatch.setattr(timing_process, "multiprocessing", forked)
+
+
+@pytest.fixture
+def process(monkeypatch, forking):
+    monkeypatch.setattr(timing_process, "serve", served.serve)
+    with TimingProcess("GPU-0", limit_s=1.0) as process:
+        yield process
+
+
+def pid_of(process):
+    found = process.tried(handful())
+    assert [each.verdict for each in found] == [Verdict.CORRECT] * 3
+    return int(found[0].message)
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_one_process_answers_all(monkeypatch):
+    monkeypatch.setattr(timing_process, "serve", served.serve)
+    with TimingProcess("GPU-0") as process:
+        assert process.start() == served.ENVIRONMENT
+        first = pid_of(process)
+        assert first != os.getpid()
+        assert pid_of(process) == first
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict", "message"),
+    [
+        ("dies", Verdict.CRASHED, "it ended its process (exit code 7)"),
+        ("hangs", Verdict.TIMED_OUT, "killed after 1 s"),
+        ("loses the GPU", Verdict.CRASHED, "an illegal memory access"),
+    ],
+)
+def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
+    process, path, verdict, message
+):
+    first = pid_of(process)
+    with pytest.raises(LostError) as lost:
+        process.tried(handful(path))
+    assert lost.value.number == 1
+    assert (lost.value.tried.verdict, lost.value.tried.message) == (verdict, message)
+    assert is_gone(first)
+    assert pid_of(process) != first
+
+
+def test_what_ends_it_before_any_call_is_the_problem_of_all(process):
+    found = process.tried(handful("dies at once"))
+    assert [each.verdict for each in found] == [Verdict.CRASHED] * 3
+    assert "exit code 7" in found[2].message
+
+
+def test_one_that_was_killed_meanwhile_is_replaced(process):
+    first = pid_of(process)
+    os.kill(first, signal.SIGKILL)
+    process._process.join()
+    assert pid_of(process) != first
+
+
+@pytest.mark.usefixtures("forking")
+def test_it_ends_with_its_block(monkeypatch):
+    monkeypatch.setattr(timing_process, "serve", served.serve)
+    with TimingProcess("GPU-0") as process:
+        pid = pid_of(process)
+    assert is_gone(pid)
+
+
+@pytest.mark.usefixtures("forking")
+@pytest.mark.parametrize(("what", "code"), [("no_gpu", 3), ("silent", -9)])
+def test_one_that_does_not_start(monkeypatch, what, code):
+    monkeypatch.setattr(timing_process, "serve", getattr(served, what))
+    monkeypatch.setattr(timing_process, "_START_S", 60.0 if what == "no_gpu" else 0.2)
+    with TimingProcess("GPU-0") as process, pytest.raises(WorkerError) as error:
+        process.start()
+    assert f"did not start (exit code {code})" in str(error.value)
