@@ -42,6 +42,7 @@ from solkit.measure.messages import (
 )
 from solkit.measure.remote import CandidateDiedError, Remote, prepare
 from solkit.measure.trial_cache import TrialCache
+from solkit.measure.trials import ContextLostError
 
 __all__ = ["main", "warm_up"]
 
@@ -120,6 +121,8 @@ class _Referee:
         except CandidateDiedError as death:
             answer = {"died": death.doing, "place": death.place}
             lost, dropped = {death.place}, set()  # the session says how it ended
+        except ContextLostError as lost_on:
+            return {"lost_on": lost_on.trial}  # all processes are to be replaced, this one too
         except SolkitError as error:
             answer, dropped = {"error": type(error).__name__, "args": list(error.args)}, set()
         except BaseException:  # the session must hear of it, whatever it was

@@ -38,7 +38,13 @@ from solkit.measure.sharing import Block, Packed, allocate, pack
 from solkit.measure.statistics import median_interval
 from solkit.measure.suspicion import suspicions
 from solkit.measure.trial_cache import TrialCache
-from solkit.measure.trials import Trial, common_trials, nonfinite, own_trials
+from solkit.measure.trials import (
+    ContextLostError,
+    Trial,
+    common_trials,
+    nonfinite,
+    own_trials,
+)
 from solkit.measure.wallclock import WallClock
 from solkit.measure.wallclock import check as check_by_wall_clock
 from solkit.roofline.calibration.record import Conditions
@@ -277,7 +283,7 @@ class Examination:
         self._say("running the reference")
         try:
             yield from self._own_and_common_trials()
-        except (SolkitError, CandidateError):
+        except (SolkitError, CandidateError, ContextLostError):
             raise
         except Exception as error:
             path = self._request.reference or self._request.path
@@ -294,12 +300,19 @@ class Examination:
         """
         request, description = self._request, self._problem.description
         usual = 0
-        for trial in own_trials(self._make, request.seed, request.shape):
+        for trial in own_trials(self._make, request.seed, request.shape, request.skip):
             usual = max(usual, nonfinite(trial))
             yield trial
         seed = request.seed if request.common_seed is None else request.common_seed
-        key = (_digest(request), self._machine.device, tuple(request.shape.items()), seed)
-        make = partial(common_trials, self._make, description, seed, request.shape, usual=usual)
+        key = (
+            _digest(request),
+            self._machine.device,
+            tuple(request.shape.items()),
+            seed,
+            request.skip,
+        )
+        given = seed, request.shape, request.skip
+        make = partial(common_trials, self._make, description, *given, usual=usual)
         yield from self._cache.trials(key, make)
 
     def _make(self, shape: Mapping[str, Value]) -> Workload:

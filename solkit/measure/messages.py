@@ -44,6 +44,7 @@ class Request:
         custom_kernel: whether leaving the work to libraries is cheating.
         device: where the inputs are made; only ``"cuda"`` can be timed.
         protocol: the name of a `solkit.measure.protocols.TimingProtocol`.
+        skip: names of trials of which the reference is known to break the CUDA context.
     """
 
     path: str
@@ -57,6 +58,7 @@ class Request:
     protocol: str = "cold"
     common_seed: int | None = None
     custom_kernel: bool = False
+    skip: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,7 @@ class Session:
         }
         self._limits, self._patience_s = limits or Limits(), patience_s
         self._common_seed = _drawn()
+        self._skipped: dict[str, tuple[str, ...]] = {}  # trials, by the problem's path
         self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
         self._uuid: str | None = None
         self._lock = contextlib.ExitStack()
@@ -192,7 +193,7 @@ class Session:
         request = Request(path=path, reference=reference, params=dict(params), **how)
         self._paths = (path, reference or path)
         try:
-            answer, wait = self._ask({"request": encode(request)}, 1, time_limit_s)
+            answer, wait = self._ask([request], time_limit_s)
         except _LostError as lost:
             return Outcome(lost.verdict, lost.errors, None, None)
         outcome = decode(Outcome, answer)
@@ -249,9 +250,9 @@ class Session:
             for candidate in candidates
         )
         self._paths = (problem, *(candidate.path for candidate in candidates))
-        request = ComparisonRequest(requests, precision, budget_s, repeats)
+        comparison = ComparisonRequest(requests, precision, budget_s, repeats)
         try:
-            answer, wait = self._ask({"comparison": encode(request)}, len(requests), time_limit_s)
+            answer, wait = self._ask(requests, time_limit_s, comparison)
         except _LostError as lost:
             return ComparisonOutcome((), lost.errors, verdict=lost.verdict)
         return _compared_among_others(decode(ComparisonOutcome, answer), wait.company)
@@ -278,13 +279,38 @@ class Session:
         }
 
     def _ask(
-        self, message: Mapping[str, Any], count: int, time_limit_s: float
+        self,
+        requests: Sequence[Request],
+        time_limit_s: float,
+        comparison: ComparisonRequest | None = None,
     ) -> tuple[str, _Wait]:
-        """What the referee answers to a request about so many candidates, and the wait for it.
+        """What the referee answers to a request, or a comparison of several, and the wait for it.
+
+        Where the reference breaks the referee's context on a trial, new processes go without it.
 
         Raises:
             _LostError: there is no answer, by the fault of a candidate or of the problem.
         """
+        problem = requests[0].reference or requests[0].path
+        while True:
+            skip = self._skipped.setdefault(problem, ())
+            asked = tuple(replace(request, skip=skip) for request in requests)
+            if comparison is None:
+                message = {"request": encode(asked[0])}
+            else:
+                message = {"comparison": encode(replace(comparison, candidates=asked))}
+            try:
+                return self._asked(message, len(asked), time_limit_s)
+            except _ContextLostError as lost:
+                self.close()
+                if lost.trial in skip:
+                    raise WorkerError(f"the reference broke CUDA's context on {skip}") from lost
+                self._skipped[problem] = (*skip, lost.trial)
+
+    def _asked(
+        self, message: Mapping[str, Any], count: int, time_limit_s: float
+    ) -> tuple[str, _Wait]:
+        """The answer to a message about so many candidates, and the wait for it."""
         try:
             for sandbox in self._sandboxes.values():
                 sandbox.server(self._paths)  # where that is another one, what ran there has ended
@@ -297,7 +323,7 @@ class Session:
             return wait.answer(), wait
         except ClosedError as error:
             raise WorkerError(self._obituary()) from error
-        except _LostError:
+        except (_LostError, _ContextLostError):
             raise
         except BaseException as error:
             if not isinstance(error, SolkitError) or isinstance(error, WorkerError):
@@ -378,6 +404,14 @@ class Session:
         return "\n".join((f"the referee's process failed: {ended}", *printed))
 
 
+class _ContextLostError(Exception):
+    """The reference broke the referee's context on a trial, whose name this carries."""
+
+    def __init__(self, trial: str) -> None:
+        self.trial = trial
+        super().__init__(trial)
+
+
 class _LostError(Exception):
     """No answer to a request: what became of the candidate instead, as in `Outcome`."""
 
@@ -419,6 +453,8 @@ class _Wait:
                 self.session.replace_candidate(place)
             if "outcome" in message:
                 return str(message["outcome"])
+            if "lost_on" in message:
+                raise _ContextLostError(str(message["lost_on"]))
             if "error" in message:
                 raise _error(message["error"], message["args"])
             if "died" in message:

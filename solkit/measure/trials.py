@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from solkit.measure.inputs import distinct, fresh, seed_everything
 
 __all__ = [
     "DISTRIBUTIONS",
+    "ContextLostError",
     "Distribution",
     "Trial",
     "common_trials",
@@ -183,6 +185,18 @@ DISTRIBUTIONS = (
 Make = Callable[[Mapping[str, Value]], Workload]
 
 
+class ContextLostError(Exception):
+    """The reference broke this process's CUDA context, as by a device assertion.
+
+    Attributes:
+        trial: the name of the trial, to be skipped by another process.
+    """
+
+    def __init__(self, trial: str) -> None:
+        self.trial = trial
+        super().__init__(trial)
+
+
 def trials(
     make: Make,
     description: KernelFile,
@@ -197,7 +211,9 @@ def trials(
     one element; integers, scalars and the weights of modules stay. A distribution that the
     reference does not allow is left out:
 
-    - the reference raises, or gives infinities or NaN that it did not give for ``inputs()``;
+    - the reference raises (where that takes the CUDA context with it, another process is to go on
+      without that trial: `ContextLostError`), or gives infinities or NaN that it did not give for
+      ``inputs()``;
     - its rounding decides its outputs (a softmax of huge products that are kept in bf16);
     - with infinities among the inputs, it gives NaN, or a larger share of infinities than it got;
     - with subnormal inputs, it gives other outputs than with zeros, which GPUs may take them for.
@@ -211,6 +227,7 @@ def trials(
         skip: names of trials to leave out: such as the reference dies of (a device assertion).
 
     Raises:
+        ContextLostError: the reference broke the context on inputs of a distribution.
         Exception: what `make` or the reference raise on the inputs that the file itself gives.
     """
     usual = 0
@@ -232,11 +249,11 @@ def own_trials(
     for place in range(_SEEDS):
         name = f"{_USUAL}, seed {place}" if place else _USUAL
         if name not in skip:
-            trial = _trial(name, seed + place, _made(make, shape, seed + place), shape)
+            trial = _trial(name, seed + place, _made(make, shape, seed + place), shape, skip)
             usual = max(usual, nonfinite(trial))
             yield trial
     for twin in (each for each in DISTRIBUTIONS if each.is_twin and each.name not in skip):
-        yield from _distributed(twin, seed, _made(make, shape, seed), shape, usual)
+        yield from _distributed(twin, seed, _made(make, shape, seed), shape, usual, skip)
 
 
 def common_trials(
@@ -257,12 +274,12 @@ def common_trials(
     for place, sizes in enumerate(held_out, start=_SEEDS):
         name = f"held-out {_words(sizes)}"
         if name not in skip:
-            yield _trial(name, seed + place, _made(make, sizes, seed + place), sizes)
+            yield _trial(name, seed + place, _made(make, sizes, seed + place), sizes, skip)
     others = [each for each in DISTRIBUTIONS if not each.is_twin]
     for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
         if distribution.name not in skip:
             made = _made(make, shape, seed + place)
-            yield from _distributed(distribution, seed + place, made, shape, usual)
+            yield from _distributed(distribution, seed + place, made, shape, usual, skip)
 
 
 def nonfinite(trial: Trial) -> int:
@@ -286,13 +303,19 @@ def _trial(
     seed: int,
     workload: Workload,
     shape: Mapping[str, Value],
+    skip: Collection[str],
     want: list[torch.Tensor] | None = None,
 ) -> Trial:
     want = _reference(workload, seed) if want is None else want
+    wide = f"{name}, in wide arithmetic"
+    if wide in skip:  # its inputs, moved a little, are beyond what the reference allows
+        why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
+        return Trial(name, seed, workload, want, None, (why,), shape)
     notes: tuple[str, ...] = ()
     exact: list[Exact] | None = None
     try:
-        exact = exact_reference(workload, seed)
+        with _naming(wide):
+            exact = exact_reference(workload, seed)
     except UnsupportedError as error:
         notes = (str(error),)
     return Trial(name, seed, workload, want, exact, notes, shape)
@@ -313,18 +336,49 @@ def _distributed(
     workload: Workload,
     shape: Mapping[str, Value],
     usual: int,
+    skip: Collection[str],
 ) -> Iterator[Trial]:
     """The trial on that distribution, if the reference allows it; `usual`: non-finite outputs."""
     if not _fill(workload, distribution):
         return
     try:
-        want = _reference(workload, seed)
+        with _naming(distribution.name):
+            want = _reference(workload, seed)
+    except ContextLostError:
+        raise
     except Exception:  # it is not made for such values, which is no fault of anyone's
         return
     if _spreads_not(want) if distribution.infinite else _nonfinite(want) <= usual:
-        trial = _trial(distribution.name, seed, workload, shape, want)
-        if _is_sound(trial) and not (distribution.subnormal and not _may_be_flushed(trial)):
+        trial = _trial(distribution.name, seed, workload, shape, skip, want)
+        with _naming(distribution.name):
+            sound = _is_sound(trial)
+        if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
             yield trial
+
+
+@contextlib.contextmanager
+def _naming(trial: str) -> Iterator[None]:
+    """Where what is run within breaks the context, raise `ContextLostError` with that name."""
+    try:
+        yield
+        _synchronize()  # assertions of the device are heard of late
+    except Exception as error:
+        if _context_is_lost():
+            raise ContextLostError(trial) from error
+        raise
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+
+def _context_is_lost() -> bool:
+    try:
+        _synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _is_sound(trial: Trial) -> bool:

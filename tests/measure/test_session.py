@@ -357,3 +357,38 @@ def test_whoever_never_ends_holds_up_no_other_comparison(compare):
 def test_a_comparison_takes_two(session):
     with pytest.raises(InputError, match="expected two or more to compare, got 1"):
         session.compare([Candidate("kernel", "k.py", {})], {})
+
+
+ASSERTING = """
+import torch
+import solkit.measure.trials
+
+broken = False
+
+def inputs(N=16, device="cuda"):
+    return (torch.rand(N, device=device),)
+
+def reference(x):
+    global broken
+    solkit.measure.trials._context_is_lost = lambda: broken  # in the referee's process alone
+    broken = broken or bool(((x < 0) | (x > 1)).any())
+    if broken:  # as all that follows a device assertion
+        raise RuntimeError("CUDA error: device-side assert triggered")
+    return x * 2
+"""
+
+
+def test_a_reference_that_breaks_the_context_on_a_distribution(session, write, tmp_path):
+    problem = tmp_path / "problem.py"
+    problem.write_text(ASSERTING)
+    referee = session._referee
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):  # it was right
+        session.measure(
+            write("def kernel(x): return x + x", head=""), {}, {}, reference=str(problem)
+        )
+    assert session._referee is not referee
+    skipped = session._skipped[str(problem)]
+    assert len(skipped) > 1
+    outcome = session.measure(write(WRONG, head=""), {}, {}, reference=str(problem))
+    assert outcome.verdict is Verdict.WRONG
+    assert session._skipped[str(problem)] == skipped

@@ -16,7 +16,7 @@ from solkit.kernelfiles import Workload
 from solkit.measure.compare import judge
 from solkit.measure.exact import exact_reference
 from solkit.measure.inputs import fresh, seed_everything
-from solkit.measure.trials import DISTRIBUTIONS, trials
+from solkit.measure.trials import DISTRIBUTIONS, ContextLostError, trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
 
@@ -614,3 +614,24 @@ def test_trials_can_be_skipped():
     found = listed(torch.relu, lambda: normal(5, 6), skip=("large", "inputs()"))
     assert not {"large", "inputs()"} & set(found)
     assert "tiny" in found
+
+
+def test_a_lost_context_is_told_with_the_trial(monkeypatch):
+    monkeypatch.setattr("solkit.measure.trials._context_is_lost", lambda: True)
+
+    def picky(x):
+        if (x < 0).any():
+            raise RuntimeError("device-side assert triggered")
+        return x * 2
+
+    def make(_shape):
+        return Workload((torch.rand(64),), {}, picky, None)
+
+    problem = Problem("picky", "picky.py", "native", "reference", {}, ({},))
+    description = KernelFile(problem, None)
+    with pytest.raises(ContextLostError) as raised:
+        list(trials(make, description, 0))
+    name = raised.value.trial
+    with pytest.raises(ContextLostError) as raised:
+        list(trials(make, description, 0, skip=(name,)))
+    assert raised.value.trial != name
