@@ -1,0 +1,239 @@
+"""The course of a handful, on the CPU: the machine and its timer are fake."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from textwrap import dedent
+
+import pytest
+
+from solkit.collect import bench
+from solkit.collect.bench import Handful, Lost, _Bench, _LostError
+from solkit.core import Verdict
+from solkit.measure.activities import ActivityError, CallTime
+from solkit.measure.conditions import Sample, summarise
+
+SCALE = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right", "wrong", "raises", "idle", "slow"]}
+done = []
+
+def reference(x):
+    return x * 2
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    done.append(HOW)
+    if HOW == "raises":
+        raise ValueError("no such way")
+    if HOW == "idle":
+        return torch.empty_like(x)
+    return x * (3 if HOW == "wrong" else 2)
+"""
+
+IN_PLACE = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"TIMES": [2, 3]}
+OUTPUTS = ("x",)
+
+def reference(x):
+    x.mul_(2)
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, TIMES=2):
+    x.mul_(TIMES)
+"""
+
+
+class FakeMachine:
+    """Its only timer makes each call; the n-th of a subject takes n ms."""
+
+    device, method = "cpu", "fake"
+
+    def __init__(self):
+        self.broken = self.deaf = False
+        self.calls = []
+
+    def synchronize(self):
+        if self.broken:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    def timers(self):
+        return (self,), "not at all"
+
+    def conditions(self):
+        told = summarise([Sample(0.0, sm_clock_mhz=1980.0)])
+        return contextlib.nullcontext(type("Seen", (), {"since": lambda _: told})())
+
+    def start(self):
+        self.calls = []
+
+    def time(self, subject):
+        subject.prepare()()
+        self.calls.append(subject.name)
+
+    def stop(self):
+        if self.deaf:
+            raise ActivityError("no GPU activity")
+        turns = [self.calls[: n + 1].count(name) for n, name in enumerate(self.calls)]
+        return [CallTime(float(turn), turn / 2) for turn in turns]
+
+
+@pytest.fixture
+def machine():
+    return FakeMachine()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def try_(tmp_path, machine, said):
+    def try_(*choices, text=SCALE):
+        path = tmp_path / "file.py"
+        path.write_text(dedent(text))
+        found = _Bench(said.append, machine).tried(Handful(str(path), {"N": 8}, choices))
+        assert pickle.loads(pickle.dumps(found)) == found  # it crosses to another process
+        return found
+
+    return try_
+
+
+def ways(*names):
+    return [{"HOW": name} for name in names]
+
+
+def test_what_is_right_is_timed_in_turns_and_what_is_not_says_why(try_, machine):
+    first, wrong, raises, last = try_(*ways("right", "wrong", "raises", "right"))
+    for right in (first, last):
+        assert (right.verdict, right.message, right.max_error) == (Verdict.CORRECT, None, 0.0)
+        # the first two of eleven turns do not count
+        assert right.samples_ms == tuple(float(n) for n in range(3, 12))
+        assert (right.warmup_calls, right.time_ms, right.kernel_sum_ms) == (2, 7.0, 3.5)
+        assert right.low_ms <= 7.0 <= right.high_ms
+        assert (right.method, right.conditions["sm_clock_mhz"]) == ("fake", 1980.0)
+        assert right.dtypes == ("float32", "float32")
+        assert right.first_call_s > 0
+    assert set(machine.calls) == {"0", "3"}
+    assert len({tuple(machine.calls[n : n + 2]) for n in range(0, 22, 2)}) == 2  # both orders
+    assert wrong.verdict is Verdict.WRONG
+    assert "8 of 8 elements" in wrong.message
+    assert wrong.max_error > 0
+    assert (raises.verdict, raises.message) == (
+        Verdict.CRASHED,
+        "running it: ValueError: no such way",
+    )
+    assert wrong.time_ms is raises.time_ms is None
+
+
+def test_what_writes_nothing_finds_no_results_of_another(try_):
+    assert [each.verdict for each in try_(*ways("right", "idle", "right", "idle"))] == [
+        *(Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT, Verdict.WRONG)
+    ]
+
+
+def test_long_calls_are_timed_fewer_times(try_, monkeypatch):
+    monkeypatch.setattr(bench, "_SHORT_MS", 0.0)
+    (right,) = try_(*ways("right"))
+    assert right.samples_ms == (2.0, 3.0, 4.0)
+    assert right.warmup_calls == 1
+
+
+def test_long_and_short_calls_have_rounds_of_their_own(try_, monkeypatch):
+    checked = _Bench._checked
+
+    def slowly(self, workload, standard, writes):
+        told, call_ms = checked(self, workload, standard, writes)
+        return told, 100.0 if workload.kernel.keywords["HOW"] == "slow" else call_ms
+
+    monkeypatch.setattr(_Bench, "_checked", slowly)
+    short, long = try_(*ways("right", "slow"))
+    assert (len(short.samples_ms), len(long.samples_ms)) == (9, 3)
+
+
+def test_a_kernel_that_works_in_place_starts_from_the_same_each_time(try_):
+    choices = [{"TIMES": 2}, {"TIMES": 3}, {"TIMES": 2}]
+    found = try_(*choices, text=IN_PLACE)
+    assert [each.verdict for each in found] == [Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT]
+    assert found[2].time_ms == 7.0
+
+
+def test_inputs_are_the_same_on_every_machine(try_):
+    a, b = (try_({"HOW": "wrong"})[0].max_error for _ in range(2))
+    assert a == b
+
+
+def test_the_number_of_a_configuration_is_said_before_each_call(try_, said):
+    try_(*ways("right", "raises", "right"))
+    assert said[:3] == [0, 1, 2]
+    assert sorted(said[3:]) == [0] * 11 + [2] * 11
+
+
+@pytest.mark.parametrize("what", ["reference(x)", "inputs(N=8, device='')"])
+def test_a_problem_that_fails_fails_for_all(try_, said, what):
+    text = f"{SCALE}\n\ndef {what}:\n    raise ValueError('no such op')\n"
+    found = try_(*ways("right", "wrong"), text=text)
+    assert [each.verdict for each in found] == [Verdict.CRASHED] * 2
+    assert "no such op" in found[1].message
+    assert said == []
+
+
+def test_where_nothing_can_time_the_others_are_what_they_are(try_, machine):
+    machine.deaf = True
+    wrong, right = try_(*ways("wrong", "right"))
+    assert wrong.verdict is Verdict.WRONG
+    assert (right.verdict, right.time_ms) == (Verdict.CRASHED, None)
+    assert "no way of timing works: no GPU activity" in right.message
+
+
+def test_what_breaks_the_gpu_ends_it(try_, machine, said):
+    machine.broken = True
+    with pytest.raises(_LostError) as error:
+        try_(*ways("raises", "right"))
+    (lost,) = error.value.args
+    assert isinstance(lost, Lost)
+    assert (lost.tried.verdict, said) == (Verdict.CRASHED, [0])
+
+
+def test_a_tolerance_of_the_file_s_own(try_):
+    near = SCALE.replace("3 if HOW", "2.02 if HOW")
+    assert try_(*ways("wrong"), text=near)[0].verdict is Verdict.WRONG
+    loose = f"TOLERANCE = {{'rtol': 0.1, 'atol': 0.0}}\n{near}"
+    assert try_(*ways("wrong"), text=loose)[0].verdict is Verdict.CORRECT
+
+
+class Line:
+    """The other end of a connection."""
+
+    def __init__(self, *handfuls):
+        self.left, self.told = list(handfuls), []
+
+    def recv(self):
+        if not self.left:
+            raise EOFError
+        return self.left.pop(0)
+
+    send = property(lambda self: self.told.append)
+
+
+def test_serving(tmp_path, monkeypatch, machine):
+    path = tmp_path / "file.py"
+    path.write_text(SCALE)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr("solkit.measure.machine.CudaMachine", lambda: machine)
+    monkeypatch.setattr(_Bench, "environment", lambda _: "what it runs on")
+    line = Line(Handful(str(path), {"N": 8}, ways("wrong")))
+    bench.serve(line, "GPU-0")
+    assert line.told[:2] == ["what it runs on", 0]
+    assert [each.verdict for each in line.told[2]] == [Verdict.WRONG]

@@ -1,0 +1,137 @@
+"""Which configurations come next."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from solkit.collect.choice import DEFAULT, LATIN_HYPERCUBE, NEAR_BEST, RANDOM, Chooser
+
+SPACE = {"BLOCK": [16, 32, 64, 128, 256], "SPLIT": [1, 2, 4], "EVICT": ["", "evict_first"]}
+VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
+START = {"BLOCK": 64, "SPLIT": 2, "EVICT": ""}
+
+
+def chooser(valid=VALID, default=START, seed="seed"):
+    return Chooser(valid, default, seed)
+
+
+def names(chosen):
+    return [tuple(params.values()) for params, _ in chosen]
+
+
+def test_each_configuration_comes_once_the_default_first():
+    chosen = chooser().spread(1000)
+    assert chosen[0] == (START, DEFAULT)
+    assert Counter(names(chosen)) == Counter(tuple(params.values()) for params in VALID)
+    assert {how for _, how in chosen[1:]} == {LATIN_HYPERCUBE, RANDOM}
+
+
+def test_a_default_that_is_not_valid_is_left_out():
+    chosen = chooser(default={"BLOCK": 7, "SPLIT": 1, "EVICT": ""}).spread(1000)
+    assert len(chosen) == len(VALID)
+    assert DEFAULT not in {how for _, how in chosen}
+
+
+def test_two_machines_choose_alike():
+    assert chooser().spread(20) == chooser().spread(20)
+    assert chooser().spread(20) != chooser(seed="another").spread(20)
+
+
+def test_what_is_spread_does_not_depend_on_the_times():
+    one, other = chooser(), chooser()
+    for params in VALID[:3]:
+        one.note(params, 1.0)
+        other.note(params, None)
+    assert one.spread(20) == other.spread(20)
+
+
+def test_asked_twice_it_goes_on():
+    whole, parts = chooser(), chooser()
+    assert whole.spread(12) == [*parts.spread(5), *parts.spread(7)]
+    assert len(parts) == len(VALID) - 12
+
+
+def test_the_first_hypercube_covers_every_value_about_equally():
+    valid = [{"A": a, "B": b, "C": c} for a in range(4) for b in range(3) for c in (1, 2)]
+    chosen = [params for params, how in chooser(valid, {}).spread(12) if how == LATIN_HYPERCUBE]
+    assert len(chosen) >= 8  # of 12 points: two may be the same
+    for name, count in (("A", 4), ("B", 3), ("C", 2)):
+        seen = Counter(params[name] for params in chosen)
+        assert len(seen) == count
+        assert max(seen.values()) <= 12 // count
+
+
+def test_a_parameter_of_many_values_has_each_of_them_in_a_hypercube():
+    valid = [{"A": a, "B": b} for a in range(20) for b in range(20)]
+    chosen = [params for params, how in chooser(valid, {}).spread(20) if how == LATIN_HYPERCUBE]
+    assert len(chosen) == 20
+    assert {params["A"] for params in chosen} == {params["B"] for params in chosen} == {*range(20)}
+
+
+def test_where_little_of_the_box_is_valid_all_of_it_comes_all_the_same():
+    valid = [{"A": n, "B": n} for n in range(50)]
+    assert len(chooser(valid, {}).spread(1000)) == 50
+
+
+def test_near_the_best_are_those_one_step_away_then_two():
+    one = chooser()
+    one.note({"BLOCK": 64, "SPLIT": 1, "EVICT": ""}, 1.0)
+    chosen = one.near(100)
+    steps = {tuple(params.values()): how for params, how in chosen}
+    assert set(steps.values()) == {NEAR_BEST}
+    one_step = {(32, 1, ""), (128, 1, ""), (64, 2, ""), (64, 1, "evict_first")}
+    assert set(names(chosen)[:4]) == one_step
+    two_steps = {(16, 1, ""), (256, 1, ""), (64, 4, "")} | {
+        *((32, 2, ""), (128, 2, ""), (32, 1, "evict_first"), (128, 1, "evict_first")),
+        (64, 2, "evict_first"),
+    }
+    assert set(names(chosen)[4:]) == two_steps
+    assert one.near(100) == []  # they are taken
+
+
+def test_values_are_neighbours_by_size_not_by_spelling():
+    one = chooser([{"B": b} for b in (8, 16, 128, 1024)], {})
+    one.note({"B": 128}, 1.0)
+    assert {params["B"] for params, _ in one.near(2)} == {16, 1024}
+
+
+def test_only_the_four_best_have_neighbours():
+    valid = [{"B": b} for b in range(0, 100)]
+    one = chooser(valid, {})
+    for place, b in enumerate(range(5, 100, 10)):
+        one.note({"B": b}, 10.0 - place)
+    found = {params["B"] for params, _ in one.near(100)}
+    assert found == {b + step for b in (95, 85, 75, 65) for step in (-2, -1, 1, 2)}
+
+
+def test_what_was_noted_is_not_tried_again_and_its_best_time_counts():
+    one = chooser()
+    one.note(START, 5.0)
+    one.note(START, 2.0)
+    one.note({"BLOCK": 16, "SPLIT": 1, "EVICT": ""}, None)
+    left = names(one.spread(1000))
+    assert len(left) == len(VALID) - 2
+    assert (64, 2, "") not in left
+
+
+def test_a_failure_has_no_neighbours():
+    one = chooser()
+    one.note(START, None)
+    assert one.near(10) == []
+
+
+def test_what_is_not_valid_is_noted_without_harm():
+    one = chooser()
+    one.note({"BLOCK": 99, "SPLIT": 1, "EVICT": ""}, 0.1)
+    assert one.near(10) == []
+    assert len(one) == len(VALID)
+
+
+@pytest.mark.parametrize("valid", [[], [{}]])
+def test_no_space(valid):
+    one = chooser(valid, {})
+    assert [params for params, _ in one.spread(10)] == valid
+    assert one.near(10) == []

@@ -1,0 +1,110 @@
+"""Which kernel files are meant."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from solkit.collect import sources
+from solkit.collect.sources import ZOO
+from solkit.datasets.record import kernel_id
+from solkit.errors import InputError
+
+KERNEL = '"""One way."""\n'
+
+
+@pytest.fixture
+def families(tmp_path):
+    """Two families, of two files and one."""
+    for family, names in (("softmax", ("online", "naive")), ("gemm", ("split_k",))):
+        folder = tmp_path / "mine" / family
+        folder.mkdir(parents=True)
+        (folder / "problem.py").write_text(f'KIND = "{family} like"\n')
+        for name in names:
+            (folder / f"{name}.py").write_text(KERNEL)
+    return tmp_path / "mine"
+
+
+def told(kernels):
+    return [(k.name, k.family, k.kind, k.origin) for k in kernels]
+
+
+def test_a_folder_of_families(families):
+    assert told(sources([str(families)])) == [
+        ("gemm/split_k", "gemm", "gemm like", "file"),
+        ("softmax/naive", "softmax", "softmax like", "file"),
+        ("softmax/online", "softmax", "softmax like", "file"),
+    ]
+    assert [k.family for k in sources([str(families)], ["gemm"])] == ["gemm"]
+
+
+def test_a_family_s_folder_holds_its_files_not_the_problem(families):
+    expected = [(f"softmax/{n}", "softmax", "softmax like", "file") for n in ("naive", "online")]
+    assert told(sources([str(families / "softmax")])) == expected
+
+
+def test_a_file_of_a_family_has_the_family_s_problem(families):
+    file = families / "softmax" / "online.py"
+    (kernel,) = sources([str(file)])
+    assert told([kernel]) == [("softmax/online", "softmax", "softmax like", "file")]
+    assert kernel.path == file
+    assert (kernel.source.name, kernel.source.text) == ("softmax/online.py", KERNEL)
+    problem = (file.parent / "problem.py").read_bytes()
+    assert kernel.problem.sha256 == hashlib.sha256(problem).hexdigest()
+    own = hashlib.sha256(KERNEL.encode()).hexdigest()
+    assert kernel.kernel_id == kernel_id(own, kernel.problem.sha256, "kernel")
+
+
+def test_lone_files(tmp_path):
+    (tmp_path / "scale.py").write_text('KIND = "elementwise"\n')
+    (tmp_path / "add.py").write_text("KIND: str\n")
+    assert told(sources([str(tmp_path)])) == [
+        ("add", "add", "add", "file"),
+        ("scale", "scale", "elementwise", "file"),
+    ]
+    (kernel,) = sources([str(tmp_path / "scale.py")])
+    assert kernel.source == kernel.problem
+
+
+def test_what_is_named_twice_counts_once(families):
+    file = str(families / "gemm" / "split_k.py")
+    assert len(sources([file, str(families), file])) == 3
+
+
+def test_the_zoo_is_the_zoo_however_it_is_named():
+    every = sources(["zoo"])
+    assert {kernel.origin for kernel in every} == {"zoo"}
+    assert {kernel.path.parent.parent for kernel in every} == {ZOO.resolve()}
+    assert not [kernel.name for kernel in every if kernel.name.endswith("/problem")]
+    folder = Path(every[0].path).parent
+    for path in (folder, every[0].path):
+        assert sources([str(path)])[0] == every[0]
+    assert sources(["zoo"], ["softmax"]) == sources([str(ZOO.resolve())], ["softmax"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nowhere", "no kernel file"),
+        ("nowhere.py", "expected 'zoo', a *.py file or a folder"),
+        ("notes.txt", "no kernel file"),
+        ("empty", "holds no kernel files"),
+        ("broken.py", "broken.py:1: "),
+        ("latin.py", "no UTF-8"),
+    ],
+)
+def test_errors(tmp_path, name, text):
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.py").write_text("def (\n")
+    (tmp_path / "latin.py").write_bytes(b"# \xe9\n")
+    with pytest.raises(InputError) as error:
+        sources([str(tmp_path / name)])
+    assert text in str(error.value)
+
+
+def test_an_unknown_family_names_the_known_ones(families):
+    with pytest.raises(InputError, match="no family 'conv'; expected some of: gemm, softmax"):
+        sources([str(families)], ["gemm", "conv"])
