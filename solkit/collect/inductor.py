@@ -1,0 +1,435 @@
+"""Kernel files out of Inductor: ``python -m solkit.collect.inductor FOLDER``.
+
+Each graph of `solkit.collect.inductor_graphs` is compiled for an H100 that need not be there; each
+kernel that comes of it becomes a file of SolKit's own form in ``FOLDER/<template>/``, whose
+reference is that part of the graph, in aten calls, which the kernel computes. A kernel is left out,
+and counted, where that part cannot be had or it cannot be launched by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import operator
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from solkit.adapters import inductor
+from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
+from solkit.collect.inductor_graphs import GRAPHS, Argument, Graph, Index, Mask
+from solkit.roofline.devices import find
+
+__all__ = ["LeftOut", "kernel_files", "kernel_text", "write_kernel_files"]
+
+_LOG = logging.getLogger(__name__)
+_LOOPED = {"split_reductions": False, "triton.persistent_reductions": False}
+_BLOCK_POINTERS = {
+    "split_reductions": False,
+    "triton.use_block_ptr": True,
+    "triton.prefer_nd_tiling": True,
+}
+_VARIANTS: tuple[tuple[int, torch.dtype, Mapping[str, Any]], ...] = (
+    (0, torch.bfloat16, {}),
+    (1, torch.float16, {}),
+    (0, torch.float32, _BLOCK_POINTERS),
+    (1, torch.float32, _LOOPED),
+)
+"""Which of a graph's shapes, in turn, and which dtype: twice with Inductor's own settings, twice
+with others, under which it writes the same graph otherwise."""
+
+_GRIDS = {
+    "Grid1D": ("x",),
+    "Grid2D": ("x", "y"),
+    "Grid3D": ("x", "y", "z"),
+}  # what triton_heuristics.py computes of these names: cdiv(numel, BLOCK) an axis
+_BLOCKS = {
+    "XBLOCK": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
+    "YBLOCK": (1, 4, 16, 32, 64, 128, 256, 1024),
+    "ZBLOCK": (1, 4, 16, 64),
+    "R0_BLOCK": (16, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
+    "R1_BLOCK": (16, 64, 256),
+}
+_ROUNDING = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
+
+
+class LeftOut(Exception):  # noqa: N818 - not an error: a kernel that gets no file, and why
+    """A kernel has no file."""
+
+
+@dataclass(frozen=True)
+class _KernelFile:
+    template: str
+    name: str
+    text: str
+
+
+def write_kernel_files(folder: Path, names: Sequence[str] = ()) -> Counter[str]:
+    """Write the kernels of all graphs, each distinct one once.
+
+    Args:
+        folder: where to; templates are folders within.
+        names: of graphs; all where it is empty.
+
+    Returns:
+        How many files by template, and how many kernels were left out by reason.
+    """
+    inductor.install(find("h100"))
+    counts: Counter[str] = Counter()
+    seen: set[str] = set()
+    for name in names or GRAPHS:
+        for found in kernel_files(name, GRAPHS[name]):
+            if isinstance(found, LeftOut):
+                counts[f"left out: {found}"] += 1
+                continue
+            body = found.text.split("@triton.jit", 1)[1]
+            digest = hashlib.sha256(re.sub(r"\d+", "0", body).encode()).hexdigest()
+            if digest in seen:  # alike but for numbers
+                counts["repeated"] += 1
+                continue
+            seen.add(digest)
+            counts[found.template] += 1
+            path = folder / found.template / f"{found.name}_{digest[:6]}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(found.text, encoding="utf-8")
+        _LOG.info("%s: %s", name, dict(counts))
+    return counts
+
+
+def kernel_files(name: str, graph: Graph) -> Iterator[_KernelFile | LeftOut]:
+    """The kernels of a graph in a few dtypes and settings; `inductor.install` comes before."""
+    for index, dtype, settings in _VARIANTS:
+        torch.manual_seed(0)
+        args = [_argument(a, dtype) for a in graph.shapes[index % len(graph.shapes)]]
+        functions = [_with_gradient(graph.function)] if graph.gradient else []
+        for function in (*functions, graph.function):
+            yield from _files_of(name, function, args, dtype, settings)
+
+
+def _files_of(
+    name: str,
+    function: Callable[..., Any],
+    args: Sequence[torch.Tensor],
+    dtype: torch.dtype,
+    settings: Mapping[str, Any],
+) -> Iterator[_KernelFile | LeftOut]:
+    try:
+        lowered = inductor.lower(function, args, settings)
+    except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
+        yield LeftOut(f"Inductor raises {type(error).__name__}")
+        return
+    wanted = {b.node.name for kernel in lowered.kernels for b in kernel.buffers if b.node}
+    samples = inductor.sampled_values(lowered.graph, args, frozenset(wanted))
+    about = f"{name}, {str(dtype).removeprefix('torch.')}"
+    for kernel in lowered.kernels:
+        try:
+            text = kernel_text(about, lowered, kernel, samples)
+        except LeftOut as why:
+            yield why
+        else:
+            yield _KernelFile(kernel.template, name, text)
+
+
+def _argument(shape: Argument, dtype: torch.dtype) -> torch.Tensor:
+    if isinstance(shape, Index):
+        return torch.randint(0, shape.high, shape.shape)
+    if isinstance(shape, Mask):
+        return torch.rand(shape.shape) < 0.9
+    return torch.randn(shape).to(dtype)
+
+
+def _with_gradient(function: Callable[..., Any]) -> Callable[..., list[torch.Tensor]]:
+    """The function's outputs and the gradients of the sum of their squares."""
+
+    def both(*args: torch.Tensor) -> list[torch.Tensor]:
+        with torch.enable_grad():
+            leaves = [a.detach().requires_grad_(a.is_floating_point()) for a in args]
+            out = function(*leaves)
+            outputs = out if isinstance(out, tuple) else (out,)
+            wanted = [leaf for leaf in leaves if leaf.requires_grad]
+            gradients = torch.autograd.grad(outputs, wanted, outputs)
+        return [*(o.detach() for o in outputs), *gradients]
+
+    return both
+
+
+# ---------------------------------------------------------------------------------- the text
+
+
+def kernel_text(
+    about: str, lowered: Lowered, kernel: CaughtKernel, samples: Mapping[str, torch.Tensor]
+) -> str:
+    """A kernel as a kernel file.
+
+    Args:
+        about: what the first line says of where it is from.
+        lowered: what it is of.
+        kernel: the kernel.
+        samples: by node, a value of what the kernel reads and writes: `inputs` is to resemble it.
+
+    Raises:
+        LeftOut: it cannot be launched by itself, or what it computes cannot be told.
+    """
+    if kernel.obstacle:
+        raise LeftOut(kernel.obstacle)
+    if kernel.grid_type not in _GRIDS:
+        raise LeftOut(f"its grid is a {kernel.grid_type or 'template'}'s")
+    inputs = _distinct([b for b in kernel.buffers if not b.is_output])
+    outputs = [b for b in kernel.buffers if b.is_output]
+    if not inputs:
+        raise LeftOut("reads nothing")
+    parts = (
+        _head(about, kernel, [samples[_node(b).name] for b in outputs]),
+        f"@triton.jit\n{kernel.source}",
+        _valid_text(kernel),
+        _inputs_text(inputs, samples),
+        _reference_text(lowered, inputs, outputs),
+        _launcher_text(kernel, inputs, outputs),
+    )
+    return "\n\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _distinct(buffers: Sequence[Buffer]) -> list[Buffer]:
+    """One for each node: a tensor may be given twice."""
+    return list({_node(buffer): buffer for buffer in buffers}.values())
+
+
+def _node(buffer: Buffer) -> torch.fx.Node:
+    if buffer.node is None:
+        kind = "output" if buffer.is_output else "input"
+        raise LeftOut(f"an {kind} is no value of the graph")
+    return buffer.node
+
+
+def _head(about: str, kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> str:
+    space = {**{b: _choices(b, kernel) for b in kernel.blocks}, **_launch_choices(kernel)}
+    rows = "".join(f"    {json.dumps(k)}: {list(v)},\n" for k, v in space.items())
+    helpers = "".join(
+        f"from {module} import {names}\n"
+        for module, names in (
+            ("torch._inductor.runtime", "triton_helpers"),
+            ("torch._inductor.runtime.triton_helpers", "libdevice"),
+            ("torch._inductor.runtime.triton_helpers", "math as tl_math"),
+        )
+        if re.search(rf"\b{names.split()[-1]}\.", kernel.source)
+    )
+    return (
+        f'"""{kernel.template.replace("_", " ").capitalize()} by Inductor: of {about}."""\n\n'
+        f"import torch\nimport triton\nimport triton.language as tl\n{helpers}\n"
+        "aten = torch.ops.aten\n\n"
+        f'KIND = "inductor"\nSPACE = {{\n{rows}}}\nTOLERANCE = {_tolerance(outputs)}\n'
+    )
+
+
+def _choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
+    """Sizes of a block about its axis, with those that Inductor would try."""
+    axis = kernel.numels.get(f"{block.removesuffix('BLOCK')}numel".lower(), 1)
+    listed = {size for size in _BLOCKS[block] if size < 2 * axis}
+    listed |= {config[block] for config in kernel.configs}
+    return tuple(sorted(size for size in listed if size <= inductor.MOST_BLOCK[block]))
+
+
+def _launch_choices(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
+    warps = {1, 2, 4, 8, 16} | {config["num_warps"] for config in kernel.configs}
+    stages = {config["num_stages"] for config in kernel.configs}
+    loops = " in tl.range(" in kernel.source or "for r0_offset" in kernel.source
+    return {
+        "num_warps": tuple(sorted(warps)),
+        "num_stages": tuple(sorted(stages | ({1, 2, 3} if loops else set()))),
+    }
+
+
+def _tolerance(outputs: Sequence[torch.Tensor]) -> str:
+    """Rounding of the coarsest dtype, absolute at the scale of the outputs."""
+    rtol = max(_ROUNDING.get(o.dtype, 1e-4) for o in outputs)
+    scale = max(float(o.double().abs().mean()) for o in outputs)
+    return f'{{"rtol": {rtol:g}, "atol": {rtol * max(scale, 1e-6):.1g}}}'
+
+
+def _valid_text(kernel: CaughtKernel) -> str:
+    """At most 128 values a thread, at least one; a grid that CUDA takes."""
+    fixed = [
+        int(n) for n in re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.M)
+    ]
+    factors = [f'params["{block}"]' for block in kernel.blocks] + [str(n) for n in fixed]
+    lines = [
+        "def valid(params, shape):",
+        f"    values = {' * '.join(factors) or '1'}",
+        '    threads = 32 * params["num_warps"]',
+    ]
+    programs = [  # an axis of CUDA's grid but the first has at most 65535 programs
+        f'{numel} <= 65535 * params["{axis.upper()}BLOCK"]'
+        for axis in _GRIDS[kernel.grid_type][1:]
+        if (numel := kernel.numels[f"{axis}numel"]) > 65535
+    ]
+    total = 1
+    for axis in _GRIDS[kernel.grid_type]:
+        total *= kernel.numels[f"{axis}numel"]
+    grid_blocks = " * ".join(
+        f'params["{a.upper()}BLOCK"]'
+        for a in _GRIDS[kernel.grid_type]
+        if f"{a.upper()}BLOCK" in kernel.blocks
+    )
+    if total > 1 << 20 and grid_blocks:  # more programs than that take milliseconds to start
+        programs.append(f"{total} <= {1 << 20} * {grid_blocks}")
+    tests = ["values <= 128 * threads", "threads <= max(32, values)", *programs]
+    return "\n".join([*lines, f"    return {' and '.join(tests)}"])
+
+
+def _inputs_text(inputs: Sequence[Buffer], samples: Mapping[str, torch.Tensor]) -> str:
+    lines = ['def inputs(device="cuda"):']
+    for buffer in inputs:
+        name = _node(buffer).name
+        lines.append(f"    {name} = {_like(buffer, samples[name])}")
+    return "\n".join([*lines, f"    return ({', '.join(_node(b).name for b in inputs)},)"])
+
+
+def _like(buffer: Buffer, sample: torch.Tensor) -> str:
+    """An expression for a tensor of the buffer's layout and of about the sample's distribution."""
+    contiguous = buffer.stride == torch.empty(buffer.size, device="meta").stride()
+    elements = 1 + sum((n - 1) * s for n, s in zip(buffer.size, buffer.stride))
+    size = buffer.size if contiguous else (elements,)
+    view = "" if contiguous else f".as_strided({buffer.size}, {buffer.stride})"
+    where = f"{size}, dtype={buffer.dtype}, device=device"
+    return f"{_values(sample, buffer.dtype, size, where)}{view}"
+
+
+def _values(sample: torch.Tensor, dtype: torch.dtype, size: tuple[int, ...], where: str) -> str:
+    if dtype == torch.bool:
+        return f"torch.rand({size}, device=device) < {float(sample.double().mean()):.3g}"
+    if not dtype.is_floating_point:
+        return f"torch.randint({int(sample.min())}, {int(sample.max()) + 1}, {where})"
+    values = sample.double()
+    if not bool(values.isfinite().all()):
+        raise LeftOut("an input is infinite")
+    low, high = float(values.min()), float(values.max())
+    mean, std = float(values.mean()), float(values.std()) if values.numel() > 1 else 0.0
+    if low == high:
+        return f"torch.full({size}, {low:.4g}, dtype={dtype}, device=device)"
+    if low >= 0 or high <= 0:  # a variance, a probability: of one sign
+        return f"torch.empty({where}).uniform_({low:.4g}, {high:.4g})"
+    if abs(mean) < 0.02 and abs(std - 1) < 0.02:
+        return f"torch.randn({where})"
+    return f"torch.empty({where}).normal_({mean:.3g}, {std:.3g})"
+
+
+# ----------------------------------------------------------------------------- the reference
+
+
+def _reference_text(lowered: Lowered, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> str:
+    given = {_node(buffer): None for buffer in inputs}
+    wanted = [_node(buffer) for buffer in outputs]
+    needed = _needed(wanted, given)
+    first = next(iter(given)).name
+    lines = [f"def reference({', '.join(node.name for node in given)}):"]
+    lines += [
+        f"    {node.name} = {_call_text(node, first)}"
+        for node in lowered.graph.graph.nodes
+        if node in needed
+    ]
+    return "\n".join([*lines, f"    return {', '.join(node.name for node in wanted)}"])
+
+
+def _needed(
+    wanted: Sequence[torch.fx.Node], given: Mapping[torch.fx.Node, None]
+) -> set[torch.fx.Node]:
+    """The nodes between.
+
+    Raises:
+        LeftOut: something is needed that is not given.
+    """
+    needed: set[torch.fx.Node] = set()
+    open_nodes = [node for node in wanted if node not in given]
+    while open_nodes:
+        node = open_nodes.pop()
+        if node in needed:
+            continue
+        if node.op != "call_function":
+            raise LeftOut("needs what it does not read")
+        needed.add(node)
+        open_nodes += [n for n in node.all_input_nodes if n not in given]
+    return needed
+
+
+_TARGET = re.compile(r"^(aten|prims)\.")
+_PRIMS = ("prims.convert_element_type.default", "prims.iota.default")
+
+
+def _call_text(node: torch.fx.Node, first: str) -> str:
+    """A node as Python; what is made anew stands where the argument called `first` does."""
+    target = str(node.target)
+    args = [_value_text(arg, first) for arg in node.args]
+    if node.target is operator.getitem:
+        return f"{args[0]}[{args[1]}]"
+    if target == _PRIMS[0]:
+        return f"{args[0]}.to({args[1]})"
+    if not _TARGET.match(target) or (target.startswith("prims.") and target not in _PRIMS):
+        raise LeftOut(f"its reference has {target}")
+    kwargs = [
+        f"{k}={_value_text(v, first)}"
+        for k, v in node.kwargs.items()
+        if k not in ("pin_memory", "layout")
+    ]
+    module = "" if target.startswith("aten.") else "torch.ops."
+    return f"{module}{target}({', '.join([*args, *kwargs])})"
+
+
+def _value_text(value: Any, first: str) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value_text(v, first) for v in value)}]"
+    if isinstance(value, torch.fx.Node):
+        return value.name
+    if isinstance(value, torch.device):
+        return f"{first}.device"
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return f'float("{value}")'
+    return repr(value)
+
+
+# ------------------------------------------------------------------------------ the launcher
+
+
+def _launcher_text(
+    kernel: CaughtKernel, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+) -> str:
+    names = [_node(buffer).name for buffer in inputs]
+    tuned = [*kernel.blocks, "num_warps", "num_stages"]
+    chosen = ", ".join(f"{name}={kernel.configs[0][name]}" for name in tuned)
+    lines = [f"def kernel({', '.join(names)}, *, {chosen}):"]
+    lines += [
+        f"    {b.name} = torch.empty_strided("
+        f"{b.size}, {b.stride}, dtype={b.dtype}, device={names[0]}.device)"
+        for b in outputs
+    ]
+    given = [b.name if b.is_output else _node(b).name for b in kernel.buffers]
+    given += [str(size) for size in kernel.numels.values()]
+    given += [f"{name}={name}" for name in tuned]
+    axes = [_programs_text(axis, kernel) for axis in _GRIDS[kernel.grid_type]]
+    lines += [
+        f"    grid = ({', '.join(axes)},)",
+        f"    fused_kernel[grid]({', '.join(given)})",
+        f"    return {', '.join(b.name for b in outputs)}",
+    ]
+    return "\n".join(lines)
+
+
+def _programs_text(axis: str, kernel: CaughtKernel) -> str:
+    numel, block = kernel.numels[f"{axis}numel"], f"{axis.upper()}BLOCK"
+    return f"triton.cdiv({numel}, {block})" if block in kernel.blocks else str(numel)
+
+
+def _main() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    for name, count in sorted(write_kernel_files(Path(sys.argv[1]), sys.argv[2:]).items()):
+        _LOG.info("%6d %s", count, name)
+
+
+if __name__ == "__main__":
+    _main()
