@@ -42,11 +42,11 @@ def second(connection, path):
         os._exit(1)
 
 
-def no_gpu(connection, uuid):
+def no_gpu(*_):
     """Cannot start."""
     raise SystemExit(3)
 
 
-def silent(connection, uuid):
+def silent(*_):
     """Never ready."""
     time.sleep(600)

@@ -88,7 +88,7 @@ def test_the_zoo_is_the_zoo_however_it_is_named():
     ("name", "text"),
     [
         ("nowhere", "no kernel file"),
-        ("nowhere.py", "expected 'zoo', a *.py file or a folder"),
+        ("nowhere.py", "a *.py file or a folder"),
         ("notes.txt", "no kernel file"),
         ("empty", "holds no kernel files"),
         ("broken.py", "broken.py:1: "),

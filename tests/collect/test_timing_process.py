@@ -31,7 +31,7 @@ def forking(monkeypatch):
 
 
 @pytest.fixture
-def process(monkeypatch, forking):
+def process(monkeypatch, forking):  # noqa: ARG001
     monkeypatch.setattr(timing_process, "serve", served.serve)
     with TimingProcess("GPU-0", limit_s=1.0) as process:
         yield process

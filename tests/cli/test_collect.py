@@ -1,0 +1,87 @@
+"""What `solkit data collect` says where it cannot collect."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from typer.testing import CliRunner
+
+from solkit import cli
+from solkit.collect import Progress
+from solkit.datasets.runlog import RunLog
+from solkit.roofline import devices
+
+
+@pytest.fixture
+def collect(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scale.py").write_text("KIND = 'elementwise'\n")
+
+    def collect(*arguments, code=0):
+        given = ["data", "collect", *map(str, arguments)]
+        done = CliRunner().invoke(cli.app, given)
+        assert done.exit_code == code, done.output
+        return done
+
+    return collect
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr(
+        "solkit.roofline.nvml.live_device", lambda index: devices.find(("h100", "h200")[index])
+    )
+
+
+def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr("solkit.roofline.nvml._session", lambda: contextlib.nullcontext(None))
+    done = collect("scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", code=2)
+    assert "no GPU 0 in this machine" in done.output
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["scale.py", "--family", "gemm"], "no family 'gemm'; expected some of: scale"),
+        (["nowhere.py"], "no kernel file 'nowhere.py'"),
+        (["scale.py", "--after", "run.jsonl"], "--after: run.jsonl is the run itself"),
+        (["scale.py", "--after", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
+        (["scale.py", "--after", "scale.py"], "is no run's file"),
+        (["scale.py", "--gpu-minutes", "0"], "--gpu-minutes"),
+        (["scale.py", "--repeats", "1.5"], "--repeats"),
+    ],
+)
+def test_what_is_wrong_is_named(collect, arguments, text):
+    with RunLog("run.jsonl"):
+        pass
+    given = ["--gpu-minutes", "1", "--out", "run.jsonl", *arguments]
+    assert text in collect(*given, code=2).output
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_that_is_only_in_the_catalogue(collect):
+    done = collect("scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", code=2)
+    assert "only a live GPU can time" in done.output
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_is_asked_for_is_handed_on_and_the_end_told(collect, monkeypatch):
+    asked = []
+
+    def collecting(kernels, device, log, limits, earlier, *_):
+        asked.append((kernels, device, log.run_id, limits, earlier))
+        progress = Progress(seconds=2.0, waited_s=0.5, now="scale")
+        progress.rows.update(["correct"] * 90 + ["wrong"] * 10)
+        return progress
+
+    monkeypatch.setattr("solkit.collect.collect", collecting)
+    options = ["--per-shape", 24, "--repeats", 0.1, "--workers", 3, "--device", 1]
+    done = collect("scale.py", "--gpu-minutes", 2, "--out", "run.jsonl", *options)
+    ((kernel,), device, _, limits, earlier), *_ = asked
+    assert (kernel.name, device.key, earlier) == ("scale", devices.find("h200").key, [])
+    assert (limits.seconds, limits.per_cell, limits.repeats, limits.workers) == (120, 24, 0.1, 3)
+    assert "100 configurations (90 correct, 10 wrong) in 2 of 120 s: 50.0 a second" in done.output
+    assert "waited for the compiler 25%; scale" in done.output

@@ -1,0 +1,290 @@
+"""The loop: what compiles ahead and what times are fake, the files and the run's log are real."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import Counter
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+import served
+
+from solkit.collect import Limits, collect, collector, sources
+from solkit.collect.ahead import Compiled
+from solkit.collect.bench import Tried
+from solkit.collect.choice import NEAR_BEST, REPEAT
+from solkit.collect.timing_process import LostError
+from solkit.core import KernelAnalysis, Launch, Verdict
+from solkit.datasets import runlog
+from solkit.datasets.runlog import RunLog
+from solkit.errors import UnsupportedError, WorkerError
+from solkit.roofline import devices
+
+DEVICE = replace(devices.find("h100-sxm"), uuid="GPU-0")
+SPACE = {"BLOCK": [2**n for n in range(4, 14)], "num_warps": [1, 2, 4, 8], "SPLIT": [1, 2, 4]}
+VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
+SHAPES = ({"N": 100}, {"N": 200})
+BOUND = {
+    "bound_ms": 0.5,
+    "hard_bound_ms": 0.4,
+    "limiter": "dram",
+    "precision": "bf16",
+    "operations": {"fp32": 7},
+    "read_bytes": 8,
+    "write_bytes": 9,
+}
+LAUNCH = KernelAnalysis(Launch("k", (4, 1, 1), 4, 2), registers=32, shared_bytes=1024)
+
+
+def done(value):
+    future = Future()
+    if isinstance(value, Exception):
+        future.set_exception(value)
+    else:
+        future.set_result(value)
+    return future
+
+
+class FakeAhead:
+    """Knows everything at once; SPLIT 4 does not compile."""
+
+    def __init__(self, *_):
+        self.valid, self.error, self.bound = VALID, None, BOUND
+
+    def space(self, path):
+        shapes = [{"shape": s, "default": VALID[5], "valid": self.valid} for s in SHAPES]
+        return done(WorkerError(self.error) if self.error and "b.py" in path else shapes)
+
+    def bounds(self, _path):
+        return done([{**self.bound, "shape": {**s, "dtype": "bfloat16"}} for s in SHAPES])
+
+    def compiled(self, _path, _shape, choices):
+        return done([Compiled(0.25, "too big" if c["SPLIT"] == 4 else "") for c in choices])
+
+
+class FakeProcess:
+    """Takes |BLOCK - 256| + num_warps ms; SPLIT 2 is wrong, but ends the process with BLOCK 16."""
+
+    def __init__(self, *_):
+        self.handfuls = []
+
+    def start(self):
+        return served.ENVIRONMENT
+
+    def tried(self, handful):
+        self.handfuls.append(handful)
+        for number, params in enumerate(handful.choices):
+            if params["SPLIT"] == 2 and params["BLOCK"] == 16:
+                raise LostError(number, Tried(Verdict.TIMED_OUT, "killed"))
+        return [self.one(params) for params in handful.choices]
+
+    def one(self, params):
+        if params["SPLIT"] == 2:
+            return Tried(Verdict.WRONG, "8 of 8 elements", max_error=2.0)
+        time_ms = float(abs(params["BLOCK"] - 256) + params["num_warps"])
+        return Tried(
+            Verdict.CORRECT,
+            dtypes=("bfloat16", "bfloat16"),
+            launches=(LAUNCH,),
+            samples_ms=(time_ms,) * 9,
+            time_ms=time_ms,
+            conditions={"sm_clock_mhz": 1980.0, "reasons": {"idle": 0.5}},
+        )
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    ahead, process = FakeAhead(), FakeProcess()
+    monkeypatch.setattr(collector, "Ahead", lambda *_: contextlib.nullcontext(ahead))
+    monkeypatch.setattr(collector, "TimingProcess", lambda *_: contextlib.nullcontext(process))
+    monkeypatch.setattr(collector, "exclusive", lambda *_: contextlib.nullcontext())
+    return ahead, process
+
+
+@pytest.fixture
+def kernels(tmp_path):
+    folder = tmp_path / "family"
+    folder.mkdir()
+    (folder / "problem.py").write_text('KIND = "norm"\n')
+    for name in "ab":
+        (folder / f"{name}.py").write_text(f"# {name}\n")
+    return sources([str(folder)])
+
+
+@pytest.fixture
+def run(tmp_path, fakes, kernels):  # noqa: ARG001  # the fakes take their places
+    """Collect into a file; gives the rows that are new in it."""
+
+    def run(name="run.jsonl", after=(), per_cell=24, seconds=60.0, **options):
+        path = tmp_path / name
+        earlier = [row for each in after for row in runlog.read(tmp_path / each).rows]
+        before = runlog.read(path).rows if path.exists() else ()
+        limits = Limits(seconds, per_cell, options.pop("repeats", 0.05), workers=1)
+        with RunLog(path) as log:
+            run.progress = collect(kernels, DEVICE, log, limits, [*earlier, *before], **options)
+        return runlog.read(path).rows[len(before) :]
+
+    return run
+
+
+def keys(rows):
+    return Counter(row.key for row in rows)
+
+
+def test_each_kernel_and_shape_gets_as_many_as_are_wanted(run, kernels):
+    rows = run()
+    cells = Counter((row.kernel_id, row.problem_id) for row in rows)
+    assert set(cells) == {
+        (kernel.kernel_id, f"family/N={n},dtype=bfloat16") for kernel in kernels for n in (100, 200)
+    }
+    assert set(cells.values()) == {24}
+    assert set(keys(rows).values()) == {1}
+    assert run.progress.rows.total() == len(rows) == 96
+
+
+def test_all_cells_have_a_handful_before_any_has_a_second(run):
+    rows = run()
+    first = Counter((row.kernel_id, row.problem_id) for row in rows[:48])
+    assert list(first.values()) == [12] * 4
+
+
+def test_a_limit_under_a_handful(run):
+    assert len(run(per_cell=5)) == 4 * 5
+
+
+def test_a_row_says_all_that_is_known(run, kernels):
+    right = next(row for row in run() if row.verdict is Verdict.CORRECT)
+    kernel = next(k for k in kernels if k.kernel_id == right.kernel_id)
+    assert (right.family, right.kind, right.origin) == ("family", "norm", "file")
+    assert (right.implementation, right.device) == (kernel.name, "h100-sxm")
+    assert right.time_ms == abs(right.params["BLOCK"] - 256) + right.params["num_warps"]
+    assert {name: getattr(right, name) for name in BOUND} == BOUND
+    assert (right.clock_mhz, right.throttle_reasons) == (1980.0, {"idle": 0.5})
+    assert (right.protocol, right.l2, right.launched) == ("cold", "cold", "eager")
+    assert (right.compile_s, right.device_uuid, right.flush) == (0.25, "GPU-0", "not at all")
+    (launch,) = right.launches
+    assert (launch.name, launch.registers, right.launch_count) == ("k", 32, 1)
+    assert launch.occupancy == 1.0  # 16 blocks of 4 warps, 32 registers and 2 KiB: 64 warps
+    assert 0 < launch.waves < 1
+
+
+def test_failures_are_kept_and_cost_no_other(run, fakes):
+    rows = run(per_cell=120)
+    assert len(rows) == 4 * 120
+    for row in rows:
+        expected = {
+            1: (Verdict.CORRECT, None),
+            2: (Verdict.WRONG, "8 of 8 elements"),
+            4: (Verdict.DOES_NOT_COMPILE, "too big"),
+        }[row.params["SPLIT"]]
+        if (row.params["SPLIT"], row.params["BLOCK"]) == (2, 16):
+            expected = Verdict.TIMED_OUT, "killed"
+        assert (row.verdict, row.message) == expected
+        assert (row.time_ms is None) == (row.verdict is not Verdict.CORRECT)
+    _, process = fakes
+    assert not [c for h in process.handfuls for c in h.choices if c["SPLIT"] == 4]
+    assert run.progress.rows["timed_out"] == 4 * 4
+
+
+def test_sources_are_kept_once(run, tmp_path):
+    run()
+    told = [source.name for source in runlog.read(tmp_path / "run.jsonl").sources]
+    assert sorted(told) == ["family/a.py", "family/b.py", "family/problem.py"]
+
+
+def test_the_good_region_is_dense(run, monkeypatch):
+    monkeypatch.setattr(collector, "_AHEAD", 1)
+    rows = run(per_cell=72)
+    near = [row for row in rows if row.chosen_by == NEAR_BEST and row.time_ms is not None]
+    spread = [row for row in rows if row.chosen_by != NEAR_BEST and row.time_ms is not None]
+    assert len(near) > 20
+    assert sum(row.time_ms for row in near) / len(near) < 0.5 * (
+        sum(row.time_ms for row in spread) / len(spread)
+    )
+
+
+def test_a_run_goes_on_where_it_was_cut(run):
+    first = run(per_cell=12)
+    second = run(per_cell=36)
+    assert len(first) == 4 * 12
+    assert len(second) == 4 * 24
+    assert set(keys([*first, *second]).values()) == {1}
+    assert {row.run_id for row in second} == {first[0].run_id}
+    assert run(per_cell=36) == ()
+
+
+def test_a_run_that_was_cut_anywhere_ends_as_one_that_was_not(run):
+    class CutError(Exception):
+        pass
+
+    def cut(progress):
+        if progress.rows.total() > 40:
+            raise CutError
+
+    with pytest.raises(CutError):
+        run(show=cut)
+    assert 0 < len(run()) < 96 - 40
+    assert run() == ()
+
+
+def test_another_run_repeats_a_share_of_what_was_right(run):
+    first = run("first.jsonl", per_cell=120)
+    right = {row.key for row in first if row.verdict is Verdict.CORRECT}
+    second = run("second.jsonl", ["first.jsonl"], per_cell=120, repeats=0.2)
+    assert {row.chosen_by for row in second} == {REPEAT}
+    assert {row.key for row in second} <= right
+    assert len(right) == 4 * 40
+    assert 12 < len(second) < 52  # 32 are meant, with a deviation of 5
+    assert set(keys(second).values()) == {1}
+    assert run("second.jsonl", ["first.jsonl"], per_cell=120, repeats=0.2) == ()
+
+
+def test_all_or_none_may_be_repeated(run):
+    right = [row for row in run("first.jsonl") if row.verdict is Verdict.CORRECT]
+    assert run("second.jsonl", ["first.jsonl"], repeats=0.0) == ()
+    assert keys(run("third.jsonl", ["first.jsonl"], repeats=1.0)) == keys(right)
+
+
+def test_another_run_goes_on_with_others(run):
+    first = run("first.jsonl", per_cell=12)
+    second = run("second.jsonl", ["first.jsonl"], per_cell=24, repeats=0.0)
+    assert len(second) == 4 * 12
+    assert not keys(first) & keys(second)
+
+
+def test_it_stops_on_time(run, monkeypatch):
+    ticks = itertools.count(0, 10)
+    monkeypatch.setattr(collector.time, "monotonic", lambda: float(next(ticks)))
+    shown = []
+    rows = run(per_cell=120, seconds=100.0, show=lambda p: shown.append(p.seconds))
+    assert shown[-2] < 100 <= shown[-1]
+    assert 0 < len(rows) < 4 * 120
+
+
+def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fakes):
+    fakes[0].error = "no such module"
+    lost = []
+    rows = run(lost=lost.append)
+    assert lost == ["family/b: no such module"]
+    assert {row.implementation for row in rows} == {"family/a"}
+
+
+def test_rows_without_a_bound_are_told(run, fakes):
+    fakes[0].bound = {"error": "no such op"}
+    lost = []
+    rows = run(lost=lost.append)
+    assert len(lost) == 4
+    assert "no bound: no such op" in lost[0]
+    assert {row.bound_ms for row in rows} == {None}
+
+
+def test_what_has_no_valid_configuration_is_passed_over(run, fakes):
+    fakes[0].valid = []
+    assert run() == ()
+
+
+def test_a_gpu_of_the_catalogue_cannot_time(kernels, tmp_path):
+    with RunLog(tmp_path / "run.jsonl") as log, pytest.raises(UnsupportedError, match="catalogue"):
+        collect(kernels, replace(DEVICE, uuid=None), log, Limits(1.0))

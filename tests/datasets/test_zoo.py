@@ -1,0 +1,121 @@
+"""Every file of the zoo loads and has something to choose; of each kind some are run on the CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy
+import pytest
+
+pytest.importorskip("triton", reason="triton is there on Linux only")
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import triton
+import zoo
+
+KINDS = {
+    *("attention", "convolution", "elementwise", "indexing", "layout", "matmul", "norm"),
+    *("quantisation", "reduction", "scan", "softmax", "sparse", "update"),
+}
+FEWEST_FAMILIES, FEWEST_PROBLEMS, FEWEST_CONTESTED = 35, 6, 60
+
+# Of each kind but quantisation to fp8, which the interpreter gets wrong; quick ones.
+INTERPRETED = """
+    adam_step/flat attention_decode/head_per_program average_pool2d/pixels_by_channels
+    bias_activation/tiles_2d csr_spmv/rows_tile first_order_scan/chunked_scan gather_rows/tiles
+    gemm/split_k_atomic layer_norm/whole_row logsumexp/online_row permute/block_pointers
+    quantise_rows/two_pass variance/welford
+""".split()
+
+
+@pytest.fixture(scope="module")
+def every():
+    return zoo.read()
+
+
+def named(each):
+    return f"{each.family}/{each.name}"
+
+
+def test_there_are_enough(every):
+    problems = {(each.family, str(shape)) for each in every for shape in each.shapes}
+    assert len({each.family for each in every}) >= FEWEST_FAMILIES
+    count = Counter(family for family, _ in problems)
+    assert {family: n for family, n in count.items() if n < FEWEST_PROBLEMS} == {}
+    contested = sum(count.contested for count in zoo.counts(every, "kind").values())
+    assert contested >= FEWEST_CONTESTED
+
+
+def test_every_file_says_what_it_is(every):
+    assert {each.kind for each in every} == KINDS
+    assert [named(each) for each in every if len(each.doc.strip()) < 20] == []
+
+
+def test_all_files_of_a_family_are_of_one_problem(every):
+    problems = defaultdict(list)
+    for each in every:
+        told = each.loaded.description.problem
+        problems[each.family].append((told.shapes, told.sizes, told.tolerance, told.outputs))
+    assert [name for name, told in problems.items() if any(each != told[0] for each in told)] == []
+
+
+def test_no_value_is_listed_twice(every):
+    spaces = {named(each): each.loaded.description.candidate.space for each in every}
+    assert {n for n, s in spaces.items() if any(len(set(v)) < len(v) for v in s.values())} == set()
+
+
+def test_every_file_has_valid_configurations_and_its_default_wherever_there_are_any(every):
+    useless, wrong = [], []
+    for each in every:
+        default = each.default
+        valid = [each.configurations(shape) for shape in each.shapes]
+        if not any(valid):
+            useless.append(named(each))
+        wrong += [
+            (named(each), shape)
+            for shape, chosen in zip(each.shapes, valid)
+            if chosen and default not in chosen
+        ]
+    assert (useless, wrong) == ([], [])
+
+
+def test_some_of_each_kind_compute_their_references(every):
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    if version < (3, 7) and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
+        pytest.skip(f"triton {triton.__version__}'s interpreter needs numpy < 2.4")
+    meant = [e for e in every if {e.family, named(e)} & set(INTERPRETED)]
+    assert {each.kind for each in meant} == KINDS
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", zoo.__file__, "--interpret", *INTERPRETED],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(meant)} configurations, 0 errors" in ran.stdout
+
+
+def test_the_tables(every):
+    few = [each for each in every if each.family in ("softmax", "gemm")]
+    softmax = [each for each in few if each.family == "softmax"]
+    rows = zoo.kinds(few).splitlines()
+    assert [row.split(" | ")[0] for row in rows] == [
+        "| kind",
+        "| ---",
+        "| matmul",
+        "| softmax",
+        "| all",
+    ]
+    files, problems = len(softmax), len(softmax[0].shapes)
+    assert rows[3].startswith(f"| softmax | 1 | {files} | {problems} | ")
+    count = sum(len(each.configurations(shape)) for each in softmax for shape in each.shapes)
+    assert zoo.families(few).splitlines()[-1] == (
+        f"| softmax | `softmax` | {files} | {problems} | {count:,} |"
+    )
