@@ -7,7 +7,7 @@ the gap. Steps are times from `solkit.roofline.kernel_model`'s terms, over all l
 =================  ================================================================================
 extra work         its operations, each on the pipe that the bound chose
 wrong pipe         the same on the pipes that it uses
-extra traffic      what its own loads and stores move, from DRAM, L2 and L1
+extra traffic      what its own loads and stores move, from DRAM, L2, L1 and shared memory
 sustained rates    what the resources keep up, as calibration measured it, in place of ceilings
 tail               the fullest SM in place of the mean
 latency            what does not hide behind the busiest resource: occupancy, stages, dependences
@@ -212,15 +212,20 @@ def _is_product(pipe: str, kernel: _Followed) -> bool:
     return pipe == "fp32" and not tensor
 
 
-def _traffic_ms(kernels: Sequence[_Followed], device: Device) -> float:
+def _traffic_ms(kernels: Sequence[_Followed], device: Device, conflicts: bool = True) -> float:
+    """The busiest memory at its ceiling; or as if no words met in a bank of shared memory."""
+
     def of(kernel: _Followed) -> float:
         dram = kernel.demand.dram_read_bytes + kernel.demand.dram_write_bytes
         l2 = kernel.demand.l2_read_bytes + kernel.demand.l2_write_bytes
         stacks, in_l1 = spilled(kernel.kernel, device)
         lines = kernel.demand.l1_wavefronts + (stacks / 128 if in_l1 else 0.0)
+        wavefronts = sum(
+            each.wavefronts if conflicts else each.least_wavefronts for each in kernel.demand.shared
+        )
         times = [
             dram / device.ceilings["dram"].value,
-            lines / (device.sm_count * device.clock_mhz * 1e6),
+            max(lines, wavefronts) / (device.sm_count * device.clock_mhz * 1e6),
         ]
         if "l2" in device.ceilings:
             times.append((l2 + (0.0 if in_l1 else stacks)) / device.ceilings["l2"].value)
@@ -281,9 +286,12 @@ def _bytes_moved(bound: Bound, kernels: Sequence[_Followed]) -> str:
     dram = sum((k.demand.dram_read_bytes + k.demand.dram_write_bytes) * k.count for k in kernels)
     l2 = sum((k.demand.l2_read_bytes + k.demand.l2_write_bytes) * k.count for k in kernels)
     needed = next((r.amount for r in bound.resources if r.name == "dram"), 0)
+    shared = sum(each.wavefronts * k.count for k in kernels for each in k.demand.shared)
+    least = sum(each.least_wavefronts * k.count for k in kernels for each in k.demand.shared)
+    banks = f"; {shared / 1e6:.4g} M wavefronts of shared memory where {least / 1e6:.4g} M would do"
     return (
         f"{dram / 1e6:.4g} MB from and to DRAM where {needed / 1e6:.4g} MB are needed; "
-        f"{l2 / 1e6:.4g} MB between L2 and the SMs."
+        f"{l2 / 1e6:.4g} MB between L2 and the SMs{banks if shared > least else ''}."
     )
 
 
@@ -359,6 +367,10 @@ def _on_work(kernel: _Followed, factor: float) -> Iterator[str]:
 
 def _on_traffic(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
     accesses = kernel.demand.accesses
+    even_ms = _traffic_ms([kernel], kernel.device, conflicts=False)
+    if _traffic_ms([kernel], kernel.device) >= _MATTERS * even_ms:
+        yield _conflicting(kernel)
+        return
     known = [access for access in accesses if access.argument]  # where it lies, and so its sectors
     if spilled(kernel.kernel, kernel.device)[0] > sum(a.sector_bytes for a in accesses):
         yield _spilling(kernel)
@@ -421,6 +433,27 @@ def _spilling(kernel: _Followed) -> str:
     return (
         f"{kernel.kernel.launch.name} spills {kernel.kernel.spills} words per thread to local "
         "memory: smaller tiles, or more warps to share them."
+    )
+
+
+def _conflicting(kernel: _Followed) -> str:
+    """Source of wgmma's need: PTX ISA, wgmma.mma_async: only f16 and bf16 may be transposed."""
+    worst = max(kernel.demand.shared, key=lambda each: each.wavefronts - each.least_wavefronts)
+    each, least = (n / worst.requests for n in (worst.wavefronts, worst.least_wavefronts))
+    told = (
+        f"{worst.line}: a {worst.kind} of shared memory takes {each:.3g} wavefronts where "
+        f"{least:.3g} would do if its words lay in different banks: "
+    )
+    pipes = (pipe.removeprefix("tensor.") for pipe in kernel.demand.operations)
+    turned = [pipe for pipe in pipes if pipe in ("tf32", "fp8", "int8")]
+    if turned and worst.kind == "store" and kernel.demand.tensor_shared_bytes:
+        return told + (
+            f"wgmma takes {turned[0]} operands with K contiguous alone, and this one is turned for "
+            "it. Keep the narrower input type where it has 16 bits, or have K contiguous in memory."
+        )
+    return told + (
+        "another shape of the tile, other num_warps, or one reduction behind a loop in place of "
+        "one in it."
     )
 
 

@@ -10,7 +10,7 @@ the mean.
     memory     the longest of dram, l2 (bytes / rate, shared by all SMs)
                and l1 (a wavefront a clock and SM, x unevenness), spilled registers among them
     tensor.*   operations / rate x unevenness                               the fullest SM counts
-    scalar     the longest of fp32, sfu, fp64 and issue, likewise           one feeds the other
+    scalar     the longest of fp32, sfu, fp64, issue and shared (a wavefront a clock and SM)
     latency    (W-1+I) x ( t + steps x t / ahead + chain )                  t: a trip to memory
     launch     an empty kernel
 
@@ -105,7 +105,7 @@ def together(terms: Sequence[Term], blocks: float, steps_ahead: float) -> float:
 _MOST_UNROLLED = 8.0
 
 _KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
-    ("fp32", "sfu", "fp64", "issue"), "scalar"
+    ("fp32", "sfu", "fp64", "issue", "shared"), "scalar"
 )
 """Terms that run side by side of themselves: data streams through L2 from DRAM, and what is issued
 is what the pipes do."""
@@ -157,6 +157,8 @@ def _terms(
         asked = demand.l2_read_bytes + demand.l2_write_bytes
         yield _traffic("l2", asked + (0 if in_l1 else stacks), device)
     yield _l1(demand, stacks if in_l1 else 0.0, device)
+    if demand.shared:
+        yield _shared(demand, device)
     for pipe, amount in demand.operations.items():
         if pipe in device.ceilings:
             yield _pipe(pipe, amount, blocks, kernel, device)
@@ -186,6 +188,17 @@ def _l1(demand: Demand, stacks: float, device: Device) -> Term:
     lines = demand.l1_wavefronts + stacks / 128
     evidence = f"{lines / 1e6:.4g} M lines looked up, one a clock and SM"
     return Term("l1", lines / per_ms * demand.unevenness, evidence)
+
+
+def _shared(demand: Demand, device: Device) -> Term:
+    """Source of the rate: CUDA C++ Programming Guide, shared memory: each bank 32 bits a clock."""
+    wavefronts = sum(access.wavefronts for access in demand.shared)
+    least = sum(access.least_wavefronts for access in demand.shared)
+    evidence = f"{wavefronts / 1e6:.4g} M wavefronts of shared memory, one a clock and SM"
+    if wavefronts > least:
+        evidence += f"; {least / 1e6:.4g} M with no bank conflicts"
+    per_ms = device.sm_count * device.clock_mhz * 1e3
+    return Term("shared", wavefronts / per_ms * demand.unevenness, evidence)
 
 
 def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:

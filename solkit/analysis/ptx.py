@@ -11,7 +11,7 @@ data is not known. Source of all that is read here: PTX ISA 8.7.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
@@ -36,6 +36,8 @@ class SharedInstruction:
         width_bytes: that one address stands for: a row of 16 for ``ldmatrix`` and ``stmatrix``.
         addresses: of each thread, up to a number that all have in common; -1 where it gives none.
             ``None`` where they are not known.
+        run: what it shares with others of its kind that nothing keeps apart: guard and register of
+            the address, block of the code, stores and barriers so far.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class SharedInstruction:
     depth: int
     width_bytes: int
     addresses: Array | None
+    run: tuple[str, str, int, int] = ("", "", 0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +66,14 @@ class _Statement:
     opcode: str
     operands: tuple[str, ...]
     place: Place
-    depth: int
+    block: int
+    depth: int = 0
 
 
 def shared_instructions(ptx: str) -> list[SharedInstruction]:
-    """Every load, store, copy and atomic of shared memory in a kernel, in the order of its text.
+    """Every load, store, copy and atomic of shared memory in a kernel.
+
+    Loads side by side are one, as ptxas makes ``LDS.64`` and ``LDS.128`` of them.
 
     Raises:
         ValueError: the kernel does not say how many threads its blocks have.
@@ -75,7 +81,7 @@ def shared_instructions(ptx: str) -> list[SharedInstruction]:
     threads = re.search(r"\.(?:req|max)ntid (\d+)", ptx)
     if threads is None:
         raise ValueError("the PTX does not say how many threads a block has")
-    return list(_Follower(int(threads.group(1))).follow(_statements(ptx)))
+    return _merged(_Follower(int(threads.group(1))).follow(_statements(ptx)))
 
 
 def barriers_of(ptx: str) -> list[tuple[Place, int]]:
@@ -105,18 +111,18 @@ def _statements(ptx: str) -> list[_Statement]:
         elif label := _LABEL.match(line):
             labels[label.group(1)] = len(found)
         else:
-            found.extend(_parts(line, place))
+            found.extend(_parts(line, place, len(labels)))
     return _with_depths(found, labels)
 
 
-def _parts(line: str, place: Place) -> Iterator[_Statement]:
+def _parts(line: str, place: Place, block: int) -> Iterator[_Statement]:
     """The statements of a line; of inline assembly there may be several."""
     for part in line.split(";"):
         statement = _STATEMENT.match(part.lstrip("{} \t"))
         if statement:
             guard, opcode, rest = statement.groups()
             operands = tuple(operand.strip() for operand in _OPERAND.findall(rest))
-            yield _Statement(guard or "", opcode, operands, place, 0)
+            yield _Statement(guard or "", opcode, operands, place, block)
 
 
 def _with_depths(statements: Sequence[_Statement], labels: Mapping[str, int]) -> list[_Statement]:
@@ -140,6 +146,7 @@ _KINDS = {"ld": "load", "ldmatrix": "load", "st": "store", "stmatrix": "store"}
 _KINDS |= {"atom": "atomic", "red": "atomic"}
 _UNIFORM = re.compile(r"%(n?ctaid|n?clusterid|cluster_n?cta\w+|gridid|ntid|smid|nsmid)\b")
 _ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
+_WORD = 4
 _BITS = re.compile(r"[busf](\d+)$")
 _FLOATING = re.compile(r"b?f\d+|e\dm\d")
 
@@ -149,10 +156,12 @@ class _Follower:
         self.numbers: Array = np.arange(threads, dtype=np.int64)
         self.anything = _Value(np.zeros_like(self.numbers), shifted=True)
         self.registers: dict[str, _Value | None] = {}
+        self.parted = 0
 
     def follow(self, statements: Sequence[_Statement]) -> Iterator[SharedInstruction]:
         for each in statements:
             shared = _SHARED.match(each.opcode)
+            self.parted += each.opcode.startswith(("bar", "mbarrier", "bra", "st"))
             if shared:
                 yield self._access(each, shared.group(1))
             if each.operands and each.operands[0].startswith("%"):
@@ -174,7 +183,8 @@ class _Follower:
                 active = active & (self.numbers % 32 < 8 * int(matrices[1] if matrices else 1))
             # where they are all shifted they may be negative, which stands for none
             where = np.where(active, where - min(int(where.min()) // 128 * 128, 0), -1)
-        return SharedInstruction(kind, each.place, each.depth, _width(each, name), where)
+        run = (each.guard, memory.group(1) if memory else "", each.block, self.parted)
+        return SharedInstruction(kind, each.place, each.depth, _width(each, name), where, run)
 
     def _active(self, guard: str) -> Array | None:
         if not guard:
@@ -195,7 +205,8 @@ class _Follower:
         if text in ("%tid.y", "%tid.z") or re.fullmatch(r"[A-Za-z_$][\w$]*", text):
             return _Value(np.zeros_like(self.numbers))  # a variable: where others are is relative
         if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)U?", text):
-            return _Value(np.full_like(self.numbers, int(text.rstrip("U"), 0)))
+            number = (int(text.rstrip("U"), 0) + (1 << 63)) % (1 << 64) - (1 << 63)
+            return _Value(np.full_like(self.numbers, number))
         return self.anything if _UNIFORM.match(text) else None
 
     def _computed(self, each: _Statement) -> _Value | None:
@@ -226,6 +237,39 @@ def _width(each: _Statement, name: str) -> int:
     vector = re.search(r"\.v(\d)", each.opcode)
     bits = _BITS.search(each.opcode)
     return (int(vector.group(1)) if vector else 1) * (int(bits.group(1)) if bits else 32) // 8
+
+
+# ---------------------------------------------------------------------------------------- merging
+
+
+def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
+    """With neighbouring loads put together, two words to 8 bytes and two of those to 16."""
+    found: list[SharedInstruction] = []
+    runs: dict[tuple[Any, ...], dict[int, SharedInstruction]] = {}
+    for each in instructions:
+        run = runs.setdefault(each.run, {})
+        if each.kind == "load" and each.addresses is not None and not each.width_bytes % _WORD:
+            same = run.setdefault(int(each.addresses.max()), each)
+            if same is each:
+                continue
+        found.append(each)
+    for run in runs.values():
+        found.extend(_doubled(_doubled(run, _WORD), 2 * _WORD).values())
+    return found
+
+
+def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, SharedInstruction]:
+    """Those of a width whose other half is there as well, by address, as one of twice the width."""
+    left = dict(run)
+    for at in sorted(run):
+        low, high = left.get(at), left.get(at + width)
+        if low is None or high is None or low.addresses is None:
+            continue
+        aligned = (low.addresses[low.addresses >= 0] % (2 * width) == 0).all()
+        if aligned and low.width_bytes == high.width_bytes == width:
+            left[at] = replace(low, width_bytes=2 * width)
+            del left[at + width]
+    return left
 
 
 # -------------------------------------------------------------------------------------- computing

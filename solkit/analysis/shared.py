@@ -58,7 +58,9 @@ def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
     """
     warps = np.pad(addresses, (0, -len(addresses) % _LANES), constant_values=-1)
     requests = int((warps.reshape(-1, _LANES) >= 0).any(1).sum())
-    lanes = min(_BANKS * _WORD // max(width_bytes, _WORD), _LANES)
+    lanes = _BANKS * _WORD // max(width_bytes, _WORD)
+    if lanes < _LANES and _in_pairs(warps):
+        lanes *= 2
     parts = warps.reshape(-1, lanes, 1)
     words = parts // _WORD + np.arange(max(width_bytes // _WORD, 1))
     words = np.sort(np.where(parts >= 0, words, -1).reshape(len(parts), -1), axis=1)
@@ -69,6 +71,12 @@ def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
     np.add.at(in_banks, (part, words[first] % _BANKS), 1)
     taken = in_banks.max(1)
     return requests, int(taken.sum()), int((taken > 0).sum())
+
+
+def _in_pairs(warps: Array) -> bool:
+    """Whether lane n and n ^ 1, or n and n ^ 2, have the same address everywhere."""
+    lanes = np.arange(len(warps))
+    return any(bool((warps == warps[lanes ^ apart]).all()) for apart in (1, 2))
 
 
 def shared_traffic(
