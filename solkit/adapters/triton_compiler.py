@@ -27,6 +27,7 @@ from typing import Any
 import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia import driver as nvidia_driver
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler import compile as triton_compile
 from triton.compiler.errors import CompilationError
@@ -44,6 +45,7 @@ __all__ = [
     "compile_for",
     "compile_kernel",
     "describe_launch",
+    "fill_cache",
     "gpu_target",
     "prepare",
     "resource_usage",
@@ -173,14 +175,27 @@ def fill_cache(kernel: Specialisation, device: Device) -> str | None:
     Nothing is read from the binary, which takes longer than compiling small kernels.
 
     Args:
-        kernel, device: as for `compile_for`.
+        kernel: what to compile.
+        device: the target, as for `compile_for`.
     """
     with _console_to_file() as console, _own_temporary_files():
         try:
             binary = compile_kernel(kernel, gpu_target(device))
         except Exception as error:  # whatever a compiler raises is the kernel's failure
             return _explain(error, kernel, console())
+        _build_launcher(binary)
     return _does_not_load(binary.metadata, device)
+
+
+def _build_launcher(binary: CompiledKernel) -> None:
+    """Have the cache hold the C function that launches it, too.
+
+    Triton 3.6 has a C compiler build one for each signature, in 0.2 s, when a kernel is first
+    launched; 3.7 needs none. It is linked to the driver: where that is missing nothing is launched.
+    """
+    if hasattr(nvidia_driver, "make_launcher"):
+        with contextlib.suppress(Exception):  # launching builds it, or says what is wrong
+            nvidia_driver.CudaLauncher(binary.src, binary.metadata)
 
 
 def _machine_code(binary: CompiledKernel) -> tuple[Code | None, str | None]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
 import warnings
 from pathlib import Path
 
@@ -88,6 +90,38 @@ def test_a_second_compile_comes_from_the_cache(in_child, tmp_path):
     assert first.seconds > 0
     assert second.seconds == 0
     assert (first.registers, first.error) == (second.registers, None)
+
+
+def test_a_cache_is_filled_with_what_a_launch_needs(in_child, tmp_path, monkeypatch):
+    source = "int cuInit(unsigned flags) { return 0; }"  # stands for the driver
+    driver = tmp_path / "driver"
+    driver.mkdir()
+    build = ["cc", "-shared", "-x", "c", "-", "-Wl,-soname,libcuda.so.1", "-o", "libcuda.so.1"]
+    subprocess.run(build, input=source, text=True, cwd=driver, check=True)
+    (driver / "libcuda.so").symlink_to("libcuda.so.1")
+    monkeypatch.setenv("TRITON_LIBCUDA_PATH", str(driver))
+
+    def fill():
+        triton.knobs.cache.dir = str(tmp_path / "cache")
+        ctypes.CDLL(str(driver / "libcuda.so.1"))
+        (one,) = captured(launch).launches
+        return triton_compiler.fill_cache(one.kernel, H100)
+
+    assert in_child(fill) is None
+    assert len(list((tmp_path / "cache").glob("*/*.cubin"))) == 1
+    launchers = list((tmp_path / "cache").glob("*/__triton_launcher*.so"))
+    assert len(launchers) == (1 if triton.__version__.startswith("3.6.") else 0)
+
+
+def test_filling_a_cache_says_what_does_not_compile(in_child, tmp_path):
+    def fill():
+        triton.knobs.cache.dir = str(tmp_path)
+        (one,) = captured(
+            lambda: assembly_kernel[(1,)](torch.empty(64, device="cuda"), 64)
+        ).launches
+        return triton_compiler.fill_cache(one.kernel, H100)
+
+    assert "no.such.instruction" in in_child(fill) or "ptxas" in in_child(fill)
 
 
 def test_ptxas_errors_are_short_and_its_dump_stays_off_the_console(in_child, capfd):
