@@ -8,7 +8,7 @@ end would; the graph is then given fake CUDA tensors and lowered for a `Device` 
 Passes that rewrite the joint graph are left out: they ask for a real GPU.
 """
 
-# mypy: disable-error-code="no-untyped-call,attr-defined"
+# mypy: disable-error-code="no-untyped-call,attr-defined,method-assign"
 # (Inductor's inside is untyped, and exports little)
 
 from __future__ import annotations
@@ -279,10 +279,11 @@ def _buffer(arg: TensorArg) -> Buffer:
 
 def _node(name: str, size: tuple[int, ...], dtype: torch.dtype) -> torch.fx.Node | None:
     """The node whose value a buffer is: Inductor's own note of it, if the shape agrees."""
-    graph = V.graph
+    graph: Any = V.graph
     if name in graph.graph_inputs:
-        return next(n for n in graph.module.graph.nodes if n.op == "placeholder" and n.name == name)
-    node = graph.get_buffer(name).get_origin_node()
+        inputs: list[torch.fx.Node] = graph.module.graph.find_nodes(op="placeholder")
+        return next(node for node in inputs if node.name == name)
+    node: torch.fx.Node | None = graph.get_buffer(name).get_origin_node()
     value = node.meta.get("val") if node is not None else None
     same = isinstance(value, torch.Tensor) and tuple(value.shape) == size and value.dtype == dtype
     return node if same else None

@@ -358,8 +358,7 @@ def _needed(
     return needed
 
 
-_TARGET = re.compile(r"^(aten|prims)\.")
-_PRIMS = ("prims.convert_element_type.default", "prims.iota.default")
+_PRIMS = ("prims.iota.default", "prims.rev.default")
 
 
 def _call_text(node: torch.fx.Node, first: str) -> str:
@@ -368,9 +367,12 @@ def _call_text(node: torch.fx.Node, first: str) -> str:
     args = [_value_text(arg, first) for arg in node.args]
     if node.target is operator.getitem:
         return f"{args[0]}[{args[1]}]"
-    if target == _PRIMS[0]:
+    if target == "prims.convert_element_type.default":
         return f"{args[0]}.to({args[1]})"
-    if not _TARGET.match(target) or (target.startswith("prims.") and target not in _PRIMS):
+    if target == "prims.prepare_softmax_online.default":  # an op that only Inductor has
+        peak = f"{args[0]}.amax({args[1]}, keepdim=True)"
+        return f"{peak}, ({args[0]} - {peak}).exp().sum({args[1]}, keepdim=True)"
+    if not target.startswith("aten.") and target not in _PRIMS:
         raise LeftOut(f"its reference has {target}")
     kwargs = [
         f"{k}={_value_text(v, first)}"

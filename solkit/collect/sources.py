@@ -11,9 +11,11 @@ import solkit
 from solkit.datasets.record import Source, kernel_id, source_of
 from solkit.errors import InputError
 
-__all__ = ["ZOO", "Kernel", "sources"]
+__all__ = ["INDUCTOR", "ZOO", "Kernel", "sources"]
 
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
+INDUCTOR = ZOO.parent / "inductor"
+"""Folders of generated files, one by template: see `solkit.collect.inductor`."""
 _PROBLEM = "problem.py"
 
 
@@ -26,7 +28,7 @@ class Kernel:
         name: what rows call it, e.g. ``"softmax/whole_row"``.
         family: what it computes, e.g. ``"softmax"``.
         kind: the kind of the family, e.g. ``"norm"``.
-        origin: ``"zoo"`` or ``"file"``.
+        origin: ``"zoo"``, ``"inductor"`` or ``"file"``.
         source, problem: the file, and the one with the reference; maybe the same.
     """
 
@@ -48,8 +50,8 @@ def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kern
     """The kernels that are wanted, the families in the order of their names.
 
     Args:
-        wanted: ``"zoo"``, or paths of kernel files and of folders of them; one that is named twice
-            counts once.
+        wanted: ``"zoo"``, ``"inductor"``, or paths of kernel files and of folders of them; one
+            that is named twice counts once.
         families: only these; all where it is empty.
 
     Raises:
@@ -66,6 +68,8 @@ def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kern
 def _named(name: str) -> list[Kernel]:
     if name == "zoo":
         return _family_folders(ZOO)
+    if name == "inductor":
+        return [_lone(file) for file in sorted(INDUCTOR.glob("*/*.py"))]
     path = Path(name)
     if path.is_dir():
         if (path / _PROBLEM).is_file():
@@ -76,7 +80,9 @@ def _named(name: str) -> list[Kernel]:
             raise InputError(f"{path} holds no kernel files")
         return inside
     if path.suffix != ".py" or not path.is_file():
-        raise InputError(f"no kernel file {name!r}; expected 'zoo', a *.py file or a folder")
+        raise InputError(
+            f"no kernel file {name!r}; expected 'zoo', 'inductor', a *.py file or a folder"
+        )
     return [_lone(path)]
 
 
@@ -112,9 +118,19 @@ def _lone(path: Path) -> Kernel:
     problem = path.parent / _PROBLEM
     if problem.exists() and path.name != _PROBLEM:
         return next(k for k in _family(problem) if k.path == path.resolve())
+    if path.resolve().parent.parent == INDUCTOR.resolve():
+        return _generated(path.resolve())
     source = _source(path, path.name)
     kind = _kind(source, path.stem)
     return Kernel(path.resolve(), path.stem, path.stem, kind, "file", source, source)
+
+
+def _generated(path: Path) -> Kernel:
+    """One of Inductor's, whose family is its template."""
+    family = path.parent.name
+    source = _source(path, f"{family}/{path.name}")
+    kind = _kind(source, "inductor")
+    return Kernel(path, f"{family}/{path.stem}", family, kind, "inductor", source, source)
 
 
 def _source(path: Path, name: str) -> Source:
