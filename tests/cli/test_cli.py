@@ -397,7 +397,7 @@ def test_help_and_version_import_nothing_heavy(arguments):
         f"sys.argv = ['solkit', *{arguments!r}]\n"
         "from solkit.cli import main\n"
         "with contextlib.suppress(SystemExit): main()\n"
-        "heavy = {'torch', 'triton', 'xgboost', 'numpy', 'solkit.pipeline'}\n"
+        "heavy = {'torch', 'triton', 'xgboost', 'numpy', 'polars', 'pydantic', 'solkit.pipeline'}\n"
         "print('heavy:', sorted(heavy & set(sys.modules)))\n"
     )
     done = run("-c", program)
@@ -410,14 +410,3 @@ def test_python_m_solkit():
     assert done.returncode == 0
     assert "score" in done.stdout
     assert "devices" in done.stdout
-
-
-def test_help_is_quick():
-    """Under 0.4 s of processor time, which other load on the machine hardly changes."""
-    before = os.times()
-    run("-m", "solkit", "--help")
-    after = os.times()
-    spent = (after.children_user - before.children_user) + (
-        after.children_system - before.children_system
-    )
-    assert 0 < spent < 0.4
