@@ -397,7 +397,7 @@ def test_help_and_version_import_nothing_heavy(arguments):
         f"sys.argv = ['solkit', *{arguments!r}]\n"
         "from solkit.cli import main\n"
         "with contextlib.suppress(SystemExit): main()\n"
-        "heavy = {'torch', 'triton', 'xgboost', 'numpy', 'polars', 'pydantic', 'solkit.pipeline'}\n"
+        "heavy = {'torch', 'triton', 'xgboost', 'numpy', 'polars', 'solkit.pipeline'}\n"
         "print('heavy:', sorted(heavy & set(sys.modules)))\n"
     )
     done = run("-c", program)
