@@ -94,6 +94,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "top_k": {"M": 3, "N": 100, "K": 4},
     "transpose": {"M": 9, "N": 20},
     "upsample_nearest": {"C": 3, "H": 5, "W": 7},
+    "variance": {"M": 5, "N": 300},
     "weight_gradient": {"T": 100, "N": 40, "K": 30},
 }
 """By family, sizes that divide no block; of those that are not here, `ROWS`."""

@@ -16,8 +16,8 @@ pytest.importorskip("triton", reason="triton is there on Linux only")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-import triton
-import zoo
+import triton  # noqa: E402
+import zoo  # noqa: E402
 
 KINDS = {
     *("attention", "convolution", "elementwise", "indexing", "layout", "matmul", "norm"),
@@ -30,7 +30,7 @@ INTERPRETED = """
     adam_step/flat attention_decode/head_per_program average_pool2d/pixels_by_channels
     bias_activation/tiles_2d csr_spmv/rows_tile first_order_scan/chunked_scan gather_rows/tiles
     gemm/split_k_atomic layer_norm/whole_row logsumexp/online_row permute/block_pointers
-    quantise_rows/two_pass variance/welford
+    quantise_rows/two_pass variance/shifted_moments
 """.split()
 
 
@@ -119,3 +119,8 @@ def test_the_tables(every):
     assert zoo.families(few).splitlines()[-1] == (
         f"| softmax | `softmax` | {files} | {problems} | {count:,} |"
     )
+
+
+def test_the_docs_name_every_family(every):
+    page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
+    assert {each.family for each in every if f"`{each.family}`" not in page} == set()
