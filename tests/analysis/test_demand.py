@@ -236,3 +236,16 @@ def test_programs_whose_masks_tip_at_different_iterations_are_each_extrapolated(
     assert demand.guesses == ()  # 1,024 iterations of each of 1,024 programs, few of them run
     elements = sum(min(first + 1, 512) for first in range(0, 1 << 16, 64))
     assert asked(demand, "load") == pytest.approx(4 * elements, rel=0.01)
+
+
+def test_copies_write_to_shared_memory_what_they_read(launched):
+    kernel = launched(followed.product, M=128, N=128, K=256)
+    asked_for = sum(a.requests for a in kernel.demand.accesses if a.path == "async")
+    copied = [a for a in kernel.demand.shared if a.kind == "copy"]
+    # of 8 steps the last two ask for nothing more; they still write zeros
+    assert sum(a.requests for a in copied) == asked_for * (8 + 2) // 8
+    assert all(a.wavefronts == a.least_wavefronts == 4 * a.requests for a in copied)
+    # at least one barrier a step before its operands are read
+    assert 8 <= kernel.demand.barriers < 3 * 8
+    # 4 blocks of 64 x 64: A and B of 64 x 32, two bytes each, 8 times
+    assert kernel.demand.tensor_shared_bytes == 4 * 8 * 2 * (64 * 32 * 2)

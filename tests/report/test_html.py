@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from solkit.core import Counters, FailedShape, InstructionMix, Verdict
+from solkit.core import Counters, FailedShape, InstructionMix, SharedAccess, Verdict
 from solkit.errors import UnsupportedError
 from solkit.report import schema
 from solkit.report.html import _lines, _plotly
@@ -275,6 +275,19 @@ def test_what_was_counted_stands_beside_what_was_modelled(make):
     assert "async copies 50.3 M sectors 50.3 M sectors 1.00×" in words
     assert "the model disagrees" in words  # on DRAM reads: 168 MB, not 10.5 MB
     assert "warps wait for long scoreboard 75 %, barrier 25 %" in words
+
+
+def test_bank_conflicts_are_told_with_their_line(make):
+    loads = SharedAccess("load", "/x/examples/matmul.py:81", 1000, 4000, 4000)
+    stores = SharedAccess("store", "/x/examples/matmul.py:82", 1000, 16000, 1000)
+    demand = make.demand(shared=(loads, stores), tensor_shared_bytes=2**20, barriers=65.0)
+    kernel = make.kernel(demand=demand, model=make.model())
+    analysis = replace(make.result().analysis, kernels=(kernel,))
+    words = parsed(make.report(make.result(analysis=analysis))).words
+    assert "20.0 k wavefronts, and 1.05 MB read by tensor cores" in words
+    assert "16 a store where 1 is the least, matmul.py:82" in words
+    assert "a load where" not in words
+    assert "barriers 65" in words
 
 
 def test_lines_of_another_file_are_not_mixed_up(make):

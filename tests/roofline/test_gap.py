@@ -49,6 +49,16 @@ def test_the_first_advice_names_a_planted_defect(name):
     assert expected[1] in advice(taken_apart(path))[0]
 
 
+def test_wavefronts_of_a_reduction_across_warps():
+    _, (kernel,), _ = studied(HERE / "defects" / "bank_conflicts.py")
+    (stores,) = (a for a in kernel.demand.shared if a.kind == "store" and a.line.endswith(":23"))
+    steps = 8 * 32 * (2048 // 8)
+    # each step, 8 warps leave 4 sums a lane, those of one column side by side: lanes are 4 x 8
+    # words apart, all in one bank. 32 requests store what comes of them, with no conflicts.
+    assert stores.requests == steps * (8 * 4 + 32)
+    assert stores.wavefronts == steps * (8 * 4 * 32 + 32)
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
