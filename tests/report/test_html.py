@@ -287,7 +287,7 @@ def test_bank_conflicts_are_told_with_their_line(make):
     assert "20.0 k wavefronts, and 1.05 MB read by tensor cores" in words
     assert "16 a store where 1 is the least, matmul.py:82" in words
     assert "a load where" not in words
-    assert "barriers 65" in words
+    assert "barriers65 a block" in words
 
 
 def test_lines_of_another_file_are_not_mixed_up(make):
