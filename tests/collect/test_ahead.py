@@ -1,0 +1,87 @@
+"""Work on other cores, with processes that are fake."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from solkit.collect import ahead
+from solkit.collect.ahead import Ahead, Compiled
+from solkit.errors import WorkerError
+from solkit.roofline import devices
+
+ENDS = {"dies": -11, "takes long": -signal.SIGALRM, "hangs": None}
+
+
+class FakeServer:
+    """Its processes do what the path says; a configuration of "dies" ends its process."""
+
+    def __init__(self, *_):
+        self.forks = 0
+
+    def fork(self, function, given, *, env, output):
+        assert env["CUDA_VISIBLE_DEVICES"] == ""
+        self.forks += 1
+        answer = Path(given[-1])
+        if function.endswith(":survey_space"):
+            if given[0] == "good.py":
+                answer.write_text(json.dumps([{"shape": {"N": 8}}]))
+                return FakeFork(0)
+            os.write(output, b"ImportError: no such module")
+            return FakeFork(1)
+        with answer.open("a") as file:
+            for params in given[2]:
+                if params["DO"] in ENDS:
+                    file.write('[0.1, "cut o')
+                    os.write(output, b"ptxas said no")
+                    return FakeFork(ENDS[params["DO"]])
+                file.write(json.dumps([0.5, params["DO"]]) + "\n")
+        return FakeFork(0)
+
+    def close(self):
+        pass
+
+
+class FakeFork:
+    def __init__(self, ended):
+        self.wait, self.end = lambda _: ended, lambda: None
+
+
+@pytest.fixture
+def working(monkeypatch):
+    server = FakeServer()
+    monkeypatch.setattr(ahead, "ForkServer", lambda *_: server)
+    with Ahead(devices.find("h100"), 2, limit_s=3.0) as working:
+        yield working
+
+
+def compiled(working, *does):
+    return working.compiled("good.py", {"N": 8}, [{"DO": do} for do in does]).result(30)
+
+
+def test_what_compiling_came_to(working):
+    assert compiled(working, "", "too big") == [Compiled(0.5), Compiled(0.5, "too big")]
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("dies", "ended its process: exit code -11. ptxas said no"),
+        ("takes long", "took over 3 s"),
+        ("hangs", "it took over "),
+    ],
+)
+def test_one_that_ends_its_process_costs_no_other(working, what, told):
+    first, second, third = compiled(working, "", what, "")
+    assert first == third == Compiled(0.5)
+    assert told in second.error
+
+
+def test_a_survey(working):
+    assert working.space("good.py").result(30) == [{"shape": {"N": 8}}]
+    with pytest.raises(WorkerError, match="bad.py cannot be surveyed: .*no such module"):
+        working.space("bad.py").result(30)
