@@ -83,5 +83,5 @@ def test_one_that_ends_its_process_costs_no_other(working, what, told):
 
 def test_a_survey(working):
     assert working.space("good.py").result(30) == [{"shape": {"N": 8}}]
-    with pytest.raises(WorkerError, match="bad.py cannot be surveyed: .*no such module"):
+    with pytest.raises(WorkerError, match=r"bad\.py cannot be surveyed: .*no such module"):
         working.space("bad.py").result(30)
