@@ -97,7 +97,8 @@ class CaughtKernel:
     Attributes:
         template: which of Inductor's heuristics chooses its configuration, e.g. ``"reduction"``.
         grid_type: how its grid follows from sizes and blocks, e.g. ``"Grid1D"``.
-        source: the text of the function, from ``def`` on; its name is ``fused_kernel``.
+        source: the text of the function, with its decorator and the functions that it calls; its
+            name is ``fused_kernel``.
         buffers: its first parameters, in their order.
         numels: the parameters after those, with their values: ``xnumel``, ``r0_numel`` …
         blocks: the constants that a configuration gives, e.g. ``("XBLOCK",)``.
@@ -232,8 +233,9 @@ def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) ->
 
 
 def _catch(src_code: str, kernel: Any) -> CaughtKernel:
-    decorator, function = src_code.split("@triton.jit\n", 1)
-    call = decorator[decorator.index("@triton_heuristics.") + 1 :]
+    before, decorated = src_code.split("@triton_heuristics.", 1)
+    call, function = decorated.split("@triton.jit\n", 1)
+    helpers = "".join(before.partition("@triton.jit\n")[1:])  # what a scan combines with
     template, configs, meta = _evaluated(call)
     signature = kernel.args.python_argdefs()[2]
     buffers = tuple(_buffer(arg) for arg in signature if isinstance(arg, TensorArg))
@@ -254,7 +256,9 @@ def _catch(src_code: str, kernel: Any) -> CaughtKernel:
     return CaughtKernel(
         template=template,
         grid_type=meta.get("grid_type", ""),
-        source=re.sub(r"^def \S+?\(", "def fused_kernel(", function).rstrip() + "\n",
+        source=helpers
+        + re.sub(r"^def \S+?\(", "@triton.jit\ndef fused_kernel(", function).rstrip()
+        + "\n",
         buffers=buffers,
         numels={name: numels[name] for name in plain if name in numels},
         blocks=blocks,
@@ -291,13 +295,13 @@ def _node(name: str, size: tuple[int, ...], dtype: torch.dtype) -> torch.fx.Node
 
 def _evaluated(call: str) -> tuple[str, tuple[Mapping[str, int], ...], Mapping[str, Any]]:
     """Template, configurations and ``inductor_meta`` of a decorator's text."""
-    template = call[: call.index("(")].removeprefix("triton_heuristics.")
+    template = call[: call.index("(")]
     names = {
         "triton_heuristics": triton_heuristics,
         "__file__": __file__,
         **{n: getattr(hints, n) for n in _HINTS},
     }
-    configs, meta = eval(call, names)
+    configs, meta = eval(f"triton_heuristics.{call}", names)
     return template, configs, meta
 
 

@@ -187,7 +187,7 @@ def kernel_text(
         raise LeftOut("reads nothing")
     parts = (
         _head(about, kernel, [samples[_node(b).name] for b in outputs]),
-        f"@triton.jit\n{kernel.source}",
+        kernel.source,
         _valid_text(kernel),
         _inputs_text(inputs, samples),
         _reference_text(lowered, inputs, outputs),

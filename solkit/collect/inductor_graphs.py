@@ -691,7 +691,8 @@ def standardise(x: Tensor) -> Tensor:
 
 @_graph(*_ROWS)
 def weight_norm(v: Tensor) -> Tensor:
-    return v / torch.linalg.vector_norm(v, dim=0, keepdim=True)
+    length: Tensor = torch.linalg.vector_norm(v, dim=0, keepdim=True)
+    return v / length
 
 
 @_graph(((8, 64, 28, 28), (8, 64)), ((3, 48, 57, 57), (3, 48)))
@@ -701,7 +702,7 @@ def squeeze_excite(x: Tensor, gate: Tensor) -> Tensor:
 
 @_graph(((2048, 1024), (1024,)))
 def grn(x: Tensor, w: Tensor) -> Tensor:
-    g = torch.linalg.vector_norm(x, dim=0, keepdim=True)
+    g: Tensor = torch.linalg.vector_norm(x, dim=0, keepdim=True)
     return x * (g / (g.mean(-1, keepdim=True) + 1e-6)) * w + x
 
 

@@ -1,0 +1,109 @@
+"""Persistent reduction by Inductor: of kl_divergence, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.triton_helpers import libdevice
+from torch._inductor.runtime.triton_helpers import math as tl_math
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.0001}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr4, xnumel, r0_numel, XBLOCK : tl.constexpr):
+    xnumel = 2048
+    r0_numel = 1024
+    R0_BLOCK: tl.constexpr = 1024
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_index = tl.arange(0, R0_BLOCK)[None, :]
+    r0_offset = 0
+    r0_mask = tl.full([R0_BLOCK], True, tl.int1)[None, :]
+    roffset = r0_offset
+    rindex = r0_index
+    r0_1 = r0_index
+    x0 = xindex
+    tmp0 = tl.load(tl.make_block_ptr(in_ptr0, shape=[2048, 1024], strides=[1024, 1], block_shape=[XBLOCK, R0_BLOCK], order=[1, 0], offsets=[xoffset, r0_offset]), boundary_check=[0, 1], padding_option='zero', eviction_policy='evict_first')
+    tmp13 = tl.load(tl.make_block_ptr(in_ptr1, shape=[2048, 1024], strides=[1024, 1], block_shape=[XBLOCK, R0_BLOCK], order=[1, 0], offsets=[xoffset, r0_offset]), boundary_check=[0, 1], padding_option='zero', eviction_policy='evict_first')
+    tmp1 = tl.broadcast_to(tmp0, [XBLOCK, R0_BLOCK])
+    tmp3 = tl.broadcast_to(tmp1, [XBLOCK, R0_BLOCK])
+    tmp5 = tl.where(xmask, tmp3, float("-inf"))
+    tmp6 = triton_helpers.max2(tmp5, 1)[:, None].to(tl.float32)
+    tmp7 = tmp1 - tmp6
+    tmp8 = libdevice.exp(tmp7)
+    tmp9 = tl.broadcast_to(tmp8, [XBLOCK, R0_BLOCK])
+    tmp11 = tl.where(xmask, tmp9, 0)
+    tmp12 = tl.sum(tmp11, 1)[:, None].to(tl.float32)
+    tmp14 = tl.broadcast_to(tmp13, [XBLOCK, R0_BLOCK])
+    tmp16 = tl.broadcast_to(tmp14, [XBLOCK, R0_BLOCK])
+    tmp18 = tl.where(xmask, tmp16, float("-inf"))
+    tmp19 = triton_helpers.max2(tmp18, 1)[:, None].to(tl.float32)
+    tmp20 = tmp14 - tmp19
+    tmp21 = libdevice.exp(tmp20)
+    tmp22 = tl.broadcast_to(tmp21, [XBLOCK, R0_BLOCK])
+    tmp24 = tl.where(xmask, tmp22, 0)
+    tmp25 = tl.sum(tmp24, 1)[:, None].to(tl.float32)
+    tmp26 = tmp0 - tmp6
+    tmp27 = tl_math.log(tmp12)
+    tmp28 = tmp26 - tmp27
+    tmp29 = libdevice.exp(tmp28)
+    tmp30 = tmp13 - tmp19
+    tmp31 = tl_math.log(tmp25)
+    tmp32 = tmp30 - tmp31
+    tmp33 = tmp28 - tmp32
+    tmp34 = tmp29 * tmp33
+    tmp35 = tl.broadcast_to(tmp34, [XBLOCK, R0_BLOCK])
+    tmp37 = tl.where(xmask, tmp35, 0)
+    tmp38 = tl.sum(tmp37, 1)[:, None].to(tl.float32)
+    tl.store(tl.make_block_ptr(out_ptr4, shape=[2048], strides=[1], block_shape=[XBLOCK], order=[0], offsets=[xoffset]), tl.reshape(tl.broadcast_to(tmp38, [XBLOCK, 1]), [XBLOCK]).to(tl.float32), boundary_check=[0])
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * 1024
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((2048, 1024), dtype=torch.float32, device=device)
+    y_1 = torch.randn((2048, 1024), dtype=torch.float32, device=device)
+    return (x_1, y_1,)
+
+
+def reference(x_1, y_1):
+    prepare_softmax_online_default_1 = x_1.amax(-1, keepdim=True), (x_1 - x_1.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
+    getitem_2 = prepare_softmax_online_default_1[0]
+    getitem_3 = prepare_softmax_online_default_1[1]
+    sub_tensor_1 = aten.sub.Tensor(x_1, getitem_2)
+    log = aten.log.default(getitem_3)
+    sub_1 = aten.sub.Tensor(sub_tensor_1, log)
+    exp_2 = aten.exp.default(sub_1)
+    prepare_softmax_online_default = y_1.amax(-1, keepdim=True), (y_1 - y_1.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
+    getitem = prepare_softmax_online_default[0]
+    getitem_1 = prepare_softmax_online_default[1]
+    sub_tensor = aten.sub.Tensor(y_1, getitem)
+    log_1 = aten.log.default(getitem_1)
+    sub_3 = aten.sub.Tensor(sub_tensor, log_1)
+    sub_4 = aten.sub.Tensor(sub_1, sub_3)
+    mul = aten.mul.Tensor(exp_2, sub_4)
+    sum_3 = aten.sum.dim_IntList(mul, [-1])
+    return sum_3
+
+
+def kernel(x_1, y_1, *, XBLOCK=1, num_warps=1, num_stages=1):
+    out_ptr4 = torch.empty_strided((2048,), (1,), dtype=torch.float32, device=x_1.device)
+    grid = (triton.cdiv(2048, XBLOCK),)
+    fused_kernel[grid](x_1, y_1, out_ptr4, 2048, 1024, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr4

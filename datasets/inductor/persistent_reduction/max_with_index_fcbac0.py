@@ -1,0 +1,70 @@
+"""Persistent reduction by Inductor: of max_with_index, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.05}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, out_ptr1, xnumel, r0_numel, XBLOCK : tl.constexpr):
+    xnumel = 2048
+    r0_numel = 1024
+    R0_BLOCK: tl.constexpr = 1024
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_index = tl.arange(0, R0_BLOCK)[None, :]
+    r0_offset = 0
+    r0_mask = tl.full([R0_BLOCK], True, tl.int1)[None, :]
+    roffset = r0_offset
+    rindex = r0_index
+    r0_1 = r0_index
+    x0 = xindex
+    tmp0 = tl.load(tl.make_block_ptr(in_ptr0, shape=[2048, 1024], strides=[1024, 1], block_shape=[XBLOCK, R0_BLOCK], order=[1, 0], offsets=[xoffset, r0_offset]), boundary_check=[0, 1], padding_option='zero', eviction_policy='evict_first')
+    tmp1 = tl.broadcast_to(tmp0, [XBLOCK, R0_BLOCK])
+    tmp4 = tl.where(xmask, tmp1, float("-inf"))
+    tmp5 = tl.broadcast_to(rindex, tmp4.shape)
+    tmp2, tmp3 = triton_helpers.max_with_index(tmp4, tmp5, 1)
+    tmp2 = tmp2[:, None]
+    tmp3 = tmp3[:, None]
+    tl.store(tl.make_block_ptr(out_ptr0, shape=[2048], strides=[1], block_shape=[XBLOCK], order=[0], offsets=[xoffset]), tl.reshape(tl.broadcast_to(tmp2, [XBLOCK, 1]), [XBLOCK]).to(tl.float32), boundary_check=[0])
+    tl.store(tl.make_block_ptr(out_ptr1, shape=[2048], strides=[1], block_shape=[XBLOCK], order=[0], offsets=[xoffset]), tl.reshape(tl.broadcast_to(tmp3, [XBLOCK, 1]), [XBLOCK]).to(tl.int64), boundary_check=[0])
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * 1024
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((2048, 1024), dtype=torch.float32, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    max_1 = aten.max.dim(x_1, 1)
+    getitem = max_1[0]
+    getitem_1 = max_1[1]
+    return getitem, getitem_1
+
+
+def kernel(x_1, *, XBLOCK=1, num_warps=1, num_stages=1):
+    out_ptr0 = torch.empty_strided((2048,), (1,), dtype=torch.float32, device=x_1.device)
+    out_ptr1 = torch.empty_strided((2048,), (1,), dtype=torch.int64, device=x_1.device)
+    grid = (triton.cdiv(2048, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr0, out_ptr1, 2048, 1024, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0, out_ptr1

@@ -1,0 +1,75 @@
+"""Persistent reduction by Inductor: of segment_positions, float32."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.03}
+
+
+@triton.jit
+def _triton_helper_fn_add0(arg0_0, arg1_0):
+    tmp0 = arg0_0 + arg1_0
+    return tmp0
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr1, xnumel, r0_numel, XBLOCK : tl.constexpr):
+    xnumel = 1024
+    r0_numel = 1024
+    R0_BLOCK: tl.constexpr = 1024
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_index = tl.arange(0, R0_BLOCK)[None, :]
+    r0_offset = 0
+    r0_mask = tl.full([R0_BLOCK], True, tl.int1)[None, :]
+    roffset = r0_offset
+    rindex = r0_index
+    r0_1 = r0_index
+    x0 = xindex
+    tmp0 = tl.load(tl.make_block_ptr(in_ptr0, shape=[1024, 1024], strides=[1024, 1], block_shape=[XBLOCK, R0_BLOCK], order=[1, 0], offsets=[xoffset, r0_offset]), boundary_check=[0, 1], padding_option='zero', eviction_policy='evict_first')
+    tmp1 = tl.full([1, 1], 0.0, tl.float32)
+    tmp2 = tmp0 > tmp1
+    tmp3 = tmp2.to(tl.int64)
+    tmp4 = tmp3.to(tl.int64)
+    tmp5 = tl.broadcast_to(tmp4, [XBLOCK, R0_BLOCK])
+    tmp6, = tl.associative_scan((tmp5,), 1, _triton_helper_fn_add0)
+    tmp7 = tl.full([1, 1], 1, tl.int64)
+    tmp8 = tmp6 - tmp7
+    tl.store(tl.make_block_ptr(out_ptr1, shape=[1024, 1024], strides=[1024, 1], block_shape=[XBLOCK, R0_BLOCK], order=[1, 0], offsets=[xoffset, r0_offset]), tl.broadcast_to(tmp8, [XBLOCK, R0_BLOCK]).to(tl.int64), boundary_check=[0, 1])
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * 1024
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((1024, 1024), dtype=torch.float32, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    gt = aten.gt.Scalar(x_1, 0)
+    convert_element_type = gt.to(torch.int64)
+    cumsum = aten.cumsum.default(convert_element_type, 1)
+    sub = aten.sub.Tensor(cumsum, 1)
+    return sub
+
+
+def kernel(x_1, *, XBLOCK=1, num_warps=1, num_stages=1):
+    out_ptr1 = torch.empty_strided((1024, 1024), (1024, 1), dtype=torch.int64, device=x_1.device)
+    grid = (triton.cdiv(1024, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr1, 1024, 1024, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr1

@@ -1,0 +1,105 @@
+"""Pointwise by Inductor: of average_pool, float32."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 3e-05}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 345744
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x1 = ((xindex // 49) % 49)
+    x0 = (xindex % 49)
+    x2 = xindex // 2401
+    x4 = (xindex % 2401)
+    tmp0 = ((-1) + 2*x1).to(tl.int32)
+    tmp1 = tl.full([1], 0, tl.int64)
+    tmp2 = tmp0 >= tmp1
+    tmp3 = tl.full([1], 97, tl.int64)
+    tmp4 = tmp0 < tmp3
+    tmp5 = tmp2 & tmp4
+    tmp6 = ((-1) + 2*x0).to(tl.int32)
+    tmp7 = tmp6 >= tmp1
+    tmp8 = tmp6 < tmp3
+    tmp9 = tmp7 & tmp8
+    tmp10 = tmp5 & tmp9
+    tmp11 = tl.load(in_ptr0 + ((-98) + 2*x0 + 194*x1 + 9409*x2), tmp10 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp12 = (2*x0).to(tl.int32)
+    tmp13 = tmp12 >= tmp1
+    tmp14 = tmp12 < tmp3
+    tmp15 = tmp13 & tmp14
+    tmp16 = tmp5 & tmp15
+    tmp17 = tl.load(in_ptr0 + ((-97) + 2*x0 + 194*x1 + 9409*x2), tmp16 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp18 = tmp11 + tmp17
+    tmp19 = (1 + 2*x0).to(tl.int32)
+    tmp20 = tmp19 >= tmp1
+    tmp21 = tmp19 < tmp3
+    tmp22 = tmp20 & tmp21
+    tmp23 = tmp5 & tmp22
+    tmp24 = tl.load(in_ptr0 + ((-96) + 2*x0 + 194*x1 + 9409*x2), tmp23 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp25 = tmp18 + tmp24
+    tmp26 = (2*x1).to(tl.int32)
+    tmp27 = tmp26 >= tmp1
+    tmp28 = tmp26 < tmp3
+    tmp29 = tmp27 & tmp28
+    tmp30 = tmp29 & tmp9
+    tmp31 = tl.load(in_ptr0 + ((-1) + 2*x0 + 194*x1 + 9409*x2), tmp30 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp32 = tmp25 + tmp31
+    tmp33 = tmp29 & tmp15
+    tmp34 = tl.load(in_ptr0 + (2*x0 + 194*x1 + 9409*x2), tmp33 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp35 = tmp32 + tmp34
+    tmp36 = tmp29 & tmp22
+    tmp37 = tl.load(in_ptr0 + (1 + 2*x0 + 194*x1 + 9409*x2), tmp36 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp38 = tmp35 + tmp37
+    tmp39 = (1 + 2*x1).to(tl.int32)
+    tmp40 = tmp39 >= tmp1
+    tmp41 = tmp39 < tmp3
+    tmp42 = tmp40 & tmp41
+    tmp43 = tmp42 & tmp9
+    tmp44 = tl.load(in_ptr0 + (96 + 2*x0 + 194*x1 + 9409*x2), tmp43 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp45 = tmp38 + tmp44
+    tmp46 = tmp42 & tmp15
+    tmp47 = tl.load(in_ptr0 + (97 + 2*x0 + 194*x1 + 9409*x2), tmp46 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp48 = tmp45 + tmp47
+    tmp49 = tmp42 & tmp22
+    tmp50 = tl.load(in_ptr0 + (98 + 2*x0 + 194*x1 + 9409*x2), tmp49 & xmask, eviction_policy='evict_last', other=0.0)
+    tmp51 = tmp48 + tmp50
+    tmp52 = (1 + ((-2)*x0) + ((-2)*x1) + ((98) * ((98) <= (2 + 2*x0)) + (2 + 2*x0) * ((2 + 2*x0) < (98)))*((98) * ((98) <= (2 + 2*x1)) + (2 + 2*x1) * ((2 + 2*x1) < (98))) + ((-2)*x0*((98) * ((98) <= (2 + 2*x1)) + (2 + 2*x1) * ((2 + 2*x1) < (98)))) + ((-2)*x1*((98) * ((98) <= (2 + 2*x0)) + (2 + 2*x0) * ((2 + 2*x0) < (98)))) + 4*x0*x1 + ((98) * ((98) <= (2 + 2*x0)) + (2 + 2*x0) * ((2 + 2*x0) < (98))) + ((98) * ((98) <= (2 + 2*x1)) + (2 + 2*x1) * ((2 + 2*x1) < (98)))).to(tl.int32)
+    tmp53 = (tmp51 / tmp52)
+    tl.store(out_ptr0 + (x4 + 2432*x2), tmp53, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    arg0_1 = torch.randn((3, 48, 97, 97), dtype=torch.float32, device=device)
+    return (arg0_1,)
+
+
+def reference(arg0_1):
+    avg_pool2d = aten.avg_pool2d.default(arg0_1, [3, 3], [2, 2], [1, 1])
+    return avg_pool2d
+
+
+def kernel(arg0_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((3, 48, 49, 49), (116736, 2432, 49, 1), dtype=torch.float32, device=arg0_1.device)
+    grid = (triton.cdiv(345744, XBLOCK),)
+    fused_kernel[grid](arg0_1, out_ptr0, 345744, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,84 @@
+"""Pointwise by Inductor: of convolution_norm_residual, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime.triton_helpers import libdevice
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "YBLOCK": [1, 4, 16, 32, 64, 128],
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 9e-05}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, in_ptr2, in_ptr3, out_ptr0, ynumel, xnumel, YBLOCK : tl.constexpr, XBLOCK : tl.constexpr):
+    ynumel = 128
+    xnumel = 1024
+    yoffset = tl.program_id(1) * YBLOCK
+    yindex = yoffset + tl.arange(0, YBLOCK)[:, None]
+    ymask = yindex < ynumel
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[None, :]
+    xmask = xindex < xnumel
+    x2 = xindex
+    y3 = yindex
+    y0 = (yindex % 32)
+    y1 = yindex // 32
+    tmp0 = tl.load(tl.make_block_ptr(in_ptr0, shape=[128, 1024], strides=[1024, 1], block_shape=[YBLOCK, XBLOCK], order=[1, 0], offsets=[yoffset, xoffset]), boundary_check=[0, 1])
+    tmp1 = tl.load(tl.make_block_ptr(in_ptr1, shape=[128], strides=[1], block_shape=[YBLOCK], order=[0], offsets=[yoffset]), boundary_check=[0], eviction_policy='evict_last')[:, None]
+    tmp3 = tl.load(tl.make_block_ptr(in_ptr2, shape=[128], strides=[1], block_shape=[YBLOCK], order=[0], offsets=[yoffset]), boundary_check=[0], eviction_policy='evict_last')[:, None]
+    tmp10 = tl.load(tl.make_block_ptr(in_ptr3, shape=[128, 1024], strides=[1024, 1], block_shape=[YBLOCK, XBLOCK], order=[1, 0], offsets=[yoffset, xoffset]), boundary_check=[0, 1])
+    tmp2 = tmp0 * tmp1
+    tmp4 = tmp2 + tmp3
+    tmp5 = -tmp4
+    tmp6 = libdevice.exp(tmp5)
+    tmp7 = tl.full([1, 1], 1.0, tl.float32)
+    tmp8 = tmp6 + tmp7
+    tmp9 = (tmp4 / tmp8)
+    tmp11 = tmp9 + tmp10
+    tl.store(tl.make_block_ptr(out_ptr0, shape=[4, 32, 1024], strides=[32768, 1, 32], block_shape=[(31 + YBLOCK) // 32, ((32) * ((32) <= (YBLOCK)) + (YBLOCK) * ((YBLOCK) < (32))), XBLOCK], order=[1, 2, 0], offsets=[yoffset // 32, (yoffset % 32), xoffset]), tl.reshape(tl.broadcast_to(tl.reshape(tl.broadcast_to(tmp11, [YBLOCK, XBLOCK]), [(31 + YBLOCK) // 32, 1, ((32) * ((32) <= (YBLOCK)) + (YBLOCK) * ((YBLOCK) < (32))), XBLOCK]), [(31 + YBLOCK) // 32, ((1) * ((1) <= ((31 + YBLOCK) // 32)) + ((31 + YBLOCK) // 32) * (((31 + YBLOCK) // 32) < (1))), ((32) * ((32) <= (YBLOCK)) + (YBLOCK) * ((YBLOCK) < (32))), XBLOCK]), [(31 + YBLOCK) // 32, ((32) * ((32) <= (YBLOCK)) + (YBLOCK) * ((YBLOCK) < (32))), XBLOCK]).to(tl.float32), boundary_check=[0, 2])
+
+
+def valid(params, shape):
+    values = params["YBLOCK"] * params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    convolution = torch.empty((4, 32, 32, 32), dtype=torch.float32, device=device).normal_(0.0892, 16.4)
+    mul = torch.empty((4, 8, 4, 1), dtype=torch.float32, device=device).normal_(-0.00486, 0.0588)
+    mul_1 = torch.empty((4, 8, 4, 1), dtype=torch.float32, device=device).normal_(-0.000589, 0.0113)
+    x_1 = torch.randn((4, 32, 32, 32), dtype=torch.float32, device=device)
+    return (convolution, mul, mul_1, x_1,)
+
+
+def reference(convolution, mul, mul_1, x_1):
+    as_strided = aten.as_strided.default(mul, [4, 32], [32, 1])
+    unsqueeze = aten.unsqueeze.default(as_strided, 2)
+    unsqueeze_1 = aten.unsqueeze.default(unsqueeze, 3)
+    mul_2 = aten.mul.Tensor(convolution, unsqueeze_1)
+    as_strided_1 = aten.as_strided.default(mul_1, [4, 32], [32, 1])
+    unsqueeze_2 = aten.unsqueeze.default(as_strided_1, 2)
+    unsqueeze_3 = aten.unsqueeze.default(unsqueeze_2, 3)
+    add_1 = aten.add.Tensor(mul_2, unsqueeze_3)
+    neg_1 = aten.neg.default(add_1)
+    exp = aten.exp.default(neg_1)
+    add_2 = aten.add.Tensor(exp, 1)
+    div = aten.div.Tensor(add_1, add_2)
+    add_3 = aten.add.Tensor(div, x_1)
+    return add_3
+
+
+def kernel(convolution, mul, mul_1, x_1, *, YBLOCK=32, XBLOCK=32, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((4, 32, 32, 32), (32768, 1, 1024, 32), dtype=torch.float32, device=convolution.device)
+    grid = (triton.cdiv(1024, XBLOCK), triton.cdiv(128, YBLOCK),)
+    fused_kernel[grid](convolution, mul, mul_1, x_1, out_ptr0, 128, 1024, YBLOCK=YBLOCK, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,59 @@
+"""Pointwise by Inductor: of dropout_by_mask, float16."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.01, "atol": 0.008}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 2000500
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x2 = xindex
+    x0 = (xindex % 4001)
+    x1 = xindex // 4001
+    tmp0 = tl.load(in_ptr0 + (x2), xmask).to(tl.int1)
+    tmp1 = tl.load(in_ptr1 + (x2), xmask).to(tl.float32)
+    tmp2 = tl.full([1], 1.1111111111111112, tl.float32)
+    tmp3 = tmp1 * tmp2
+    tmp4 = tl.full([1], 0.0, tl.float32)
+    tmp5 = tl.where(tmp0, tmp3, tmp4)
+    tl.store(out_ptr0 + (x0 + 4032*x1), tmp5, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values) and 2000500 <= 1048576 * params["XBLOCK"]
+
+
+def inputs(device="cuda"):
+    keep_1 = torch.rand((500, 4001), device=device) < 0.9
+    x_1 = torch.randn((500, 4001), dtype=torch.float16, device=device)
+    return (keep_1, x_1,)
+
+
+def reference(keep_1, x_1):
+    div = aten.div.Tensor(x_1, 0.9)
+    scalar_tensor = aten.scalar_tensor.default(0.0, dtype=torch.float16, device=keep_1.device)
+    where = aten.where.self(keep_1, div, scalar_tensor)
+    return where
+
+
+def kernel(keep_1, x_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((500, 4001), (4032, 1), dtype=torch.float16, device=keep_1.device)
+    grid = (triton.cdiv(2000500, XBLOCK),)
+    fused_kernel[grid](keep_1, x_1, out_ptr0, 2000500, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,100 @@
+"""Pointwise by Inductor: of elu_hardtanh, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.triton_helpers import libdevice
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.0001}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, out_ptr1, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 2037527
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x2 = xindex
+    x0 = (xindex % 4003)
+    x1 = xindex // 4003
+    tmp0 = tl.load(in_ptr0 + (x2), xmask)
+    tmp1 = tl.full([1], 0.0, tl.float32)
+    tmp2 = tmp0 > tmp1
+    tmp3 = tl.full([1], 1.0, tl.float32)
+    tmp4 = tmp0 * tmp3
+    tmp5 = libdevice.expm1(tmp4)
+    tmp6 = tmp5 * tmp3
+    tmp7 = tl.where(tmp2, tmp4, tmp6)
+    tmp8 = tl.full([1], -0.5, tl.float32)
+    tmp9 = triton_helpers.maximum(tmp0, tmp8)
+    tmp10 = tl.full([1], 0.5, tl.float32)
+    tmp11 = triton_helpers.minimum(tmp9, tmp10)
+    tmp12 = tmp7 + tmp11
+    tmp13 = tmp0 <= tmp8
+    tmp14 = tmp0 >= tmp10
+    tmp15 = tmp13 | tmp14
+    tmp16 = tl.where(tmp15, tmp1, tmp12)
+    tmp17 = tmp0 <= tmp1
+    tmp18 = tmp12 * tmp3
+    tmp19 = tmp18 * tmp3
+    tmp20 = libdevice.exp(tmp4)
+    tmp21 = tmp19 * tmp20
+    tmp22 = tl.where(tmp17, tmp21, tmp18)
+    tmp23 = tmp16 + tmp22
+    tl.store(out_ptr0 + (x0 + 4032*x1), tmp12, xmask)
+    tl.store(out_ptr1 + (x0 + 4032*x1), tmp23, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values) and 2037527 <= 1048576 * params["XBLOCK"]
+
+
+def inputs(device="cuda"):
+    arg0_1 = torch.randn((509, 4003), dtype=torch.float32, device=device)
+    return (arg0_1,)
+
+
+def reference(arg0_1):
+    gt = aten.gt.Scalar(arg0_1, 0)
+    mul = aten.mul.Tensor(arg0_1, 1.0)
+    mul_1 = aten.mul.Tensor(arg0_1, 1.0)
+    expm1 = aten.expm1.default(mul_1)
+    mul_2 = aten.mul.Tensor(expm1, 1.0)
+    where = aten.where.self(gt, mul, mul_2)
+    clamp_min = aten.clamp_min.default(arg0_1, -0.5)
+    clamp_max = aten.clamp_max.default(clamp_min, 0.5)
+    add = aten.add.Tensor(where, clamp_max)
+    le = aten.le.Scalar(arg0_1, -0.5)
+    ge = aten.ge.Scalar(arg0_1, 0.5)
+    bitwise_or = aten.bitwise_or.Tensor(le, ge)
+    scalar_tensor = aten.scalar_tensor.default(0.0, dtype=torch.float32, device=arg0_1.device)
+    where_1 = aten.where.self(bitwise_or, scalar_tensor, add)
+    le_1 = aten.le.Scalar(arg0_1, 0)
+    mul_3 = aten.mul.Tensor(add, 1)
+    mul_4 = aten.mul.Tensor(mul_3, 1.0)
+    mul_5 = aten.mul.Tensor(arg0_1, 1)
+    exp = aten.exp.default(mul_5)
+    mul_6 = aten.mul.Tensor(mul_4, exp)
+    mul_7 = aten.mul.Tensor(add, 1)
+    where_2 = aten.where.self(le_1, mul_6, mul_7)
+    add_1 = aten.add.Tensor(where_1, where_2)
+    return add, add_1
+
+
+def kernel(arg0_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((509, 4003), (4032, 1), dtype=torch.float32, device=arg0_1.device)
+    out_ptr1 = torch.empty_strided((509, 4003), (4032, 1), dtype=torch.float32, device=arg0_1.device)
+    grid = (triton.cdiv(2037527, XBLOCK),)
+    fused_kernel[grid](arg0_1, out_ptr0, out_ptr1, 2037527, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0, out_ptr1

@@ -1,0 +1,97 @@
+"""Pointwise by Inductor: of stencil_3d, float32."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "YBLOCK": [1, 4, 16, 32, 64, 128, 256, 1024],
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.0005}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, ynumel, xnumel, YBLOCK : tl.constexpr, XBLOCK : tl.constexpr):
+    ynumel = 5828
+    xnumel = 94
+    yoffset = tl.program_id(1) * YBLOCK
+    yindex = yoffset + tl.arange(0, YBLOCK)[:, None]
+    ymask = yindex < ynumel
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[None, :]
+    xmask = xindex < xnumel
+    x2 = xindex
+    y0 = (yindex % 94)
+    y1 = yindex // 94
+    tmp0 = tl.load(in_ptr0 + (9313 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp3 = tl.load(in_ptr0 + (97 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp5 = tl.load(in_ptr0 + (18529 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp7 = tl.load(in_ptr0 + (9217 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp9 = tl.load(in_ptr0 + (9409 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp11 = tl.load(in_ptr0 + (9312 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp13 = tl.load(in_ptr0 + (9314 + x2 + 96*y0 + 9216*y1), xmask & ymask)
+    tmp1 = tl.full([1, 1], -6.0, tl.float32)
+    tmp2 = tmp0 * tmp1
+    tmp4 = tmp2 + tmp3
+    tmp6 = tmp4 + tmp5
+    tmp8 = tmp6 + tmp7
+    tmp10 = tmp8 + tmp9
+    tmp12 = tmp10 + tmp11
+    tmp14 = tmp12 + tmp13
+    tl.store(out_ptr0 + (x2 + 94*y0 + 8864*y1), tmp14, xmask & ymask)
+
+
+def valid(params, shape):
+    values = params["YBLOCK"] * params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((64, 96, 96), dtype=torch.float32, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    slice_1 = aten.slice.Tensor(x_1, 0, 1, -1)
+    slice_2 = aten.slice.Tensor(slice_1, 1, 1, -1)
+    slice_3 = aten.slice.Tensor(slice_2, 2, 1, -1)
+    mul = aten.mul.Tensor(slice_3, -6)
+    slice_4 = aten.slice.Tensor(x_1, 0, 0, -2)
+    slice_5 = aten.slice.Tensor(slice_4, 1, 1, -1)
+    slice_6 = aten.slice.Tensor(slice_5, 2, 1, -1)
+    add = aten.add.Tensor(mul, slice_6)
+    slice_7 = aten.slice.Tensor(x_1, 0, 2, 9223372036854775807)
+    slice_8 = aten.slice.Tensor(slice_7, 1, 1, -1)
+    slice_9 = aten.slice.Tensor(slice_8, 2, 1, -1)
+    add_1 = aten.add.Tensor(add, slice_9)
+    slice_10 = aten.slice.Tensor(x_1, 0, 1, -1)
+    slice_11 = aten.slice.Tensor(slice_10, 1, 0, -2)
+    slice_12 = aten.slice.Tensor(slice_11, 2, 1, -1)
+    add_2 = aten.add.Tensor(add_1, slice_12)
+    slice_13 = aten.slice.Tensor(x_1, 0, 1, -1)
+    slice_14 = aten.slice.Tensor(slice_13, 1, 2, 9223372036854775807)
+    slice_15 = aten.slice.Tensor(slice_14, 2, 1, -1)
+    add_3 = aten.add.Tensor(add_2, slice_15)
+    slice_16 = aten.slice.Tensor(x_1, 0, 1, -1)
+    slice_17 = aten.slice.Tensor(slice_16, 1, 1, -1)
+    slice_18 = aten.slice.Tensor(slice_17, 2, 0, -2)
+    add_4 = aten.add.Tensor(add_3, slice_18)
+    slice_19 = aten.slice.Tensor(x_1, 0, 1, -1)
+    slice_20 = aten.slice.Tensor(slice_19, 1, 1, -1)
+    slice_21 = aten.slice.Tensor(slice_20, 2, 2, 9223372036854775807)
+    add_5 = aten.add.Tensor(add_4, slice_21)
+    return add_5
+
+
+def kernel(x_1, *, YBLOCK=32, XBLOCK=32, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((62, 94, 94), (8864, 94, 1), dtype=torch.float32, device=x_1.device)
+    grid = (triton.cdiv(94, XBLOCK), triton.cdiv(5828, YBLOCK),)
+    fused_kernel[grid](x_1, out_ptr0, 5828, 94, YBLOCK=YBLOCK, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

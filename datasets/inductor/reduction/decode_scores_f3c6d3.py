@@ -1,0 +1,73 @@
+"""Reduction by Inductor: of decode_scores, float32."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "R0_BLOCK": [16, 64],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.0006}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 262144
+    r0_numel = 64
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = tl.full([XBLOCK], True, tl.int1)[:, None]
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x0 = (xindex % 8)
+    x2 = xindex // 4096
+    x4 = xindex
+    _tmp4 = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_3 = r0_index
+        tmp0 = tl.load(in_ptr0 + (r0_3 + 64*x0 + 512*x2), r0_mask, eviction_policy='evict_last', other=0.0)
+        tmp1 = tl.load(in_ptr1 + (r0_3 + 64*x4), r0_mask, eviction_policy='evict_first', other=0.0)
+        tmp2 = tmp0 * tmp1
+        tmp3 = tl.broadcast_to(tmp2, [XBLOCK, R0_BLOCK])
+        tmp5 = _tmp4 + tmp3
+        _tmp4 = tl.where(r0_mask, tmp5, _tmp4)
+    tmp4 = tl.sum(_tmp4, 1)[:, None]
+    tl.store(out_ptr0 + (x4), tmp4, None)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    q_1 = torch.randn((64, 8, 64), dtype=torch.float32, device=device)
+    k_1 = torch.randn((64, 512, 8, 64), dtype=torch.float32, device=device)
+    return (q_1, k_1,)
+
+
+def reference(q_1, k_1):
+    unsqueeze = aten.unsqueeze.default(q_1, 1)
+    mul = aten.mul.Tensor(unsqueeze, k_1)
+    sum_1 = aten.sum.dim_IntList(mul, [-1])
+    return sum_1
+
+
+def kernel(q_1, k_1, *, XBLOCK=2, R0_BLOCK=64, num_warps=2, num_stages=1):
+    out_ptr0 = torch.empty_strided((64, 512, 8), (4096, 8, 1), dtype=torch.float32, device=q_1.device)
+    grid = (triton.cdiv(262144, XBLOCK),)
+    fused_kernel[grid](q_1, k_1, out_ptr0, 262144, 64, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,106 @@
+"""Reduction by Inductor: of entropy, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.triton_helpers import libdevice
+from torch._inductor.runtime.triton_helpers import math as tl_math
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+    "R0_BLOCK": [16, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.0008}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr3, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 509
+    r0_numel = 4003
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x0 = xindex
+    _tmp2_max = tl.full([XBLOCK, R0_BLOCK], float('-inf'), tl.float32)
+    _tmp2_sum = tl.zeros([XBLOCK, R0_BLOCK], tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp0 = tl.load(in_ptr0 + (r0_1 + 4003*x0), r0_mask & xmask, eviction_policy='evict_last', other=0.0)
+        tmp1 = tl.broadcast_to(tmp0, [XBLOCK, R0_BLOCK])
+
+        _tmp2_max_next, _tmp2_sum_next = triton_helpers.online_softmax_combine(
+            _tmp2_max, _tmp2_sum, tmp1, False
+        )
+
+        _tmp2_max = tl.where(r0_mask & xmask, _tmp2_max_next, _tmp2_max)
+        _tmp2_sum = tl.where(r0_mask & xmask, _tmp2_sum_next, _tmp2_sum)
+
+    tmp2, tmp3 = triton_helpers.online_softmax_reduce(
+        _tmp2_max, _tmp2_sum, 1, False)
+    tmp2 = tmp2[:, None]
+    tmp3 = tmp3[:, None]
+    _tmp11 = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp4 = tl.load(in_ptr0 + (r0_1 + 4003*x0), r0_mask & xmask, eviction_policy='evict_first', other=0.0)
+        tmp5 = tmp4 - tmp2
+        tmp6 = tl_math.log(tmp3)
+        tmp7 = tmp5 - tmp6
+        tmp8 = libdevice.exp(tmp7)
+        tmp9 = tmp8 * tmp7
+        tmp10 = tl.broadcast_to(tmp9, [XBLOCK, R0_BLOCK])
+        tmp12 = _tmp11 + tmp10
+        _tmp11 = tl.where(r0_mask & xmask, tmp12, _tmp11)
+    tmp11 = tl.sum(_tmp11, 1)[:, None]
+    tmp13 = -tmp11
+    tl.store(out_ptr3 + (x0), tmp13, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((509, 4003), dtype=torch.float32, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    prepare_softmax_online_default = x_1.amax(-1, keepdim=True), (x_1 - x_1.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
+    getitem = prepare_softmax_online_default[0]
+    getitem_1 = prepare_softmax_online_default[1]
+    sub_tensor = aten.sub.Tensor(x_1, getitem)
+    log = aten.log.default(getitem_1)
+    sub_1 = aten.sub.Tensor(sub_tensor, log)
+    exp_1 = aten.exp.default(sub_1)
+    mul = aten.mul.Tensor(exp_1, sub_1)
+    sum_2 = aten.sum.dim_IntList(mul, [-1])
+    neg = aten.neg.default(sum_2)
+    return neg
+
+
+def kernel(x_1, *, XBLOCK=1, R0_BLOCK=4096, num_warps=16, num_stages=1):
+    out_ptr3 = torch.empty_strided((509,), (1,), dtype=torch.float32, device=x_1.device)
+    grid = (triton.cdiv(509, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr3, 509, 4003, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr3

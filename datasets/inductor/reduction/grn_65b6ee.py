@@ -1,0 +1,68 @@
+"""Reduction by Inductor: of grn, float32."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    "R0_BLOCK": [16, 64, 128, 256, 512, 1024, 2048],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.2}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 1024
+    r0_numel = 2048
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x0 = xindex
+    _tmp3 = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp0 = tl.load(in_ptr0 + (x0 + 1024*r0_1), r0_mask & xmask, eviction_policy='evict_first', other=0.0)
+        tmp1 = tmp0 * tmp0
+        tmp2 = tl.broadcast_to(tmp1, [XBLOCK, R0_BLOCK])
+        tmp4 = _tmp3 + tmp2
+        _tmp3 = tl.where(r0_mask & xmask, tmp4, _tmp3)
+    tmp3 = tl.sum(_tmp3, 1)[:, None]
+    tl.store(out_ptr0 + (x0), tmp3, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((2048, 1024), dtype=torch.float32, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    pow_1 = aten.pow.Tensor_Scalar(x_1, 2)
+    sum_1 = aten.sum.dim_IntList(pow_1, [0], True)
+    return sum_1
+
+
+def kernel(x_1, *, XBLOCK=8, R0_BLOCK=64, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((1, 1024), (1024, 1), dtype=torch.float32, device=x_1.device)
+    grid = (triton.cdiv(1024, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr0, 1024, 2048, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

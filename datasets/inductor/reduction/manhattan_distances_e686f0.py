@@ -1,0 +1,77 @@
+"""Reduction by Inductor: of manhattan_distances, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime.triton_helpers import math as tl_math
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "R0_BLOCK": [16, 64, 128, 256, 512],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.05}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 2880
+    r0_numel = 400
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x1 = xindex // 60
+    x0 = (xindex % 60)
+    _tmp5 = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    x3 = xindex
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_2 = r0_index
+        tmp0 = tl.load(in_ptr0 + (r0_2 + 400*x1), r0_mask & xmask, eviction_policy='evict_last', other=0.0)
+        tmp1 = tl.load(in_ptr1 + (r0_2 + 400*x0), r0_mask & xmask, eviction_policy='evict_last', other=0.0)
+        tmp2 = tmp0 - tmp1
+        tmp3 = tl_math.abs(tmp2)
+        tmp4 = tl.broadcast_to(tmp3, [XBLOCK, R0_BLOCK])
+        tmp6 = _tmp5 + tmp4
+        _tmp5 = tl.where(r0_mask & xmask, tmp6, _tmp5)
+    tmp5 = tl.sum(_tmp5, 1)[:, None]
+    tl.store(out_ptr0 + (x3), tmp5, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((48, 400), dtype=torch.float32, device=device)
+    y_1 = torch.randn((60, 400), dtype=torch.float32, device=device)
+    return (x_1, y_1,)
+
+
+def reference(x_1, y_1):
+    unsqueeze = aten.unsqueeze.default(x_1, 1)
+    unsqueeze_1 = aten.unsqueeze.default(y_1, 0)
+    sub = aten.sub.Tensor(unsqueeze, unsqueeze_1)
+    abs_1 = aten.abs.default(sub)
+    sum_1 = aten.sum.dim_IntList(abs_1, [-1])
+    return sum_1
+
+
+def kernel(x_1, y_1, *, XBLOCK=2, R0_BLOCK=512, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((48, 60), (60, 1), dtype=torch.float32, device=x_1.device)
+    grid = (triton.cdiv(2880, XBLOCK),)
+    fused_kernel[grid](x_1, y_1, out_ptr0, 2880, 400, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

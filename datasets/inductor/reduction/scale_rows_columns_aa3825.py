@@ -1,0 +1,68 @@
+"""Reduction by Inductor: of scale_rows_columns, float32."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    "R0_BLOCK": [16, 64, 128, 256, 512, 1024, 2048],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.2}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 1024
+    r0_numel = 2048
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x0 = xindex
+    block_ptr0 = tl.make_block_ptr(in_ptr0, shape=[1024, 2048], strides=[1, 1024], block_shape=[XBLOCK, R0_BLOCK], order=[0, 1], offsets=[xoffset, 0])
+    _tmp2 = tl.full([XBLOCK, R0_BLOCK], 0, tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp0 = tl.load(block_ptr0, boundary_check=[0, 1], padding_option='zero', eviction_policy='evict_first')
+        tmp1 = tl.broadcast_to(tmp0, [XBLOCK, R0_BLOCK])
+        tmp3 = _tmp2 + tmp1
+        _tmp2 = tl.where(r0_mask & xmask, tmp3, _tmp2)
+        block_ptr0 = tl.advance(block_ptr0, [0, R0_BLOCK])
+    tmp2 = tl.sum(_tmp2, 1)[:, None]
+    tl.store(tl.make_block_ptr(out_ptr0, shape=[1024], strides=[1], block_shape=[XBLOCK], order=[0], offsets=[xoffset]), tl.reshape(tl.broadcast_to(tmp2, [XBLOCK, 1]), [XBLOCK]).to(tl.float32), boundary_check=[0])
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    add = torch.empty((2048, 1024), dtype=torch.float32, device=device).normal_(-0.00848, 1.4)
+    return (add,)
+
+
+def reference(add):
+    sum_1 = aten.sum.dim_IntList(add, [0], True)
+    return sum_1
+
+
+def kernel(add, *, XBLOCK=8, R0_BLOCK=64, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((1, 1024), (1024, 1), dtype=torch.float32, device=add.device)
+    grid = (triton.cdiv(1024, XBLOCK),)
+    fused_kernel[grid](add, out_ptr0, 1024, 2048, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,80 @@
+"""Reduction by Inductor: of standard_deviation_columns, float32."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "R0_BLOCK": [16, 32, 64, 128, 256, 512],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.0001, "atol": 0.0001}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr1, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 4003
+    r0_numel = 509
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x0 = xindex
+    tmp2_mean = tl.zeros([XBLOCK, R0_BLOCK], tl.float32)
+    tmp2_m2 = tl.zeros([XBLOCK, R0_BLOCK], tl.float32)
+    tmp2_weight = tl.zeros([XBLOCK, R0_BLOCK], tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp0 = tl.load(in_ptr0 + (x0 + 4003*r0_1), r0_mask & xmask, eviction_policy='evict_first', other=0.0)
+        tmp1 = tl.broadcast_to(tmp0, [XBLOCK, R0_BLOCK])
+        tmp2_mean_next, tmp2_m2_next, tmp2_weight_next = triton_helpers.welford_reduce(
+            tmp1, tmp2_mean, tmp2_m2, tmp2_weight, roffset == 0
+        )
+        tmp2_mean = tl.where(r0_mask & xmask, tmp2_mean_next, tmp2_mean)
+        tmp2_m2 = tl.where(r0_mask & xmask, tmp2_m2_next, tmp2_m2)
+        tmp2_weight = tl.where(r0_mask & xmask, tmp2_weight_next, tmp2_weight)
+    tmp3, tmp4, tmp5 = triton_helpers.welford(tmp2_mean, tmp2_m2, tmp2_weight, 1)
+    tmp2 = tmp3[:, None]
+    tmp6 = tmp4[:, None]
+    tmp7 = tmp5[:, None]
+    tmp8 = tl.full([1, 1], 508.0, tl.float32)
+    tmp9 = (tmp6 / tmp8)
+    tmp10 = tl.sqrt_rn(tmp9)
+    tl.store(out_ptr1 + (x0), tmp10, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((509, 4003), dtype=torch.float32, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    var = aten.var.correction(x_1, [0], correction=1.0)
+    sqrt = aten.sqrt.default(var)
+    return sqrt
+
+
+def kernel(x_1, *, XBLOCK=16, R0_BLOCK=32, num_warps=4, num_stages=1):
+    out_ptr1 = torch.empty_strided((4003,), (1,), dtype=torch.float32, device=x_1.device)
+    grid = (triton.cdiv(4003, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr1, 4003, 509, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr1
