@@ -32,6 +32,7 @@ ZOO = ROOT / "datasets" / "zoo"
 ROWS = {"M": 150, "N": 1200}  # enough for programs that take several rows
 TINY: Mapping[str, Mapping[str, Any]] = {
     "adam_step": {"N": 1000},
+    "argmax": {"M": 5, "N": 300},
     "attention_backward": {"B": 1, "H": 2, "S": 50, "D": 32},
     "attention_decode": {"B": 2, "H": 4, "KV": 2, "S": 100, "D": 32},
     "attention_forward": {"B": 1, "H": 2, "KV": 1, "S": 50, "D": 32},
@@ -70,6 +71,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "histogram": {"N": 5000, "BINS": 64, "dtype": "uint8"},
     "index_select_columns": {"M": 5, "N": 100, "K": 40},
     "kv_cache_append": {"T": 7, "KV": 2, "D": 16, "SLOTS": 20},
+    "layer_norm": {"M": 9, "N": 300},
     "linear_attention": {"B": 1, "H": 2, "S": 100, "D": 16},
     "lora": {"M": 40, "N": 33, "K": 50},
     "masked_softmax": {"B": 2, "Q": 20, "K": 30},
