@@ -85,6 +85,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "pixel_shuffle": {"B": 1, "C": 3, "H": 9, "W": 40},
     "potentials": {"N": 50},
     "quantise_blocks": {"M": 3, "N": 256},
+    "softmax": {"M": 4, "N": 1200},
     "sort_rows": {"M": 3, "N": 50},
     "rope": {"T": 5, "H": 3, "D": 16},
     "scatter_add": {"T": 40, "S": 10, "D": 24},
