@@ -54,7 +54,7 @@ __all__ = [
     "sampled_values",
 ]
 
-TESTED_TORCH = ("2.11", "2.13")
+TESTED_TORCH = ("2.13", "2.13")
 """First and last minor release that this module was tested with."""
 
 MOST_BLOCK: Mapping[str, int] = {

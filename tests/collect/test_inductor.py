@@ -17,6 +17,7 @@ from solkit import pipeline
 from solkit.collect import sources
 from solkit.collect.inductor_graphs import GRAPHS, Index, Mask
 from solkit.collect.sources import INDUCTOR
+from solkit.core import AnalysisStatus
 
 _FILES = sorted(INDUCTOR.glob("*/*.py"))
 
@@ -42,8 +43,9 @@ def test_no_two_files_are_alike_but_for_numbers():
 
 def test_a_file_can_be_analysed_with_no_gpu():
     path = min((INDUCTOR / "reduction").glob("row_sum_*.py"), key=lambda p: p.name)
-    (launch,) = pipeline.analyse(path, "h100").launches
-    assert launch.function == "fused_kernel"
+    analysis = pipeline.analyse(path, "h100")
+    assert analysis.status is AnalysisStatus.COMPLETE
+    assert [kernel.launch.name for kernel in analysis.kernels] == ["fused_kernel"]
 
 
 @pytest.mark.parametrize("name", sorted(GRAPHS))
