@@ -20,7 +20,7 @@ _TOLD_EVERY_S = 10.0
 
 _What = Annotated[
     list[str],
-    typer.Argument(metavar="WHAT...", help="'zoo', or kernel files and folders of them."),
+    typer.Argument(metavar="WHAT...", help="'zoo', 'inductor', or kernel files and folders."),
 ]
 _Minutes = Annotated[float, typer.Option(min=0.05, metavar="N", help="How long to time.")]
 _Out = Annotated[
@@ -71,14 +71,13 @@ def collect(
         kernels = sources(what, family or ())
         gpu = live_device(device)
         earlier = [row for path in after or () for row in runlog.read(path).rows]
-        if out.exists():
-            if out.resolve() in {path.resolve() for path in after or ()}:
-                raise InputError(f"--after: {out} is the run itself")
-            earlier += runlog.read(out).rows
+        if out.resolve() in {path.resolve() for path in after or ()}:
+            raise InputError(f"--after: {out} is the run itself")
         about = {"what": what, "device": gpu.key, "per_shape": per_shape}
         limits = Limits(60 * gpu_minutes, per_shape, repeats, workers)
-        _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} rows from before")
         with runlog.RunLog(out, about) as log:
+            earlier += runlog.read(out).rows
+            _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} rows from before")
             told = _Teller(limits.seconds)
             progress = collecting(kernels, gpu, log, limits, earlier, told.progress, _base.complain)
         told.line(progress)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.collect.choice import Params
-from solkit.core import Device
+from solkit.core import Device, Verdict
 from solkit.errors import WorkerError
 from solkit.measure._forkserver import ForkServer
 
@@ -33,10 +33,12 @@ class Compiled:
     Attributes:
         seconds: what it took, capturing its launches among it.
         error: why it does not compile; empty where it does.
+        verdict: what a failure is.
     """
 
     seconds: float
     error: str = ""
+    verdict: Verdict = Verdict.DOES_NOT_COMPILE
 
 
 class Ahead:
@@ -51,6 +53,7 @@ class Ahead:
     def __init__(self, device: Device, workers: int, limit_s: float = 20.0) -> None:
         self._device, self._limit_s = device, limit_s
         self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
+        self._is_closed = False
         self._pool = ThreadPoolExecutor(workers)
         self._surveys = ThreadPoolExecutor(max(1, workers // 4))  # or they would wait in line
 
@@ -58,6 +61,7 @@ class Ahead:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_closed = True
         for pool in (self._pool, self._surveys):
             pool.shutdown(wait=False, cancel_futures=True)
         self._server.close()
@@ -96,16 +100,19 @@ class Ahead:
             lines = text.split("\n")[:-1]  # what follows the last newline was cut off
             done += [Compiled(*json.loads(line)) for line in lines]
             if len(lines) < len(rest):
-                done.append(Compiled(0.0, self._ended(told)))
+                done.append(self._ended(told))
         return done
 
-    def _ended(self, told: str) -> str:
+    def _ended(self, told: str) -> Compiled:
         if told.startswith(f"exit code {-signal.SIGALRM}."):
-            return f"compiling it took over {self._limit_s:g} s"
-        return f"compiling it ended its process: {told}"
+            error = f"compiling it took over {self._limit_s:g} s"
+            return Compiled(self._limit_s, error, Verdict.TIMED_OUT)
+        return Compiled(0.0, f"compiling it ended its process: {told}")
 
     def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> str:
         """Run it in a process of its own; how that ended, in words."""
+        if self._is_closed:  # forking would start the server anew
+            raise WorkerError("compiling has ended")
         with tempfile.TemporaryFile("w+") as output:
             job = self._server.fork(
                 f"solkit.collect.survey:{function}",

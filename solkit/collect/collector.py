@@ -7,7 +7,6 @@ ones are half near the best so far. Some handfuls are compiled ahead, in order, 
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import random
@@ -37,6 +36,8 @@ __all__ = ["Limits", "Progress", "collect"]
 
 _HANDFUL = 12
 _PATIENCE_S = 600.0
+_POLL_S = 0.02
+_END = object()
 _SURVEYED = 16  # kernels, ahead of the one that is wanted next
 _AHEAD = 3  # handfuls that are compiled, or waiting for it, for each worker
 
@@ -87,6 +88,11 @@ class _Cell:
     chooser: Chooser
     again: list[Params]
     count: int = 0
+    is_pending: bool = False
+
+    def is_due(self, most: int) -> bool:
+        """Whether there is something to repeat, or something new before it has had so many."""
+        return bool(self.again) or (self.count < most and len(self.chooser) > 0)
 
     def next(self, most: int) -> list[Chosen]:
         """The next handful."""
@@ -128,8 +134,8 @@ def collect(
         device: the GPU at hand, from the catalogue.
         log: the run's file.
         limits: when to stop.
-        earlier: rows of this run and of others: configurations among them are not tried again, but
-            for the share of other runs' that is repeated.
+        earlier: rows of this run and of others: configurations among them, on a GPU of this model,
+            are not tried again, but for the share of other runs' that is repeated.
         show: told after each handful how far it is.
         lost: told of kernels and shapes that cannot be timed, in a sentence each.
 
@@ -144,7 +150,8 @@ def collect(
         ahead = stack.enter_context(Ahead(device, workers))
         stack.enter_context(exclusive(_uuid_of(device), _PATIENCE_S))
         process = stack.enter_context(TimingProcess(_uuid_of(device)))
-        cells = _cells(kernels, ahead, lost, _Known(earlier, log.run_id, limits.repeats))
+        here = [row for row in earlier if row.device == device.key]
+        cells = _cells(kernels, ahead, lost, _Known(here, log.run_id, limits.repeats))
         collector = _Collector(device, log, process, ahead, cells, limits.per_cell)
         return collector.run(limits.seconds, _AHEAD * workers, show)
 
@@ -176,16 +183,17 @@ class _Known:
             params
             for name, params in found.items()
             if name not in ours
-            and random.Random(f"{kernel_id} {problem} {name}").random() < self._share
+            and random.Random(f"{self._run_id} {kernel_id} {problem} {name}").random() < self._share
         ]
 
 
 def _cells(
     kernels: Sequence[Kernel], ahead: Ahead, lost: Callable[[str], None], known: _Known
-) -> Iterator[_Cell]:
+) -> Iterator[_Cell | None]:
     """Every kernel at every shape that it has valid configurations for, families mixed.
 
-    Some kernels are surveyed ahead of the one that is wanted next, not all at once.
+    Some kernels are surveyed ahead of the one that is wanted next, not all at once; ``None`` where
+    none of these is ready yet.
     """
     left = list(kernels)
     random.Random(0).shuffle(left)
@@ -198,34 +206,72 @@ def _cells(
                 bounds[kernel.problem.sha256] = ahead.bounds(str(kernel.path))
             space = ahead.space(str(kernel.path))
             surveyed.append((kernel, space, bounds[kernel.problem.sha256]))
-        ready = (n for n, (_, space, bound) in enumerate(surveyed) if space.done() and bound.done())
-        kernel, space, bound = surveyed.pop(next(ready, 0))
+        ready = [n for n, (_, space, bound) in enumerate(surveyed) if space.done() and bound.done()]
+        if not ready:
+            yield None
+            continue
+        kernel, space, bound = surveyed.pop(ready[0])
         try:
-            shapes, facts = space.result(), bound.result()
+            shapes = space.result()
         except WorkerError as error:
             lost(f"{kernel.name}: {error}")
             continue
-        for found, fact in zip(shapes, facts, strict=True):
-            if "error" in fact:
-                lost(f"{kernel.name} at {found['shape']} has no bound: {fact['error']}")
+        for found, facts in zip(shapes, _facts(bound, len(shapes)), strict=True):
+            if "error" in facts:
+                lost(f"{kernel.name} at {found['shape']} has no bound: {facts['error']}")
             if found["valid"]:
-                yield _cell(kernel, found, fact, known)
+                yield _cell(kernel, found, facts, known)
+
+
+def _facts(bound: Future[list[dict[str, Any]]], shapes: int) -> list[dict[str, Any]]:
+    """What is known of the bound at each shape, or why it is not."""
+    try:
+        facts = bound.result()
+    except WorkerError as error:
+        return [{"error": str(error)}] * shapes
+    alike = len(facts) == shapes  # or the file has shapes of its own
+    return facts if alike else [{"error": "it was traced at other shapes"}] * shapes
 
 
 def _cell(
-    kernel: Kernel, found: Mapping[str, Any], bound: Mapping[str, Any], known: _Known
+    kernel: Kernel, found: Mapping[str, Any], facts: Mapping[str, Any], known: _Known
 ) -> _Cell:
-    shape = {**bound.get("shape", {}), **found["shape"]}
+    shape = found["shape"]
     problem = problem_id(kernel.family, shape)
-    seed = f"{kernel.name} {problem}"
-    chooser = Chooser(found["valid"], found["default"], seed)
+    chooser = Chooser(found["valid"], found["default"], f"{kernel.name} {problem}")
     rows = known.of(kernel.kernel_id, problem)
     for row in rows:
-        chooser.note(row.params, row.time_ms)
+        chooser.note(row.params, _good(row))
     again = known.again(kernel.kernel_id, problem)
     count = len({canonical(row.params) for row in rows})
-    facts = {name: value for name, value in bound.items() if name not in ("shape", "error")}
-    return _Cell(kernel, found["shape"], problem, facts, chooser, again, count)
+    bound = {name: value for name, value in facts.items() if name != "error"}
+    return _Cell(kernel, shape, problem, bound, chooser, again, count)
+
+
+def _good(row: TimedConfiguration) -> float | None:
+    """The time of one that is to be followed up; ``None`` where it was not right."""
+    return row.time_ms if row.verdict is Verdict.CORRECT else None
+
+
+def _held_against(tried: Tried, bound: Mapping[str, Any]) -> Tried:
+    """The same, unless no correct kernel could be as fast."""
+    hard_ms = bound.get("hard_bound_ms", 0.0)
+    if tried.verdict is not Verdict.CORRECT or (tried.time_ms or hard_ms) >= hard_ms:
+        return tried
+    why = f"{tried.time_ms} ms is under the hard bound of {hard_ms} ms"
+    return replace(tried, verdict=Verdict.IMPOSSIBLE, message=why)
+
+
+def _fill(waiting: list[_Order], orders: Iterator[_Order | None], most: int) -> None:
+    """Have so many handfuls compiled ahead, or as many as are known to be wanted."""
+    while len(waiting) < most:
+        order = next(orders, _END)
+        if isinstance(order, _Order):
+            waiting.append(order)
+        elif order is _END or waiting:
+            return
+        else:
+            time.sleep(_POLL_S)
 
 
 def _first_done(waiting: list[_Order]) -> _Order:
@@ -246,7 +292,7 @@ class _Collector:
         log: RunLog,
         process: TimingProcess,
         ahead: Ahead,
-        cells: Iterator[_Cell],
+        cells: Iterator[_Cell | None],
         per_cell: int,
     ) -> None:
         self._device, self._log, self._process, self._ahead = device, log, process, ahead
@@ -256,7 +302,8 @@ class _Collector:
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
         orders = self._orders()
-        waiting = list(itertools.islice(orders, ahead))  # they compile while the process starts
+        waiting: list[_Order] = []
+        _fill(waiting, orders, ahead)  # they compile while the process starts
         environment = self._process.start()
         start = time.monotonic()
         progress = self._progress
@@ -267,33 +314,60 @@ class _Collector:
             rows = self._rows(order, order.compiled.result(), environment)
             self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
             for row in rows:
-                order.cell.chooser.note(row.params, row.time_ms)
+                order.cell.chooser.note(row.params, _good(row))
+            order.cell.is_pending = False
             progress.rows.update(row.verdict.value for row in rows)
             progress.seconds, progress.now = time.monotonic() - start, order.cell.kernel.name
             show(progress)
-            waiting += itertools.islice(orders, ahead - len(waiting))
+            _fill(waiting, orders, ahead)
         return progress
 
-    def _orders(self) -> Iterator[_Order]:
-        """A handful of each cell, then another of each; what was begun late catches up first."""
-        cells: list[_Cell] = []
-        for most in itertools.count(_HANDFUL, _HANDFUL):
-            for cell in list(cells) or self._cells:
-                if most == _HANDFUL:
-                    cells.append(cell)
-                while chosen := cell.next(min(most, self._per_cell)):
-                    params = [each for each, _ in chosen]
-                    path = str(cell.kernel.path)
-                    yield _Order(cell, chosen, self._ahead.compiled(path, cell.shape, params))
-            if most >= self._per_cell:
-                return
+    def _orders(self) -> Iterator[_Order | None]:
+        """A handful of each cell, then another of each; what was begun late catches up first.
+
+        Of a cell the next is chosen when the last one's times are known; ``None`` where there are
+        only such to wait for, or kernels that are being surveyed.
+        """
+        left: list[_Cell] = []
+        for cell in self._cells:
+            if cell is None:
+                yield None
+            else:
+                left.append(cell)
+                yield from self._served(cell, _HANDFUL)
+        most = _HANDFUL
+        while left:
+            served = False
+            for cell in left:
+                for order in self._served(cell, most):
+                    served = True
+                    yield order
+            if served:
+                continue
+            left = [cell for cell in left if cell.is_due(self._per_cell)]
+            if 2 * sum(cell.is_pending for cell in left) > len(left):
+                yield None
+            else:  # a few that take long to compile do not hold up the others
+                most += _HANDFUL
+
+    def _served(self, cell: _Cell, most: int) -> Iterator[_Order]:
+        """The next handful of a cell, if one is due."""
+        most = min(most, self._per_cell)
+        if not cell.is_pending and cell.is_due(most) and (chosen := cell.next(most)):
+            cell.is_pending = True
+            yield self._order(cell, chosen)
+
+    def _order(self, cell: _Cell, chosen: Sequence[Chosen]) -> _Order:
+        params = [each for each, _ in chosen]
+        compiled = self._ahead.compiled(str(cell.kernel.path), cell.shape, params)
+        return _Order(cell, chosen, compiled)
 
     def _rows(
         self, order: _Order, compiled: Sequence[Compiled], environment: Environment
     ) -> list[TimedConfiguration]:
         """What became of a handful's configurations, of those that do not compile too."""
         found: dict[int, Tried] = {
-            number: Tried(Verdict.DOES_NOT_COMPILE, each.error)
+            number: Tried(each.verdict, each.error)
             for number, each in enumerate(compiled)
             if each.error
         }
@@ -320,6 +394,7 @@ class _Collector:
         environment: Environment,
     ) -> TimedConfiguration:
         cell, (params, chosen_by) = order.cell, order.chosen[number]
+        tried = _held_against(tried, cell.bound)
         kernel, seen = cell.kernel, tried.conditions
         protocol = find("cold")
         return TimedConfiguration(
@@ -340,6 +415,7 @@ class _Collector:
             source_sha256=kernel.source.sha256,
             problem_sha256=kernel.problem.sha256,
             shape=cell.shape,
+            warmup_calls=tried.warmup_calls,
             dtypes=tried.dtypes,
             low_ms=tried.low_ms,
             high_ms=tried.high_ms,

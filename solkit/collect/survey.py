@@ -40,7 +40,6 @@ class BoundFacts:
     operations: Mapping[str, int]
     read_bytes: int
     write_bytes: int
-    shape: Params
 
 
 def survey_space(path: str, device: Device, answer: str) -> None:
@@ -58,7 +57,7 @@ def survey_space(path: str, device: Device, answer: str) -> None:
     for shape in problem.shapes:
         sizes = {**problem.sizes, **shape}
         kept = [params for params in every if valid is None or valid(params, sizes)]
-        found.append({"shape": dict(shape), "default": default, "valid": kept})
+        found.append({"shape": sizes, "default": default, "valid": kept})
     Path(answer).write_text(json.dumps(found), encoding="utf-8")
 
 
@@ -83,7 +82,6 @@ def survey_bounds(path: str, device: Device, answer: str) -> None:
                 dict(least.flops_by_pipe),
                 case.work.dram_read_bytes,
                 case.work.dram_write_bytes,
-                case.shape,
             )
             found.append(asdict(facts))
     Path(answer).write_text(json.dumps(found), encoding="utf-8")

@@ -14,6 +14,7 @@ __all__ = ["LostError", "TimingProcess"]
 
 _START_S = 180.0
 _LIMIT_S = 60.0
+_MOST_ASKED = 10_000  # Triton unloads nothing, and keeps some 150 kB of each kernel
 
 
 class LostError(Exception):
@@ -41,6 +42,7 @@ class TimingProcess:
         self._uuid, self._limit_s = uuid, limit_s
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
+        self._asked = 0  # of configurations, since it started
 
     def __enter__(self) -> TimingProcess:
         return self
@@ -54,6 +56,7 @@ class TimingProcess:
         Raises:
             WorkerError: it ended, or said nothing for a while.
         """
+        self._asked = 0
         spawned = multiprocessing.get_context("spawn")
         self._connection, other = spawned.Pipe()
         self._process = spawned.Process(target=serve, args=(other, self._uuid), daemon=True)
@@ -74,10 +77,11 @@ class TimingProcess:
             LostError: one of them ended the process; ask again without it.
             WorkerError: the process cannot be started.
         """
-        if self._process is None or not self._process.is_alive():
+        if self._process is None or not self._process.is_alive() or self._asked > _MOST_ASKED:
             self._end()
             self.start()
         assert self._connection is not None
+        self._asked += len(handful.choices)
         self._connection.send(handful)
         number = None
         while True:

@@ -85,3 +85,10 @@ def test_a_survey(working):
     assert working.space("good.py").result(30) == [{"shape": {"N": 8}}]
     with pytest.raises(WorkerError, match=r"bad\.py cannot be surveyed: .*no such module"):
         working.space("bad.py").result(30)
+
+
+def test_what_is_left_when_it_is_closed_starts_nothing_anew(working):
+    working.__exit__()
+    with pytest.raises(WorkerError, match="has ended"):  # as a thread that is still at it would
+        working._compile("good.py", {"N": 8}, [{"DO": ""}])
+    assert working._server.forks == 0

@@ -58,7 +58,7 @@ class FakeAhead:
         return done(WorkerError(self.error) if self.error and "b.py" in path else shapes)
 
     def bounds(self, _path):
-        return done([{**self.bound, "shape": {**s, "dtype": "bfloat16"}} for s in SHAPES])
+        return done([self.bound for _ in SHAPES])
 
     def compiled(self, _path, _shape, choices):
         return done([Compiled(0.25, "too big" if c["SPLIT"] == 4 else "") for c in choices])
@@ -137,7 +137,7 @@ def test_each_kernel_and_shape_gets_as_many_as_are_wanted(run, kernels):
     rows = run()
     cells = Counter((row.kernel_id, row.problem_id) for row in rows)
     assert set(cells) == {
-        (kernel.kernel_id, f"family/N={n},dtype=bfloat16") for kernel in kernels for n in (100, 200)
+        (kernel.kernel_id, f"family/N={n}") for kernel in kernels for n in (100, 200)
     }
     assert set(cells.values()) == {24}
     assert set(keys(rows).values()) == {1}
@@ -288,3 +288,44 @@ def test_what_has_no_valid_configuration_is_passed_over(run, fakes):
 def test_a_gpu_of_the_catalogue_cannot_time(kernels, tmp_path):
     with RunLog(tmp_path / "run.jsonl") as log, pytest.raises(UnsupportedError, match="catalogue"):
         collect(kernels, replace(DEVICE, uuid=None), log, Limits(1.0))
+
+
+def test_times_that_cannot_be_are_told_and_not_followed(run, fakes):
+    fakes[0].bound = {**BOUND, "hard_bound_ms": 50.0}
+    rows = run()
+    under = [row for row in rows if row.time_ms is not None and row.time_ms < 50.0]
+    assert under
+    assert {row.verdict for row in under} == {Verdict.IMPOSSIBLE}
+    assert "under the hard bound of 50.0 ms" in under[0].message
+    assert all(row.verdict is Verdict.CORRECT for row in rows if (row.time_ms or 0.0) >= 50.0)
+
+
+def test_rows_of_other_gpus_are_no_part_of_it(run, tmp_path):
+    rows = run("one.jsonl")
+    with RunLog(tmp_path / "other.jsonl") as log:
+        log.append([replace(row, device="h200") for row in rows])
+    again = run("two.jsonl", after=["other.jsonl"])
+    assert keys(again) == keys(rows)
+
+
+def test_the_next_of_a_kernel_is_chosen_when_the_last_ones_times_are_known(run, fakes, monkeypatch):
+    ahead, process = fakes
+    timed: list[int] = []
+    asked: list[int] = []
+    answer, compile_ahead = process.tried, ahead.compiled
+
+    def tried(handful):
+        timed.append(len(handful.choices))
+        return answer(handful)
+
+    def compiled(path, shape, choices):
+        asked.append(len(timed))
+        return compile_ahead(path, shape, choices)
+
+    monkeypatch.setattr(process, "tried", tried)
+    monkeypatch.setattr(ahead, "compiled", compiled)
+    rows = run()
+    assert len(asked) == 8  # four cells, two handfuls each
+    assert asked[:3] == [0, 0, 0]  # as many are compiled ahead
+    assert min(asked[4:]) > 0
+    assert {row.chosen_by for row in rows[48:]} > {"near_best"}
