@@ -113,7 +113,11 @@ class LoadedKernel(abc.ABC):
             ParamsError: `params` names a parameter that the kernel does not take.
         """
 
-    def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
+    def with_params(
+        self,
+        workload: Workload,  # noqa: ARG002 - forms that can do it need it
+        params: Mapping[str, Value],
+    ) -> Workload:
         """A workload of this file with the candidate's parameters bound anew, its inputs kept.
 
         Raises:
@@ -121,7 +125,8 @@ class LoadedKernel(abc.ABC):
             UnsupportedError: files of this form bind parameters along with inputs alone.
         """
         path, kind = self.description.path, self.description.problem.format
-        raise UnsupportedError(f"{path}: configurations of {kind} files cannot share their inputs")
+        names = ", ".join(params)
+        raise UnsupportedError(f"{path}: {kind} files bind {names} along with inputs alone")
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
         """Every size with its value: numbers always, others (a dtype) where `shape` gives them.
