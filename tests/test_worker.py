@@ -113,6 +113,8 @@ def test_a_killed_job_leaves_no_temporary_files(tmp_path, folder):
 
 def caller(code: str, cwd: Path) -> subprocess.Popen[str]:
     light = (
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it\n"
         "from solkit import worker\n"
         "worker._server = worker.ForkServer('light_study:warm_up', worker._ENVIRONMENT)\n"
     )

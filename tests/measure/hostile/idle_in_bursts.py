@@ -3,7 +3,7 @@
 Trick: timing-aware behaviour
 Problem: gated
 Verdict: wrong
-Defence: calls in a burst are checked
+Defence: calls in a burst are checked, as are single ones, which may come as fast
 """
 
 import time
