@@ -23,6 +23,8 @@ from solkit.measure.lock import GpuProcess, Neighbours, company, exclusive, proc
 
 UUID = "GPU-a0000000-0000-0000-0000-000000000000"
 HOLD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 import sys, time
 from solkit.measure.lock import exclusive
 with exclusive(sys.argv[1], 30):
