@@ -20,8 +20,8 @@ So under 10 µs the check tells next to nothing: a 2 µs kernel may be told as 0
 waits for the GPU within a call, or keeps the host busy for over 100 ms, cannot be queued: it gets
 the slope for its time. What the check cannot see is a candidate that really is as fast, in the rows
 as well, by not doing the work: the outputs of the rows that count are judged for that. Nor does it
-see one that finds out, from the frames of SolKit's own code in its process, which rows are the short
-ones, and dawdles in these alone: that flattens the slope.
+see one that finds out, from the frames of SolKit's own code in its process, which rows are the
+short ones, and dawdles in these alone: that flattens the slope.
 """
 
 from __future__ import annotations
