@@ -426,7 +426,6 @@ class _Collector:
             l2=protocol.l2,
             launched=protocol.launched,
             launches=tuple(self._launch(each) for each in tried.launches),
-            launch_count=sum(each.launch.count for each in tried.launches) or None,
             compile_s=round(compiled.seconds, 3),
             first_call_s=tried.first_call_s,
             max_error=tried.max_error,
