@@ -14,6 +14,7 @@ the hooks refer to.
 from __future__ import annotations
 
 import runpy
+import signal
 import sys
 import threading
 import warnings
@@ -94,6 +95,7 @@ def _is_main() -> bool:
 
 def main(trace: str, limit: int, script: str, *arguments: str) -> None:
     """Run a script as ``python script arguments`` would, and write what was profiled."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's children ignore it
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
     steps = _Steps(limit)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -50,7 +53,12 @@ def test_a_script_that_was_ended_has_not_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(_runner._Steps, "install", lambda _: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(sys, "path", list(sys.path))
-    _runner.main("trace.json", 1, str(path), "an argument")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        _runner.main("trace.json", 1, str(path), "an argument")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert sys.argv == [str(path), "an argument"]
     assert sys.path[0] == str(tmp_path)
 
@@ -63,10 +71,25 @@ def child(monkeypatch, code):
 
 
 def test_a_script_that_takes_too_long_is_interrupted(tmp_path, monkeypatch):
+    ready = tmp_path / "ready"
+
+    class OnceItRuns(subprocess.Popen):
+        """Its time is over as soon as the child has something to lose."""
+
+        def wait(self, timeout=None):
+            if timeout != 1.0:
+                return super().wait(timeout)
+            while not ready.exists() and self.poll() is None:
+                time.sleep(0.01)
+            raise subprocess.TimeoutExpired(self.args, timeout)
+
+    monkeypatch.setattr(script.subprocess, "Popen", OnceItRuns)
     code = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 try:
-    time.sleep(60)
+    pathlib.Path(sys.argv[1]).with_name("ready").touch()
+    time.sleep(600)
 except KeyboardInterrupt:
     pathlib.Path(sys.argv[1]).write_text("what there was")
 """
