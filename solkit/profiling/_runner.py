@@ -95,7 +95,7 @@ def _is_main() -> bool:
 
 def main(trace: str, limit: int, script: str, *arguments: str) -> None:
     """Run a script as ``python script arguments`` would, and write what was profiled."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's children ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
     steps = _Steps(limit)
