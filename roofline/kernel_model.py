@@ -36,7 +36,7 @@ from collections.abc import Iterator, Sequence
 
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term
 
-__all__ = ["ahead", "model", "rate", "resident", "spilled", "together", "unrolling"]
+__all__ = ["LAUNCH_US", "ahead", "model", "rate", "resident", "spilled", "together", "unrolling"]
 
 _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a stream of bytes or of products reaches: read and write on an
@@ -51,8 +51,9 @@ Architecture via Microbenchmarking" (2024), table of memory latencies: L2 262 cy
 _MMA_SYNC_SHARE = 0.63
 """Of the peak that ``mma.sync`` reaches on Hopper, which is ``wgmma``'s. Luo et al., section 4."""
 
-_LAUNCH_US = 1.0
-"""An empty kernel, where calibration has not said; docs/calibration.md has 0.95 for an H100."""
+LAUNCH_US = 1.0
+"""An empty kernel, on a GPU that none was measured on: an H100 took 0.95 and an H200 0.66
+(docs/calibration.md), another H100 1.2 (roofline/catalogue.toml)."""
 
 
 def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
@@ -164,7 +165,7 @@ def _terms(
             yield _pipe(pipe, amount, blocks, kernel, device)
     yield from _issue(kernel, demand.iterations, blocks, device)
     yield _latency(kernel, demand, occupancy, blocks, device)
-    launch_us = device.launch_us if device.launch_us is not None else _LAUNCH_US
+    launch_us = device.launch_us if device.launch_us is not None else LAUNCH_US
     yield Term("launch", launch_us / 1e3, "an empty kernel")
 
 

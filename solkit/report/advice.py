@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from solkit.core import AnalysisStatus, Bound, Device, KernelAnalysis, Result, Verdict
 from solkit.report.units import binary_bytes, duration, ratio
+from solkit.roofline.kernel_model import LAUNCH_US
 
 __all__ = ["advise", "kernels_seen", "launch_limited", "out_of_resources"]
 
@@ -21,7 +22,6 @@ _LOW_OCCUPANCY = 0.5
 _LOW_FILL = 0.8  # of the device's slots, over all waves
 _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
 _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
-_LAUNCH_MS = 1.2e-3  # an empty kernel on an H100; where the device's own is not known
 _NO_CAUSE = (
     "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
     "next step."
@@ -73,7 +73,7 @@ class _Case:
     def tiny(self) -> bool:
         """Whether the problem is too small to fill a GPU."""
         bound = self.result.bound
-        return bound.time_ms < (bound.at.launch_floor_ms or _LAUNCH_MS)
+        return bound.time_ms < (bound.at.launch_floor_ms or LAUNCH_US / 1e3)
 
     @property
     def compiled(self) -> list[KernelAnalysis]:
