@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from solkit.core import Value
 
 __all__ = [
+    "CustomKernel",
     "Device",
     "Explain",
     "Json",
@@ -22,8 +23,13 @@ __all__ = [
     "Precision",
     "PrecisionOption",
     "Reference",
+    "Sandbox",
     "Shapes",
+    "TimingProtocol",
+    "TimingProtocolOption",
+    "Trace",
     "Tracebacks",
+    "parse_params",
     "parse_settings",
     "parse_shapes",
 ]
@@ -37,6 +43,16 @@ class Precision(str, enum.Enum):
     TF32 = "tf32"
     BF16 = "bf16"
     FP8 = "fp8"
+
+
+class TimingProtocol(str, enum.Enum):
+    """The names in `solkit.measure.protocols`, which takes time to load."""
+
+    COLD = "cold"
+    WARM = "warm"
+    COLD_GRAPH = "cold-graph"
+    WARM_GRAPH = "warm-graph"
+    REPLAY = "replay"
 
 
 Kernel = Annotated[
@@ -56,6 +72,24 @@ Shapes = Annotated[
 PrecisionOption = Annotated[
     Precision, typer.Option(help="What fp32 contractions may be computed in.")
 ]
+TimingProtocolOption = Annotated[
+    TimingProtocol, typer.Option(help="How calls are timed: see docs/measuring.md.")
+]
+Trace = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Append measurements there instead of to this month's file in your data folder.",
+    ),
+]
+Sandbox = Annotated[
+    bool,
+    typer.Option("--sandbox", help="Run the kernel's code under bubblewrap: docs/measuring.md."),
+]
+CustomKernel = Annotated[
+    bool,
+    typer.Option("--custom-kernel", help="Leaving the work to cuBLAS, cuDNN or torch is cheating."),
+]
 Json = Annotated[
     str | None, typer.Option(metavar="FILE|-", help="Write JSON; `-`: to stdout, alone.")
 ]
@@ -70,6 +104,11 @@ def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:
     return [parse_settings(text, "--shape") for text in texts or ()] or None
 
 
+def parse_params(texts: Sequence[str] | None, option: str = "--params") -> dict[str, Value] | None:
+    """All of an option that may be repeated; ``None`` where there is none."""
+    return parse_settings(",".join(texts), option) if texts else None
+
+
 def parse_settings(text: str, option: str) -> dict[str, Value]:
     """Read ``"M=4096,dtype=bfloat16"``.
 
@@ -78,7 +117,7 @@ def parse_settings(text: str, option: str) -> dict[str, Value]:
 
     Args:
         text: what stands behind the option.
-        option: ``"--shape"`` or ``"--params"``.
+        option: ``"--shape"``, or one that takes parameters.
 
     Raises:
         ShapeError, ParamsError: a part is not NAME=VALUE, or a name comes twice.

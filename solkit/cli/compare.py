@@ -8,11 +8,10 @@ import typer
 
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
-from solkit.cli._options import Precision
-from solkit.cli.score import CustomKernel, Protocol, Sandbox
+from solkit.cli._options import Precision, TimingProtocol
 
 if TYPE_CHECKING:
-    from solkit.core import ComparisonReport, Value
+    from solkit.core import ComparisonReport
 
 __all__ = ["EPILOG", "compare"]
 
@@ -46,14 +45,6 @@ _TimeLimit = Annotated[
     float | None,
     typer.Option(min=0.1, metavar="SECONDS", help="For one candidate and shape. Default: 120."),
 ]
-_Trace = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Append measurements there instead of to this month's file in your data folder.",
-    ),
-]
-_Protocol = Annotated[Protocol, typer.Option(help="How they are timed: see docs/measuring.md.")]
 
 
 def compare(
@@ -68,16 +59,17 @@ def compare(
     json: _options.Json = None,
     budget: _Budget = 2.0,
     time_limit: _TimeLimit = None,
-    trace: _Trace = None,
-    protocol: _Protocol = Protocol.COLD,
-    sandbox: Sandbox = False,
-    custom_kernel: CustomKernel = False,
+    trace: _options.Trace = None,
+    protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
+    sandbox: _options.Sandbox = False,
+    custom_kernel: _options.CustomKernel = False,
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Say which candidate is faster, timing them in turns on this machine's GPU."""
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
-        own, chosen = _settings(base_params, "--base-params"), _settings(params, "--params")
+        own = _options.parse_params(base_params, "--base-params")
+        chosen = _options.parse_params(params)
         _base.check_writable(json)
         with _base.stdout_kept_for_the_report():
             from solkit import worker
@@ -104,10 +96,6 @@ def compare(
             )
         _show(report, json)
     raise typer.Exit(_exit_code(report))
-
-
-def _settings(texts: list[str] | None, option: str) -> dict[str, Value] | None:
-    return _options.parse_settings(",".join(texts), option) if texts else None
 
 
 def _exit_code(report: ComparisonReport) -> Exit:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Union
@@ -11,7 +10,7 @@ import typer
 
 from solkit.cli import _base, _options, _outputs
 from solkit.cli._base import Exit
-from solkit.cli._options import Precision
+from solkit.cli._options import Precision, TimingProtocol
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,17 +27,6 @@ EPILOG = (
     "Where several hold, 4 goes before 3, 3 before 2, 2 before --fail-under's; of several kernels "
     "the others are reported where SolKit fails at one, and 1 goes before all."
 )
-
-
-class Protocol(str, enum.Enum):
-    """The names in `solkit.measure.protocols`, which takes time to load."""
-
-    COLD = "cold"
-    WARM = "warm"
-    COLD_GRAPH = "cold-graph"
-    WARM_GRAPH = "warm-graph"
-    REPLAY = "replay"
-
 
 _Kernels = Annotated[
     list[str],
@@ -76,22 +64,6 @@ _TimeLimit = Annotated[
         help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
     ),
 ]
-_Trace = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Append measurements there instead of to this month's file in your data folder.",
-    ),
-]
-_Protocol = Annotated[Protocol, typer.Option(help="How it is timed: see docs/measuring.md.")]
-Sandbox = Annotated[
-    bool,
-    typer.Option("--sandbox", help="Run the kernel's code under bubblewrap: docs/measuring.md."),
-]
-CustomKernel = Annotated[
-    bool,
-    typer.Option("--custom-kernel", help="Leaving the work to cuBLAS, cuDNN or torch is cheating."),
-]
 _Ncu = Annotated[
     bool,
     typer.Option(
@@ -118,17 +90,17 @@ def score(
     figures: _outputs.Figures = None,
     fail_under: _FailUnder = None,
     time_limit: _TimeLimit = None,
-    trace: _Trace = None,
-    protocol: _Protocol = Protocol.COLD,
-    sandbox: Sandbox = False,
-    custom_kernel: CustomKernel = False,
+    trace: _options.Trace = None,
+    protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
+    sandbox: _options.Sandbox = False,
+    custom_kernel: _options.CustomKernel = False,
     ncu: _Ncu = False,
     verbose: _Verbose = False,
 ) -> None:
     """Say how fast a kernel could run, how fast it does, and what stands between."""
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
-        chosen = _options.parse_settings(",".join(params), "--params") if params else None
+        chosen = _options.parse_params(params)
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
         outputs.check()
         pairs = _paired(kernels, reference, solution)
