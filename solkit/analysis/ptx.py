@@ -11,18 +11,17 @@ data is not known. Source of all that is read here: PTX ISA 8.7.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Place", "SharedInstruction", "barriers_of", "shared_instructions"]
+from solkit.analysis.ptx_code import ADDRESS, Place, Statement, read_ptx
+from solkit.analysis.ptx_numbers import OPERATIONS, Array, as_bits, operation, type_of
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Place = tuple[str, int, int]
-"""File's name, line and column."""
+__all__ = ["Place", "SharedInstruction", "barriers_of", "shared_instructions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +59,6 @@ class _Value:
         return bool((self.threads == self.threads[0]).all())
 
 
-@dataclass(frozen=True)
-class _Statement:
-    guard: str
-    opcode: str
-    operands: tuple[str, ...]
-    place: Place
-    block: int
-    depth: int = 0
-
-
 def shared_instructions(ptx: str) -> list[SharedInstruction]:
     """Every load, store, copy and atomic of shared memory in a kernel.
 
@@ -81,59 +70,16 @@ def shared_instructions(ptx: str) -> list[SharedInstruction]:
     threads = re.search(r"\.(?:req|max)ntid (\d+)", ptx)
     if threads is None:
         raise ValueError("the PTX does not say how many threads a block has")
-    return _merged(_Follower(int(threads.group(1))).follow(_statements(ptx)))
+    return _merged(_Follower(int(threads.group(1))).follow(read_ptx(ptx).statements))
 
 
 def barriers_of(ptx: str) -> list[tuple[Place, int]]:
     """Place and loop depth of each barrier at which a block's warps wait for each other."""
     wanted = re.compile(r"(bar|barrier(\.cta)?)\.(sync|red)\b")
-    return [(each.place, each.depth) for each in _statements(ptx) if wanted.match(each.opcode)]
-
-
-# ---------------------------------------------------------------------------------------- reading
-
-_LABEL = re.compile(r"(\$L__BB\w+):")
-_STATEMENT = re.compile(r"(?:@(!?%\w+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
-_OPERAND = re.compile(r"\s*((?:\{[^}]*\}|\[[^\]]*\]|[^,{\[])+)")
-
-
-def _statements(ptx: str) -> list[_Statement]:
-    listed = re.findall(r'^\s*\.file\s+(\d+) "(.*?)"', ptx, re.M)
-    files = {number: PurePath(path).name for number, path in listed}
-    found: list[_Statement] = []
-    labels: dict[str, int] = {}
-    place: Place = ("", 0, 0)
-    for raw in ptx.splitlines():
-        line = raw.partition("//")[0].strip()
-        if line.startswith(".loc"):
-            number, row, column = line.split()[1:4]
-            place = (files.get(number, ""), int(row), int(column.rstrip(",")))
-        elif label := _LABEL.match(line):
-            labels[label.group(1)] = len(found)
-        else:
-            found.extend(_parts(line, place, len(labels)))
-    return _with_depths(found, labels)
-
-
-def _parts(line: str, place: Place, block: int) -> Iterator[_Statement]:
-    """The statements of a line; of inline assembly there may be several."""
-    for part in line.split(";"):
-        statement = _STATEMENT.match(part.lstrip("{} \t"))
-        if statement:
-            guard, opcode, rest = statement.groups()
-            operands = tuple(operand.strip() for operand in _OPERAND.findall(rest))
-            yield _Statement(guard or "", opcode, operands, place, block)
-
-
-def _with_depths(statements: Sequence[_Statement], labels: Mapping[str, int]) -> list[_Statement]:
-    """A loop reaches from a label to the last branch back to it."""
-    ends: dict[int, int] = {}
-    for i, each in enumerate(statements):
-        if each.opcode.startswith("bra") and labels.get(each.operands[0], i + 1) <= i:
-            ends[labels[each.operands[0]]] = i
     return [
-        replace(each, depth=sum(start <= i <= end for start, end in ends.items()))
-        for i, each in enumerate(statements)
+        (_short(each.place), each.depth)
+        for each in read_ptx(ptx).statements
+        if wanted.match(each.opcode)
     ]
 
 
@@ -145,10 +91,8 @@ _SHARED = re.compile(
 _KINDS = {"ld": "load", "ldmatrix": "load", "st": "store", "stmatrix": "store"}
 _KINDS |= {"atom": "atomic", "red": "atomic"}
 _UNIFORM = re.compile(r"%(n?ctaid|n?clusterid|cluster_n?cta\w+|gridid|ntid|smid|nsmid)\b")
-_ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
 _WORD = 4
 _BITS = re.compile(r"[busf](\d+)$")
-_FLOATING = re.compile(r"b?f\d+|e\dm\d")
 
 
 class _Follower:
@@ -158,7 +102,7 @@ class _Follower:
         self.registers: dict[str, _Value | None] = {}
         self.parted = 0
 
-    def follow(self, statements: Sequence[_Statement]) -> Iterator[SharedInstruction]:
+    def follow(self, statements: Sequence[Statement]) -> Iterator[SharedInstruction]:
         for each in statements:
             shared = _SHARED.match(each.opcode)
             self.parted += each.opcode.startswith(("bar", "mbarrier", "bra", "st"))
@@ -170,9 +114,9 @@ class _Follower:
                 self.registers[name.strip()] = None if each.guard else self._computed(each)
                 self.registers[other.strip()] = None
 
-    def _access(self, each: _Statement, name: str) -> SharedInstruction:
+    def _access(self, each: Statement, name: str) -> SharedInstruction:
         kind = "copy" if name.startswith("cp") else _KINDS[name]
-        memory = next(filter(None, map(_ADDRESS.search, each.operands)), None)
+        memory = next(filter(None, map(ADDRESS.search, each.operands)), None)
         at = self._value(memory.group(1)) if memory else None
         active = self._active(each.guard)
         where = None
@@ -184,7 +128,9 @@ class _Follower:
             # where they are all shifted they may be negative, which stands for none
             where = np.where(active, where - min(int(where.min()) // 128 * 128, 0), -1)
         run = (each.guard, memory.group(1) if memory else "", each.block, self.parted)
-        return SharedInstruction(kind, each.place, each.depth, _width(each, name), where, run)
+        return SharedInstruction(
+            kind, _short(each.place), each.depth, _width(each, name), where, run
+        )
 
     def _active(self, guard: str) -> Array | None:
         if not guard:
@@ -209,7 +155,7 @@ class _Follower:
             return _Value(np.full_like(self.numbers, number))
         return self.anything if _UNIFORM.match(text) else None
 
-    def _computed(self, each: _Statement) -> _Value | None:
+    def _computed(self, each: Statement) -> _Value | None:
         name, *kinds = each.opcode.split(".")
         if name == "ld":
             return self.anything if "param" in kinds else None
@@ -229,7 +175,7 @@ class _Follower:
         return _applied(name, kinds, known)
 
 
-def _width(each: _Statement, name: str) -> int:
+def _width(each: Statement, name: str) -> int:
     if "matrix" in name:
         return 16
     if name.startswith("cp"):
@@ -237,6 +183,12 @@ def _width(each: _Statement, name: str) -> int:
     vector = re.search(r"\.v(\d)", each.opcode)
     bits = _BITS.search(each.opcode)
     return (int(vector.group(1)) if vector else 1) * (int(bits.group(1)) if bits else 32) // 8
+
+
+def _short(place: Place) -> Place:
+    """With the file's name alone."""
+    file, line, column = place
+    return PurePath(file).name, line, column
 
 
 # ---------------------------------------------------------------------------------------- merging
@@ -277,76 +229,20 @@ def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, Shar
 
 def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
     """An instruction of numbers that are known, some of them but for what threads share."""
-    operands, compute = _OPERATIONS.get(name, (0, None))
-    if compute is None or operands != len(values) or any(map(_FLOATING.match, kinds)):
+    operands, _ = OPERATIONS.get(name, (0, None))
+    compute = operation(name, kinds)
+    if compute is None or operands != len(values):
         return None
-    types = [kind for kind in kinds if _BITS.fullmatch(kind) or kind == "pred"]
-    bits, signed = _typed(types[-1] if types else "b32")
-    threads = [_as(value.threads, bits, signed) for value in values]
-    result = bits * 2 if "wide" in kinds else _typed(types[0])[0] if name == "cvt" else bits
+    threads = [value.threads for value in values]
     if not any(value.shifted for value in values):
-        return _Value(_as(compute(kinds, *threads), result, signed=False))
+        return _Value(compute(*threads))
     if all(value.uniform for value in values):
         return _Value(np.zeros_like(values[0].threads), shifted=True)
     scale = name in ("mul", "shl") and values[1].uniform and not values[1].shifted
     if name in ("add", "sub", "mov", "cvt", "cvta") or scale:
-        return _Value(_as(compute(kinds, *threads), 64, signed=True), shifted=True)
+        bits, signed = type_of(kinds) or (32, False)
+        _, plain = OPERATIONS[name]
+        return _Value(
+            plain(kinds, *(as_bits(each, bits, signed) for each in threads)), shifted=True
+        )
     return None
-
-
-def _typed(kind: str) -> tuple[int, bool]:
-    return (1, False) if kind == "pred" else (int(kind[1:]), kind[0] == "s")
-
-
-def _as(values: Array, bits: int, signed: bool) -> Array:
-    """Numbers of so many bits; of 64 as they are."""
-    if bits >= 64:
-        return values
-    low = values & ((1 << bits) - 1)
-    return np.where(low >> (bits - 1), low - (1 << bits), low) if signed else low
-
-
-def _compared(kinds: Sequence[str], a: Array, b: Array) -> Array:
-    found: Array = _COMPARISONS[kinds[0]](a, b)
-    return found.astype(np.int64)
-
-
-def _field(kinds: Sequence[str], a: Array, start: Array, length: Array) -> Array:
-    field = (a >> start) & ((1 << length) - 1)
-    return field - ((field >> (length - 1)) << length) if kinds[0][0] == "s" else field
-
-
-def _looked_up(_: Sequence[str], a: Array, b: Array, c: Array, table: Array) -> Array:
-    """``lop3``: bit i of the table is the result where a, b and c are the bits of i."""
-    found = np.zeros_like(a)
-    for i in range(8):
-        if int(table[0]) >> i & 1:
-            found |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
-    return found
-
-
-_COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
-    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal},
-    **{"gt": np.greater, "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal},
-    **{"hi": np.greater, "hs": np.greater_equal},
-}
-_OPERATIONS: Mapping[str, tuple[int, Callable[..., Array]]] = {
-    **dict.fromkeys(("mov", "cvt", "cvta"), (1, lambda _, a: a)),
-    "not": (1, lambda _, a: ~a),
-    "neg": (1, lambda _, a: -a),
-    "add": (2, lambda _, a, b: a + b),
-    "sub": (2, lambda _, a, b: a - b),
-    "mul": (2, lambda _, a, b: a * b),
-    "and": (2, lambda _, a, b: a & b),
-    "or": (2, lambda _, a, b: a | b),
-    "xor": (2, lambda _, a, b: a ^ b),
-    "shl": (2, lambda _, a, b: a << np.minimum(b, 63)),
-    "shr": (2, lambda _, a, b: a >> np.minimum(b, 63)),
-    "min": (2, lambda _, a, b: np.minimum(a, b)),
-    "max": (2, lambda _, a, b: np.maximum(a, b)),
-    "setp": (2, _compared),
-    "selp": (3, lambda _, a, b, chosen: np.where(chosen != 0, a, b)),
-    "bfe": (3, _field),
-    "lop3": (4, _looked_up),
-}
-"""Operands and meaning."""
