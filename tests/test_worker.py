@@ -70,9 +70,9 @@ def test_a_crash_names_its_signal_and_the_next_job_runs():
 def test_a_hang_is_killed_at_its_time_limit():
     start = time.monotonic()
     with pytest.raises(JobDiedError, match=r"^its process ran for over 0\.5 s") as death:
-        worker.call("time:sleep", 60, timeout_s=0.5)
+        worker.call("time:sleep", 600, timeout_s=0.5)
     assert death.value.timed_out
-    assert time.monotonic() - start < 50  # it would sleep for 60
+    assert time.monotonic() - start < 300  # it would sleep for 600
 
 
 def wait_until_dead(server: ForkServer) -> None:
@@ -123,7 +123,7 @@ def caller(code: str, cwd: Path) -> subprocess.Popen[str]:
 
 def alive(fd: int) -> bool:
     """Whether anyone still holds the write end of a pipe."""
-    readable, _, _ = select.select([fd], [], [], 10.0)
+    readable, _, _ = select.select([fd], [], [], 240.0)
     return not readable or os.read(fd, 1 << 16) != b""
 
 
@@ -162,7 +162,7 @@ def test_no_job_outlives_what_wants_its_answer(tmp_path, victim, number, leave):
         time.sleep(0.05)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(process.pid if victim == "caller" else int(children[0]), number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=240)
     if number == signal.SIGINT:
         assert process.returncode == 130
     assert not alive(held)
@@ -173,7 +173,7 @@ def test_modules_in_the_working_directory_do_not_stand_in_for_the_standard_libra
     for name in ("random", "copy", "queue", "profile", "pickle"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the decoy was imported')")
     code = "print(worker.call('math:hypot', 3.0, 4.0))"
-    assert caller(code, tmp_path).communicate(timeout=60)[0] == "5.0\n"
+    assert caller(code, tmp_path).communicate(timeout=240)[0] == "5.0\n"
 
 
 def test_jobs_find_what_the_caller_has_at_the_time_of_the_call(tmp_path, monkeypatch):
@@ -195,7 +195,7 @@ if os.fork() == 0:
 status = os.wait()[1]
 print(status, worker.call('os:getppid') == first)
 """
-    assert caller(code, tmp_path).communicate(timeout=90)[0] == "0 True\n"
+    assert caller(code, tmp_path).communicate(timeout=240)[0] == "0 True\n"
 
 
 def sandbox_trouble() -> str:

@@ -12,7 +12,7 @@ PROBLEM = Problem(1, 1, "1_a", "1_a.py", "hash")
 SOLAR = """
 import json, sys, time
 if sys.argv[1].endswith("slow.py"):
-    time.sleep(60)
+    time.sleep(600)
 if sys.argv[1].endswith("bad.py"):
     raise SystemExit("no graph")
 ballast = b"x" * (256 << 20)
@@ -68,7 +68,7 @@ def test_solar_is_given_a_time_limit_and_its_failures_are_told(tmp_path, monkeyp
     script.write_text(SOLAR)
     monkeypatch.setattr(kernelbench, "__file__", str(tmp_path / "kernelbench.py"))
 
-    def run(name, limit_s=30.0):
+    def run(name, limit_s=300.0):
         problem = Problem(1, 1, name, f"{name}.py", "hash")
         return kernelbench.solar_bound(problem, sys.executable, tmp_path, limit_s)
 
@@ -80,7 +80,7 @@ def test_solar_is_given_a_time_limit_and_its_failures_are_told(tmp_path, monkeyp
     assert run("bad").failure == "no graph"
     slow = run("slow", 0.5)
     assert slow.failure == "over 0.5 s"
-    assert slow.seconds < 10
+    assert slow.seconds < 300
 
 
 def test_tables_are_markdown(capsys):

@@ -206,7 +206,7 @@ def test_one_process_has_the_turn_and_may_take_it_again(tmp_path):
         thread = threading.Thread(target=other)
         thread.start()
         assert not entered.wait(0.1)
-    assert entered.wait(5)
+    assert entered.wait(120)
     thread.join()
     assert waits == ["synchronized"]
 

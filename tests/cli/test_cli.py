@@ -386,7 +386,7 @@ def run(*arguments):
     environment = os.environ | {"PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=300, check=False,
     )  # fmt: skip
 
 

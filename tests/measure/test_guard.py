@@ -15,7 +15,7 @@ from solkit.measure._identities import Identities
 from solkit.measure._outputs import Outputs
 from solkit.measure.guard import Guard
 
-LIMIT_S = 120
+LIMIT_S = 300  # only a child that hangs takes so long
 
 
 def in_fork(*sources: str):
@@ -147,11 +147,11 @@ def test_flags_are_reported_but_no_proof():
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("threading.Thread(target=lambda: time.sleep(9), daemon=True).start()", [True]),
-        ("threading.Thread(target=time.sleep, args=(9,), daemon=True).start()", [True]),
-        ("threading.Timer(9, print).start()", [True]),
-        ("_thread.start_new_thread(time.sleep, (9,))", [True]),
-        ("ThreadPoolExecutor().submit(time.sleep, 9)", [True]),
+        ("threading.Thread(target=lambda: time.sleep(600), daemon=True).start()", [True]),
+        ("threading.Thread(target=time.sleep, args=(600,), daemon=True).start()", [True]),
+        ("threading.Timer(600, print).start()", [True]),
+        ("_thread.start_new_thread(time.sleep, (600,))", [True]),
+        ("ThreadPoolExecutor().submit(time.sleep, 600)", [True]),
         ("p = ThreadPoolExecutor(); p.submit(int).result(); time.sleep(0.3)", [False]),
         ("with ThreadPoolExecutor() as pool: pool.submit(int)", []),
     ],
@@ -166,10 +166,10 @@ def test_threads(source, expected):
 @pytest.mark.parametrize(
     "source",
     [
-        "import subprocess; subprocess.Popen(['sleep', '20'])",
-        "import os, time; os.fork() or time.sleep(20) or os._exit(0)",
+        "import subprocess; subprocess.Popen(['sleep', '60'])",
+        "import os, time; os.fork() or time.sleep(60) or os._exit(0)",
         "import multiprocessing as m, time\n"
-        "m.get_context('fork').Process(target=time.sleep, args=(20,)).start()",
+        "m.get_context('fork').Process(target=time.sleep, args=(60,)).start()",
     ],
 )
 def test_processes(source):
@@ -181,8 +181,8 @@ def test_processes(source):
 @pytest.mark.parametrize(
     ("source", "trick"),
     [
-        ("import signal; signal.setitimer(signal.ITIMER_PROF, 60)", "timer signal"),
-        ("import signal; signal.alarm(60)", "timer signal"),
+        ("import signal; signal.setitimer(signal.ITIMER_PROF, 600)", "timer signal"),
+        ("import signal; signal.alarm(600)", "timer signal"),
         ("import sys; sys.setprofile(lambda *a: None)", "trace hook"),
         ("import threading; threading.settrace(lambda *a: None)", "trace hook"),
     ],

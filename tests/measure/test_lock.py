@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import stat
@@ -25,11 +26,11 @@ UUID = "GPU-a0000000-0000-0000-0000-000000000000"
 HOLD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
-import sys, time
+import sys
 from solkit.measure.lock import exclusive
-with exclusive(sys.argv[1], 30):
+with exclusive(sys.argv[1], 300):
     print("held", flush=True)
-    time.sleep(float(sys.argv[2]))
+    sys.stdin.read()
 """
 
 
@@ -41,12 +42,13 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def hold():
-    """Start processes that hold a GPU; what is left of them is killed in the end."""
+    """Start processes that hold a GPU until their input ends; all are killed in the end."""
     started = []
 
-    def hold(uuid=UUID, seconds=60.0):
-        command = [sys.executable, "-c", HOLD, uuid, str(seconds)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def hold(uuid=UUID):
+        command = [sys.executable, "-c", HOLD, uuid]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, text=True, **pipes)
         started.append(process)
         assert process.stdout.readline() == "held\n"
         return process
@@ -55,6 +57,7 @@ def hold():
     for process in started:
         process.kill()
         process.wait()
+        process.stdin.close()
         process.stdout.close()
 
 
@@ -79,9 +82,12 @@ def test_another_gpu_is_free(hold):
     assert take(uuid="GPU-b")
 
 
-def test_waiting_ends_when_the_holder_does_and_is_told_of_once(hold, caplog):
-    process = hold(seconds=3)
-    assert take(limit_s=30)
+def test_waiting_ends_when_the_holder_does_and_is_told_of_once(hold, caplog, monkeypatch):
+    process = hold()
+    hears = logging.Handler()
+    hears.emit = lambda _: process.stdin.close()
+    monkeypatch.setattr(lock._log, "handlers", [hears])
+    assert take(limit_s=300)
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
     assert told[0].startswith(f"waiting for {UUID}, measured on by process {process.pid} (")
@@ -97,7 +103,7 @@ def test_the_dead_hold_nothing(hold, how):
 
 def test_what_the_holder_started_does_not_hold_it_on():
     with exclusive(UUID, 0):
-        child = subprocess.Popen(["sleep", "30"], close_fds=False)
+        child = subprocess.Popen(["sleep", "600"], close_fds=False)
     try:
         assert take(limit_s=0)
     finally:
@@ -110,7 +116,7 @@ def test_threads_of_one_process_wait_for_each_other():
 
     def work():
         for _ in range(5):
-            with exclusive(UUID, 30):
+            with exclusive(UUID, 300):
                 inside.append(1)
                 assert sum(inside) == 1
                 time.sleep(0.002)
@@ -185,7 +191,7 @@ def test_a_folder_that_is_not_there_is_passed_over(monkeypatch, tmp_path):
 @pytest.fixture
 def other():
     """A process that is not of ours: adopted by init, since what started it is gone."""
-    code = "import subprocess; print(subprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3).pid)"
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600'], stdout=-3, stderr=-3).pid)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     pid = int(found.stdout)
     yield pid
@@ -194,7 +200,7 @@ def other():
 
 @pytest.fixture
 def child():
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "600"])
     yield process.pid
     process.kill()
     process.wait()
@@ -219,7 +225,7 @@ def test_what_ours_started_is_ours(child):
 
 def test_a_stranger_is_named(child, other):
     found = company(listed(child, other), [child])
-    assert found.evidence == (f"Others computed on the GPU: process {other} (sleep 60, 512 MiB).",)
+    assert found.evidence == (f"Others computed on the GPU: process {other} (sleep 600, 512 MiB).",)
     assert found.notes == ()
 
 
@@ -360,7 +366,7 @@ def outcome_among(strangers, verdict, monkeypatch):
 def test_a_stranger_makes_a_time_unstable(other, monkeypatch):
     found = outcome_among([GpuProcess(other)], Verdict.CORRECT, monkeypatch)
     assert found.verdict is Verdict.UNSTABLE
-    assert found.errors == (f"Others computed on the GPU: process {other} (sleep 60).", "a note")
+    assert found.errors == (f"Others computed on the GPU: process {other} (sleep 600).", "a note")
 
 
 def test_a_stranger_excuses_nothing(other, monkeypatch):

@@ -233,9 +233,19 @@ def processes_of(mark):
     return found
 
 
-def test_a_sudden_end_leaves_no_process(write):
+SLEEPING = """
+import pathlib, time
+
+def kernel(x):
+    pathlib.Path({running!r}).touch()
+    time.sleep(600)
+"""
+
+
+def test_a_sudden_end_leaves_no_process(write, tmp_path):
     """The caller does not hear of its end, and the candidate is in the middle of a call."""
-    path = write("import time\ndef kernel(x):\n    print('here', flush=True)\n    time.sleep(600)")
+    running = tmp_path / "running"
+    path = write(SLEEPING.format(running=str(running)))
     code = f"""
 import solkit.measure
 with solkit.measure.Session(device="cpu") as session:
@@ -246,9 +256,9 @@ with solkit.measure.Session(device="cpu") as session:
     caller = subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 240
-        while len(processes_of(mark)) < 4 and time.monotonic() < deadline:
+        while not running.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        time.sleep(1.0)
+        assert len(processes_of(mark)) == 4  # the caller, the server, and what it forked
         caller.kill()
         caller.wait(120)
         while processes_of(mark) and time.monotonic() < deadline:
@@ -258,14 +268,20 @@ with solkit.measure.Session(device="cpu") as session:
         caller.kill()
 
 
-def test_an_interrupt_while_measuring_closes_the_session(write):
-    path = write("import time\ndef kernel(x): time.sleep(600)")
+def test_an_interrupt_while_measuring_closes_the_session(write, tmp_path):
+    running = tmp_path / "running"
+    path = write(SLEEPING.format(running=str(running)))
+
+    def interrupt():
+        while not running.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
     with Session(device="cpu") as session:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs may ignore it
-        timer = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
+        threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
-            session.measure(path, {}, {})
+            session.measure(path, {}, {}, time_limit_s=600.0)
         signal.signal(signal.SIGINT, before)
         assert (session._referee, session._candidates) == (None, {})
 

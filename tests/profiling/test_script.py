@@ -116,7 +116,7 @@ def test_a_script_that_leaves_no_trace(tmp_path, monkeypatch, code, said):
     path.touch()
     (tmp_path / "trace.json").write_text("of an earlier run")
     with pytest.raises(InputError, match=rf"gone\.py: {said}"):
-        script.record(str(path), [], str(tmp_path / "trace.json"), calls=1, time_limit_s=30)
+        script.record(str(path), [], str(tmp_path / "trace.json"), calls=1, time_limit_s=300)
 
 
 def test_a_trace_that_cannot_be_written_is_told_before_the_script_runs(tmp_path):
