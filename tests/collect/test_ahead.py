@@ -60,7 +60,7 @@ def working(monkeypatch):
 
 
 def compiled(working, *does):
-    return working.compiled("good.py", {"N": 8}, [{"DO": do} for do in does]).result(30)
+    return working.compiled("good.py", {"N": 8}, [{"DO": do} for do in does]).result(300)
 
 
 def test_what_compiling_came_to(working):
@@ -82,9 +82,9 @@ def test_one_that_ends_its_process_costs_no_other(working, what, told):
 
 
 def test_a_survey(working):
-    assert working.space("good.py").result(30) == [{"shape": {"N": 8}}]
+    assert working.space("good.py").result(300) == [{"shape": {"N": 8}}]
     with pytest.raises(WorkerError, match=r"bad\.py cannot be surveyed: .*no such module"):
-        working.space("bad.py").result(30)
+        working.space("bad.py").result(300)
 
 
 def test_what_is_left_when_it_is_closed_starts_nothing_anew(working):
