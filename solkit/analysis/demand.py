@@ -24,7 +24,7 @@ from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs,
 from solkit.analysis.shared import shared_traffic, tensor_shared_bytes
 from solkit.core import Access, Demand, Device, Occupancy
 
-__all__ = ["demand"]
+__all__ = ["demand", "spread_out", "unevenness"]
 
 _WHOLE = 16
 """Programs followed lane by lane."""
@@ -136,7 +136,7 @@ def demand(
         dram_write_bytes=round(dram.written),
         steps=float(steps.mean()),
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
-        unevenness=_unevenness(steps, math.prod(grid), device),
+        unevenness=unevenness(steps, math.prod(grid), device),
         iterations=_iterations(followed.function, executions) / math.prod(grid),
         chain_cycles=chain_cycles(followed.function, executions) / math.prod(grid),
         shared=shared.accesses,
@@ -195,7 +195,7 @@ def _follow(
     corners, coarse = _by_corners(function, arguments, grid, first)
     wide, numbers, guesses = corners, first, coarse.guesses
     if programs > _CORNERS:
-        numbers = _spread_out(_SPREAD, programs)
+        numbers = spread_out(_SPREAD, programs)
         wide, scattered = _by_corners(function, arguments, grid, numbers)
         guesses = {**guesses, **scattered.guesses}
     chosen = _representative(wide)
@@ -235,7 +235,7 @@ def _by_corners(
 
 def _representative(wide: Corners) -> npt.NDArray[np.int64]:
     """Some of the programs, and of each access that none of them makes one that does."""
-    chosen = set(_spread_out(_WHOLE, wide.counts.programs).tolist())
+    chosen = set(spread_out(_WHOLE, wide.counts.programs).tolist())
     for operation in wide.extents:
         made = wide.counts.by_key[operation, "made"]
         if made.any() and not made[list(chosen)].any():
@@ -243,7 +243,7 @@ def _representative(wide: Corners) -> npt.NDArray[np.int64]:
     return np.array(sorted(chosen))
 
 
-def _spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
+def spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
     """Program numbers with no period in common with a grid's sides; all where they are few."""
     if count >= programs:
         return np.arange(programs)
@@ -358,7 +358,7 @@ def _steps(followed: _Followed) -> Array:
     return steps
 
 
-def _unevenness(steps: Array, programs: int, device: Device) -> float:
+def unevenness(steps: Array, programs: int, device: Device) -> float:
     """What the SM that gets most has to do over the mean; see `Demand.unevenness`.
 
     Beyond the programs that were followed, those that come go on like them on average, and the

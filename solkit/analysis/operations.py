@@ -15,7 +15,7 @@ from typing import Any
 from solkit.adapters.triton_ir import Block, Function, Operation, TensorType
 from solkit.analysis.layouts import spread
 
-__all__ = ["chain_cycles", "operations_of"]
+__all__ = ["CYCLES", "chain_cycles", "operations_of"]
 
 Cost = Mapping[str, float]
 
@@ -77,7 +77,7 @@ def operations_of(function: Function, executions: Mapping[Any, float]) -> dict[s
     return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
 
 
-_CYCLES = {"shuffle": 24, "shared": 30, "barrier": 30, "mufu": 20, "plain": 4, "wgmma": 60}
+CYCLES = {"shuffle": 24, "shared": 30, "barrier": 30, "mufu": 20, "plain": 4, "wgmma": 60}
 """Latencies. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
 (2018), table 4.1 and section 3 (4 cycles of a dependent FFMA, about 20 of shared memory and of
 MUFU), and Luo et al. (2024) for Hopper (shared memory 29, wgmma 18 to 32 and its fences)."""
@@ -99,17 +99,17 @@ def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
 def _latency(operation: Operation) -> float:
     name = operation.name
     if name in _DOTS:
-        return _CYCLES["wgmma"]
+        return CYCLES["wgmma"]
     if name in ("tt.reduce", "tt.scan"):
         return _exchange(operation)
     if name == "ttg.convert_layout":  # through shared memory: store, barrier, load
-        return _CYCLES["shared"] * 2 + _CYCLES["barrier"]
+        return CYCLES["shared"] * 2 + CYCLES["barrier"]
     if name in ("ttg.async_wait", "ttng.wait_barrier", "ttg.local_alloc", "ttg.local_load"):
-        return _CYCLES["barrier"]
+        return CYCLES["barrier"]
     if name not in _COSTS:
         return 0.0
     kind = operation.result_type
-    return _CYCLES["mufu" if "sfu" in _COSTS[name] else "plain"] if kind.shape else 0.0
+    return CYCLES["mufu" if "sfu" in _COSTS[name] else "plain"] if kind.shape else 0.0
 
 
 def _exchange(operation: Operation) -> float:
@@ -123,8 +123,8 @@ def _exchange(operation: Operation) -> float:
     steps = sum(bool(basis[axis]) for basis in layout.lanes)
     across = any(basis[axis] for basis in layout.warps)
     within = sum(bool(basis[axis]) for basis in layout.registers)
-    cycles = steps * (_CYCLES["shuffle"] + _CYCLES["plain"]) + (1 << within) * _CYCLES["plain"] / 2
-    return cycles + across * (2 * _CYCLES["shared"] + _CYCLES["barrier"])
+    cycles = steps * (CYCLES["shuffle"] + CYCLES["plain"]) + (1 << within) * CYCLES["plain"] / 2
+    return cycles + across * (2 * CYCLES["shared"] + CYCLES["barrier"])
 
 
 def _all_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
