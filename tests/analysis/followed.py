@@ -245,7 +245,7 @@ def product(device, M=100, N=130, K=150, tiles=(64, 64, 32)):
     product_kernel[grid](a, b, c, M, N, K, *tiles, num_stages=3)
 
 
-def triangle(device, n=300):
+def triangle(device, n=200):
     triangle_kernel[(n,)](cuda(device, n, n), cuda(device, n), n, BLOCK=64)
 
 
@@ -274,7 +274,7 @@ def winding(device, n=20_000):
     winding_kernel[(3,)](cuda(device, n + 64), cuda(device, 3), n, BLOCK=32)
 
 
-def window(device, n=4096):
+def window(device, n=1536):
     window_kernel[(n // 64,)](cuda(device, n), cuda(device, n), n, 512, BLOCK=64)
 
 
