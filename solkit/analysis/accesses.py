@@ -89,16 +89,15 @@ class Whole:
         where = np.broadcast_to(addresses, (self.counts.programs, *kind.shape))
         sectors = where.reshape(self.counts.programs, -1)[:, elements] // SECTOR
         made = wanted[:, elements] & (elements >= 0)
-        touched = _distinct(np.where(made, sectors, -1))
-        self._add(operation, "requests", made.any(-1).sum((1, 2)))
-        self._add(operation, "sectors", touched.sum((1, 2)) * max(width // SECTOR, 1))
-        lines = _distinct(np.where(made, sectors // _LINE_SECTORS, -1))
-        self._add(operation, "lines", lines.sum((1, 2)))
-        flat = np.where(made, sectors, -1).reshape(self.counts.programs, -1)
+        by_request = _ordered(np.where(made, sectors, -1))
+        per_sector = max(width // SECTOR, 1)
+        self._add(operation, "requests", (by_request[..., -1] >= 0).sum((1, 2)))
+        self._add(operation, "sectors", _distinct(by_request).sum((1, 2)) * per_sector)
+        self._add(operation, "lines", _distinct(by_request // _LINE_SECTORS).sum((1, 2)))
+        flat = _ordered(by_request.reshape(self.counts.programs, -1))
         once = _distinct(flat)
-        self._add(operation, "distinct", once * max(width // SECTOR, 1))
-        pairs = _distinct(np.where(flat >= 0, flat // 2, -1))
-        self._add(operation, "paired", np.maximum(2 * pairs, once * max(width // SECTOR, 1)))
+        self._add(operation, "distinct", once * per_sector)
+        self._add(operation, "paired", np.maximum(2 * _distinct(flat // 2), once * per_sector))
         if operation.name == "tt.load":
             self.step.append((flat, once))
 
@@ -109,7 +108,7 @@ class Whole:
         apart = together = self.step[0][1]
         if len(self.step) > 1:
             apart = np.sum([once for _, once in self.step], axis=0)
-            together = _distinct(np.concatenate([flat for flat, _ in self.step], axis=1))
+            together = _distinct(_ordered(np.concatenate([flat for flat, _ in self.step], axis=1)))
         self.counts.add("apart", apart)
         self.counts.add("together", together)
         self.step = []
@@ -242,11 +241,17 @@ def _mask(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(lead, shape).reshape(shape[0], -1)
 
 
-def _distinct(values: Array) -> Array:
-    """How many different values stand along the last axis, -1 not counted."""
-    ordered = np.sort(values, axis=-1)
-    changes = (ordered[..., 1:] != ordered[..., :-1]) & (ordered[..., 1:] >= 0)
-    found: Array = changes.sum(-1) + (ordered[..., 0] >= 0)
+def _ordered(values: Array) -> Array:
+    """Sorted along the last axis, where they mostly are in order as they come."""
+    in_order = (values[..., 1:] >= values[..., :-1]).all()
+    return values if in_order else np.sort(values, axis=-1)
+
+
+def _distinct(ordered: Array) -> Array:
+    """How many different values stand along the last axis, sorted; -1 is not counted."""
+    changes = np.count_nonzero(ordered[..., 1:] != ordered[..., :-1], axis=-1)
+    missing = (ordered[..., 0] < 0) & (ordered[..., -1] >= 0)  # from -1 to the first
+    found: Array = changes + (ordered[..., -1] >= 0) - missing
     return found
 
 
