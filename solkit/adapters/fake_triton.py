@@ -57,6 +57,7 @@ __all__ = [
     "CapturedLaunch",
     "Recording",
     "TensorArgument",
+    "argument_of",
     "install",
     "recording",
 ]
@@ -270,7 +271,7 @@ def _do_compile(
 
 
 def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
-    arguments = dict(zip(kernel.signature, map(_argument, args), strict=False))
+    arguments = dict(zip(kernel.signature, map(argument_of, args), strict=False))
     for arg in args:
         tensor = getattr(arg, "base", arg)
         if isinstance(tensor, torch.Tensor):
@@ -286,7 +287,8 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
     launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments))
 
 
-def _argument(arg: Any) -> Argument:
+def argument_of(arg: Any) -> Argument:
+    """What a launch gives for a parameter, from what it was called with."""
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
     if not isinstance(tensor, torch.Tensor):
         return arg if isinstance(arg, bool | int | float) else None

@@ -25,6 +25,10 @@ from solkit.errors import SolkitError, UnsupportedError
 __all__ = ["Cubin", "CudaCompileError", "Toolkit", "compile_cuda", "toolkit"]
 
 
+_KEPT = ("code.cubin", "names.json", "code.ptx")
+"""Files of the cache."""
+
+
 class CudaCompileError(SolkitError):
     """The source does not compile; the message is the compiler's."""
 
@@ -36,10 +40,12 @@ class Cubin:
     Attributes:
         binary: the cubin.
         names: what each requested function is called in it, by the expression that asked for it.
+        ptx: the assembly that it was made from.
     """
 
     binary: bytes
     names: Mapping[str, str]
+    ptx: str
 
 
 @dataclass(frozen=True)
@@ -113,13 +119,15 @@ def compile_cuda(text: str, name: str, functions: Sequence[str], options: Sequen
     tools = toolkit()
     told = (tools.version, text, name, tuple(functions), tuple(options))
     cache = get_cache_manager(hashlib.sha256(f"solkit nvrtc {told}".encode()).hexdigest())
-    binary, names = cache.get_file("code.cubin"), cache.get_file("names.json")
-    if binary is not None and names is not None:
-        return Cubin(Path(binary).read_bytes(), json.loads(Path(names).read_text()))
+    kept = [cache.get_file(name) for name in _KEPT]
+    if None not in kept:
+        binary, names, ptx = (Path(path) for path in kept if path is not None)
+        return Cubin(binary.read_bytes(), json.loads(names.read_text()), ptx.read_text())
     includes = [f"-I{folder}" for folder in tools.includes]
     cubin = _compile(_library(tools.library), text, name, functions, [*options, *includes])
-    cache.put(cubin.binary, "code.cubin")
-    cache.put(json.dumps(dict(cubin.names)), "names.json", binary=False)
+    kinds = (cubin.binary, json.dumps(dict(cubin.names)), cubin.ptx)
+    for name, content in zip(_KEPT, kinds):
+        cache.put(content, name, binary=isinstance(content, bytes))
     return cubin
 
 
@@ -135,7 +143,8 @@ def _compile(
         if nvrtc.nvrtcCompileProgram(program, len(options), flags):
             raise CudaCompileError(_output(nvrtc, "ProgramLog", program).decode(errors="replace"))
         names = {function: _lowered(nvrtc, program, function) for function in functions}
-        return Cubin(_output(nvrtc, "CUBIN", program), names)
+        ptx = _output(nvrtc, "PTX", program).rstrip(b"\0").decode(errors="replace")
+        return Cubin(_output(nvrtc, "CUBIN", program), names, ptx)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -98,6 +98,7 @@ class Compiled:
         instructions: what `code` was counted to, in its place.
         ttgir: the compiler's last IR before LLVM, as text.
         ptx: the assembly that it became.
+        entry: what the kernel is called there; empty where that is its only one.
     """
 
     error: str | None = None
@@ -112,6 +113,7 @@ class Compiled:
     instructions: InstructionMix | None = None
     ttgir: str = ""
     ptx: str = ""
+    entry: str = ""
 
 
 def warn_if_untested() -> None:

@@ -119,7 +119,13 @@ def _analyse_extensions(
     for captured, binary in zip(launches, compiled):
         launch = captured.launch
         if launch is not None:
-            told.append(_describe(launch, binary, device))
+            described = _describe(launch, binary, device)
+            try:
+                told.append(_followed_cuda(described, captured, binary, device))
+            except Exception as error:  # what the PTX of a newer NVRTC may hold, likewise
+                told.append(described)
+                reason = f"{type(error).__name__}: {error}"
+                unknown[f"What {launch.name} asks for could not be read: {reason}"] = None
             continue
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
         where, kernel = captured.host.line, captured.host.kernel
@@ -138,6 +144,27 @@ def _followed(
         compiled.ptx,
         captured.arguments,
         kernel.launch.grid,
+        device,
+        kernel.occupancy,
+        kernel.shared_bytes,
+    )
+    kernel = replace(kernel, demand=asked)
+    return replace(kernel, model=model(kernel, device))
+
+
+def _followed_cuda(
+    kernel: KernelAnalysis, captured: cuda.CudaLaunch, compiled: Compiled, device: Device
+) -> KernelAnalysis:
+    """The same for a CUDA C++ kernel."""
+    if kernel.occupancy is None or kernel.shared_bytes is None or captured.host.block is None:
+        return kernel
+    asked = cuda.cuda_demand(
+        compiled.ptx,
+        compiled.entry,
+        captured.host.arguments,
+        captured.parameters,
+        kernel.launch.grid,
+        captured.host.block,
         device,
         kernel.occupancy,
         kernel.shared_bytes,

@@ -86,7 +86,7 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
     inlined: dict[Place, Place] = {}
     for raw in text.splitlines():
         line = raw.partition("//")[0].strip()
-        if line.startswith(".loc"):
+        if line.startswith((".loc\t", ".loc ")):
             place = _place(line.split()[1:4], names)
             caller = _INLINED.search(line)
             if caller:

@@ -92,11 +92,12 @@ def _compared(kinds: Sequence[str], a: Array, b: Array, other: Array | None = No
 
 def _field(kinds: Sequence[str], a: Array, start: Array, length: Array) -> Array:
     field = (a >> start) & ((1 << length) - 1)
-    return field - ((field >> (length - 1)) << length) if kinds[0][0] == "s" else field
+    signed: Array = field - ((field >> (length - 1)) << length)
+    return signed if kinds[0][0] == "s" else field
 
 
 def _inserted(_: Sequence[str], a: Array, b: Array, start: Array, length: Array) -> Array:
-    mask = ((1 << np.minimum(length, 63)) - 1) << start
+    mask: Array = ((1 << np.minimum(length, 63)) - 1) << start
     return (b & ~mask) | ((a << start) & mask)
 
 
@@ -123,7 +124,8 @@ def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
         high_a, high_b = high_a & mask, high_b & mask
     carried = low_a.view(np.uint64) * low_b.view(np.uint64) >> np.uint64(32)
     middle = high_a * low_b + carried.astype(np.int64)
-    return high_a * high_b + (middle >> 32) + ((low_a * high_b + (middle & mask)) >> 32)
+    upper: Array = high_a * high_b + (middle >> 32)
+    return upper + ((low_a * high_b + (middle & mask)) >> 32)
 
 
 def _added(kinds: Sequence[str], a: Array, b: Array, c: Array) -> Array:
@@ -164,7 +166,8 @@ def _quotient(kinds: Sequence[str], a: Array, b: Array) -> Array:
 
 
 def _remainder(kinds: Sequence[str], a: Array, b: Array) -> Array:
-    return a - _quotient(kinds, a, b) * b
+    multiple: Array = _quotient(kinds, a, b) * b
+    return a - multiple
 
 
 def _permuted(_: Sequence[str], a: Array, b: Array, chosen: Array) -> Array:

@@ -6,6 +6,7 @@ to NVRTC for the target.
 """
 
 from solkit.analysis.cuda.compiling import compile_launches
+from solkit.analysis.cuda.demand import cuda_demand
 from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, recording
 
-__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "recording"]
+__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "cuda_demand", "recording"]

@@ -114,6 +114,8 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
             seconds=seconds / len(cubin.names),
             unread=unread,
             instructions=mix,
+            ptx=cubin.ptx,
+            entry=name,
         )
     return told
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
+from solkit.adapters import fake_cuda
+from solkit.adapters.fake_triton import Argument, TensorArgument, argument_of
 from solkit.analysis.cuda.source import Function, Source, Token, closing, split_arguments, tokens_of
 from solkit.analysis.cuda.values import (
     CONSTANTS,
@@ -63,6 +65,7 @@ class HostLaunch:
         block: threads in x, y and z; ``None`` likewise.
         shared_bytes: dynamic shared memory; ``None`` likewise.
         line: ``file:line`` of the CUDA source.
+        arguments: as the first of launches alike gave them, ``None`` for those not known.
     """
 
     kernel: str
@@ -70,6 +73,7 @@ class HostLaunch:
     block: tuple[int, int, int] | None
     shared_bytes: int | None
     line: str
+    arguments: tuple[Argument, ...] = field(default=(), compare=False)
 
 
 @dataclass
@@ -267,8 +271,8 @@ class Expressions:
     def _pointed(self, kind: Sequence[Token], value: Any) -> Pointer:
         """A value cast to a pointer."""
         bare = [token for token in kind if token.text not in ("*", "const")]
-        address = value.address if isinstance(value, Pointer) else UNKNOWN
-        return Pointer(self.type_of(bare).name, address)
+        name = self.type_of(bare).name
+        return replace(value, type=name) if isinstance(value, Pointer) else Pointer(name)
 
     def _cast(self) -> int | None:
         """Where the bracket here closes, if it holds a type alone and a value follows."""
@@ -557,7 +561,7 @@ class Expressions:
         if name in _POINTERS or name.startswith("packed_accessor"):
             bare = [token for token in template if token.text != "const"]
             kind = self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, "")
-            return Pointer(kind, tensor.data_ptr())
+            return Pointer(kind, tensor.data_ptr(), tensor)
         if name in TENSOR_METHODS:
             return self.run_torch(TENSOR_METHODS[name], (tensor, *args), {})
         method = getattr(tensor, name, None)
@@ -580,6 +584,8 @@ class Expressions:
         grid, block, *rest = (self.within(part).assignment() for part in parts)
         self.at += 3
         args = self.arguments()
+        given = tuple(map(_argument, args))
+        self._written(name, args)
         shared = rest[0] if rest else 0
         self.machine.seen.launches.append(
             HostLaunch(
@@ -588,9 +594,19 @@ class Expressions:
                 extent_of(block),
                 shared if isinstance(shared, int) else None,
                 self.machine.source.place(self.tokens[start].start),
+                given,
             )
         )
         return UNKNOWN
+
+    def _written(self, name: str, args: Sequence[Any]) -> None:
+        """What the kernel may write to is not known any more."""
+        function = self.machine.source.functions.get(name)
+        for index, arg in enumerate(args):
+            declared = function.parameters[index : index + 1] if function else ()
+            constant = any(token.text == "const" for tokens in declared for token in tokens)
+            if isinstance(arg, Pointer) and arg.tensor is not None and not constant:
+                fake_cuda.forget(arg.tensor)
 
     def _closes_launch(self) -> bool:
         return all(self.text(ahead) == ">" for ahead in range(3)) and self.text(3) == "("
@@ -627,6 +643,19 @@ _LEVELS = (
     ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
 """C++'s binary operators, the loosest first."""
+
+
+def _argument(value: Any) -> Argument:
+    """What a launch gives for a parameter, as `solkit.adapters.fake_triton` has it."""
+    if not isinstance(value, Pointer):
+        return value if isinstance(value, bool | int | float) else None
+    if value.tensor is None:
+        return None
+    told = argument_of(value.tensor)
+    assert isinstance(told, TensorArgument)
+    if not value.ahead_bytes:
+        return told
+    return replace(told, offset_bytes=told.offset_bytes + value.ahead_bytes, contents=None)
 
 
 def _is_check(name: str) -> bool:

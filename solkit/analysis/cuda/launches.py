@@ -39,6 +39,15 @@ class CudaLaunch:
     count: int = 1
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """The kernel's parameters by their names in C++; empty where it is not found."""
+        function = self.source.functions.get(self.host.kernel.partition("<")[0])
+        if function is None:
+            return ()
+        named = ([t.text for t in tokens if t.kind == "name"] for tokens in function.parameters)
+        return tuple(names[-1] if names else "" for names in named)
+
+    @property
     def launch(self) -> Launch | None:
         """The public noun; ``None`` where grid or block is not known."""
         grid, block = self.host.grid, self.host.block
@@ -69,14 +78,14 @@ class CudaRecording:
         """
         source = Source.of(extension.texts)
         call = HostCall()
-        for tensor in args:
-            if isinstance(tensor, torch.Tensor):
-                fake_cuda.forget(tensor)  # a kernel may write to it
         try:
             call_host(source, _bound_to(source, name), args, call)
         except HostError as error:
             raise UnsupportedError(f"{name} of a CUDA extension: {error}") from error
         finally:
+            for tensor in args:
+                if isinstance(tensor, torch.Tensor):
+                    fake_cuda.forget(tensor)  # a kernel may have written to it
             for launch in call.launches:
                 self._record(CudaLaunch(launch, source, extension.cuda_flags))
         if is_unknown(call.result):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,10 +69,19 @@ def is_unknown(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Pointer:
-    """``x.data_ptr<float>()``; addresses of fake tensors are aligned as the allocator aligns."""
+    """``x.data_ptr<float>()``; addresses of fake tensors are aligned as the allocator aligns.
+
+    Attributes:
+        type: of what it points to.
+        address: a number, where it is known.
+        tensor: whose data that is; ``None`` where that is not known.
+        ahead_bytes: how far behind the tensor's first element it points.
+    """
 
     type: str
     address: Any = UNKNOWN
+    tensor: torch.Tensor | None = field(default=None, compare=False)
+    ahead_bytes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -242,8 +251,13 @@ def binary_of(operator: str, left: Any, right: Any) -> Any:
     if isinstance(left, Position) and isinstance(right, int) and operator in "+-":
         return Position(left.values, left.index + (right if operator == "+" else -right))
     if isinstance(left, Pointer) and isinstance(right, int) and operator in "+-":
-        size = SIZES.get(left.type.rpartition("::")[2], UNKNOWN)
-        return Pointer(left.type, binary_of(operator, left.address, binary_of("*", size, right)))
+        size = SIZES.get(left.type.rpartition("::")[2])
+        if size is None:
+            return Pointer(left.type)
+        by = size * (right if operator == "+" else -right)
+        return replace(
+            left, address=binary_of("+", left.address, by), ahead_bytes=left.ahead_bytes + by
+        )
     if isinstance(left, Pointer) or isinstance(right, Pointer):
         return UNKNOWN
     return guarded(_OPERATIONS[operator], [left, right])

@@ -1,0 +1,429 @@
+"""Count what the accesses of followed threads touch: requests, sectors, bytes, wavefronts.
+
+Statements that stem from one line of the source and do the same, as an unrolled loop's do, are one
+*site*. What a block's threads access there in one run of a piece of straight code is an execution.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solkit.analysis.caches import SECTOR
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, registers_of
+from solkit.analysis.cuda.follow import Active, line_of
+from solkit.analysis.cuda.loops import Tables
+from solkit.analysis.ptx_code import ADDRESS, Statement
+from solkit.analysis.ptx_numbers import Array
+from solkit.analysis.shared import wavefronts
+
+__all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of", "width_of"]
+
+_LINE_SECTORS = 4
+_WARP = 32
+_REMEMBERED = 1 << 18
+"""Sectors of a site that are remembered as touched; where two share a place, the later one is."""
+_ODD = np.int64(-7046029254386353131)
+
+Piece = tuple["Array | None", Active]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What one line does with global memory in one way.
+
+    Attributes:
+        kind, path, line, width_bytes: as `solkit.core.Access` has them.
+        phase: `Kernel.phase` of where it stands.
+        depth: loops around it.
+        parameters: those that its addresses are computed from, and global variables.
+        gathered: whether its addresses depend on what was loaded.
+        plain: whether it is a load through L1.
+    """
+
+    kind: str
+    path: str
+    line: str
+    width_bytes: int
+    phase: int
+    depth: int
+    parameters: tuple[str, ...]
+    gathered: bool
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a load through L1."""
+        return self.kind == "load" and self.path == "global"
+
+
+@dataclass(frozen=True)
+class SharedSite:
+    """What one line does with shared memory in one way, as `solkit.core.SharedAccess` has it."""
+
+    kind: str
+    line: str
+
+
+_KINDS = {"ld": "load", "st": "store", "cp": "load", "atom": "atomic", "red": "atomic"}
+_MATRIX = re.compile(r"\.x(\d)")
+
+
+def sites_of(kernel: Kernel) -> dict[int, Site]:
+    """The site of each statement that may access global memory, by the statement's id."""
+    found: dict[int, Site] = {}
+    for block in kernel.blocks:
+        for each in block.statements:
+            if each.name not in (*_KINDS, "wmma") or {"param", "local", "const"} & set(
+                each.modifiers
+            ):
+                continue
+            slice_ = _address_registers(kernel, each)
+            bases = _bases(kernel, slice_)
+            gathered = any(
+                reader.name in ("ld", "atom") and "param" not in reader.modifiers
+                for reader in kernel.statements
+                if not slice_.isdisjoint(registers_of(reader)[0])
+            )
+            found[id(each)] = Site(
+                kind=_kind(each),
+                path="async" if each.name == "cp" else "global",
+                line=line_of(each),
+                width_bytes=width_of(each),
+                phase=kernel.phase(block),
+                depth=len(block.loops),
+                parameters=bases,
+                gathered=gathered,
+            )
+    return found
+
+
+def _kind(each: Statement) -> str:
+    if each.name == "wmma":
+        return "load" if "load" in each.modifiers else "store"
+    return _KINDS[each.name]
+
+
+def _address_registers(kernel: Kernel, each: Statement) -> frozenset[str]:
+    found = [memory.group(1) for memory in map(ADDRESS.search, each.operands) if memory]
+    return kernel.depends_on(found[-1:] if each.name == "cp" else found[:1])
+
+
+def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
+    """Pointers among what an address is computed from: 64-bit parameters and variables."""
+    found: dict[str, None] = {}
+    known = {parameter.name for parameter in kernel.parameters}
+    for each in kernel.statements:
+        written, _ = registers_of(each)
+        if registers.isdisjoint(written):
+            continue
+        for operand in each.operands[1:]:
+            memory = ADDRESS.search(operand)
+            name = memory.group(1) if memory else operand
+            is_pointer = name in known and not {"u64", "b64"}.isdisjoint(each.modifiers)
+            symbol = kernel.symbols.get(name)
+            if is_pointer or (symbol is not None and symbol.space == "global"):
+                found.setdefault(name)
+    return tuple(found)
+
+
+def width_of(each: Statement) -> int:
+    """Bytes that one lane's address stands for; a row of 16 for matrices."""
+    if each.name in ("ldmatrix", "stmatrix", "wmma"):
+        return 16
+    if each.name == "cp":
+        return int(each.operands[2], 0) if len(each.operands) > 2 else 16
+    vector = re.search(r"\.v(\d)", each.opcode)
+    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)(x2)?", each.opcode)
+    bits, paired = kinds[-1] if kinds else ("32", "")
+    return (int(vector.group(1)) if vector else 1) * int(bits) * (2 if paired else 1) // 8
+
+
+# ------------------------------------------------------------------------------------- every lane
+
+
+class Lanes:
+    """Counts every lane of every access of the blocks that are followed.
+
+    Keys of the tables: (site, name) with ``"requests"``, ``"sectors"``, ``"lines"`` (of 128 bytes,
+    of each request), ``"bytes"``, ``"distinct"`` (sectors, each once an execution), ``"paired"``
+    (with them, those that share 64 bytes with one), ``"fresh"`` (those not touched before),
+    ``"runs"``, ``"made"``, ``"moves"`` (as in `Spots`); (shared site, name) with ``"requests"``,
+    ``"wavefronts"``, ``"least"``; (name, block's number) with ``"runs"``, ``"warps"``, ``"lanes"``;
+    and of plain loads of a piece of code together ``"apart"`` and ``"together"``.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        sites: Mapping[int, Site],
+        tables: Tables,
+        sizes: Mapping[str, int],
+        threads: int,
+    ) -> None:
+        self.sites = sites
+        self.tables = tables
+        self.sizes = sizes
+        self.spots = Spots(sites, tables, threads, inner=True)
+        self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
+        self.shared: list[tuple[Statement, Array | None, Active]] = []
+        self.known: dict[Any, Any] = {}
+        self.touched: dict[Site, Array] = {}
+        self.uncounted: dict[str, int] = {}
+        self.joined = _Joined(kernel)
+
+    def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
+        """See `solkit.analysis.cuda.follow.Watcher`."""
+        if space == "shared":
+            self.shared.append((each, addresses, active))
+            return
+        self.spots.access(each, space, addresses, active)
+        self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
+
+    def block_ends(self, block: BasicBlock, active: Active) -> None:
+        """See `solkit.analysis.cuda.follow.Watcher`."""
+        self.spots.block_ends(block, active)
+        self.tables.add(("warps", block.number), active.warps)
+        loads: list[Array] = []
+        for site, pieces in self.pending.items():
+            touched = self._site(site, pieces)
+            if site.plain and touched is not None:
+                loads.append(touched)
+        if loads:
+            apart = sum((_distinct(each) for each in loads), np.zeros(self.tables.blocks))
+            together = _distinct(np.concatenate(loads, 1)) if len(loads) > 1 else apart
+            self.tables.add(("apart",), apart)
+            self.tables.add(("together",), together)
+        if self.shared:
+            self._shared()
+        self.pending, self.shared = {}, []
+
+    def _add(self, site: Site, name: str, amount: Array | float) -> None:
+        self.tables.add((site, name), amount)
+
+    def _site(self, site: Site, pieces: Iterable[tuple[Array | None, Active]]) -> Array | None:
+        """Count an execution; the sectors that it touches, by block."""
+        touched: list[Array] = []
+        for addresses, active in pieces:
+            self._add(site, "requests", active.warps)
+            self._add(site, "bytes", active.lanes * site.width_bytes)
+            if addresses is None:
+                self._unknown(site, active)
+                continue
+            sectors = self._sectors(site, addresses, active)
+            touched.append(sectors)
+        if not touched:
+            return None
+        flat = np.sort(touched[0] if len(touched) == 1 else np.concatenate(touched, 1), axis=1)
+        first = flat >= 0
+        first[:, 1:] &= flat[:, 1:] != flat[:, :-1]
+        once = first.sum(1)
+        pairs = first.copy()
+        pairs[:, 1:] &= flat[:, 1:] // 2 != flat[:, :-1] // 2
+        self._add(site, "distinct", once)
+        self._add(site, "paired", np.maximum(2 * pairs.sum(1), once))
+        self._add(site, "fresh", self._fresh(site, flat, first))
+        return flat
+
+    def _sectors(self, site: Site, addresses: Array, active: Active) -> Array:
+        """The sectors of each lane, in warps; -1 for lanes that take no part."""
+        lanes = np.where(active.mask, addresses, -1)
+        blocks, threads = lanes.shape
+        lanes = np.pad(lanes, ((0, 0), (0, -threads % _WARP)), constant_values=-1)
+        sectors = np.sort((lanes // SECTOR).reshape(blocks, -1, _WARP), axis=-1)
+        self._add(site, "sectors", _distinct(sectors).sum(1))
+        lines = np.where(sectors >= 0, sectors // _LINE_SECTORS, -1)
+        self._add(site, "lines", _distinct(lines).sum(1))
+        return sectors.reshape(blocks, -1)
+
+    def _unknown(self, site: Site, active: Active) -> None:
+        """Lanes at places that are not known: drawn from the storage, where its size is."""
+        whole = max((self.sizes.get(name, 0) for name in site.parameters), default=0) / SECTOR
+        warps = np.maximum(active.warps, 1)
+        of_warp = warps * _drawn(active.lanes / warps, whole)
+        of_block = _drawn(active.lanes, whole)
+        for name, amount in (("sectors", of_warp), ("lines", of_warp)):
+            self._add(site, name, amount)
+        for name in ("distinct", "paired", "fresh"):
+            self._add(site, name, of_block)
+
+    def _fresh(self, site: Site, flat: Array, first: Array) -> Array:
+        """How many sectors of each block were not touched before, as far as is remembered."""
+        table = self.touched.get(site)
+        if table is None:
+            table = self.touched[site] = np.full(_REMEMBERED, -1, np.int64)
+        block, _ = np.nonzero(first)
+        keys = flat[first] * self.tables.blocks + block
+        at = (keys * _ODD) >> 46 & (_REMEMBERED - 1)
+        new = table[at] != keys
+        table[at] = keys
+        return np.bincount(block[new], minlength=self.tables.blocks).astype(np.float64)
+
+    # --------------------------------------------------------------------------------- shared
+
+    def _shared(self) -> None:
+        for each, addresses, active, width in self.joined.of(self.shared):
+            kind = {"st": "store", "cp": "copy", "stmatrix": "store"}.get(each.name, "load")
+            site = SharedSite(kind, line_of(each))
+            if addresses is None or each.name in ("atom", "red", "wmma"):
+                self.uncounted.setdefault(site.line, 0)
+                continue
+            where = np.where(active.mask, addresses, -1)
+            if "matrix" in each.name:
+                matrices = _MATRIX.search(each.opcode)
+                rows = 8 * int(matrices[1] if matrices else 1)
+                lanes = np.arange(where.shape[1]) % _WARP
+                where = np.where(lanes < rows, where, -1)
+            taken = self._wavefronts(where, width)
+            for name, amounts in zip(("requests", "wavefronts", "least"), taken.T):
+                self.tables.add((site, name), amounts)
+
+    def _wavefronts(self, where: Array, width: int) -> Array:
+        """Of each block: requests, wavefronts and the least of them."""
+        low = where[where >= 0]
+        shift = int(low.min()) // 128 * 128 if low.size else 0
+        moved = np.where(where >= 0, where - shift, -1)
+        key = (width, moved.tobytes())
+        if key not in self.known:
+            alike = bool((moved == moved[:1]).all())
+            rows = moved[:1] if alike else moved
+            found = np.array([wavefronts(row, width) for row in rows], float)
+            self.known[key] = np.repeat(found, len(moved), axis=0) if alike else found
+        known: Array = self.known[key]
+        return known
+
+
+def _distinct(ordered: Array) -> Array:
+    """How many different values stand along the last axis, in order; those below 0 not counted."""
+    ordered = np.sort(ordered, axis=-1)
+    changes = (ordered[..., 1:] != ordered[..., :-1]) & (ordered[..., 1:] >= 0)
+    found: Array = changes.sum(-1) + (ordered[..., 0] >= 0)
+    return found
+
+
+def _drawn(count: Array, places: float) -> Array:
+    """Distinct ones of so many drawn from some places; Cardenas (1975). All where none is known."""
+    if not places:
+        return count
+    if places <= 1:
+        return np.minimum(count, 1.0)
+    found: Array = places * -np.expm1(count * np.log1p(-1 / places))
+    return found
+
+
+class _Joined:
+    """Loads of shared memory side by side, which ptxas makes one of where they are aligned."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.runs: dict[int, tuple[str, int]] = {}
+        for block in kernel.blocks:
+            parted = 0
+            for each in block.statements:
+                parted += each.name in ("bar", "barrier", "st", "atom", "red", "cp", "call")
+                memory = next(filter(None, map(ADDRESS.search, each.operands)), None)
+                plain = each.name == "ld" and memory is not None
+                if plain and memory and not width_of(each) % 4:
+                    base = f"{each.guard} {memory.group(1)} {parted} {block.number}"
+                    self.runs[id(each)] = (base, int(memory.group(2) or "0", 0))
+
+    def of(
+        self, made: Iterable[tuple[Statement, Array | None, Active]]
+    ) -> list[tuple[Statement, Array | None, Active, int]]:
+        """The accesses of a piece of code, each with its width, those side by side as one."""
+        found: list[tuple[Statement, Array | None, Active, int]] = []
+        groups: dict[str, dict[int, tuple[Statement, Array | None, Active, int]]] = {}
+        for each, addresses, active in made:
+            whole = (each, addresses, active, width_of(each))
+            run = self.runs.get(id(each))
+            if run is None or addresses is None:
+                found.append(whole)
+            else:
+                groups.setdefault(run[0], {})[run[1]] = whole
+        for group in groups.values():
+            found.extend(_doubled(_doubled(group, 4), 8).values())
+        return found
+
+
+def _doubled(
+    group: Mapping[int, tuple[Statement, Array | None, Active, int]], width: int
+) -> dict[int, tuple[Statement, Array | None, Active, int]]:
+    """Those of a width whose other half is there as well, by offset, as one of twice the width."""
+    left = dict(group)
+    for at in sorted(group):
+        low, high = left.get(at), left.get(at + width)
+        if low is None or high is None or low[3] != width or high[3] != width:
+            continue
+        each, addresses, active, _ = low
+        if addresses is not None and not (addresses % (2 * width)).any():
+            left[at] = (each, addresses, active, 2 * width)
+            del left[at + width]
+    return left
+
+
+# ------------------------------------------------------------------------------------------ places
+
+
+class Spots:
+    """Says how often and where each site accesses memory, from some threads of each block.
+
+    Keys of the tables: (site, name) with ``"runs"``, executions that access anything; ``"made"``,
+    the same, each with the share of the threads that take part; ``"moves"``, those of them at
+    another place than the one before; and (name, block's number) with ``"runs"`` and ``"lanes"``,
+    the latter in threads of the whole block.
+
+    Attributes:
+        low, high: of each site and block, the bytes between which it lies; -1 where not known.
+    """
+
+    def __init__(
+        self, sites: Mapping[int, Site], tables: Tables, threads: int, inner: bool = False
+    ) -> None:
+        self.sites = sites
+        self.tables = tables
+        self.threads = threads
+        self.inner = inner
+        self.low: dict[Site, Array] = {}
+        self.high: dict[Site, Array] = {}
+        self.last: dict[Site, Array] = {}
+        self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
+
+    def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
+        """See `solkit.analysis.cuda.follow.Watcher`."""
+        if space == "global":
+            self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
+
+    def block_ends(self, block: BasicBlock, active: Active) -> None:
+        """See `solkit.analysis.cuda.follow.Watcher`."""
+        followed = active.mask.shape[1]
+        self.tables.add(("runs", block.number), active.any)
+        self.tables.add(("lanes", block.number), active.lanes * (self.threads / followed))
+        for site, pieces in self.pending.items():
+            self._site(site, pieces)
+        self.pending = {}
+
+    def _site(self, site: Site, pieces: list[tuple[Array | None, Active]]) -> None:
+        blocks, followed = pieces[0][1].mask.shape
+        share = np.mean([active.lanes for _, active in pieces], axis=0) / followed
+        self.tables.add((site, "made"), share)
+        self.tables.add((site, "runs"), share > 0)
+        if site not in self.low:
+            for book in (self.low, self.high, self.last):
+                book[site] = np.full(blocks, -1, np.int64)
+        known = [(at, active) for at, active in pieces if at is not None]
+        if not known:
+            self.tables.add((site, "moves"), share)
+            return
+        top = np.int64(1) << 62
+        low = np.min([np.where(a.mask, at, top).min(1) for at, a in known], axis=0)
+        high = np.max([np.where(a.mask, at, -1).max(1) for at, a in known], axis=0)
+        high = high + site.width_bytes
+        made = low < top
+        self.tables.add((site, "moves"), np.where(made & (low != self.last[site]), share, 0.0))
+        self.last[site] = np.where(made, low, self.last[site])
+        first = self.low[site] < 0
+        lowest = np.where(first, low, np.minimum(self.low[site], low))
+        self.low[site] = np.where(made, lowest, self.low[site])
+        self.high[site] = np.where(made, np.maximum(self.high[site], high), self.high[site])

@@ -1,0 +1,366 @@
+"""A CUDA C++ kernel's PTX as blocks, loops and what its addresses and branches depend on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from solkit.analysis.ptx_code import ADDRESS, Statement, read_ptx
+
+__all__ = ["BasicBlock", "Kernel", "Loop", "Parameter", "Symbol", "read_kernel", "registers_of"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter.
+
+    Attributes:
+        name: in PTX.
+        size_bytes: of it.
+        is_struct: whether it is passed as bytes: a struct or class.
+    """
+
+    name: str
+    size_bytes: int
+    is_struct: bool
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A variable that is no register.
+
+    Attributes:
+        name: in PTX.
+        space: ``"shared"``, ``"global"``, ``"const"`` or ``"local"``.
+        offset: of a shared one, within the block's shared memory.
+        size_bytes: 0 where the launch says how large it is.
+    """
+
+    name: str
+    space: str
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class BasicBlock:
+    """Statements that run one after the other.
+
+    Attributes:
+        number: its place in the text.
+        statements: a branch or return may be the last.
+        targets: where it goes: where the branch leads first, then what follows it.
+        loops: numbers of the loops around it, the outermost first.
+    """
+
+    number: int
+    statements: tuple[Statement, ...]
+    targets: tuple[int, ...]
+    loops: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop, from its header to the last branch back to it.
+
+    Attributes:
+        number: of the loops, in the order of their headers.
+        header, last: numbers of blocks.
+        carried: registers that one iteration leaves to the next.
+    """
+
+    number: int
+    header: int
+    last: int
+    carried: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What one kernel's PTX holds.
+
+    Attributes:
+        parameters: in their order.
+        symbols: by name.
+        blocks: in the order of the text.
+        loops: in the order of their headers.
+        relevant: registers that an address or a branch depends on.
+    """
+
+    parameters: tuple[Parameter, ...]
+    symbols: Mapping[str, Symbol]
+    blocks: tuple[BasicBlock, ...]
+    loops: tuple[Loop, ...]
+    relevant: frozenset[str]
+
+    @property
+    def statements(self) -> Iterator[Statement]:
+        """All of them."""
+        for block in self.blocks:
+            yield from block.statements
+
+    def phase(self, block: BasicBlock) -> int:
+        """The number of the outermost loop around it, and what comes between, in their order."""
+        outer = [loop for loop in self.loops if not self.blocks[loop.header].loops[:-1]]
+        before = sum(loop.header <= block.number for loop in outer)
+        return 2 * before - 1 if block.loops else 2 * before
+
+    @cached_property
+    def definitions(self) -> Mapping[str, int]:
+        """How many statements write each register."""
+        found: dict[str, int] = {}
+        for each in self.statements:
+            for name in registers_of(each)[0]:
+                found[name] = found.get(name, 0) + 1
+        return found
+
+    @cached_property
+    def after(self) -> tuple[frozenset[int], ...]:
+        """Of each block, those that every way from it to the end goes through."""
+        return tuple(_post_dominators(self.blocks))
+
+    def depends_on(self, start: Iterable[str]) -> frozenset[str]:
+        """All registers that some registers are computed from, themselves included."""
+        return _closure(start, self._sources)
+
+    @cached_property
+    def _sources(self) -> Mapping[str, frozenset[str]]:
+        return _sources(self.statements)
+
+
+# ---------------------------------------------------------------------------------------- reading
+
+_DECLARED = re.compile(
+    r"\.(shared|global|const|local)\s+(?:\.align\s+(\d+)\s+)?\.([bsuf]\d+)\s+([\w$]+)(?:\[(\d*)\])?"
+)
+_PARAMETER = re.compile(
+    r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)[^,]*?([\w$]+)(?:\[(\d+)\])?$"
+)
+
+
+def read_kernel(ptx: str, name: str) -> Kernel:
+    """Read one kernel of a module.
+
+    Raises:
+        ValueError: the module has no such kernel.
+    """
+    head = re.search(rf"\.entry\s+{re.escape(name)}\s*\(([^)]*)\)[^{{]*\{{", ptx)
+    if head is None:
+        raise ValueError(f"the PTX has no kernel {name}")
+    body = ptx[head.end() : _closing(ptx, head.end())]
+    code = read_ptx(body, ptx)
+    outside = re.sub(r"\.(?:entry|func)[^{;]*\{.*?^\}", "", ptx, flags=re.S | re.M)
+    statements = [each for each in code.statements if not each.opcode.startswith("pragma")]
+    labels = {label: _count(code.statements[:at]) for label, at in code.labels.items()}
+    parts = _split(statements, labels)
+    loops = _loop_ranges(parts)
+    relevant = _relevant(statements)
+    blocks = tuple(
+        BasicBlock(n, tuple(part), targets, tuple(_around(n, loops)))
+        for n, (part, targets) in enumerate(parts)
+    )
+    live = _live(blocks)
+    return Kernel(
+        parameters=tuple(_parameters(head.group(1))),
+        symbols=_symbols(outside + body),
+        blocks=blocks,
+        loops=tuple(
+            Loop(i, first, last, _carried(blocks[first : last + 1], live[first] & relevant))
+            for i, (first, last) in enumerate(loops)
+        ),
+        relevant=relevant,
+    )
+
+
+def _count(statements: Sequence[Statement]) -> int:
+    return sum(not each.opcode.startswith("pragma") for each in statements)
+
+
+def _closing(text: str, at: int) -> int:
+    depth = 1
+    for brace in re.finditer(r"[{}]", text[at:]):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return at + brace.start()
+    return len(text)
+
+
+def _parameters(text: str) -> Iterator[Parameter]:
+    for part in text.split(",\n"):
+        found = _PARAMETER.search(part.strip())
+        if found:
+            _, bits, name, length = found.groups()
+            yield Parameter(name, int(bits) // 8 * int(length or 1), length is not None)
+
+
+def _symbols(text: str) -> dict[str, Symbol]:
+    """Shared variables one after the other; the one whose size the launch tells last."""
+    found: dict[str, Symbol] = {}
+    end = 0
+    for open_ended in (False, True):
+        for space, align, kind, name, length in _DECLARED.findall(text):
+            declared_open = f"{name}[]" in text
+            if name in found or declared_open is not open_ended:
+                continue
+            size = int(kind[1:]) // 8 * int(length or (0 if declared_open else 1))
+            offset = 0
+            if space == "shared":
+                step = int(align or int(kind[1:]) // 8)
+                offset = -(-end // step) * step
+                end = offset + size
+            found[name] = Symbol(name, space, offset, size)
+    return found
+
+
+# ------------------------------------------------------------------------------------ control flow
+
+_ENDS = ("bra", "ret", "exit", "trap", "brx")
+
+
+def _split(
+    statements: Sequence[Statement], labels: Mapping[str, int]
+) -> list[tuple[list[Statement], tuple[int, ...]]]:
+    """Basic blocks, each with where it goes; past the last one is the end."""
+    starts = {0, *labels.values()}
+    starts |= {i + 1 for i, each in enumerate(statements) if each.name in _ENDS}
+    ordered = sorted(start for start in starts if start < len(statements))
+    numbers = {start: n for n, start in enumerate(ordered)}
+    end = len(ordered)
+    found: list[tuple[list[Statement], tuple[int, ...]]] = []
+    for n, start in enumerate(ordered):
+        part = list(statements[start : ordered[n + 1] if n + 1 < end else len(statements)])
+        last = part[-1]
+        targets: tuple[int, ...] = (n + 1,)
+        if last.name == "bra":
+            to = numbers.get(labels.get(last.operands[0], -1), end)
+            targets = (to, n + 1) if last.guard else (to,)
+        elif last.name in _ENDS:
+            targets = (end, n + 1) if last.guard else (end,)
+        found.append((part, targets))
+    return found
+
+
+def _loop_ranges(
+    parts: Sequence[tuple[list[Statement], tuple[int, ...]]],
+) -> list[tuple[int, int]]:
+    ends: dict[int, int] = {}
+    for n, (_, targets) in enumerate(parts):
+        for to in targets:
+            if to <= n:
+                ends[to] = max(n, ends.get(to, n))
+    return sorted(ends.items())
+
+
+def _around(block: int, loops: Sequence[tuple[int, int]]) -> list[int]:
+    return [i for i, (first, last) in enumerate(loops) if first <= block <= last]
+
+
+def _post_dominators(blocks: Sequence[BasicBlock]) -> Iterator[frozenset[int]]:
+    """By iteration to a fixed point; the end is none of them."""
+    end = len(blocks)
+    everything = (1 << (end + 1)) - 1
+    after = [everything] * end + [1 << end]
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            common = everything
+            for to in block.targets:
+                common &= after[to]
+            new = common | 1 << block.number
+            changed |= new != after[block.number]
+            after[block.number] = new
+    for block in blocks:
+        mask = after[block.number] & ~(1 << block.number)
+        yield frozenset(n for n in range(end + 1) if mask >> n & 1)
+
+
+# ------------------------------------------------------------------------------------- registers
+
+_REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
+_NO_RESULT = ("st", "red", "bra", "ret", "exit", "bar", "barrier", "membar", "fence", "cp", "trap")
+_ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma", "prefetch")
+
+
+def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a statement writes and reads, its guard included among what it reads."""
+    guard = (each.guard.lstrip("!"),) if each.guard else ()
+    operands = each.operands
+    no_result = each.name in _NO_RESULT or each.opcode.startswith(("wmma.store", "stmatrix"))
+    if not operands or no_result:
+        return (), (*guard, *_REGISTER.findall(" ".join(operands)))
+    read = _REGISTER.findall(" ".join(operands[1:]))
+    return tuple(_REGISTER.findall(operands[0])), (*guard, *read)
+
+
+def _relevant(statements: Sequence[Statement]) -> frozenset[str]:
+    start: set[str] = set()
+    for each in statements:
+        if each.guard and (each.name in _ADDRESSING or each.name in _ENDS):
+            start.add(each.guard.lstrip("!"))
+        if each.name in _ADDRESSING and "local" not in each.modifiers:
+            for operand in each.operands:
+                memory = ADDRESS.search(operand)
+                if memory and memory.group(1).startswith("%"):
+                    start.add(memory.group(1))
+    return _closure(start, _sources(statements))
+
+
+def _sources(statements: Iterable[Statement]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for each in statements:
+        written, read = registers_of(each)
+        for name in written:
+            found.setdefault(name, set()).update(read)
+    return {name: frozenset(read) for name, read in found.items()}
+
+
+def _closure(start: Iterable[str], sources: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    found: set[str] = set()
+    waiting = list(start)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(sources.get(name, ()))
+    return frozenset(found)
+
+
+def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
+    """Of each block, the registers that may be read after its start before they are written."""
+    end = len(blocks)
+    own = [_own(block) for block in blocks]
+    live: list[frozenset[str]] = [frozenset()] * (end + 1)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            read, written = own[block.number]
+            out = frozenset().union(*(live[to] for to in block.targets))
+            new = read | (out - written)
+            changed |= new != live[block.number]
+            live[block.number] = new
+    return live
+
+
+def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
+    """What a block reads before it writes it, and what it writes for sure."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for each in block.statements:
+        written, read = registers_of(each)
+        reads |= set(read) - writes
+        if not each.guard:
+            writes |= set(written)
+        else:
+            reads |= set(written) - writes
+    return frozenset(reads), frozenset(writes)
+
+
+def _carried(blocks: Sequence[BasicBlock], live: frozenset[str]) -> tuple[str, ...]:
+    written = {
+        name for block in blocks for each in block.statements for name in registers_of(each)[0]
+    }
+    return tuple(sorted(written & live))

@@ -1,0 +1,543 @@
+"""Follow the threads of some blocks through a kernel's PTX, for the addresses that they access.
+
+All threads of all blocks that are followed go together: those that stand earliest in the code take
+the next step, which brings threads that parted together again where structured code does. Integers
+and predicates are computed as on the GPU; floats are not, since addresses hardly ever depend on
+them. What is loaded from memory is known where it is an index whose contents are; what cannot be
+known is guessed, and said.
+
+Every value is an array of shape [blocks, threads], of size 1 along an axis where all agree, or
+``None`` where it is not known. A loop whose iterations do the same is not run to its end:
+see `solkit.analysis.cuda.loops`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, Union
+
+import numpy as np
+
+from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, Loop, registers_of
+from solkit.analysis.cuda.loops import Comparison, LoopRun, Tables
+from solkit.analysis.programs import ADDRESS_BITS
+from solkit.analysis.ptx_code import ADDRESS, Statement
+from solkit.analysis.ptx_numbers import Array, as_bits, operation, type_of
+
+__all__ = ["Active", "Follower", "Grid", "Value", "Watcher"]
+
+Value = Union[Array, None]
+
+_WARP = 32
+_SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
+"""Numbers of the windows through which generic addresses reach other memory."""
+_WINDOWS = {"shared": _SHARED, "local": _LOCAL, "const": _CONST}
+_OFFSET = (1 << ADDRESS_BITS) - 1
+_MOST_WORK = 6_000_000
+"""Statements times (threads + `_OVERHEAD`), in thousands: some two seconds' worth."""
+_OVERHEAD = 3_000
+
+_SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])")
+_REDUCTION_LIMITS = ("0f47CE4780", "0f47ce4780")
+"""105615.0, beyond which sine and cosine of the CUDA math library reduce their argument slowly."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The blocks of a launch, the threads of each, and the dynamic shared memory."""
+
+    blocks: tuple[int, int, int]
+    threads: tuple[int, int, int]
+
+
+class Active:
+    """Which threads take part, of shape [blocks, threads]."""
+
+    def __init__(self, mask: Array, warps_of: Array) -> None:
+        self.mask = mask
+        self.warps_of = warps_of
+
+    @cached_property
+    def lanes(self) -> Array:
+        """Threads of each block."""
+        found: Array = self.mask.sum(1).astype(np.float64)
+        return found
+
+    @cached_property
+    def any(self) -> Array:
+        """Whether a block has some."""
+        return np.asarray(self.mask.any(1))
+
+    @cached_property
+    def warps(self) -> Array:
+        """Warps of each block that have some."""
+        found: Array = np.logical_or.reduceat(self.mask, self.warps_of, axis=1).sum(1)
+        return found.astype(np.float64)
+
+    def where(self, mask: Array) -> Active:
+        """Those of them that are in a mask as well."""
+        return Active(self.mask & mask, self.warps_of)
+
+
+class Watcher(Protocol):
+    """Told of each block of code that is run and of each access that is made there."""
+
+    def access(self, each: Statement, space: str, addresses: Value, active: Active) -> None:
+        """An access of memory.
+
+        Args:
+            each: that makes it.
+            space: ``"global"`` or ``"shared"``.
+            addresses: storage numbers above `ADDRESS_BITS`; of shared memory, offsets.
+            active: who makes it.
+        """
+
+    def block_ends(self, block: BasicBlock, active: Active) -> None:
+        """A block of the code was run."""
+
+
+@dataclass
+class _Compiled:
+    """A statement with its operands looked up."""
+
+    statement: Statement
+    results: tuple[str, ...]
+    compute: Callable[..., Array] | None = None
+    operands: tuple[str | Array | None, ...] = ()
+    compares: str = ""
+    keeps: bool = False
+
+
+@dataclass
+class Follower:
+    """Some blocks of a launch, followed together.
+
+    Args:
+        kernel: the code.
+        grid: of the launch.
+        arguments: in the order of the kernel's parameters.
+        numbers: of the blocks to follow, x fastest.
+        threads: of each block to follow.
+        tables: what is counted, by block; loops that are not run to their end extrapolate it.
+        watcher: told of accesses.
+        line_bytes: as for `LoopRun`.
+    """
+
+    kernel: Kernel
+    grid: Grid
+    arguments: Sequence[Argument]
+    numbers: Array
+    threads: Array
+    tables: Tables
+    watcher: Watcher
+    line_bytes: int = 128
+    guesses: dict[str, None] = field(default_factory=dict)
+    storages: list[TensorArgument] = field(default_factory=list)
+    registers: dict[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        x, y, _ = self.grid.blocks
+        numbers = self.numbers[:, None]
+        self.block_at = (numbers % x, numbers // x % y, numbers // (x * y))
+        x, y, _ = self.grid.threads
+        threads = self.threads[None, :]
+        self.thread_at = (threads % x, threads // x % y, threads // (x * y))
+        warps = self.threads // _WARP
+        self.warps_of = np.flatnonzero(np.r_[True, warps[1:] != warps[:-1]])
+        self.parameters = _bound(self)
+        self.symbols = _placed(self)
+        self.work = 0
+        self.loops = [
+            LoopRun(loop, self.kernel, self.tables, self.line_bytes) for loop in self.kernel.loops
+        ]
+        self.code = [[self._compiled(each) for each in b.statements] for b in self.kernel.blocks]
+
+    # ---------------------------------------------------------------------------- control flow
+
+    def run(self) -> None:
+        """Follow them from entry to return."""
+        everyone = np.ones((len(self.numbers), len(self.threads)), bool)
+        waiting = {0: Active(everyone, self.warps_of)}
+        end = len(self.kernel.blocks)
+        with np.errstate(all="ignore"):
+            while waiting and self.work < _MOST_WORK * 1000:
+                number = min(waiting)
+                active = waiting.pop(number)
+                if number < end:
+                    self._step(self.kernel.blocks[number], active, waiting)
+        if waiting:
+            self._guess("after so many steps the rest of the kernel was not followed", None)
+
+    def _step(self, block: BasicBlock, active: Active, waiting: dict[int, Active]) -> None:
+        whole = not waiting
+        for n in block.loops:
+            if self.loops[n].loop.header == block.number:
+                self._arrived(self.loops[n], active)
+        self.work += (len(block.statements) + 4) * (active.mask.size + _OVERHEAD)
+        for each in self.code[block.number]:
+            self._statement(each, block, active, whole)
+        self.watcher.block_ends(block, active)
+        for to, who in self._targets(block, active):
+            for loop in self.loops:
+                inside = loop.loop.header <= block.number <= loop.loop.last
+                if to == loop.loop.header and not inside:
+                    loop.entered()
+            known = waiting.get(to)
+            waiting[to] = who if known is None else Active(known.mask | who.mask, self.warps_of)
+
+    def _targets(self, block: BasicBlock, active: Active) -> list[tuple[int, Active]]:
+        last = block.statements[-1]
+        if len(block.targets) == 1:
+            return [(block.targets[0], active)]
+        condition = self._guard(last.guard)
+        if condition is None:
+            return [(self._guessed(block), active)]
+        if condition.size == 1:
+            return [(block.targets[0 if condition.flat[0] else 1], active)]
+        sides = (active.where(condition != 0), active.where(condition == 0))
+        return [(to, who) for to, who in zip(block.targets, sides) if who.mask.any()]
+
+    def _guessed(self, block: BasicBlock) -> int:
+        """Where a branch goes that is not known: into what it guards, out of a loop it ends."""
+        self._guess("a branch that depends on data is taken into what it guards", block)
+        for n in reversed(block.loops):
+            loop = self.kernel.loops[n]
+            inside = [loop.header <= to <= loop.last for to in block.targets]
+            if inside != [True, True]:
+                ends = [
+                    b for b in self.kernel.blocks[loop.header : loop.last + 1] if _leaves(b, loop)
+                ]
+                stays = len(ends) > 1 and block.targets[inside.index(True)] > block.number
+                return block.targets[inside.index(stays)]
+        taken, falls = block.targets
+        return taken if falls in self.kernel.after[block.number] else falls
+
+    def _arrived(self, run: LoopRun, active: Active) -> None:
+        """At a loop's header: go ahead where its iterations repeat."""
+        told = run.arrive(active.mask, self.registers)
+        if told:
+            self._guess(told, self.kernel.blocks[run.loop.header])
+
+    def _guess(self, what: str, block: BasicBlock | None, each: Statement | None = None) -> None:
+        each = each or (block.statements[-1] if block else None)
+        place = f"{line_of(each)}: " if each else ""
+        self.guesses.setdefault(f"{place}{what}.")
+
+    # ------------------------------------------------------------------------------ statements
+
+    def _compiled(self, each: Statement) -> _Compiled:
+        """A statement with what it needs looked up once."""
+        written, _ = registers_of(each)
+        wanted = tuple(name for name in written if name in self.kernel.relevant)
+        found = _Compiled(each, wanted)
+        if not wanted:
+            return found
+        definitions = self.kernel.definitions
+        looped = each.depth > 0
+        found.keeps = looped or any(definitions[name] > 1 for name in wanted)
+        found.operands = tuple(map(self._operand, each.operands[1:]))
+        found.compute = operation(each.name, each.modifiers)
+        if each.name in ("setp", "min", "max") and found.compute is not None:
+            found.compares = each.modifiers[0] if each.name == "setp" else "lt"
+        return found
+
+    def _operand(self, text: str) -> str | Array | None:
+        """A register's name, or what stands there."""
+        special = _SPECIAL.fullmatch(text)
+        if special:
+            return self._special(*special.groups())
+        if text.startswith("%"):
+            return text if text not in ("%laneid", "%warpid") else self._lane(text)
+        if text in self.symbols:
+            return _one(self.symbols[text])
+        number = re.fullmatch(r"(-?)(0[xX][\da-fA-F]+|\d+)U?", text)
+        if number is None:
+            return _one(_WARP) if text == "WARP_SZ" else None
+        value = int(number[2], 0) * (-1 if number[1] else 1)
+        return _one((value + (1 << 63)) % (1 << 64) - (1 << 63))
+
+    def _special(self, name: str, axis: str) -> Array:
+        at = "xyz".index(axis)
+        found = {
+            "tid": self.thread_at[at],
+            "ctaid": self.block_at[at],
+            "ntid": _one(self.grid.threads[at]),
+            "nctaid": _one(self.grid.blocks[at]),
+        }
+        return found[name]
+
+    def _lane(self, text: str) -> Array:
+        threads = self.threads[None, :]
+        found: Array = threads % _WARP if text == "%laneid" else threads // _WARP
+        return found
+
+    def _value(self, operand: str | Array | None) -> Value:
+        return self.registers.get(operand) if isinstance(operand, str) else operand
+
+    def _guard(self, guard: str) -> Value:
+        value = self.registers.get(guard.lstrip("!"))
+        if value is None:
+            return None
+        return 1 - value if guard.startswith("!") else value
+
+    def _statement(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
+        statement = each.statement
+        name = statement.name
+        if name in _MEMORY and statement.guard:
+            condition = self._guard(statement.guard)
+            if condition is not None:
+                active, whole = active.where(condition != 0), False
+        if name in _MEMORY:
+            self._memory(each, block, active, whole)
+        elif name in _UNSEEN:
+            self._guess(_UNSEEN[name], block, statement)
+        elif each.results:
+            self._compute(each, block, active, whole)
+
+    def _compute(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
+        statement = each.statement
+        value = self._computed(each, block, active)
+        if statement.guard:
+            condition = self._guard(statement.guard)
+            old = self.registers.get(each.results[0])
+            if condition is None or value is None or old is None:
+                value = None
+            else:
+                value = np.where(condition != 0, value, old)
+        if statement.name == "mov" and len(each.results) == 2 and value is not None:
+            half = type_of(statement.modifiers) or (64, False)
+            self._write(
+                each.results[0], as_bits(value, half[0] // 2, signed=False), each, active, whole
+            )
+            value = as_bits(value >> half[0] // 2, half[0] // 2, signed=False)
+            self._write(each.results[1], value, each, active, whole)
+            return
+        for n, name in enumerate(each.results):
+            self._write(name, value if n == 0 else None, each, active, whole)
+
+    def _write(self, name: str, value: Value, each: _Compiled, active: Active, whole: bool) -> None:
+        if not whole and each.keeps and name in self.registers:
+            old = self.registers[name]
+            if old is None and self.kernel.definitions[name] > 1:
+                value = None  # not known in the threads that do not take part
+            elif value is not None and old is not None and old is not value:
+                value = np.where(active.mask, value, old)
+        self.registers[name] = value
+
+    def _computed(self, each: _Compiled, block: BasicBlock, active: Active) -> Value:
+        statement = each.statement
+        if statement.name in ("cvta", "mov") and statement.operands[1].startswith("{"):
+            return self._packed(statement)
+        if statement.name == "cvta":
+            return self._converted(each)
+        if statement.name == "shfl":
+            return self._shuffled(each)
+        if statement.name == "setp" and any(o in _REDUCTION_LIMITS for o in statement.operands):
+            return _one(statement.modifiers[0] in ("lt", "ltu", "le", "leu"))
+        if each.compute is None:
+            return None
+        values = [self._value(operand) for operand in each.operands]
+        if any(value is None for value in values):
+            return self._decided(statement, values)
+        known = [value for value in values if value is not None]
+        for n in block.loops:
+            self.loops[n].observe(statement, known)
+            if each.compares:
+                signs = type_of(statement.modifiers) or (32, False)
+                a, b = (as_bits(value, *signs) for value in known[:2])
+                self.loops[n].compared(Comparison(statement, each.compares, a, b, active.mask))
+        return each.compute(*known)
+
+    def _decided(self, statement: Statement, values: Sequence[Value]) -> Value:
+        """What follows although an operand is not known: ``false and x``, ``true or x``."""
+        known = [value for value in values if value is not None]
+        if statement.name in ("and", "or") and "pred" in statement.modifiers and known:
+            decided = 0 if statement.name == "and" else 1
+            if known[0].size == 1 and known[0].flat[0] == decided:
+                return known[0]
+        return None
+
+    def _packed(self, statement: Statement) -> Value:
+        """``mov.b64 %rd1, {%r1, %r2}``."""
+        parts = [
+            self._value(self._operand(p.strip())) for p in statement.operands[1][1:-1].split(",")
+        ]
+        bits, _ = type_of(statement.modifiers) or (64, False)
+        if len(parts) != 2 or parts[0] is None or parts[1] is None:
+            return None
+        found: Array = parts[0] | parts[1] << bits // 2
+        return found
+
+    def _converted(self, each: _Compiled) -> Value:
+        """``cvta``: between an address within its memory and a generic one."""
+        value = self._value(each.operands[0])
+        space = next((s for s in _WINDOWS if s in each.statement.modifiers), "")
+        if value is None or not space or space == "local":
+            return value
+        window = _WINDOWS[space] << ADDRESS_BITS
+        return value - window if "to" in each.statement.modifiers else value + window
+
+    def _shuffled(self, each: _Compiled) -> Value:
+        """``shfl.idx`` from one lane for all; else what lanes exchange is not known."""
+        value, lane = (self._value(operand) for operand in each.operands[:2])
+        if value is None:
+            return None
+        if value.shape[1] == 1:  # all threads of a block agree
+            return value
+        known = lane is not None and lane.size == 1 and "idx" in each.statement.modifiers
+        if not known or lane is None or len(self.threads) != int(self.threads[-1]) + 1:
+            return None
+        source = np.minimum(self.threads // _WARP * _WARP + int(lane.flat[0]), self.threads[-1])
+        found: Array = value[:, source]
+        return found
+
+    # ---------------------------------------------------------------------------------- memory
+
+    def _memory(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
+        statement = each.statement
+        value: Value = None
+        if "param" in statement.modifiers:
+            value = self._parameter(statement)
+        elif not {"local", "const"} & set(statement.modifiers) and active.mask.any():
+            addresses = self._address(statement)
+            value = self._accessed(each, block, addresses, active)
+        for n, name in enumerate(each.results):
+            self._write(name, value if n == 0 else None, each, active, whole)
+
+    def _parameter(self, statement: Statement) -> Value:
+        memory = ADDRESS.search(statement.operands[1])
+        if memory is None:
+            return None
+        key = (memory.group(1), int(memory.group(2) or "0", 0))
+        if key not in self.parameters:
+            if statement.modifiers[-1][0] in "bsu" and key[0] in self.kernel.relevant:
+                self._guess(f"{key[0]} is not known", None, statement)
+            return None
+        bits, _ = type_of(statement.modifiers) or (64, False)
+        return as_bits(_one(self.parameters[key]), bits, signed=False)
+
+    def _address(self, statement: Statement) -> Value:
+        at = [found for found in map(ADDRESS.search, statement.operands) if found]
+        if not at:
+            return None
+        memory = at[-1] if statement.name == "cp" else at[0]
+        base = self._value(self._operand(memory.group(1)))
+        return None if base is None else base + int(memory.group(2) or "0", 0)
+
+    def _accessed(
+        self, each: _Compiled, block: BasicBlock, addresses: Value, active: Active
+    ) -> Value:
+        """Tell of an access; what it loads, where that is known."""
+        statement = each.statement
+        space = _space(statement, addresses)
+        if space not in ("global", "shared"):
+            return None
+        if addresses is not None and space == "shared":
+            addresses = addresses & _OFFSET
+        elif addresses is not None:
+            number = int(np.broadcast_to(addresses, active.mask.shape)[active.mask][0])
+            if not 0 < number >> ADDRESS_BITS <= len(self.storages):
+                addresses = None  # a pointer that was loaded from memory
+        for n in block.loops:
+            if addresses is not None and space == "global":
+                self.loops[n].accessed(statement, addresses)
+        self.watcher.access(statement, space, addresses, active)
+        if not each.results or addresses is None or statement.name != "ld":
+            return None
+        return self._loaded(statement, addresses)
+
+    def _loaded(self, statement: Statement, addresses: Array) -> Value:
+        """Integers read from memory, where their contents are known; else guesses in order."""
+        kind = type_of(statement.modifiers)
+        place = int(addresses.flat[0] >> ADDRESS_BITS) - 1
+        if kind is None or not 0 <= place < len(self.storages):
+            return None
+        storage = self.storages[place]
+        at = ((addresses & _OFFSET) - storage.offset_bytes) // storage.element_bytes
+        contents = storage.contents
+        if contents is None or contents.size == 0 or kind[0] != 8 * storage.element_bytes:
+            self._guess(
+                "indices whose values are not known are taken to be in order", None, statement
+            )
+            return at
+        found: Array = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
+        return as_bits(found, kind[0], signed=False)
+
+
+_MEMORY = {"ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma"}
+_UNSEEN = {
+    "call": "what a function does that is not inlined is not seen",
+    "brx": "a jump through a table is not followed",
+    **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures and surfaces are not counted"),
+    **dict.fromkeys(("wgmma", "tcgen05"), "what tensor cores read of shared memory is not counted"),
+}
+
+
+def line_of(each: Statement) -> str:
+    """``file:line`` in the user's source: the innermost place that is in no header."""
+    places = [place for place in (each.place, *each.callers) if place[0] and place[1]]
+    own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
+    file, line, _ = (own or places or [("", 0, 0)])[0]
+    return f"{file}:{line}" if file else ""
+
+
+def _leaves(block: BasicBlock, loop: Loop) -> bool:
+    return any(not loop.header <= to <= loop.last for to in block.targets)
+
+
+def _space(each: Statement, addresses: Value) -> str:
+    """The memory that an instruction accesses; that of its address where it does not say."""
+    if each.name == "cp":
+        return "global"  # from there
+    for modifier in each.modifiers:
+        if modifier in ("global", "local", "const") or modifier.startswith("shared"):
+            return modifier.partition("::")[0]
+    number = 0 if addresses is None else int(addresses.flat[0]) >> ADDRESS_BITS
+    return next((space for space, window in _WINDOWS.items() if window == number), "global")
+
+
+def _one(value: int) -> Array:
+    return np.array([[value]], np.int64)
+
+
+def _placed(follower: Follower) -> Mapping[str, int]:
+    """The address of each variable: within its own memory, or a storage of its own."""
+    found: dict[str, int] = {}
+    for number, symbol in enumerate(follower.kernel.symbols.values()):
+        if symbol.space == "shared":
+            found[symbol.name] = symbol.offset
+        elif symbol.space == "global":
+            follower.storages.append(TensorArgument(-1 - number, symbol.size_bytes, 0, (), (), 1))
+            found[symbol.name] = len(follower.storages) << ADDRESS_BITS
+        elif symbol.space == "local":
+            found[symbol.name] = _LOCAL << ADDRESS_BITS
+        else:
+            found[symbol.name] = 0
+    return found
+
+
+def _bound(follower: Follower) -> dict[tuple[str, int], int]:
+    """What stands in parameter memory, by parameter and offset."""
+    found: dict[tuple[str, int], int] = {}
+    known: dict[int, int] = {}
+    for parameter, argument in zip(follower.kernel.parameters, follower.arguments):
+        if isinstance(argument, TensorArgument):
+            place = known.setdefault(argument.storage, len(known))
+            if place == len(follower.storages):
+                follower.storages.append(argument)
+            found[parameter.name, 0] = ((place + 1) << ADDRESS_BITS) + argument.offset_bytes
+            if parameter.is_struct:  # at::PackedTensorAccessor: a pointer, sizes, strides
+                found |= _accessor(parameter.name, parameter.size_bytes, argument)
+        elif isinstance(argument, int):
+            found[parameter.name, 0] = int(argument)
+    return found
+
+
+def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[str, int], int]:
+    numbers = (*tensor.shape, *tensor.strides)
+    width = (size_bytes - 8) // max(len(numbers), 1)
+    return {(name, 8 + i * width): number for i, number in enumerate(numbers)}

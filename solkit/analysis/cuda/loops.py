@@ -1,0 +1,388 @@
+"""Loops whose iterations repeat, gone ahead in.
+
+Where what one iteration leaves to the next moves by constant steps, and what it counts is what the
+one before counted, so do all that follow, up to where a comparison gives something else: between
+values that move by constant steps that is a matter of arithmetic. Addresses repeat their place
+within a line of memory, and divisions, masks and shifts their result, only after several
+iterations; those are then taken together (a *period*).
+
+A loop that repeats in no such way is run for its first iterations, and its rest taken to be like
+them on average, which is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solkit.analysis.cuda.flow import Kernel, Loop, registers_of
+from solkit.analysis.ptx_code import Statement
+from solkit.analysis.ptx_numbers import Array
+
+__all__ = ["Comparison", "LoopRun", "Tables"]
+
+_LONGEST_PERIOD = 64
+_PATIENCE = 96
+"""Iterations of a loop that does not repeat, before its rest is extrapolated."""
+_MOST_TRACED = 4096
+_FOREVER = float(1 << 60)
+_LINEAR = frozenset("add sub mov cvt cvta neg setp selp min max mul mad shl ld".split())
+_PERIODIC = frozenset("and or xor shr rem div bfe lop3 bfi prmt not".split())
+
+
+class Tables:
+    """Numbers by key and block."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self.rows: dict[Any, int] = {}
+        self.values: Array = np.zeros((32, blocks))
+
+    def add(self, key: Any, amount: Array | float) -> None:
+        """Add to a key's numbers; `amount` broadcasts to [blocks]."""
+        row = self.rows.setdefault(key, len(self.rows))
+        if row == len(self.values):
+            self.values = np.concatenate([self.values, np.zeros_like(self.values)])
+        self.values[row] += amount
+
+    def of(self, key: Any) -> Array:
+        """A key's numbers; zeros where nothing was added."""
+        row = self.rows.get(key)
+        found: Array = np.zeros(self.blocks) if row is None else self.values[row]
+        return found
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.rows
+
+    def copy(self) -> Array:
+        """All numbers as they stand, to be subtracted from later ones."""
+        return self.values[: len(self.rows)].copy()
+
+    def since(self, before: Array) -> Array:
+        """What was added to each row."""
+        now = self.values[: len(self.rows)].copy()
+        now[: len(before)] -= before
+        return now
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A comparison as it was made: of what, and by which threads."""
+
+    statement: Statement
+    kind: str
+    a: Array
+    b: Array
+    active: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Mark:
+    """How things stood at the start of a period."""
+
+    registers: Mapping[str, Array | None]
+    active: Array
+    counts: Array
+
+
+class LoopRun:
+    """One loop of a kernel, as it is being run.
+
+    Args:
+        loop: which.
+        kernel: that it stands in.
+        tables: what is counted on the way.
+        line_bytes: the length after which addresses count alike; 1 where that does not matter.
+    """
+
+    def __init__(self, loop: Loop, kernel: Kernel, tables: Tables, line_bytes: int = 128) -> None:
+        self.loop = loop
+        self.tables = tables
+        self.line_bytes = line_bytes
+        self.statements = [
+            each
+            for block in kernel.blocks[loop.header : loop.last + 1]
+            for each in block.statements
+        ]
+        varying = _varying(self.statements, loop.carried)
+        self.periodic, self.irregular = _kinds(self.statements, varying, kernel.relevant)
+        self.exits = _exits(kernel, loop)
+        self.period = 1
+        self.entered()
+
+    def entered(self) -> None:
+        """From outside: what was seen before says nothing of it."""
+        self.visits = self.at = 0
+        self.failures = 0
+        self.marks: list[_Mark] = []
+        self.steps: Mapping[str, Array | None] | None = None
+        self.counted: Array | None = None
+        self.traces: list[list[Comparison]] = [[], []]
+        self.seen: dict[int, tuple[Array, int]] = {}
+        self.before: dict[int, tuple[Array, int]] = {}
+        self.start: Array | None = None
+
+    # -------------------------------------------------------------------------------- what happens
+
+    def compared(self, comparison: Comparison) -> None:
+        """A comparison was made within it."""
+        if len(self.traces[-1]) < _MOST_TRACED:
+            self.traces[-1].append(comparison)
+
+    def observe(self, statement: Statement, values: Sequence[Array]) -> None:
+        """A statement was computed within it."""
+        if id(statement) in self.periodic:
+            self.seen[id(statement)] = (values[0], _modulus(statement, values))
+
+    def accessed(self, statement: Statement, addresses: Array) -> None:
+        """Memory was accessed within it."""
+        if self.line_bytes > 1:
+            self.seen[id(statement)] = (addresses, self.line_bytes)
+
+    def arrive(self, active: Array, registers: dict[str, Array | None]) -> str:
+        """At its header, before an iteration; goes ahead where it can.
+
+        Args:
+            active: the threads that are there.
+            registers: of all threads; those that the loop carries are moved.
+
+        Returns:
+            What was taken for granted; empty where nothing was.
+        """
+        self.visits += 1
+        if self.visits == 1:
+            self.start = self.tables.copy()
+        due = not self.marks or self.visits - self.at >= self.period
+        if not self.irregular and (self.visits == 3 or (self.visits > 3 and due)):
+            self._lengthen()
+        self.before, self.seen = self.seen, {}
+        if self.marks and self.visits - self.at < self.period:
+            return ""
+        self.at = self.visits
+        told = self._period_ends(active, registers)
+        now = {name: registers.get(name) for name in self.loop.carried}
+        self.marks = [_Mark(now, active, self.tables.copy())]
+        self.traces = [self.traces[-1], []]
+        return told
+
+    def _lengthen(self) -> None:
+        """Take so many iterations together that addresses and remainders repeat."""
+        period = self.period
+        for key, (values, modulus) in self.seen.items():
+            if key in self.before and modulus > 1:
+                steps = np.abs(values - self.before[key][0])
+                common = int(np.gcd.reduce(np.unique(steps % modulus), initial=modulus))
+                period = math.lcm(period, modulus // common)
+        if period > _LONGEST_PERIOD:
+            self.irregular, period = True, 1
+        if period != self.period:
+            self.period, self.at = period, self.visits - period  # a new one starts here
+            self._forget()
+
+    def _forget(self) -> None:
+        self.marks, self.steps, self.counted = [], None, None
+        self.traces = [[], []]
+
+    def _period_ends(self, active: Array, registers: dict[str, Array | None]) -> str:
+        if not self.marks:
+            return ""
+        mark = self.marks[0]
+        steps = {n: _difference(registers.get(n), old) for n, old in mark.registers.items()}
+        counted = self.tables.since(mark.counts)
+        alike = (active == mark.active).all(1) & active.any(1)
+        if self.steps is not None and self.counted is not None:
+            alike = alike & _same_steps(steps, self.steps, active.shape)
+            alike = alike & self._same_counts(counted, self.counted)
+        else:
+            alike = np.zeros_like(alike)
+        self.steps, self.counted = steps, counted
+        if self.irregular:
+            return self._extrapolate(active, registers)
+        left = self._periods_left(self.traces[0], self.traces[1], alike)
+        if left.any():
+            self._go_ahead(left, registers, steps, counted)
+            self.failures = 0
+            return ""
+        self.failures += not alike.any()
+        if self.failures > 4 and self.period <= 2:
+            self.period, self.failures = 2 * self.period, 0
+            self._forget()
+        elif self.failures > 8:
+            self.irregular, self.period = True, 1
+        return ""
+
+    def _go_ahead(
+        self,
+        left: Array,
+        registers: dict[str, Array | None],
+        steps: Mapping[str, Array | None],
+        counted: Array,
+    ) -> None:
+        self.tables.values[: len(counted)] += counted * left
+        for name, step in steps.items():
+            value = registers.get(name)
+            if step is not None and value is not None and step.any():
+                registers[name] = value + step * left.astype(np.int64)[:, None]
+        self._forget()
+
+    def _extrapolate(self, active: Array, registers: dict[str, Array | None]) -> str:
+        """The rest of a loop that does not repeat, by its comparisons that end it."""
+        if self.visits < _PATIENCE or self.start is None or self.steps is None:
+            return ""
+        ending = [[c for c in trace if _result(c.statement) in self.exits] for trace in self.traces]
+        left = self._periods_left(ending[0], ending[1], np.asarray(active.any(1)))
+        if not left.any():
+            return ""
+        each = self.tables.since(self.start) / (self.visits - 1)
+        self._go_ahead(left, registers, self.steps, each)
+        done, self.visits = self.visits - 1, 0
+        return f"a loop whose iterations differ is taken to go on like its first {done}"
+
+    # ---------------------------------------------------------------------------------- how far
+
+    def _periods_left(
+        self, before: Sequence[Comparison], now: Sequence[Comparison], alike: Array
+    ) -> Array:
+        """Periods of each block that may be left out, all but the last one that is alike."""
+        none = np.zeros(len(alike))
+        same = len(before) == len(now) < _MOST_TRACED and all(
+            a.statement is b.statement for a, b in zip(before, now)
+        )
+        if not same or not alike.any():
+            return none
+        until = np.full(len(alike), _FOREVER)
+        for old, new in zip(before, now):
+            until = np.minimum(until, _first_change(old, new))
+        left = np.where(alike & (until < _FOREVER), until - 2, 0.0)
+        return np.asarray(np.maximum(left, 0.0))
+
+    def _same_counts(self, now: Array, before: Array) -> Array:
+        """Whether the same blocks of the code were run as often, by block of the launch."""
+        rows = [row for key, row in self.tables.rows.items() if key[0] == "runs"]
+        rows = [row for row in rows if row < len(before)]
+        return np.asarray((now[rows] == before[rows]).all(0))
+
+
+def _difference(now: Array | None, before: Array | None) -> Array | None:
+    return None if now is None or before is None else now - before
+
+
+def _same_steps(
+    now: Mapping[str, Array | None], before: Mapping[str, Array | None], shape: Sequence[int]
+) -> Array:
+    alike = np.ones(shape[0], bool)
+    for name, step in now.items():
+        old = before.get(name)
+        if (step is None) != (old is None):
+            return np.zeros(shape[0], bool)
+        if step is not None and old is not None:
+            alike &= np.broadcast_to((step == old).all(1), alike.shape)
+    return alike
+
+
+def _first_change(old: Comparison, new: Comparison) -> Array:
+    """The first period, counted from the last one as 0, in which a comparison gives otherwise."""
+    apart = new.a - new.b
+    step = apart - (old.a - old.b)
+    kind = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(new.kind, new.kind)
+    if kind in ("gt", "ge"):
+        apart, step, kind = -apart, -step, {"gt": "lt", "ge": "le"}[kind]
+    safe = np.where(step == 0, 1, step)
+    if kind in ("eq", "ne"):
+        ahead = -apart // safe
+        meets = (step != 0) & (-apart % np.abs(safe) == 0) & (ahead > 0)
+        until = np.where(apart == 0, np.where(step != 0, 1, _FOREVER), _FOREVER)
+        until = np.where((apart != 0) & meets, ahead, until)
+    else:
+        limit = apart if kind == "lt" else apart - 1  # of integers, a <= b is a - b - 1 < 0
+        rising = (limit < 0) & (step > 0)
+        falling = (limit >= 0) & (step < 0)
+        until = np.where(rising, -(limit // safe), _FOREVER)
+        until = np.where(falling, limit // np.abs(safe) + 1, until)
+    who = np.broadcast_to(new.active, np.broadcast_shapes(new.active.shape, until.shape))
+    found: Array = np.where(who, until, _FOREVER).min(1)
+    return found
+
+
+# ---------------------------------------------------------------------------- what may be repeated
+
+
+def _varying(statements: Iterable[Statement], carried: Iterable[str]) -> frozenset[str]:
+    """Registers that depend on what an iteration leaves to the next."""
+    found = set(carried)
+    listed = [registers_of(each) for each in statements]
+    changed = True
+    while changed:
+        changed = False
+        for written, read in listed:
+            if not found.isdisjoint(read) and not found.issuperset(written):
+                found.update(written)
+                changed = True
+    return frozenset(found)
+
+
+def _kinds(
+    statements: Iterable[Statement], varying: frozenset[str], relevant: frozenset[str]
+) -> tuple[frozenset[int], bool]:
+    """Statements that repeat after some iterations, by id; and whether some never do."""
+    periodic: set[int] = set()
+    irregular = False
+    for each in statements:
+        written, read = registers_of(each)
+        moving = [name for name in read if name in varying and name != each.guard.lstrip("!")]
+        if relevant.isdisjoint(written) or not moving:
+            continue
+        if each.name in _PERIODIC and "pred" not in each.modifiers:
+            periodic.add(id(each))
+            irregular |= len(moving) > 1 and each.name in ("rem", "div")
+        elif each.name in _LINEAR:
+            irregular |= _is_product(each, varying) or each.name == "ld"
+        elif each.name not in ("and", "or", "xor", "not", "shfl", "bar"):
+            irregular = True
+    return frozenset(periodic), irregular
+
+
+def _is_product(each: Statement, varying: frozenset[str]) -> bool:
+    """Whether it multiplies by what moves, or keeps the upper half."""
+    if each.name not in ("mul", "mad", "shl"):
+        return False
+    factors = [name for name in each.operands[1:3] if name in varying]
+    if not factors:
+        return False
+    by_shift = each.name == "shl" and each.operands[2] in varying
+    return len(factors) > 1 or "hi" in each.modifiers or by_shift
+
+
+def _modulus(statement: Statement, values: Sequence[Array]) -> int:
+    """After how much of its first operand a statement repeats its result, but for a step."""
+    if statement.name in ("rem", "div"):
+        numbers = np.unique(values[1])
+        return max(int(numbers[0]), 1) if len(numbers) == 1 else 1 << 30
+    if statement.name == "shr":
+        return 1 << min(int(np.max(values[1])), 40)
+    if statement.name == "bfe":
+        return 1 << min(int(np.max(values[1] + values[2])), 40)
+    fixed = [int(np.max(np.abs(value))) for value in values[1:] if value.size == 1]
+    mask = max(fixed, default=1 << 30)
+    if statement.name == "and" and mask:
+        flipped = ~mask & 0xFFFFFFFF
+        mask = min(mask, flipped) if flipped & (flipped + 1) == 0 else mask
+    return 1 << min(mask.bit_length(), 40)
+
+
+def _exits(kernel: Kernel, loop: Loop) -> frozenset[str]:
+    """Predicates that branches out of it depend on."""
+    guards = [
+        block.statements[-1].guard.lstrip("!")
+        for block in kernel.blocks[loop.header : loop.last + 1]
+        if any(not loop.header <= to <= loop.last for to in block.targets)
+    ]
+    return frozenset(name for name in kernel.depends_on(guards) if name.startswith("%p"))
+
+
+def _result(each: Statement) -> str:
+    return each.operands[0].partition("|")[0].strip()

@@ -1,0 +1,103 @@
+"""What a piece of PTX does by pipe, and how long it takes one after the other.
+
+Integer arithmetic is left out, as it is of Triton kernels: what ptxas makes of addresses has little
+in common with what stands here, and the machine code's instructions are counted
+(`solkit.analysis.instructions`). Half floats go through the pipe of fp32, a pair at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from solkit.analysis.cuda.flow import registers_of
+from solkit.analysis.operations import CYCLES
+from solkit.analysis.ptx_code import Statement
+
+__all__ = ["chain_of", "lane_operations", "warp_operations"]
+
+_APPROXIMATE = frozenset("ex2 lg2 sin cos tanh rsqrt rcp sqrt".split())
+_PLAIN = {"add": 1.0, "sub": 1.0, "mul": 1.0, "fma": 2.0, "mad": 2.0}
+_EXACT: Mapping[str, Mapping[str, float]] = {
+    "div": {"sfu": 1.0, "fp32": 8.0},
+    "rcp": {"sfu": 1.0, "fp32": 4.0},
+    "sqrt": {"sfu": 1.0, "fp32": 6.0},
+}
+"""IEEE rounding of fp32: a first guess and Newton steps, as in `solkit.analysis.operations`."""
+_DOUBLE = {"div": 18.0, "rcp": 10.0, "sqrt": 16.0}
+"""Likewise of doubles: two Newton steps more; counted in the code that ptxas makes."""
+_FLOATS = re.compile(r"f16x2|bf16x2|f16|bf16|f32|f64")
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_TYPES = {
+    **{"f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8"},
+    **dict.fromkeys(("s8", "u8"), "int8"), **dict.fromkeys(("s4", "u4"), "int4"), "b1": "int1",
+}  # fmt: skip
+_GROUP_WARPS = 4
+_MMA_CYCLES = 33
+"""Of a dependent ``mma.sync``. Luo et al. (2024), table of tensor core latencies, H100."""
+
+
+def lane_operations(each: Statement) -> Mapping[str, float]:
+    """Operations of one lane by pipe, under the keys of `solkit.core.Device.ceilings`."""
+    kinds = [modifier for modifier in each.modifiers if _FLOATS.fullmatch(modifier)]
+    if not kinds:
+        return {}
+    pipe = "fp64" if "f64" in kinds else "fp32"
+    if each.name in _PLAIN:
+        return {pipe: _PLAIN[each.name]}
+    if pipe == "fp64":
+        return {"fp64": _DOUBLE[each.name]} if each.name in _DOUBLE else {}
+    if each.name in _APPROXIMATE and "approx" in each.modifiers:
+        return {"sfu": 1.0}
+    if each.name == "div" and {"approx", "full"} & set(each.modifiers):
+        return {"sfu": 1.0, "fp32": 2.0 if "full" in each.modifiers else 1.0}
+    return _EXACT.get(each.name, {})
+
+
+def warp_operations(each: Statement) -> Mapping[str, float]:
+    """Operations of one warp on the tensor cores: 2 m n k, of a warp group's a quarter.
+
+    Source of types and shapes: PTX ISA, mma, wmma.mma and wgmma.mma_async.
+    """
+    shape = _SHAPE.search(each.opcode)
+    if each.name not in ("mma", "wmma", "wgmma") or shape is None or "load" in each.modifiers:
+        return {}
+    if "store" in each.modifiers:
+        return {}
+    m, n, k = map(int, shape.groups())
+    kinds = [modifier for modifier in each.modifiers if modifier in _TYPES or modifier == "f32"]
+    factor = kinds[1] if len(kinds) >= 3 else "f16"  # wmma names no types of fp16's factors
+    warps = _GROUP_WARPS if each.name == "wgmma" else 1
+    flops = 2.0 * m * n * k / warps / (2 if "sp" in each.modifiers else 1)
+    return {f"tensor.{_TYPES.get(factor, 'tf32')}": flops}
+
+
+def chain_of(statements: Sequence[Statement]) -> float:
+    """SM cycles of the longest way through what depends on each other, pipes being free.
+
+    Loads of global memory take none: how often a block waits for them is counted by itself.
+    """
+    ready: dict[str, float] = {}
+    floor = longest = 0.0
+    for each in statements:
+        written, read = registers_of(each)
+        start = max([floor, *(ready.get(name, 0.0) for name in read)])
+        end = start + _latency(each)
+        if each.name in ("bar", "barrier"):
+            floor = end = longest + CYCLES["barrier"]
+        ready.update(dict.fromkeys(written, end))
+        longest = max(longest, end)
+    return longest
+
+
+def _latency(each: Statement) -> float:
+    if each.name in ("ld", "ldmatrix", "atom") and any("shared" in m for m in each.modifiers):
+        return CYCLES["shared"]
+    if each.name in ("shfl", "redux", "vote"):
+        return CYCLES["shuffle"]
+    if warp_operations(each):
+        return CYCLES["wgmma"] if each.name == "wgmma" else _MMA_CYCLES
+    costs = lane_operations(each)
+    if "sfu" in costs:
+        return CYCLES["mufu"] + costs.get("fp32", 0.0) / 2 * CYCLES["plain"]
+    return CYCLES["plain"] * max(sum(costs.values()) / 2, 1.0) if costs else 0.0
