@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import linecache
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -10,6 +8,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from solkit import worker
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda.device import guard_works
 from solkit.adapters.fake_cuda.values import recall
@@ -254,29 +253,26 @@ def test_random_integers_are_told_when_they_are_read(in_child):
 
 
 DEFERRED = """
-import os, sys, torch
-from solkit.adapters import fake_cuda
-fake_cuda.defer_dynamo()
+import sys, torch
 stand_in = sys.modules["torch._dynamo"]
 assert torch._dynamo.disable(len) is len
-for use in (
-    "from torch._dynamo.source import ConstantSource",  # a part first: was imported midway
-    "torch._dynamo.reset()",
-    "from torch._dynamo import optimize",
-):
-    if os.fork() == 0:  # torch is loaded once for all three
-        exec(use)
-        real = sys.modules["torch._dynamo"]
-        assert real is torch._dynamo is not stand_in, real
-        assert real.source is sys.modules["torch._dynamo.source"]
-        assert type(real.source.__spec__.loader).__name__ == "SourceFileLoader"
-        sys.exit()
-    assert os.wait()[1] == 0, use
+{use}
+real = sys.modules["torch._dynamo"]
+assert real is torch._dynamo is not stand_in, real
+assert real.source is sys.modules["torch._dynamo.source"]
+assert type(real.source.__spec__.loader).__name__ == "SourceFileLoader"
 """
 
 
-def test_a_deferred_compiler_is_imported_whole_when_it_is_used():
-    subprocess.run([sys.executable, "-c", DEFERRED], check=True, timeout=600)
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from torch._dynamo.source import ConstantSource",  # a part first: was imported midway
+        "torch._dynamo.reset()",
+    ],
+)
+def test_a_deferred_compiler_is_imported_whole_when_it_is_used(use):
+    worker.call("builtins:exec", DEFERRED.format(use=use))  # the server has deferred it
 
 
 def test_what_a_kernel_may_have_written_is_unknown(in_child):
