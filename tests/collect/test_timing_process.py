@@ -72,10 +72,11 @@ def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
     process, monkeypatch, path, verdict, message
 ):
     first = pid_of(process)
-    with monkeypatch.context() as patch, pytest.raises(LostError) as lost:
+    with monkeypatch.context() as patch:
         if path == "hangs":
             patch.setattr(process, "_limit_s", 1.0)
-        process.tried(handful(path))
+        with pytest.raises(LostError) as lost:
+            process.tried(handful(path))
     assert lost.value.number == 1
     assert (lost.value.tried.verdict, lost.value.tried.message) == (verdict, message)
     assert is_gone(first)
