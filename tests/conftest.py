@@ -34,9 +34,14 @@ def _hide_gpu() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """``-m gpu`` alone leaves the GPU to this process: some of those tests time in it."""
+    """``-m gpu`` alone leaves the GPU to this process: some of those tests time in it.
+
+    Processes of ``-n`` get long stretches of neighbours, which share what is costly to set up.
+    """
     if config.getoption("markexpr") != "gpu":
         _hide_gpu()
+    if config.getoption("dist", "no") == "load":
+        config.option.dist = "worksteal"
 
 
 torch.set_num_threads(1)  # tensors are tiny here: threads would only wait for one another
