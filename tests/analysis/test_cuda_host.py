@@ -96,6 +96,7 @@ def test_alignment_of_addresses_is_known(offset, threads):
         ("constexpr int n = 3; t<unsigned char, n><<<1, 1>>>();", "t<unsigned char, 3>"),
         ("using S = double; t<S, 2><<<1, 1>>>((S*)0, 0);", "t<double, 2>"),
         ("launch<__half>(x, 2);", "t<__half, 8>"),
+        ("cudaFuncSetAttribute(t<float, 2>, 8, 1 << 16); t<float, 2><<<1, 1>>>();", "t<float, 2>"),
         (
             'AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "f", ([&] {\n'
             "t<scalar_t><<<1, 1>>>(x.packed_accessor32<scalar_t, 2, at::RestrictPtrTraits>(), 0);"

@@ -334,7 +334,9 @@ class Expressions:
             path.append(self.text(1))
             self.at += 2
         template: Sequence[Token] = ()
-        if self.text() == "<" and (end := self._template_end(0)) is not None:
+        function = self.machine.source.functions.get(path[-1])
+        is_template = function is not None and bool(function.template)
+        if self.text() == "<" and (end := self._template_end(0, is_template)) is not None:
             template = self.tokens[self.at + 1 : self.at + end]
             self.at += end + 1
         if self.text() == "<<<":
@@ -355,8 +357,13 @@ class Expressions:
             return self.called(path, template)
         return self.constant(path)
 
-    def _template_end(self, ahead: int) -> int | None:
-        """How far ahead the ``>`` is, if template arguments stand between it and the ``<`` here."""
+    def _template_end(self, ahead: int, is_template: bool = False) -> int | None:
+        """How far ahead the ``>`` is, if template arguments stand between it and the ``<`` here.
+
+        Args:
+            ahead: where the ``<`` is.
+            is_template: whether the name before it is known to be a template's.
+        """
         depth = 0
         for index in range(ahead, len(self.tokens) - self.at):
             text, kind = self.text(index), self.kind(index)
@@ -364,7 +371,8 @@ class Expressions:
             if not depth:
                 after = self.text(index + 1)
                 named = self.kind(index + 1) == "name"
-                return index if after in ("(", "::", "<<<", "{", "*", "&") or named else None
+                follows = named or after in ("(", "::", "<<<", "{", "*", "&")
+                return index if follows or is_template else None
             if kind not in ("name", "number") and text not in _IN_TEMPLATES:
                 return None
         return None
