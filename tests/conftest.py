@@ -6,7 +6,7 @@ import functools
 import gc
 import multiprocessing
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
 torch.set_num_threads(1)  # tensors are tiny here: threads would only wait for one another
 
 
-@pytest.fixture(autouse=True)
-def calibrations_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None: what a developer measured on his machine changes no test."""
-    monkeypatch.setenv("SOLKIT_CALIBRATIONS", str(Path(__file__).with_name("none")))
-
-
-@pytest.fixture(autouse=True)
-def traces_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Stay as they are: what a test measures goes elsewhere."""
-    monkeypatch.setenv("SOLKIT_TRACES", str(tmp_path / "traces"))
+@pytest.fixture(autouse=True, scope="session")
+def data_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a developer measured on his machine changes no test, and no test adds to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOLKIT_CALIBRATIONS", str(Path(__file__).with_name("none")))
+        patch.setenv("SOLKIT_TRACES", str(tmp_path_factory.getbasetemp() / "traces"))
+        yield
 
 
 @pytest.fixture
