@@ -7,7 +7,7 @@ Statements that stem from one line of the source and do the same, as an unrolled
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,10 @@ _LINE_SECTORS = 4
 _WARP = 32
 _REMEMBERED = 1 << 18
 """Sectors of a site that are remembered as touched; where two share a place, the later one is."""
+_NOWHERE = 1 << 62
+"""An address of lanes that make no access."""
+_LINE_BYTES = SECTOR * _LINE_SECTORS
+_MOST_PATTERNS = 1 << 12
 _ODD = np.int64(-7046029254386353131)
 
 Piece = tuple["Array | None", Active]
@@ -170,7 +174,10 @@ class Lanes:
         self.spots = Spots(sites, tables, threads, inner=True)
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
         self.shared: list[tuple[Statement, Array | None, Active]] = []
-        self.known: dict[Any, Any] = {}
+        self.known: dict[Any, Array] = {}
+        self.patterns: dict[Any, _Pattern] = {}
+        self.joint: dict[Any, Array] = {}
+        self.kept: list[_Pattern] = []
         self.touched: dict[Site, Array] = {}
         self.uncounted: dict[str, int] = {}
         self.joined = _Joined(kernel)
@@ -187,16 +194,14 @@ class Lanes:
         """See `solkit.analysis.cuda.follow.Watcher`."""
         self.spots.block_ends(block, active)
         self.tables.add(("warps", block.number), active.warps)
-        loads: list[Array] = []
-        for site, pieces in self.pending.items():
-            touched = self._site(site, pieces)
-            if site.plain and touched is not None:
-                loads.append(touched)
+        loads = [
+            touched
+            for site, pieces in self.pending.items()
+            if (touched := self._site(site, pieces)) is not None and site.plain
+        ]
         if loads:
-            apart = sum((_distinct(each) for each in loads), np.zeros(self.tables.blocks))
-            together = _distinct(np.concatenate(loads, 1)) if len(loads) > 1 else apart
-            self.tables.add(("apart",), apart)
-            self.tables.add(("together",), together)
+            self.tables.add(("apart",), sum(pattern.distinct for pattern, _ in loads))
+            self.tables.add(("together",), self._together(loads))
         if self.shared:
             self._shared()
         self.pending, self.shared = {}, []
@@ -204,40 +209,62 @@ class Lanes:
     def _add(self, site: Site, name: str, amount: Array | float) -> None:
         self.tables.add((site, name), amount)
 
-    def _site(self, site: Site, pieces: Iterable[tuple[Array | None, Active]]) -> Array | None:
-        """Count an execution; the sectors that it touches, by block."""
-        touched: list[Array] = []
+    def _site(
+        self, site: Site, pieces: Iterable[tuple[Array | None, Active]]
+    ) -> tuple[_Pattern, Array] | None:
+        """Count an execution; the sectors that it touches, and where each block's start."""
+        lanes: list[Array] = []
         for addresses, active in pieces:
             self._add(site, "requests", active.warps)
             self._add(site, "bytes", active.lanes * site.width_bytes)
             if addresses is None:
                 self._unknown(site, active)
-                continue
-            sectors = self._sectors(site, addresses, active)
-            touched.append(sectors)
-        if not touched:
+            else:
+                lanes.append(np.where(active.mask, addresses, _NOWHERE))
+        if not lanes:
             return None
-        flat = np.sort(touched[0] if len(touched) == 1 else np.concatenate(touched, 1), axis=1)
-        first = flat >= 0
-        first[:, 1:] &= flat[:, 1:] != flat[:, :-1]
-        once = first.sum(1)
-        pairs = first.copy()
-        pairs[:, 1:] &= flat[:, 1:] // 2 != flat[:, :-1] // 2
-        self._add(site, "distinct", once)
-        self._add(site, "paired", np.maximum(2 * pairs.sum(1), once))
-        self._add(site, "fresh", self._fresh(site, flat, first))
-        return flat
+        base = np.min([each.min(1) for each in lanes], axis=0) // _LINE_BYTES * _LINE_BYTES
+        base = np.where(base < _NOWHERE // 2, base, 0)
+        pattern = self._pattern(np.stack(lanes) - base[:, None])
+        for name in ("sectors", "lines", "distinct", "paired"):
+            self._add(site, name, getattr(pattern, name))
+        self._add(site, "fresh", self._fresh(site, pattern, base // SECTOR))
+        return pattern, base // SECTOR
 
-    def _sectors(self, site: Site, addresses: Array, active: Active) -> Array:
-        """The sectors of each lane, in warps; -1 for lanes that take no part."""
-        lanes = np.where(active.mask, addresses, -1)
-        blocks, threads = lanes.shape
-        lanes = np.pad(lanes, ((0, 0), (0, -threads % _WARP)), constant_values=-1)
-        sectors = np.sort((lanes // SECTOR).reshape(blocks, -1, _WARP), axis=-1)
-        self._add(site, "sectors", _distinct(sectors).sum(1))
-        lines = np.where(sectors >= 0, sectors // _LINE_SECTORS, -1)
-        self._add(site, "lines", _distinct(lines).sum(1))
-        return sectors.reshape(blocks, -1)
+    def _pattern(self, lanes: Array) -> _Pattern:
+        """What pieces [piece, block, thread] touch, relative to where each block's start."""
+        if bool((lanes == lanes[:, :1]).all()):
+            lanes = lanes[:, :1]
+        key = (lanes.shape, lanes.tobytes())
+        found = self.patterns.get(key)
+        if found is None:
+            if len(self.patterns) > _MOST_PATTERNS:
+                self.patterns.clear()
+            found = self.patterns[key] = _Pattern.of(lanes)
+        return found
+
+    def _together(self, loads: Sequence[tuple[_Pattern, Array]]) -> Array:
+        """Distinct sectors of several loads."""
+        blocks = self.tables.blocks
+        if len(loads) == 1:
+            return np.broadcast_to(loads[0][0].distinct, (blocks,))
+        starts = np.stack([base for _, base in loads])
+        apart = starts - starts[:1]
+        rows = 1 if bool((apart == apart[:, :1]).all()) else blocks
+        key = (tuple(id(p) for p, _ in loads), apart[:, :rows].tobytes())
+        if key not in self.joint or len(self.joint[key]) != rows:
+            flat = [
+                np.broadcast_to(
+                    np.where(p.touched >= 0, p.touched + at[:rows, None], -1),
+                    (rows, p.touched.shape[1]),
+                )
+                if len(p.touched) == 1 or rows > 1
+                else np.where(p.touched[:1] >= 0, p.touched[:1] + at[:1, None], -1)
+                for (p, _), at in zip(loads, starts)
+            ]
+            self.joint[key] = _distinct(np.concatenate(flat, 1))
+            self.kept.extend(p for p, _ in loads)  # so that their ids stay theirs
+        return np.broadcast_to(self.joint[key], (blocks,))
 
     def _unknown(self, site: Site, active: Active) -> None:
         """Lanes at places that are not known: drawn from the storage, where its size is."""
@@ -250,17 +277,19 @@ class Lanes:
         for name in ("distinct", "paired", "fresh"):
             self._add(site, name, of_block)
 
-    def _fresh(self, site: Site, flat: Array, first: Array) -> Array:
+    def _fresh(self, site: Site, pattern: _Pattern, start: Array) -> Array:
         """How many sectors of each block were not touched before, as far as is remembered."""
         table = self.touched.get(site)
         if table is None:
             table = self.touched[site] = np.full(_REMEMBERED, -1, np.int64)
-        block, _ = np.nonzero(first)
-        keys = flat[first] * self.tables.blocks + block
+        blocks = self.tables.blocks
+        sectors = pattern.touched + start[:, None]
+        keys = sectors * blocks + np.arange(blocks)[:, None]
         at = (keys * _ODD) >> 46 & (_REMEMBERED - 1)
-        new = table[at] != keys
-        table[at] = keys
-        return np.bincount(block[new], minlength=self.tables.blocks).astype(np.float64)
+        there = np.broadcast_to(pattern.touched >= 0, keys.shape)
+        new = (table[at] != keys) & there
+        table[at[there]] = keys[there]
+        return np.asarray(new.sum(1).astype(np.float64))
 
     # --------------------------------------------------------------------------------- shared
 
@@ -294,6 +323,49 @@ class Lanes:
             self.known[key] = np.repeat(found, len(moved), axis=0) if alike else found
         known: Array = self.known[key]
         return known
+
+
+@dataclass(frozen=True, eq=False)
+class _Pattern:
+    """What an execution touches, of each block, or of one where all do alike.
+
+    Attributes:
+        sectors, lines: of each request.
+        distinct: sectors, each once.
+        paired: with them, those that share 64 bytes with one.
+        touched: the distinct ones, relative to where the block's start, -1 between them.
+    """
+
+    sectors: Array
+    lines: Array
+    distinct: Array
+    paired: Array
+    touched: Array
+
+    @staticmethod
+    def of(lanes: Array) -> _Pattern:
+        """Of addresses of shape [piece, block, thread], `_NOWHERE` and more for no access."""
+        pieces, blocks, threads = lanes.shape
+        lanes = np.where(lanes < _NOWHERE // 2, lanes, -1)
+        lanes = np.pad(lanes, ((0, 0), (0, 0), (0, -threads % _WARP)), constant_values=-1)
+        sectors = lanes // SECTOR
+        warps = np.sort(sectors.reshape(pieces, blocks, -1, _WARP), axis=-1)
+        lines = np.where(warps >= 0, warps // _LINE_SECTORS, -1)
+        flat = np.sort(sectors.transpose(1, 0, 2).reshape(blocks, -1), axis=1)
+        first = flat >= 0
+        first[:, 1:] &= flat[:, 1:] != flat[:, :-1]
+        once = first.sum(1)
+        pairs = first.copy()
+        pairs[:, 1:] &= flat[:, 1:] // 2 != flat[:, :-1] // 2
+        touched = np.where(first, flat, -1)
+        touched = touched[:, first.any(0)] if first.any() else touched[:, :1]
+        return _Pattern(
+            sectors=_distinct(warps).sum((0, 2)),
+            lines=_distinct(lines).sum((0, 2)),
+            distinct=once,
+            paired=np.maximum(2 * pairs.sum(1), once),
+            touched=touched,
+        )
 
 
 def _distinct(ordered: Array) -> Array:

@@ -37,9 +37,12 @@ _SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
 """Numbers of the windows through which generic addresses reach other memory."""
 _WINDOWS = {"shared": _SHARED, "local": _LOCAL, "const": _CONST}
 _OFFSET = (1 << ADDRESS_BITS) - 1
-_MOST_WORK = 6_000_000
-"""Statements times (threads + `_OVERHEAD`), in thousands: some two seconds' worth."""
-_OVERHEAD = 3_000
+_MOST_WORK = 2_500_000.0
+"""Microseconds' worth of following, as `_STEP` and its like reckon them: some seconds at most."""
+_HURRY = 0.25
+"""Share of that after which no loop is given time to repeat."""
+_STEP, _STATEMENT, _ACCESS = (60.0, 0.02), (6.0, 0.006), (70.0, 0.1)
+"""What one takes, and what for each thread; measured on one core."""
 
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])")
 _REDUCTION_LIMITS = ("0f47CE4780", "0f47ce4780")
@@ -150,11 +153,14 @@ class Follower:
         self.warps_of = np.flatnonzero(np.r_[True, warps[1:] != warps[:-1]])
         self.parameters = _bound(self)
         self.symbols = _placed(self)
-        self.work = 0
+        self.work = 0.0
         self.loops = [
             LoopRun(loop, self.kernel, self.tables, self.line_bytes) for loop in self.kernel.loops
         ]
-        self.code = [[self._compiled(each) for each in b.statements] for b in self.kernel.blocks]
+        self.code = [
+            [self._compiled(each) for each in block.statements if self._matters(each)]
+            for block in self.kernel.blocks
+        ]
 
     # ---------------------------------------------------------------------------- control flow
 
@@ -164,7 +170,7 @@ class Follower:
         waiting = {0: Active(everyone, self.warps_of)}
         end = len(self.kernel.blocks)
         with np.errstate(all="ignore"):
-            while waiting and self.work < _MOST_WORK * 1000:
+            while waiting and self.work < _MOST_WORK:
                 number = min(waiting)
                 active = waiting.pop(number)
                 if number < end:
@@ -177,8 +183,11 @@ class Follower:
         for n in block.loops:
             if self.loops[n].loop.header == block.number:
                 self._arrived(self.loops[n], active)
-        self.work += (len(block.statements) + 4) * (active.mask.size + _OVERHEAD)
+        size = active.mask.size
+        self.work += _STEP[0] + _STEP[1] * size
         for each in self.code[block.number]:
+            fixed, by_thread = _ACCESS if each.statement.name in _MEMORY else _STATEMENT
+            self.work += fixed + by_thread * size
             self._statement(each, block, active, whole)
         self.watcher.block_ends(block, active)
         for to, who in self._targets(block, active):
@@ -218,7 +227,7 @@ class Follower:
 
     def _arrived(self, run: LoopRun, active: Active) -> None:
         """At a loop's header: go ahead where its iterations repeat."""
-        told = run.arrive(active.mask, self.registers)
+        told = run.arrive(active.mask, self.registers, self.work > _HURRY * _MOST_WORK)
         if told:
             self._guess(told, self.kernel.blocks[run.loop.header])
 
@@ -228,6 +237,12 @@ class Follower:
         self.guesses.setdefault(f"{place}{what}.")
 
     # ------------------------------------------------------------------------------ statements
+
+    def _matters(self, each: Statement) -> bool:
+        """Whether an address or a branch depends on it, or it makes an access."""
+        memory = each.name in _MEMORY and not {"local", "const"} & set(each.modifiers)
+        results = registers_of(each)[0]
+        return memory or each.name in _UNSEEN or not self.kernel.relevant.isdisjoint(results)
 
     def _compiled(self, each: Statement) -> _Compiled:
         """A statement with what it needs looked up once."""

@@ -27,7 +27,9 @@ __all__ = ["Comparison", "LoopRun", "Tables"]
 
 _LONGEST_PERIOD = 64
 _PATIENCE = 96
-"""Iterations of a loop that does not repeat, before its rest is extrapolated."""
+"""Iterations of a loop that does not repeat, before its rest is extrapolated; a quarter of it where
+there are loops within."""
+_HURRIED = 6
 _MOST_TRACED = 4096
 _FOREVER = float(1 << 60)
 _LINEAR = frozenset("add sub mov cvt cvta neg setp selp min max mul mad shl ld".split())
@@ -111,6 +113,8 @@ class LoopRun:
         varying = _varying(self.statements, loop.carried)
         self.periodic, self.irregular = _kinds(self.statements, varying, kernel.relevant)
         self.exits = _exits(kernel, loop)
+        self.outer = any(loop.header < other.header <= loop.last for other in kernel.loops)
+        self.patience = _PATIENCE
         self.period = 1
         self.entered()
 
@@ -143,17 +147,21 @@ class LoopRun:
         if self.line_bytes > 1:
             self.seen[id(statement)] = (addresses, self.line_bytes)
 
-    def arrive(self, active: Array, registers: dict[str, Array | None]) -> str:
+    def arrive(self, active: Array, registers: dict[str, Array | None], hurry: bool) -> str:
         """At its header, before an iteration; goes ahead where it can.
 
         Args:
             active: the threads that are there.
             registers: of all threads; those that the loop carries are moved.
+            hurry: whether to extrapolate it soon.
 
         Returns:
             What was taken for granted; empty where nothing was.
         """
         self.visits += 1
+        if hurry and self.visits > _HURRIED:
+            self.irregular, self.period = True, 1
+        self.patience = _HURRIED if hurry else _PATIENCE // 4 if self.outer else _PATIENCE
         if self.visits == 1:
             self.start = self.tables.copy()
         due = not self.marks or self.visits - self.at >= self.period
@@ -231,7 +239,7 @@ class LoopRun:
 
     def _extrapolate(self, active: Array, registers: dict[str, Array | None]) -> str:
         """The rest of a loop that does not repeat, by its comparisons that end it."""
-        if self.visits < _PATIENCE or self.start is None or self.steps is None:
+        if self.visits < self.patience or self.start is None or self.steps is None:
             return ""
         ending = [[c for c in trace if _result(c.statement) in self.exits] for trace in self.traces]
         left = self._periods_left(ending[0], ending[1], np.asarray(active.any(1)))
