@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from solkit.core import Verdict
 from solkit.datasets import runlog, tables
 from solkit.datasets.record import (
     TimedConfiguration,
+    TimedDemand,
     TimedLaunch,
     kernel_id,
     problem_id,
@@ -114,6 +115,7 @@ def _measured(chance: random.Random, shape: dict[str, int], params: dict[str, in
         occupancy=chance.randrange(1, 16) / 16,
         waves=shape["M"] * shape["N"] / 256 / 132,
         tensor_cores=True,
+        demand=_demand(chance, shape, median),
     )
     return {
         "verdict": Verdict.CORRECT,
@@ -139,6 +141,20 @@ def _measured(chance: random.Random, shape: dict[str, int], params: dict[str, in
         "first_call_s": chance.random() * 0.01,
         "max_error": chance.random() * 1e-3,
     }
+
+
+def _demand(chance: random.Random, shape: dict[str, int], time_ms: float) -> TimedDemand:
+    numbers = {
+        each.name: chance.randrange(shape["M"] * shape["N"])
+        for each in fields(TimedDemand)
+        if each.type == "int"
+    }
+    reals = {each.name: chance.random() for each in fields(TimedDemand) if each.type == "float"}
+    terms = {name: time_ms * chance.random() for name in ("dram", "l2", "latency", "launch")}
+    pipes = {"fp32": shape["M"] * shape["N"], "int32": chance.randrange(shape["M"])}
+    return TimedDemand(
+        **{**numbers, **reals}, operations=pipes, model_ms=sum(terms.values()), terms=terms
+    )
 
 
 def _sha256(text: str) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Source",
     "TimedConfiguration",
+    "TimedDemand",
     "TimedLaunch",
     "canonical",
     "from_json",
@@ -55,6 +56,61 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 
 
 @dataclass(frozen=True)
+class TimedDemand:
+    """What a launch asks of the GPU by its code: `solkit.core.Demand`, as far as a row keeps it.
+
+    Followed with no GPU, as `solkit.analysis` does; without the machine code, which takes longer to
+    read than to compile.
+
+    Attributes:
+        load_requests, store_requests, atomic_requests: of global memory, counted a warp.
+        load_sectors, store_sectors, atomic_sectors: of 32 bytes that those touch.
+        load_bytes, store_bytes, atomic_bytes: of the elements asked for.
+        copied_sectors: of `load_sectors`, those that are copied to shared memory by themselves
+            (``cp.async``, TMA).
+        operations: by pipe.
+        l1_wavefronts, l2_read_bytes, l2_write_bytes, dram_read_bytes: as in `Demand`.
+        dram_write_bytes, loop_requests, steps, imbalance, unevenness, iterations: likewise.
+        chain_cycles, tensor_shared_bytes, barriers: likewise.
+        shared_wavefronts, shared_least_wavefronts: of shared memory; and how many would do if no
+            two words met in a bank.
+        guesses: how many things were taken for granted.
+        model_ms: `solkit.core.KernelModel.time_ms`.
+        terms: its terms, in ms by name.
+    """
+
+    load_requests: int = 0
+    load_sectors: int = 0
+    load_bytes: int = 0
+    store_requests: int = 0
+    store_sectors: int = 0
+    store_bytes: int = 0
+    atomic_requests: int = 0
+    atomic_sectors: int = 0
+    atomic_bytes: int = 0
+    copied_sectors: int = 0
+    operations: Mapping[str, int] = field(default_factory=dict)
+    l1_wavefronts: int = 0
+    l2_read_bytes: int = 0
+    l2_write_bytes: int = 0
+    dram_read_bytes: int = 0
+    dram_write_bytes: int = 0
+    loop_requests: int = 0
+    steps: float = 0.0
+    imbalance: float = 1.0
+    unevenness: float = 1.0
+    iterations: float = 0.0
+    chain_cycles: float = 0.0
+    shared_wavefronts: int = 0
+    shared_least_wavefronts: int = 0
+    tensor_shared_bytes: int = 0
+    barriers: float = 0.0
+    guesses: int = 0
+    model_ms: float | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TimedLaunch:
     """One kernel launch of a call: `solkit.core.KernelAnalysis`, as far as a row keeps it.
 
@@ -73,6 +129,7 @@ class TimedLaunch:
         occupancy: resident warps / the SM's maximum, in theory.
         waves: grid / blocks that fit on the whole device.
         tensor_cores: whether it has tensor-core instructions.
+        demand: what its code asks for; ``None`` where that was not followed.
     """
 
     name: str
@@ -89,6 +146,7 @@ class TimedLaunch:
     occupancy: float | None = None
     waves: float | None = None
     tensor_cores: bool | None = None
+    demand: TimedDemand | None = None
 
 
 @dataclass(frozen=True)
@@ -288,7 +346,7 @@ def _word(value: Value) -> str:
 # ------------------------------------------------------------------------------------------- JSON
 
 
-def to_json(record: TimedConfiguration | TimedLaunch | Source) -> dict[str, Any]:
+def to_json(record: TimedConfiguration | TimedLaunch | TimedDemand | Source) -> dict[str, Any]:
     """A row or source as JSON values; fields that are as by default are left out."""
     told = {}
     for name, default in _defaults(type(record)).items():  # type: ignore[arg-type]
@@ -340,7 +398,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds")
     if isinstance(value, tuple):
-        return [to_json(each) if isinstance(each, TimedLaunch) else _finite(each) for each in value]
+        return [_plain(each) for each in value]
+    if isinstance(value, TimedLaunch | TimedDemand):
+        return to_json(value)
     return _finite(value)
 
 
@@ -377,6 +437,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         float: _number,
         datetime: _instant,
         Verdict: Verdict,
+        TimedDemand: functools.partial(from_json, TimedDemand),
         TimedLaunch: functools.partial(from_json, TimedLaunch),
     }
     return readers.get(hint, functools.partial(_of, hint))

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from solkit.core import Verdict
-from solkit.datasets.record import TimedLaunch, canonical, from_json
+from solkit.datasets.record import TimedDemand, TimedLaunch, canonical, from_json
 from solkit.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["arrow", "arrow_schema", "polars_module", "polars_schema", "records_of", "table_of"]
 
 _T = TypeVar("_T")
+_NESTED = (TimedDemand, TimedLaunch)
+"""Records that are cells of others."""
 
 
 def arrow() -> Any:
@@ -98,8 +100,8 @@ def _column(hint: Any) -> Any:
         kind = get_args(hint)[0]
         narrow = {float: arrow().float32(), int: arrow().int32()}
         return arrow().list_(narrow.get(kind) or _column(kind))
-    if hint is TimedLaunch:
-        return arrow().struct(list(arrow_schema(TimedLaunch)))
+    if hint in _NESTED:
+        return arrow().struct(list(arrow_schema(hint)))
     scalars = {
         int: arrow().int64(),
         float: arrow().float64(),
@@ -116,8 +118,8 @@ def _cells(hint: Any, values: list[Any]) -> list[Any]:
         return [canonical(value) for value in values]
     if hint is Verdict:
         return [value.value for value in values]
-    if origin is tuple and args[0] is TimedLaunch:
-        return [[_launch(each) for each in launches] for launches in values]
+    if origin is tuple and args[0] in _NESTED:
+        return [[_nested(each) for each in records] for records in values]
     if hint in (str, str | None):
         return [value if value is None or value.isascii() else _utf8(value) for value in values]
     return values
@@ -128,11 +130,15 @@ def _utf8(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _launch(launch: TimedLaunch) -> dict[str, Any]:
-    cells = dict(vars(launch))
-    for name in _mappings(TimedLaunch):
-        cells[name] = canonical(cells[name])
-    return cells
+def _nested(record: Any) -> dict[str, Any]:
+    """A record as the cell of another."""
+    return {name: _within(value) for name, value in vars(record).items()}
+
+
+def _within(value: Any) -> Any:
+    if isinstance(value, _NESTED):
+        return _nested(value)
+    return canonical(value) if isinstance(value, Mapping) else value
 
 
 @functools.cache
@@ -143,15 +149,21 @@ def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
         origin, args = get_origin(hint), get_args(hint)
         if isinstance(origin, type) and issubclass(origin, Mapping):
             readers[name] = json.loads
-        elif origin is tuple and args[0] is TimedLaunch:
-            readers[name] = _launches
+        elif origin is tuple and args[0] in _NESTED:
+            readers[name] = functools.partial(_all_of, args[0])
+        elif args and args[0] in _NESTED:
+            readers[name] = functools.partial(_one_of, args[0])
         elif hint is datetime:
             readers[name] = datetime.isoformat
     return readers
 
 
-def _launches(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [_with_mappings(cell, _mappings(TimedLaunch)) for cell in cells]
+def _one_of(form: Any, cell: dict[str, Any]) -> dict[str, Any]:
+    return _with_mappings(cell, _mappings(form))
+
+
+def _all_of(form: Any, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [_one_of(form, cell) for cell in cells]
 
 
 def _with_mappings(

@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,14 +149,38 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         kernel: what to compile.
         device: the target; its limits decide what would fail to load.
     """
+    compiled, binary = _compiled(kernel, device)
+    if binary is None:
+        return compiled
+    code, unread = _machine_code(binary)
+    return replace(compiled, code=code, unread=unread)
+
+
+def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
+    """Have Triton's own disk cache hold a specialisation, and the function that launches it.
+
+    The machine code is not read, which takes longer than compiling small kernels.
+
+    Args:
+        kernel: what to compile.
+        device: the target, as for `compile_for`.
+    """
+    compiled, binary = _compiled(kernel, device)
+    if binary is not None:
+        with _console_to_file(), _own_temporary_files():
+            _build_launcher(binary)
+    return compiled
+
+
+def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, CompiledKernel | None]:
+    """All but the machine code, and where to read that."""
     with _console_to_file() as console, _own_temporary_files():
         try:
             binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
         except Exception as error:  # whatever a compiler raises is the kernel's failure
-            return Compiled(error=_explain(error, kernel, console()))
+            return Compiled(error=_explain(error, kernel, console())), None
     usage = resource_usage(binary)
-    code, unread = _machine_code(binary)
-    return Compiled(
+    compiled = Compiled(
         error=_does_not_load(binary.metadata, device),
         registers=usage["REG"],
         spills=usage["STACK"] // 4,
@@ -164,29 +188,10 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         num_warps=binary.metadata.num_warps,
         tensor_cores=uses_tensor_cores(binary.asm["ptx"]),
         seconds=seconds,
-        code=code,
-        unread=unread,
         ttgir=binary.asm["ttgir"],
         ptx=binary.asm["ptx"],
     )
-
-
-def fill_cache(kernel: Specialisation, device: Device) -> str | None:
-    """Have Triton's own disk cache hold a specialisation; why it does not compile or load.
-
-    Nothing is read from the binary, which takes longer than compiling small kernels.
-
-    Args:
-        kernel: what to compile.
-        device: the target, as for `compile_for`.
-    """
-    with _console_to_file() as console, _own_temporary_files():
-        try:
-            binary = compile_kernel(kernel, gpu_target(device))
-        except Exception as error:  # whatever a compiler raises is the kernel's failure
-            return _explain(error, kernel, console())
-        _build_launcher(binary)
-    return _does_not_load(binary.metadata, device)
+    return compiled, binary
 
 
 def _build_launcher(binary: CompiledKernel) -> None:

@@ -23,7 +23,7 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.roofline.kernel_model import model
 
-__all__ = ["CaptureError", "analyse", "capture", "occupancy"]
+__all__ = ["CaptureError", "analyse", "capture", "followed", "occupancy"]
 
 _OLDEST = (8, 0)
 """Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
@@ -95,15 +95,27 @@ def _analyse_launches(
     }
     told: list[KernelAnalysis] = []
     for launch in launches:
-        binary = compiled[id(launch.kernel)]
-        kernel = _describe(launch.launch, binary, device)
-        try:
-            told.append(_followed(kernel, launch, binary, device))
-        except Exception as error:  # what the IR of a newer Triton may hold loses no other figure
-            told.append(kernel)
-            reason = f"{type(error).__name__}: {error}"
-            unread[f"What {kernel.launch.name} asks for could not be read: {reason}"] = None
+        kernel, reason = followed(launch, compiled[id(launch.kernel)], device)
+        told.append(kernel)
+        if reason:
+            unread[reason] = None
     return tuple(told), tuple(unread)
+
+
+def followed(
+    captured: CapturedLaunch, compiled: Compiled, device: Device
+) -> tuple[KernelAnalysis, str]:
+    """What is known of a launch as compiled, with what its code asks for and its modelled time.
+
+    Returns:
+        The launch, and why the last two are missing; empty where they are not, or nothing compiled.
+    """
+    kernel = _describe(captured.launch, compiled, device)
+    try:
+        return _with_demand(kernel, captured, compiled, device), ""
+    except Exception as error:  # what the IR of a newer Triton may hold loses no other figure
+        reason = f"{type(error).__name__}: {error}"
+        return kernel, f"What {kernel.launch.name} asks for could not be read: {reason}"
 
 
 def _analyse_extensions(
@@ -133,7 +145,7 @@ def _analyse_extensions(
     return tuple(told), tuple(unknown)
 
 
-def _followed(
+def _with_demand(
     kernel: KernelAnalysis, captured: CapturedLaunch, compiled: Compiled, device: Device
 ) -> KernelAnalysis:
     """With what its code asks for, and the time that this should take."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from solkit.collect.choice import Params
 from solkit.core import Device, Verdict
+from solkit.datasets.record import TimedLaunch, from_json
 from solkit.errors import WorkerError
 from solkit.measure._forkserver import ForkServer
 
@@ -33,11 +34,13 @@ class Compiled:
     Attributes:
         seconds: what it took, capturing its launches among it.
         error: why it does not compile; empty where it does.
+        launches: what it launches, with what the code asks for.
         verdict: what a failure is.
     """
 
     seconds: float
     error: str = ""
+    launches: tuple[TimedLaunch, ...] = ()
     verdict: Verdict = Verdict.DOES_NOT_COMPILE
 
 
@@ -98,7 +101,7 @@ class Ahead:
                 told = self._run("compile_ahead", given, _START_S + self._limit_s * len(rest))
                 text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             lines = text.split("\n")[:-1]  # what follows the last newline was cut off
-            done += [Compiled(*json.loads(line)) for line in lines]
+            done += map(_compiled, lines)
             if len(lines) < len(rest):
                 done.append(self._ended(told))
         return done
@@ -106,7 +109,7 @@ class Ahead:
     def _ended(self, told: str) -> Compiled:
         if told.startswith(f"exit code {-signal.SIGALRM}."):
             error = f"compiling it took over {self._limit_s:g} s"
-            return Compiled(self._limit_s, error, Verdict.TIMED_OUT)
+            return Compiled(self._limit_s, error, verdict=Verdict.TIMED_OUT)
         return Compiled(0.0, f"compiling it ended its process: {told}")
 
     def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> str:
@@ -126,6 +129,12 @@ class Ahead:
                 return f"it took over {limit_s:g} s"
             output.seek(0)
             return f"exit code {ended}. {output.read()[-_MOST_TEXT:]}"
+
+
+def _compiled(line: str) -> Compiled:
+    """What `solkit.collect.survey.compile_ahead` wrote of a configuration."""
+    seconds, error, launches = json.loads(line)
+    return Compiled(seconds, error, tuple(from_json(TimedLaunch, each) for each in launches))
 
 
 @contextlib.contextmanager

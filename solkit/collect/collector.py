@@ -7,7 +7,6 @@ ones are half near the best so far. Some handfuls are compiled ahead, in order, 
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import time
@@ -19,13 +18,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from solkit.analysis.occupancy import occupancy
 from solkit.collect.ahead import Ahead, Compiled
 from solkit.collect.bench import SEED, Environment, Handful, Tried
 from solkit.collect.choice import REPEAT, Chooser, Chosen, Params
+from solkit.collect.rows import timed_launch, with_demands
 from solkit.collect.sources import Kernel
 from solkit.collect.timing_process import LostError, TimingProcess
-from solkit.core import Device, KernelAnalysis, Verdict
+from solkit.core import Device, Verdict
 from solkit.datasets.record import TimedConfiguration, TimedLaunch, canonical, problem_id
 from solkit.datasets.runlog import RunLog
 from solkit.errors import UnsupportedError, WorkerError
@@ -253,6 +252,12 @@ def _good(row: TimedConfiguration) -> float | None:
     return row.time_ms if row.verdict is Verdict.CORRECT else None
 
 
+def _launches(tried: Tried, compiled: Compiled, device: Device) -> tuple[TimedLaunch, ...]:
+    """As they were made; of what was not called, as it was compiled."""
+    live = [timed_launch(each, device) for each in tried.launches]
+    return with_demands(live, compiled.launches) if live else compiled.launches
+
+
 def _held_against(tried: Tried, bound: Mapping[str, Any]) -> Tried:
     """The same, unless no correct kernel could be as fast."""
     hard_ms = bound.get("hard_bound_ms", 0.0)
@@ -425,7 +430,7 @@ class _Collector:
             protocol=protocol.name,
             l2=protocol.l2,
             launched=protocol.launched,
-            launches=tuple(self._launch(each) for each in tried.launches),
+            launches=_launches(tried, compiled, self._device),
             compile_s=round(compiled.seconds, 3),
             first_call_s=tried.first_call_s,
             max_error=tried.max_error,
@@ -439,32 +444,3 @@ class _Collector:
             **cell.bound,
             **asdict(environment),
         )
-
-    def _launch(self, kernel: KernelAnalysis) -> TimedLaunch:
-        """With the occupancy that its registers and shared memory leave."""
-        launch = kernel.launch
-        told = TimedLaunch(
-            launch.name,
-            launch.grid,
-            launch.num_warps,
-            launch.num_stages,
-            launch.num_ctas,
-            launch.count,
-            launch.constants,
-            launch.signature,
-            kernel.registers,
-            kernel.spills,
-            kernel.shared_bytes,
-            tensor_cores=kernel.tensor_cores,
-        )
-        if kernel.registers is None or kernel.shared_bytes is None:
-            return told
-        resident = occupancy(
-            self._device,
-            kernel.registers,
-            kernel.shared_bytes,
-            launch.num_warps,
-            math.prod(launch.grid),
-            launch.num_ctas,
-        )
-        return replace(told, occupancy=resident.fraction, waves=resident.waves)

@@ -7,19 +7,23 @@ kernel's own code, and the compiler, may end the process.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from solkit import kernelfiles, study
 from solkit.adapters import fake_cuda, triton_compiler
-from solkit.analysis import capture
+from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.analysis import capture, followed
+from solkit.collect.rows import timed_launch
 from solkit.core import Device, Value
+from solkit.datasets.record import to_json
 from solkit.kernelfiles._source import import_file
 from solkit.roofline.bound import bound
 
@@ -27,6 +31,7 @@ __all__ = ["BoundFacts", "compile_ahead", "survey_bounds", "survey_space"]
 
 Params = Mapping[str, Value]
 _MOST_TEXT = 500
+_FOLLOWING_S = 3.0  # most take 0.1 s
 
 
 @dataclass(frozen=True)
@@ -97,29 +102,74 @@ def compile_ahead(
 ) -> None:
     """Have Triton's cache hold what some configurations launch; a line each as it is done.
 
-    A line holds the seconds it took and why it does not compile, which is empty where it does. One
-    that takes longer than `limit_s` ends the process by SIGALRM.
+    A line holds the seconds it took, why it does not compile, which is empty where it does, and the
+    launches with what their code asks for: fields of `TimedLaunch`. One that takes longer than
+    `limit_s` to compile ends the process by SIGALRM.
     """
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     study.fake(device)
     with Path(answer).open("a", encoding="utf-8") as file, fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path)
         for params in choices:
             start = time.perf_counter()
-            signal.setitimer(signal.ITIMER_REAL, limit_s)  # ends the process, within a pass as well
-            error = _compile(loaded, shape, params, device)
-            file.write(json.dumps([time.perf_counter() - start, error[:_MOST_TEXT]]) + "\n")
+            with _ended_after(limit_s):
+                captured, error = _compile(loaded, shape, params, device)
+            seconds = time.perf_counter() - start
+            launches = [] if error else list(_followed(captured, device))
+            file.write(json.dumps([seconds, error[:_MOST_TEXT], launches]) + "\n")
             file.flush()
+
+
+_Captured = Sequence[tuple[CapturedLaunch, triton_compiler.Compiled]]
 
 
 def _compile(
     loaded: kernelfiles.LoadedKernel, shape: Params, params: Params, device: Device
-) -> str:
+) -> tuple[_Captured, str]:
+    """What a configuration launches, as compiled; and why it does not compile."""
     try:
         launches, _ = capture(loaded.workload(shape, params), params)
     except (
         Exception
     ):  # whatever a launcher may raise on tensors that hold nothing: it is tried live
-        return ""
-    errors = (triton_compiler.fill_cache(launch.kernel, device) for launch in launches)
-    return next((error for error in errors if error is not None), "")
+        return (), ""
+    told = []
+    for launch in launches:
+        compiled = triton_compiler.fill_cache(launch.kernel, device)
+        if compiled.error is not None:
+            return (), compiled.error
+        told.append((launch, compiled))
+    return told, ""
+
+
+def _followed(captured: _Captured, device: Device) -> Iterator[dict[str, Any]]:
+    """Each launch as a row keeps it; what takes too long to follow has no demand."""
+    for launch, compiled in captured:
+        with _interrupted_after(_FOLLOWING_S):
+            kernel, _ = followed(launch, compiled, device)
+        yield to_json(timed_launch(kernel, device))
+
+
+@contextlib.contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    """The process ends if this takes longer, within a pass of the compiler as well."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextlib.contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    """`TimeoutError` is raised in what takes longer."""
+
+    def interrupt(*_: object) -> None:
+        raise TimeoutError(f"it took over {seconds:g} s")
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

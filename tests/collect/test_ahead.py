@@ -11,9 +11,12 @@ import pytest
 
 from solkit.collect import ahead
 from solkit.collect.ahead import Ahead, Compiled
+from solkit.datasets.record import TimedDemand, TimedLaunch
 from solkit.errors import WorkerError
 from solkit.roofline import devices
 
+LAUNCH = {"name": "f", "grid": [4, 1, 1], "demand": {"load_bytes": 64, "operations": {"fp32": 8}}}
+LAUNCHES = (TimedLaunch("f", (4, 1, 1), demand=TimedDemand(load_bytes=64, operations={"fp32": 8})),)
 ENDS = {"dies": -11, "takes long": -signal.SIGALRM, "hangs": None}
 
 
@@ -39,7 +42,7 @@ class FakeServer:
                     file.write('[0.1, "cut o')
                     os.write(output, b"ptxas said no")
                     return FakeFork(ENDS[params["DO"]])
-                file.write(json.dumps([0.5, params["DO"]]) + "\n")
+                file.write(json.dumps([0.5, params["DO"], [LAUNCH]]) + "\n")
         return FakeFork(0)
 
     def close(self):
@@ -64,7 +67,10 @@ def compiled(working, *does):
 
 
 def test_what_compiling_came_to(working):
-    assert compiled(working, "", "too big") == [Compiled(0.5), Compiled(0.5, "too big")]
+    assert compiled(working, "", "too big") == [
+        Compiled(0.5, "", LAUNCHES),
+        Compiled(0.5, "too big", LAUNCHES),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ def test_what_compiling_came_to(working):
 )
 def test_one_that_ends_its_process_costs_no_other(working, what, told):
     first, second, third = compiled(working, "", what, "")
-    assert first == third == Compiled(0.5)
+    assert first == third == Compiled(0.5, "", LAUNCHES)
     assert told in second.error
 
 

@@ -18,6 +18,7 @@ from solkit.collect.choice import NEAR_BEST, REPEAT
 from solkit.collect.timing_process import LostError
 from solkit.core import KernelAnalysis, Launch, Verdict
 from solkit.datasets import runlog
+from solkit.datasets.record import TimedDemand, TimedLaunch
 from solkit.datasets.runlog import RunLog
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.roofline import devices
@@ -36,6 +37,7 @@ BOUND = {
     "write_bytes": 9,
 }
 LAUNCH = KernelAnalysis(Launch("k", (4, 1, 1), 4, 2), registers=32, shared_bytes=1024)
+COMPILED = TimedLaunch("k", (4, 1, 1), 4, 2, demand=TimedDemand(load_bytes=64))
 
 
 def done(value):
@@ -61,7 +63,8 @@ class FakeAhead:
         return done([self.bound for _ in SHAPES])
 
     def compiled(self, _path, _shape, choices):
-        return done([Compiled(0.25, "too big" if c["SPLIT"] == 4 else "") for c in choices])
+        errors = ["too big" if c["SPLIT"] == 4 else "" for c in choices]
+        return done([Compiled(0.25, error, (COMPILED,)) for error in errors])
 
 
 class FakeProcess:
@@ -169,6 +172,7 @@ def test_a_row_says_all_that_is_known(run, kernels):
     assert right.launch_count is None  # copies and memsets are not counted
     assert launch.occupancy == 1.0  # 16 blocks of 4 warps, 32 registers and 2 KiB: 64 warps
     assert 0 < launch.waves < 1
+    assert launch.demand == COMPILED.demand
 
 
 def test_failures_are_kept_and_cost_no_other(run, fakes):
@@ -183,6 +187,7 @@ def test_failures_are_kept_and_cost_no_other(run, fakes):
         if (row.params["SPLIT"], row.params["BLOCK"]) == (2, 16):
             expected = Verdict.TIMED_OUT, "killed"
         assert (row.verdict, row.message) == expected
+        assert [each.demand for each in row.launches] == [COMPILED.demand]
         assert (row.time_ms is None) == (row.verdict is not Verdict.CORRECT)
     _, process = fakes
     assert not [c for h in process.handfuls for c in h.choices if c["SPLIT"] == 4]

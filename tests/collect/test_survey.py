@@ -30,6 +30,30 @@ def kernel(x, *, BLOCK=64, num_warps=2):
     return x * 2
 """
 
+DOUBLE = """
+import torch, triton
+import triton.language as tl
+
+SHAPES = [{"N": 4096}]
+SPACE = {"BLOCK": [1024, 3]}
+
+def inputs(N=4096, device="cuda"):
+    return torch.randn(N, device=device)
+
+def reference(x):
+    return x * 2
+
+@triton.jit
+def double(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) * 2)
+
+def kernel(x, *, BLOCK=1024):
+    y = torch.empty_like(x)
+    double[(x.numel() // BLOCK,)](x, y, BLOCK)
+    return y
+"""
+
 
 @pytest.fixture
 def survey(tmp_path):
@@ -61,3 +85,18 @@ def test_the_bound_of_each_shape_and_why_there_is_none(survey):
     assert small["operations"] == {"fp32": 1024}
     assert 0 < small["hard_bound_ms"] <= small["bound_ms"]
     assert "not so many" in large["error"]
+
+
+def test_what_compiling_ahead_tells(tmp_path):
+    path, answer = tmp_path / "double.py", tmp_path / "answer"
+    path.write_text(DOUBLE)
+    given = [{"BLOCK": 1024}, {"BLOCK": 3}], devices.find("h100-sxm"), 100.0, str(answer)
+    worker.call("solkit.collect.survey:compile_ahead", str(path), {"N": 4096}, *given)
+    right, wrong = map(json.loads, answer.read_text().splitlines())
+    (launch,) = right[2]
+    assert (right[1], launch["name"], launch["grid"]) == ("", "double", [4, 1, 1])
+    assert launch["registers"] > 0
+    assert launch["demand"]["load_bytes"] == launch["demand"]["store_bytes"] == 4 * 4096
+    assert launch["demand"]["model_ms"] > 0
+    assert "power of 2" in wrong[1]
+    assert wrong[2] == []

@@ -9,7 +9,14 @@ import pytest
 
 from solkit.core import Verdict
 from solkit.datasets import record
-from solkit.datasets.record import Source, TimedConfiguration, TimedLaunch, from_json, to_json
+from solkit.datasets.record import (
+    Source,
+    TimedConfiguration,
+    TimedDemand,
+    TimedLaunch,
+    from_json,
+    to_json,
+)
 from solkit.errors import InputError
 
 BARE = TimedConfiguration(
@@ -23,7 +30,17 @@ FULL = replace(
     max_error=math.inf,
     shape={"M": 4, "dtype": "bfloat16"},
     operations={"fp32": 10},
-    launches=(TimedLaunch("f", (4, 1, 1), 4, constants={"B": None}, registers=32, occupancy=0.5),),
+    launches=(
+        TimedLaunch(
+            "f",
+            (4, 1, 1),
+            4,
+            constants={"B": None},
+            registers=32,
+            occupancy=0.5,
+            demand=TimedDemand(load_bytes=64, operations={"fp32": 8}, model_ms=0.25),
+        ),
+    ),
     run_id="r",
     sequence=7,
     extra={"nested": {"list": [1, None]}},
@@ -40,7 +57,7 @@ def test_a_record_comes_back_from_json(row):
 
 
 def test_every_field_has_a_line_in_the_docstring():
-    for form in (TimedConfiguration, TimedLaunch, Source):
+    for form in (TimedConfiguration, TimedLaunch, TimedDemand, Source):
         named = {
             name.strip()
             for line in form.__doc__.splitlines()

@@ -17,7 +17,13 @@ import pyarrow.parquet as pq
 
 from solkit.core import Verdict
 from solkit.datasets import parts, runlog, tables
-from solkit.datasets.record import Source, TimedConfiguration, TimedLaunch, source_of
+from solkit.datasets.record import (
+    Source,
+    TimedConfiguration,
+    TimedDemand,
+    TimedLaunch,
+    source_of,
+)
 from solkit.datasets.store import Added, Store, configurations, shipped
 from solkit.errors import InputError, TraceError
 
@@ -26,7 +32,13 @@ ROW = TimedConfiguration(
     "k", "softmax", "softmax", "zoo", "softmax/M=4", "h100-sxm", {"BLOCK": 64, "x": None},
     Verdict.CORRECT, START, "random", 0.5, 0.25, 1980.0, "run", 0,
     shape={"M": 4}, dtypes=("bfloat16",), samples_ms=(0.5, 0.25), operations={"fp32": 8},
-    launches=(TimedLaunch("f", (4, 1, 1), 4, constants={"B": 1}, registers=32),),
+    launches=(
+        TimedLaunch(
+            "f", (4, 1, 1), 4, constants={"B": 1}, registers=32,
+            demand=TimedDemand(load_bytes=64, operations={"fp32": 8}, steps=1.5, terms={"l2": 0.5}),
+        ),
+        TimedLaunch("g", (1, 1, 1)),
+    ),
 )  # fmt: skip
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 
@@ -135,7 +147,8 @@ def test_a_store_made_before_a_column_was_added_is_read(store):
     pq.write_table(
         table.set_column(place, "launches", nested).append_column("later", pa.array([1])), path
     )
-    expected = replace(ROW, clock_mhz=None, launches=(replace(ROW.launches[0], registers=None),))
+    known = tuple(replace(launch, registers=None) for launch in ROW.launches)
+    expected = replace(ROW, clock_mhz=None, launches=known)
     assert list(store.rows()) == [expected]
     other = Store(store.folder.parent / "other", create=True)
     other.merge([store.folder])
