@@ -125,7 +125,8 @@ def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
     carried = low_a.view(np.uint64) * low_b.view(np.uint64) >> np.uint64(32)
     middle = high_a * low_b + carried.astype(np.int64)
     upper: Array = high_a * high_b + (middle >> 32)
-    return upper + ((low_a * high_b + (middle & mask)) >> 32)
+    lower: Array = low_a * high_b + (middle & mask)
+    return upper + (lower >> 32)
 
 
 def _added(kinds: Sequence[str], a: Array, b: Array, c: Array) -> Array:

@@ -86,7 +86,7 @@ def sites_of(kernel: Kernel) -> dict[int, Site]:
             ):
                 continue
             slice_ = _address_registers(kernel, each)
-            bases = _bases(kernel, slice_)
+            bases = _bases(kernel, _address_registers(kernel, each, loads=False))
             gathered = any(
                 reader.name in ("ld", "atom") and "param" not in reader.modifiers
                 for reader in kernel.statements
@@ -111,9 +111,9 @@ def _kind(each: Statement) -> str:
     return _KINDS[each.name]
 
 
-def _address_registers(kernel: Kernel, each: Statement) -> frozenset[str]:
+def _address_registers(kernel: Kernel, each: Statement, loads: bool = True) -> frozenset[str]:
     found = [memory.group(1) for memory in map(ADDRESS.search, each.operands) if memory]
-    return kernel.depends_on(found[-1:] if each.name == "cp" else found[:1])
+    return kernel.depends_on(found[-1:] if each.name == "cp" else found[:1], loads)
 
 
 def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ def _follow(
     def by_spots(numbers: Array) -> _Run:
         tables = Tables(len(numbers))
         spots = Spots(sites, tables, threads)
-        some = _some_threads(grid.threads)
+        some = _some_threads(grid.threads, fine=len(numbers) <= _SPREAD)
         follower = Follower(kernel, grid, arguments, numbers, some, tables, spots, 1)
         follower.run()
         return _Run(numbers, follower, spots, tables)
@@ -230,14 +230,17 @@ def _representative(sites: Sequence[Site], wide: _Run, count: int) -> Array:
     return np.array(sorted(chosen))
 
 
-def _some_threads(threads: tuple[int, int, int]) -> Array:
+def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
     """Threads that tell how far a block reaches: the ends of each axis and of a warp, and more."""
     x, y, z = threads
     whole = x * y * z
     if y == z == 1:
         picked = {0, 1, 31, 32, whole // 2 - 1, whole // 2, whole - 32, whole - 1}
         return np.array(sorted(at for at in picked if 0 <= at < whole))
-    columns, rows, layers = ({0, n // 2, n - 1} if n > 1 else {0} for n in threads)
+    columns, rows, layers = ({0, n // 2, n - 1} for n in threads)
+    columns |= {x // 4, 3 * x // 4}
+    if fine:
+        rows |= {y // 4, 3 * y // 4}
     return np.array(sorted(c + x * (r + y * at) for c in columns for r in rows for at in layers))
 
 

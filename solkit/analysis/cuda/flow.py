@@ -121,13 +121,19 @@ class Kernel:
         """Of each block, those that every way from it to the end goes through."""
         return tuple(_post_dominators(self.blocks))
 
-    def depends_on(self, start: Iterable[str]) -> frozenset[str]:
-        """All registers that some registers are computed from, themselves included."""
-        return _closure(start, self._sources)
+    def depends_on(self, start: Iterable[str], loads: bool = True) -> frozenset[str]:
+        """All registers that some registers are computed from, themselves included.
+
+        Args:
+            start: those registers.
+            loads: whether what is loaded depends on where it is loaded from.
+        """
+        return _closure(start, self._sources[loads])
 
     @cached_property
-    def _sources(self) -> Mapping[str, frozenset[str]]:
-        return _sources(self.statements)
+    def _sources(self) -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
+        computed = (each for each in self.statements if each.name not in ("ld", "atom"))
+        return _sources(computed), _sources(self.statements)
 
 
 # ---------------------------------------------------------------------------------------- reading

@@ -255,6 +255,15 @@ class Follower:
         looped = each.depth > 0
         found.keeps = looped or any(definitions[name] > 1 for name in wanted)
         found.operands = tuple(map(self._operand, each.operands[1:]))
+        if kind := type_of(each.modifiers):
+            found.operands = tuple(
+                as_bits(
+                    operand, 64 if n == 2 and "wide" in each.modifiers else kind[0], signed=False
+                )
+                if isinstance(operand, np.ndarray)
+                else operand
+                for n, operand in enumerate(found.operands)
+            )
         found.compute = operation(each.name, each.modifiers)
         if each.name in ("setp", "min", "max") and found.compute is not None:
             found.compares = each.modifiers[0] if each.name == "setp" else "lt"
