@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import gc
 import multiprocessing
+import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from solkit import study, worker
 from solkit.adapters import fake_cuda, triton_compiler
 from solkit.core import Device, Work
+from solkit.measure._forkserver import ForkServer
 from solkit.roofline import devices
 
 HEADER = "import torch\nimport torch.nn.functional as F\n"
@@ -83,6 +87,31 @@ def work(write: Callable[..., str]) -> Callable[[str, str], Work]:
         return study.cases[0].work
 
     return tracer
+
+
+@pytest.fixture(scope="session")
+def interpreted() -> Iterator[Callable[..., Any]]:
+    """Call ``module:function`` of a folder in a process where Triton interprets kernels.
+
+    Whether it does is read when they are defined, so such processes have a server of their own.
+    """
+    triton, numpy = (tuple(map(int, version(p).split(".")[:2])) for p in ("triton", "numpy"))
+    if triton < (3, 7) and numpy >= (2, 4):
+        pytest.skip("this triton's interpreter needs numpy < 2.4")
+    server = ForkServer("interpreting:warm_up", {**worker._ENVIRONMENT, "TRITON_INTERPRET": "1"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+        server.start()
+
+    def call(folder: Path, function: str, *args: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worker, "_server", server)
+            patch.setenv("TRITON_INTERPRET", "1")
+            patch.syspath_prepend(str(folder))
+            return worker.call(function, *args)
+
+    yield call
+    server.close()
 
 
 # What patches torch or triton runs in a forked child, so that nothing leaks into other tests.

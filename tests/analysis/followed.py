@@ -1,10 +1,4 @@
-"""Kernels whose accesses are counted in two ways, and the interpreter's way of counting them.
-
-Run as ``TRITON_INTERPRET=1 python followed.py``: runs every case on the CPU through Triton's
-interpreter and prints, as JSON, the bytes that loads, stores and atomics ask for.
-"""
-
-import json
+"""Kernels whose accesses are counted in two ways, and the interpreter's way of counting them."""
 
 import torch
 import triton
@@ -336,7 +330,7 @@ CASES = {
 
 
 def interpreted():
-    """Bytes that each case's loads, stores and atomics ask for, by Triton's interpreter."""
+    """Bytes that each case's loads, stores and atomics ask for, where Triton interprets them."""
     from triton.runtime import interpreter
 
     asked = {"load": 0, "store": 0, "atomic": 0}
@@ -371,7 +365,3 @@ def interpreted():
         launch("cpu")
         found[name] = dict(asked)
     return found
-
-
-if __name__ == "__main__":
-    print(json.dumps(interpreted()))

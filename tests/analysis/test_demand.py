@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,16 +19,9 @@ SPEC.loader.exec_module(followed)
 
 
 @pytest.fixture(scope="module")
-def interpreted():
+def counted(interpreted):
     """Bytes that each case asks for, counted as it runs on the CPU."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(SOURCE)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    return interpreted(SOURCE.parent, "followed:interpreted")
 
 
 @pytest.fixture
@@ -58,9 +47,9 @@ def asked(demand, kind):
 
 
 @pytest.mark.parametrize("name", followed.CASES)
-def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, interpreted):
+def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
     demand = launched(followed.CASES[name]).demand
-    for kind, wanted in interpreted[name].items():
+    for kind, wanted in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
         assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
 

@@ -1,15 +1,7 @@
-"""Run the kernels of bench/sweeps through Triton's interpreter on the CPU; how far off, as JSON.
-
-Run as ``TRITON_INTERPRET=1 python interpreted_sweeps.py SWEEPS``: the interpreter must be chosen
-before triton is imported, so it has a process of its own. Prints ``{case: errors}``, where the
-errors are what `solkit.measure.compare.judge` says.
-"""
+"""How far off the kernels of bench/sweeps are on the CPU, where Triton interprets them."""
 
 import importlib.util
 import inspect
-import json
-import sys
-from pathlib import Path
 
 import torch
 
@@ -66,7 +58,7 @@ def load(path):
     return module
 
 
-def errors(module, shape, params):
+def judged(module, shape, params):
     torch.manual_seed(0)
     # the interpreter gets bfloat16 wrong
     wide = (
@@ -79,12 +71,9 @@ def errors(module, shape, params):
     return list(judge(*listed, tolerance, getattr(module, "check", None)).errors)
 
 
-def main(folder):
-    found = {}
-    for name, (shape, params) in CASES.items():
-        found[name] = errors(load(folder / f"{name.strip()}.py"), shape, params)
-    print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+def errors(folder):
+    """For each case what `solkit.measure.compare.judge` says."""
+    return {
+        name: judged(load(folder / f"{name.strip()}.py"), shape, params)
+        for name, (shape, params) in CASES.items()
+    }

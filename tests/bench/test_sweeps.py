@@ -6,13 +6,10 @@ import contextlib
 import json
 import math
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy
 import pytest
 import sweeps
 
@@ -45,21 +42,8 @@ DEVICE = replace(devices.find("h100-sxm"), calibrated={}, launch_us=0.0)
 
 
 @pytest.fixture(scope="module")
-def errors():
-    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
-    if version < (3, 7) and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
-        pytest.skip(f"triton {triton.__version__}'s interpreter needs numpy < 2.4")
-    script = [str(HERE / "interpreted_sweeps.py"), str(FOLDER)]
-    root = str(HERE.parents[1])
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", *script],
-        env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+def errors(interpreted):
+    return interpreted(HERE, "interpreted_sweeps:errors", FOLDER)
 
 
 def test_every_kernel_computes_its_reference(errors):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import numpy
 import pytest
 
 pytest.importorskip("triton", reason="triton is there on Linux only")
@@ -16,7 +13,6 @@ pytest.importorskip("triton", reason="triton is there on Linux only")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-import triton  # noqa: E402
 import zoo  # noqa: E402
 
 KINDS = {
@@ -85,21 +81,13 @@ def test_every_file_has_valid_configurations_and_its_default_wherever_there_are_
     assert (useless, wrong) == ([], [])
 
 
-def test_some_of_each_kind_compute_their_references(every):
-    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
-    if version < (3, 7) and numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
-        pytest.skip(f"triton {triton.__version__}'s interpreter needs numpy < 2.4")
+def test_some_of_each_kind_compute_their_references(every, interpreted):
     meant = [e for e in every if {e.family, named(e)} & set(INTERPRETED)]
     assert {each.kind for each in meant} == KINDS
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", zoo.__file__, "--interpret", *INTERPRETED],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert f"{len(meant)} configurations, 0 errors" in ran.stdout
+    command = ["--interpret", *INTERPRETED]
+    code, text = interpreted(ROOT / "bench", "interpreting:printed", "zoo:main", command)
+    assert code == 0, text
+    assert f"{len(meant)} configurations, 0 errors" in text
 
 
 def test_the_tables(every):

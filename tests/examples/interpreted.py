@@ -1,14 +1,6 @@
-"""Run every example through Triton's interpreter on the CPU and print how far off it is, as JSON.
-
-Run as ``TRITON_INTERPRET=1 python interpreted.py EXAMPLES``: the interpreter must be chosen before
-triton is imported, so it has a process of its own. Prints ``{case: [error, same]}``: the largest
-``|got - want|`` in units of the largest ``|want|``, and whether dtype and shape are as wanted.
-"""
+"""How far off every example is on the CPU, where Triton interprets its kernels."""
 
 import importlib.util
-import json
-import sys
-from pathlib import Path
 
 import torch
 
@@ -76,7 +68,8 @@ def kernelbench(folder):
         return compare(candidate(x, residual), reference(x, residual))
 
 
-def main(examples):
+def errors(examples):
+    """For each case `compare`'s answer."""
     found = {}
     for name, shape, params in CASES:
         module = load(examples / f"{name}.py")
@@ -84,8 +77,4 @@ def main(examples):
             label = f"{name} {shape} {str(dtype).removeprefix('torch.')}"
             found[label] = native(module, shape, params, dtype)
     found["kernelbench float32"] = kernelbench(examples / "kernelbench")
-    print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    return found

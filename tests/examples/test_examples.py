@@ -2,13 +2,8 @@
 
 import importlib.util
 import inspect
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy
 import pytest
 
 triton = pytest.importorskip("triton", reason="triton is there on Linux only")
@@ -33,23 +28,13 @@ def load(name):
 
 
 @pytest.fixture(scope="module")
-def interpreted():
-    if version(triton) < (3, 7) and version(numpy) >= (2, 4):
-        pytest.skip(f"triton {triton.__version__}'s interpreter needs numpy < 2.4")
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "interpreted.py"), str(EXAMPLES)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+def errors(interpreted):
+    return interpreted(HERE, "interpreted:errors", EXAMPLES)
 
 
 @pytest.mark.parametrize("name", [*NATIVE, "kernelbench"])
-def test_numerics(name, interpreted):
-    cases = {label: found for label, found in interpreted.items() if label.split()[0] == name}
+def test_numerics(name, errors):
+    cases = {label: found for label, found in errors.items() if label.split()[0] == name}
     assert cases
     for label, (error, same_kind) in cases.items():
         assert same_kind, f"{label}: dtype or shape differs from the reference's"
