@@ -95,8 +95,8 @@ class Job:
 
     @property
     def kernels(self) -> list[str]:
-        """The Triton functions in the file, those that are no kernels as well."""
-        return re.findall(r"@triton\.jit\s+def (\w+)", self.path.read_text())
+        """The Triton functions in the file, those that are no kernels as well; CUDA's kernels."""
+        return re.findall(r"(?:@triton\.jit\s+def|__global__ void) (\w+)", self.path.read_text())
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.roofline.kernel_model import model
 
-__all__ = ["CaptureError", "analyse", "capture", "followed", "occupancy"]
+__all__ = ["CaptureError", "analyse", "analyse_extensions", "capture", "followed", "occupancy"]
 
 _OLDEST = (8, 0)
 """Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
@@ -68,7 +68,7 @@ def analyse(
         told = (unseen, *notes) if whole else notes
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=told)
     kernels, unread = _analyse_launches(launches, device, jobs)
-    compiled, unknown = _analyse_extensions(extensions.launches, device)
+    compiled, unknown = analyse_extensions(extensions.launches, device)
     kernels, notes = (*kernels, *compiled), (*notes, *unread, *_guesses(kernels), *unknown)
     whole = whole and not unknown and all(kernel.error is None for kernel in kernels)
     return Analysis(AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL, kernels, notes)
@@ -118,7 +118,7 @@ def followed(
         return kernel, f"What {kernel.launch.name} asks for could not be read: {reason}"
 
 
-def _analyse_extensions(
+def analyse_extensions(
     launches: Sequence[cuda.CudaLaunch], device: Device
 ) -> tuple[tuple[KernelAnalysis, ...], tuple[str, ...]]:
     """The launches of CUDA C++ kernels; and what is not known of them."""

@@ -126,7 +126,8 @@ def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
     middle = high_a * low_b + carried.astype(np.int64)
     upper: Array = high_a * high_b + (middle >> 32)
     lower: Array = low_a * high_b + (middle & mask)
-    return upper + (lower >> 32)
+    upper += lower >> 32
+    return upper
 
 
 def _added(kinds: Sequence[str], a: Array, b: Array, c: Array) -> Array:
