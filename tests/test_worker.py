@@ -17,6 +17,7 @@ from solkit.errors import JobDiedError, UnsupportedError, WorkerError
 from solkit.measure._forkserver import ForkServer, python
 
 ROOT = str(Path(worker.__file__).parent.parent)
+SERVER = worker._server  # which other tests share
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -34,10 +35,8 @@ def server_without_torch(tmp_path_factory):
 def test_the_server_has_torch_and_triton_ready(monkeypatch):
     loaded = "builtins:eval", "sorted({'torch', 'triton'} & set(__import__('sys').modules))"
     assert worker.call(*loaded) == []
-    server = ForkServer("solkit.study:warm_up", worker._ENVIRONMENT)
-    monkeypatch.setattr(worker, "_server", server)
+    monkeypatch.setattr(worker, "_server", SERVER)
     assert worker.call(*loaded) == ["torch", "triton"]
-    server.close()
 
 
 def test_a_job_returns_its_value_and_runs_elsewhere():

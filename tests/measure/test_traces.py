@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import multiprocessing
 import os
 import resource
-import signal
 import subprocess
 import sys
 import threading
@@ -247,16 +247,34 @@ APPEND = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from test_traces import trace
-from solkit.measure.traces import TraceWriter
-writer = TraceWriter(Path(sys.argv[2]))
-for i in range(int(sys.argv[4])):
-    writer.append(trace(f"{sys.argv[3]}{i}"))
+from test_traces import append
+append(Path(sys.argv[2]), "more", 2)
 """
 
 
-def append_command(path, name, count):
-    return [sys.executable, "-c", APPEND, str(Path(__file__).parent), str(path), name, str(count)]
+def append(path, name, count):
+    writer = TraceWriter(path)
+    for i in range(count):
+        writer.append(trace(f"{name}{i}"))
+
+
+@pytest.fixture
+def appending():
+    """Start a process that appends so many traces to a file; it is killed in the end."""
+    started = []
+
+    def start(path, name, count):
+        process = multiprocessing.get_context("fork").Process(
+            target=append, args=(path, name, count)
+        )
+        started.append(process)
+        process.start()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
 
 
 def test_a_limit_of_the_file_size(path):
@@ -264,7 +282,7 @@ def test_a_limit_of_the_file_size(path):
     TraceWriter(path).append(trace("first"))
     limit = int(path.stat().st_size * 2.5)
     found = subprocess.run(
-        append_command(path, "more", 2),
+        [sys.executable, "-c", APPEND, str(Path(__file__).parent), str(path)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
         capture_output=True,
         text=True,
@@ -278,8 +296,8 @@ def test_a_limit_of_the_file_size(path):
 # ------------------------------------------------------------------------------- many processes
 
 
-def test_many_processes_append_to_one_file(path):
-    children = [subprocess.Popen(append_command(path, f"p{i}-", 20)) for i in range(3)]
+def test_many_processes_append_to_one_file(path, appending):
+    children = [appending(path, f"p{i}-", 20) for i in range(3)]
     writer = TraceWriter(path)
 
     def work(name):
@@ -291,20 +309,22 @@ def test_many_processes_append_to_one_file(path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [child.wait() for child in children] == [0, 0, 0]
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0, 0, 0]
     found = names(path)
     for writer_name in ("p0-", "p1-", "p2-", "t0-", "t1-"):  # all are there, each in its order
         mine = [name for name in found if name.startswith(writer_name)]
         assert mine == [f"{writer_name}{i}" for i in range(20)]
 
 
-def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
-    for _ in range(2):
-        child = subprocess.Popen(append_command(path, "x", 100_000))
+def test_a_writer_killed_at_any_moment_leaves_whole_lines(path, appending):
+    for _ in range(4):
+        child = appending(path, "x", 100_000)
         while not path.exists() or path.stat().st_size < 20_000:
-            assert child.poll() is None
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+            assert child.is_alive()
+        child.kill()
+        child.join()
         found, faults = read(path)
         assert len(found) > 5
         assert len(faults) <= 1  # a line in mid-write: one write makes that as good as impossible
