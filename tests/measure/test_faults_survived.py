@@ -185,29 +185,41 @@ with Session(device="cpu") as session:
 """
 
 
-def test_an_end_of_the_caller_at_any_moment_leaves_whole_traces_and_no_process(tmp_path):
-    kernel, store = tmp_path / "kernel.py", tmp_path / "traces.jsonl"
-    kernel.write_text(HEAD + WRONG)
+HOLDING = """
+def kernel(x):
+    if os.path.exists({hold!r}):
+        open({held!r}, "w").close()
+        time.sleep(600)
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_an_end_of_the_caller_leaves_whole_traces_and_no_process(tmp_path, end):
+    """Interrupted at any moment; or killed, of which it does not hear, in the middle of a call."""
+    names = ("kernel.py", "traces.jsonl", "hold", "held")
+    kernel, store, hold, held = (tmp_path / name for name in names)
+    kernel.write_text(HEAD + HOLDING.format(hold=str(hold), held=str(held)))
     command = [sys.executable, "-c", LOOP, str(Path(__file__).parent), str(kernel), str(store)]
-    moments = random.Random(0)
-    written = 0
-    for end, lines in ((signal.SIGINT, 2), (signal.SIGKILL, 2)):
-        mark = uuid.uuid4().hex
-        with subprocess.Popen(
-            command,
-            env={**os.environ, MARK: mark},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        ) as caller:
-            told = [caller.stdout.readline() for _ in range(lines)]
-            time.sleep(moments.uniform(0, 0.5))
-            caller.send_signal(end)
-            told += caller.stdout.readlines()
-        assert caller.returncode == -end
-        assert wait_until_gone(mark)
-        found, faults = read(store)
-        written += told.count(b"written\n")
-        assert faults == ()
-        assert written <= len(found) <= written + 1  # one may be written, but not told of yet
-        written = len(found)
-        assert {each.candidate.name for each in found} <= {"wrong"}
+    mark = uuid.uuid4().hex
+    env = {**os.environ, MARK: mark}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=env, **pipes) as caller:
+        told = [caller.stdout.readline() for _ in range(2)]
+        if end == signal.SIGINT:
+            time.sleep(random.uniform(0, 0.5))
+        else:
+            hold.touch()
+            while not held.exists():
+                assert caller.poll() is None
+                time.sleep(0.01)
+            assert len(marked(mark)) == 4  # itself, the server, and what that has forked
+        caller.send_signal(end)
+        told += caller.stdout.readlines()
+    assert caller.returncode == -end
+    assert wait_until_gone(mark)
+    found, faults = read(store)
+    assert faults == ()
+    written = told.count(b"written\n")
+    assert 0 < written <= len(found) <= written + 1  # one may be written, but not told of yet
+    assert {each.candidate.name for each in found} == {"wrong"}

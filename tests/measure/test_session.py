@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -222,17 +219,6 @@ def test_a_file_that_fails_to_import_is_named_with_its_line(session, write):
     assert (caught.value.path, caught.value.line) == (path, 3)
 
 
-def processes_of(mark):
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
-
-
 SLEEPING = """
 import pathlib, time
 
@@ -240,32 +226,6 @@ def kernel(x):
     pathlib.Path({running!r}).touch()
     time.sleep(600)
 """
-
-
-def test_a_sudden_end_leaves_no_process(write, tmp_path):
-    """The caller does not hear of its end, and the candidate is in the middle of a call."""
-    running = tmp_path / "running"
-    path = write(SLEEPING.format(running=str(running)))
-    code = f"""
-import solkit.measure
-with solkit.measure.Session(device="cpu") as session:
-    session.measure({path!r}, {{}}, {{}})
-"""
-    mark = f"SOLKIT_TEST_{os.getpid()}"
-    env = {**os.environ, mark: "1"}
-    caller = subprocess.Popen([sys.executable, "-c", code], env=env, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 240
-        while not running.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert len(processes_of(mark)) == 4  # the caller, the server, and what it forked
-        caller.kill()
-        caller.wait(120)
-        while processes_of(mark) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert processes_of(mark) == []
-    finally:
-        caller.kill()
 
 
 def test_an_interrupt_while_measuring_closes_the_session(write, tmp_path):
