@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ __all__ = ["Ahead", "Compiled"]
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 _SURVEY_S = 60.0
 _START_S = 60.0
+_BUILD_S = 300.0  # of an extension: most take 30 s, headers of torch's above all
 _MOST_TEXT = 500
 
 
@@ -50,28 +51,50 @@ class Ahead:
     Args:
         device: what is compiled for.
         workers: how many at once.
+        environment: their environment variables, beside this process's.
         limit_s: for compiling one configuration.
     """
 
-    def __init__(self, device: Device, workers: int, limit_s: float = 20.0) -> None:
+    def __init__(
+        self,
+        device: Device,
+        workers: int,
+        environment: Mapping[str, str],
+        limit_s: float = 20.0,
+    ) -> None:
         self._device, self._limit_s = device, limit_s
+        self._environment = {**environment, **_NO_GPU}
+        self._builders: set[str] = set()  # files that load extensions
+        self._unbuilt: dict[str, Compiled] = {}  # why theirs do not build
         self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(workers)
         self._surveys = ThreadPoolExecutor(max(1, workers // 4))  # or they would wait in line
+        self._builds = ThreadPoolExecutor(max(1, workers // 4))
 
     def __enter__(self) -> Ahead:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_closed = True
-        for pool in (self._pool, self._surveys):
+        for pool in (self._pool, self._surveys, self._builds):
             pool.shutdown(wait=False, cancel_futures=True)
         self._server.close()
 
-    def space(self, path: str) -> Future[list[dict[str, Any]]]:
-        """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations."""
-        return self._surveys.submit(self._survey, "survey_space", path)
+    def space(self, path: str, builds_extension: bool = False) -> Future[list[dict[str, Any]]]:
+        """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations.
+
+        Args:
+            path: the file.
+            builds_extension: whether it loads an extension of torch's, which is then built here,
+                once, before anything else is compiled. Where it does not build, one configuration
+                is left of each shape, to say why.
+        """
+        surveyed = self._surveys.submit(self._survey, "survey_space", path)
+        if not builds_extension:
+            return surveyed
+        self._builders.add(path)
+        return self._builds.submit(self._built, path, surveyed)
 
     def bounds(self, path: str) -> Future[list[dict[str, Any]]]:
         """The bound of each shape of a file: `solkit.collect.survey.BoundFacts`, or ``error``."""
@@ -81,6 +104,8 @@ class Ahead:
         self, path: str, shape: Params, choices: Sequence[Params]
     ) -> Future[list[Compiled]]:
         """What became of each configuration; they are in Triton's cache from then on."""
+        if path in self._unbuilt:
+            return self._pool.submit(lambda: [self._unbuilt[path]] * len(choices))
         return self._pool.submit(self._compile, path, shape, choices)
 
     def _survey(self, function: str, path: str) -> list[dict[str, Any]]:
@@ -91,26 +116,33 @@ class Ahead:
             found: list[dict[str, Any]] = json.loads(answer.read_text(encoding="utf-8"))
             return found
 
+    def _built(self, path: str, surveyed: Future[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """What was surveyed, once the extension is there."""
+        shapes = surveyed.result()
+        first = next((each for each in shapes if each["valid"]), None)
+        if first is None:
+            return shapes
+        (built,) = self._compile(path, first["shape"], first["valid"][:1])
+        if not built.error:
+            return shapes
+        self._unbuilt[path] = built
+        return [{**each, "valid": each["valid"][:1]} for each in shapes]
+
     def _compile(self, path: str, shape: Params, choices: Sequence[Params]) -> list[Compiled]:
         """One that ends the process, or takes too long, costs no other."""
+        limit_s = _BUILD_S if path in self._builders else self._limit_s
         done: list[Compiled] = []
         while len(done) < len(choices):
             rest = choices[len(done) :]
             with _answers() as answer:
-                given = path, shape, rest, self._device, self._limit_s, str(answer)
-                told = self._run("compile_ahead", given, _START_S + self._limit_s * len(rest))
+                given = path, shape, rest, self._device, limit_s, str(answer)
+                told = self._run("compile_ahead", given, _START_S + limit_s * len(rest))
                 text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             lines = text.split("\n")[:-1]  # what follows the last newline was cut off
             done += map(_compiled, lines)
             if len(lines) < len(rest):
-                done.append(self._ended(told))
+                done.append(_ended(told, limit_s))
         return done
-
-    def _ended(self, told: str) -> Compiled:
-        if told.startswith(f"exit code {-signal.SIGALRM}."):
-            error = f"compiling it took over {self._limit_s:g} s"
-            return Compiled(self._limit_s, error, verdict=Verdict.TIMED_OUT)
-        return Compiled(0.0, f"compiling it ended its process: {told}")
 
     def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> str:
         """Run it in a process of its own; how that ended, in words."""
@@ -120,7 +152,7 @@ class Ahead:
             job = self._server.fork(
                 f"solkit.collect.survey:{function}",
                 given,
-                env={**os.environ, **_NO_GPU},
+                env={**os.environ, **self._environment},
                 output=output.fileno(),
             )
             ended = job.wait(limit_s)
@@ -129,6 +161,14 @@ class Ahead:
                 return f"it took over {limit_s:g} s"
             output.seek(0)
             return f"exit code {ended}. {output.read()[-_MOST_TEXT:]}"
+
+
+def _ended(told: str, limit_s: float) -> Compiled:
+    """What is said of a configuration that ended its process."""
+    if told.startswith(f"exit code {-signal.SIGALRM}."):
+        error = f"compiling it took over {limit_s:g} s"
+        return Compiled(limit_s, error, verdict=Verdict.TIMED_OUT)
+    return Compiled(0.0, f"compiling it ended its process: {told}")
 
 
 def _compiled(line: str) -> Compiled:

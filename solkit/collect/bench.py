@@ -3,6 +3,8 @@
 A handful are configurations of one kernel at one shape. They get the same inputs; each is called,
 and held against the reference; those that are right are then timed in turns, in random order, by
 CUPTI's activity records as everywhere in SolKit, L2 flushed before each call by reading a buffer.
+After the checks inputs and reference results are held against a copy: where one of the handful
+wrote to them, each is tried again on its own, so that it spoils no other.
 """
 
 from __future__ import annotations
@@ -108,7 +110,11 @@ class _LostError(Exception):
     """Carries a `Lost`."""
 
 
-def serve(connection: Connection, uuid: str) -> None:
+class _SpoiltError(Exception):
+    """What configurations share is no longer what it was."""
+
+
+def serve(connection: Connection, uuid: str, environment: Mapping[str, str]) -> None:
     """Answer handfuls until the other end hangs up.
 
     First an `Environment` is sent. Of each handful, the number of a configuration before each call
@@ -116,7 +122,7 @@ def serve(connection: Connection, uuid: str) -> None:
     `Lost`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the parent's to end this process
-    os.environ["CUDA_VISIBLE_DEVICES"] = uuid
+    os.environ.update(environment, CUDA_VISIBLE_DEVICES=uuid)
     from solkit.measure.machine import CudaMachine  # brings torch
 
     bench = _Bench(connection.send, CudaMachine())
@@ -178,33 +184,56 @@ class _Bench:
 
     def _tried(self, handful: Handful) -> list[Tried]:
         from solkit.kernelfiles import load
-        from solkit.measure.compare import Standard, default_tolerance
-        from solkit.measure.inputs import fresh, seed_everything
 
         if handful.path not in self._loaded:
             self._loaded[handful.path] = load(handful.path)
+        every = range(len(handful.choices))
+        with contextlib.suppress(_SpoiltError):
+            return self._together(handful, every)
+        return [self._alone(handful, number) for number in every]  # one of them spoils the others
+
+    def _alone(self, handful: Handful, number: int) -> Tried:
+        """A configuration with inputs of its own."""
+        try:
+            return self._together(handful, [number])[0]
+        except _SpoiltError:
+            return Tried(Verdict.WRONG, "it writes to memory that is none of its outputs")
+
+    def _together(self, handful: Handful, numbers: Sequence[int]) -> list[Tried]:
+        """Some of a handful on the same inputs.
+
+        Raises:
+            _SpoiltError: one of them changed the inputs, or what the reference gives.
+        """
+        from solkit.measure.compare import Standard, default_tolerance
+        from solkit.measure.inputs import fresh, is_unchanged, seed_everything
+
         loaded = self._loaded[handful.path]
         seed_everything(SEED)
         problem = loaded.workload(handful.shape, {}, self._machine.device)
         writes = bool(problem.outputs)
         want = (fresh(problem) if writes else problem).run_reference()
+        shared = problem.with_inputs((*problem.args, *want), problem.kwargs)
+        kept = fresh(shared)
         tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
         standard = Standard(want, tolerance, None, problem.check)
-        found: list[Tried] = []
+        found: dict[int, Tried] = {}
         right: list[tuple[int, Workload, float]] = []
-        for number, params in enumerate(handful.choices):
+        for number in numbers:
             self._say(number)
             if not writes:
                 _spoil(want)
             try:
-                workload = loaded.with_params(problem, params)
+                workload = loaded.with_params(problem, handful.choices[number])
                 tried, call_ms = self._checked(workload, standard, writes)
             except Exception as error:  # whatever a candidate may raise
                 tried, call_ms = self._failed(error, handful.path), 0.0
-            found.append(tried)
+            found[number] = tried
             if tried.verdict is Verdict.CORRECT:
                 right.append((number, workload, call_ms))
-        del want, standard
+        if not is_unchanged(kept, shared):
+            raise _SpoiltError
+        del want, standard, shared, kept
         for long in (False, True):
             chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
             try:
@@ -213,7 +242,7 @@ class _Bench:
                 failed = self._failed(error, handful.path)
                 for number, _ in chosen:
                     found[number] = failed
-        return found
+        return [found[number] for number in numbers]
 
     def _checked(self, workload: Workload, standard: Any, writes: bool) -> tuple[Tried, float]:
         """A configuration held against the reference, and how long a second call took."""
@@ -255,7 +284,7 @@ class _Bench:
         return told
 
     def _time(
-        self, chosen: Sequence[tuple[int, Workload]], found: list[Tried], samples: int
+        self, chosen: Sequence[tuple[int, Workload]], found: dict[int, Tried], samples: int
     ) -> None:
         """Time configurations in turns, by the first timer that works."""
         from solkit.measure.activities import ActivityError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
+from solkit.collect import toolchain
 from solkit.collect.ahead import Ahead, Compiled
 from solkit.collect.bench import SEED, Environment, Handful, Tried
 from solkit.collect.choice import REPEAT, Chooser, Chosen, Params
@@ -146,9 +148,12 @@ def collect(
     """
     workers = limits.workers or max((os.cpu_count() or 2) - 2, 1)
     with ExitStack() as stack:
-        ahead = stack.enter_context(Ahead(device, workers))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="solkit-extensions-"))
+        environment = toolchain.environment(device, folder)
+        kernels = _buildable(kernels, toolchain.missing({**os.environ, **environment}), lost)
+        ahead = stack.enter_context(Ahead(device, workers, environment))
         stack.enter_context(exclusive(_uuid_of(device), _PATIENCE_S))
-        process = stack.enter_context(TimingProcess(_uuid_of(device)))
+        process = stack.enter_context(TimingProcess(_uuid_of(device), environment))
         here = [row for row in earlier if row.device == device.key]
         cells = _cells(kernels, ahead, lost, _Known(here, log.run_id, limits.repeats))
         collector = _Collector(device, log, process, ahead, cells, limits.per_cell)
@@ -159,6 +164,16 @@ def _uuid_of(device: Device) -> str:
     if device.uuid is None:
         raise UnsupportedError(f"{device.key} is from the catalogue: only a live GPU can time")
     return device.uuid
+
+
+def _buildable(
+    kernels: Sequence[Kernel], missing: str, lost: Callable[[str], None]
+) -> list[Kernel]:
+    """Those whose extensions, if any, can be built here; of the others it is said once."""
+    left_out = [kernel for kernel in kernels if missing and kernel.builds_extension]
+    if left_out:
+        lost(f"{len(left_out)} kernels in CUDA C++ are left out, as there is no {missing}")
+    return [kernel for kernel in kernels if kernel not in left_out]
 
 
 class _Known:
@@ -203,7 +218,7 @@ def _cells(
             kernel = left.pop()
             if kernel.problem.sha256 not in bounds:
                 bounds[kernel.problem.sha256] = ahead.bounds(str(kernel.path))
-            space = ahead.space(str(kernel.path))
+            space = ahead.space(str(kernel.path), kernel.builds_extension)
             surveyed.append((kernel, space, bounds[kernel.problem.sha256]))
         ready = [n for n, (_, space, bound) in enumerate(surveyed) if space.done() and bound.done()]
         if not ready:

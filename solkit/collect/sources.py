@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import solkit
@@ -45,6 +45,11 @@ class Kernel:
         """See `solkit.datasets.record.kernel_id`."""
         return kernel_id(self.source.sha256, self.problem.sha256, "kernel")
 
+    @property
+    def builds_extension(self) -> bool:
+        """Whether a compiler of C++ is needed: it loads an extension of torch's."""
+        return "cpp_extension" in self.source.text
+
 
 def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
     """The kernels that are wanted, the families in the order of their names.
@@ -58,11 +63,12 @@ def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kern
         InputError: there is no such file or family.
     """
     found = {kernel.path: kernel for name in wanted for kernel in _named(name)}
-    known = sorted({kernel.family for kernel in found.values()})
+    kernels = tuple(_apart(kernel, found.values()) for kernel in found.values())
+    known = sorted({kernel.family for kernel in kernels})
     for family in families:
         if family not in known:
             raise InputError(f"no family {family!r}; expected some of: {', '.join(known)}")
-    return tuple(k for k in found.values() if not families or k.family in families)
+    return tuple(k for k in kernels if not families or k.family in families)
 
 
 def _named(name: str) -> list[Kernel]:
@@ -84,6 +90,15 @@ def _named(name: str) -> list[Kernel]:
             f"no kernel file {name!r}; expected 'zoo', 'inductor', a *.py file or a folder"
         )
     return [_lone(path)]
+
+
+def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
+    """A file of one's own under a family that is no other problem's: rows are told apart by it."""
+    problems = {each.problem.sha256 for each in others if each.family == kernel.family}
+    if kernel.origin != "file" or len(problems) == 1:
+        return kernel
+    family = f"{kernel.family}-{kernel.problem.sha256[:8]}"
+    return replace(kernel, family=family, name=kernel.name.replace(kernel.family, family, 1))
 
 
 def _family_folders(folder: Path) -> list[Kernel]:

@@ -20,9 +20,9 @@ from typing import Any
 from solkit import kernelfiles, study
 from solkit.adapters import fake_cuda, triton_compiler
 from solkit.adapters.fake_triton import CapturedLaunch
-from solkit.analysis import capture, followed
+from solkit.analysis import analyse_extensions, capture, cuda, followed
 from solkit.collect.rows import timed_launch
-from solkit.core import Device, Value
+from solkit.core import Device, KernelAnalysis, Value
 from solkit.datasets.record import to_json
 from solkit.kernelfiles._source import import_file
 from solkit.roofline.bound import bound
@@ -32,6 +32,7 @@ __all__ = ["BoundFacts", "compile_ahead", "survey_bounds", "survey_space"]
 Params = Mapping[str, Value]
 _MOST_TEXT = 500
 _FOLLOWING_S = 3.0  # most take 0.1 s
+_EXTENSION_S = 15.0  # its kernels are compiled again, by NVRTC
 
 
 @dataclass(frozen=True)
@@ -102,19 +103,28 @@ def compile_ahead(
 ) -> None:
     """Have Triton's cache hold what some configurations launch; a line each as it is done.
 
+    Extensions of torch's that they load are built, or found built, in torch's folder of them.
+
     A line holds the seconds it took, why it does not compile, which is empty where it does, and the
     launches with what their code asks for: fields of `TimedLaunch`. One that takes longer than
     `limit_s` to compile ends the process by SIGALRM.
     """
     study.fake(device)
-    with Path(answer).open("a", encoding="utf-8") as file, fake_cuda.fake_tensors():
+    with (
+        Path(answer).open("a", encoding="utf-8") as file,
+        fake_cuda.fake_tensors(),
+        fake_cuda.building_extensions(),
+    ):
         loaded = kernelfiles.load(path)
         for params in choices:
             start = time.perf_counter()
-            with _ended_after(limit_s):
+            with _ended_after(limit_s), cuda.recording() as extensions:
                 captured, error = _compile(loaded, shape, params, device)
             seconds = time.perf_counter() - start
-            launches = [] if error else list(_followed(captured, device))
+            launches: list[dict[str, Any]] = []
+            if not error:
+                launches += _followed(captured, device)
+                launches += _followed_extensions(extensions.launches, device)
             file.write(json.dumps([seconds, error[:_MOST_TEXT], launches]) + "\n")
             file.flush()
 
@@ -128,10 +138,9 @@ def _compile(
     """What a configuration launches, as compiled; and why it does not compile."""
     try:
         launches, _ = capture(loaded.workload(shape, params), params)
-    except (
-        Exception
-    ):  # whatever a launcher may raise on tensors that hold nothing: it is tried live
-        return (), ""
+    except Exception as error:  # whatever a launcher may raise on tensors that hold nothing
+        unbuilt = isinstance(error.__cause__, fake_cuda.BuildError)
+        return (), str(error.__cause__) if unbuilt else ""  # the others are tried live
     told = []
     for launch in launches:
         compiled = triton_compiler.fill_cache(launch.kernel, device)
@@ -146,6 +155,17 @@ def _followed(captured: _Captured, device: Device) -> Iterator[dict[str, Any]]:
     for launch, compiled in captured:
         with _interrupted_after(_FOLLOWING_S):
             kernel, _ = followed(launch, compiled, device)
+        yield to_json(timed_launch(kernel, device))
+
+
+def _followed_extensions(
+    launches: Sequence[cuda.CudaLaunch], device: Device
+) -> Iterator[dict[str, Any]]:
+    """Those of CUDA C++; none where they are not known, which loses no more than that."""
+    told: tuple[KernelAnalysis, ...] = ()
+    with contextlib.suppress(TimeoutError), _interrupted_after(_EXTENSION_S):
+        told, _ = analyse_extensions(launches, device)
+    for kernel in told:
         yield to_json(timed_launch(kernel, device))
 
 

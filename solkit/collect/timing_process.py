@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -35,11 +36,14 @@ class TimingProcess:
 
     Args:
         uuid: of the GPU.
+        environment: its environment variables, beside this process's.
         limit_s: for a call, and for timing a handful; then it is killed.
     """
 
-    def __init__(self, uuid: str, limit_s: float = _LIMIT_S) -> None:
-        self._uuid, self._limit_s = uuid, limit_s
+    def __init__(
+        self, uuid: str, environment: Mapping[str, str], limit_s: float = _LIMIT_S
+    ) -> None:
+        self._uuid, self._environment, self._limit_s = uuid, dict(environment), limit_s
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
         self._asked = 0  # of configurations, since it started
@@ -59,7 +63,8 @@ class TimingProcess:
         self._asked = 0
         spawned = multiprocessing.get_context("spawn")
         self._connection, other = spawned.Pipe()
-        self._process = spawned.Process(target=serve, args=(other, self._uuid), daemon=True)
+        given = other, self._uuid, self._environment
+        self._process = spawned.Process(target=serve, args=given, daemon=True)
         self._process.start()
         other.close()
         told = self._heard(_START_S)

@@ -7,10 +7,12 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.utils import cpp_extension
 
 from solkit import worker
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda.device import guard_works
+from solkit.adapters.fake_cuda.extensions import WhenImported
 from solkit.adapters.fake_cuda.values import recall
 from solkit.errors import UnsupportedError
 from solkit.roofline import devices
@@ -368,6 +370,38 @@ def test_extensions_are_not_built_and_fail_when_called(in_child):
         return True
 
     assert in_child(build)
+
+
+LOG = """Error building extension 'name': [1/2] nvcc -O3 cuda.cu
+FAILED: cuda.cuda.o
+cuda.cu(3): error: no such type
+cuda.cu(9): error: nor this
+cuda.cu(12): error: nor that"""
+
+
+def test_extensions_are_built_where_that_is_wanted(in_child):
+    def build():
+        built = []
+
+        def real(name, cpp_sources, cuda_sources=None):
+            built.append((name, cpp_sources, cuda_sources))
+            if name == "broken":
+                raise RuntimeError(LOG)
+
+        cpp_extension.load_inline = real
+        WhenImported()  # as if it were imported now
+        cpp_extension.load_inline("name", "c", cuda_sources="d")
+        with fake_cuda.building_extensions():
+            extension = cpp_extension.load_inline("name", "a", cuda_sources=["b"])
+            with pytest.raises(fake_cuda.BuildError) as error:
+                cpp_extension.load_inline("broken", "a")
+        with pytest.raises(UnsupportedError, match="not analysed"):  # by its source, as ever
+            extension.f(cuda(2))
+        return built, str(error.value)
+
+    built, told = in_child(build)
+    assert built == [("name", "a", ["b"]), ("broken", "a", None)]
+    assert told == "cuda.cu(3): error: no such type / cuda.cu(9): error: nor this"
 
 
 def test_a_failing_op_prints_nothing(in_child, capfd):

@@ -13,9 +13,9 @@ ENVIRONMENT = Environment(
 )
 
 
-def serve(connection, uuid):
+def serve(connection, uuid, environment):
     """Answer handfuls; their path says how."""
-    assert uuid == "GPU-0"
+    assert (uuid, environment) == ("GPU-0", {"A": "1"})
     connection.send(ENVIRONMENT)
     while True:
         try:

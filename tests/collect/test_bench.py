@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 from textwrap import dedent
 
@@ -169,6 +170,39 @@ def test_a_kernel_that_works_in_place_starts_from_the_same_each_time(try_):
     assert found[2].time_ms == 7.0
 
 
+SPOILS = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right", "spoils", "spoils the reference"]}
+seen = []
+
+def reference(x):
+    seen.append(x * 2)
+    return seen[-1]
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    out = x * 2
+    if HOW == "spoils":
+        x[3] = 0.5
+    if HOW == "spoils the reference":
+        seen[-1][3] = 0.5
+    return out
+"""
+
+
+@pytest.mark.parametrize("how", ["spoils", "spoils the reference"])
+def test_one_that_writes_where_others_read_spoils_none_of_them(try_, said, how):
+    found = try_(*ways("right", how, "right"), text=SPOILS)
+    assert [each.verdict for each in found] == [Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT]
+    assert "none of its outputs" in found[1].message
+    assert (found[0].time_ms, found[1].time_ms, found[2].time_ms) == (7.0, None, 7.0)
+    assert said[:5] == [0, 1, 2, 0, 0]  # and on its own, with its calls that are timed
+
+
 def test_inputs_are_the_same_on_every_machine(try_):
     a, b = (try_({"HOW": "wrong"})[0].max_error for _ in range(2))
     assert a == b
@@ -231,9 +265,11 @@ def test_serving(tmp_path, monkeypatch, machine):
     path = tmp_path / "file.py"
     path.write_text(SCALE)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("SOLKIT_TEST", "")  # what is set is taken back
     monkeypatch.setattr("solkit.measure.machine.CudaMachine", lambda: machine)
     monkeypatch.setattr(_Bench, "environment", lambda _: "what it runs on")
     line = Line(Handful(str(path), {"N": 8}, ways("wrong")))
-    bench.serve(line, "GPU-0")
+    bench.serve(line, "GPU-0", {"SOLKIT_TEST": "there"})
+    assert os.environ["SOLKIT_TEST"] == "there"
     assert line.told[:2] == ["what it runs on", 0]
     assert [each.verdict for each in line.told[2]] == [Verdict.WRONG]

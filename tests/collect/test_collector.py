@@ -55,7 +55,8 @@ class FakeAhead:
     def __init__(self, *_):
         self.valid, self.error, self.bound = VALID, None, BOUND
 
-    def space(self, path):
+    def space(self, path, builds_extension):
+        assert builds_extension == ("c.py" in path)
         shapes = [{"shape": s, "default": VALID[5], "valid": self.valid} for s in SHAPES]
         return done(WorkerError(self.error) if self.error and "b.py" in path else shapes)
 
@@ -103,6 +104,7 @@ def fakes(monkeypatch):
     monkeypatch.setattr(collector, "Ahead", lambda *_: contextlib.nullcontext(ahead))
     monkeypatch.setattr(collector, "TimingProcess", lambda *_: contextlib.nullcontext(process))
     monkeypatch.setattr(collector, "exclusive", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(collector.toolchain, "missing", lambda _: "")
     return ahead, process
 
 
@@ -275,6 +277,23 @@ def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fake
     rows = run(lost=lost.append)
     assert lost == ["family/b: no such module"]
     assert {row.implementation for row in rows} == {"family/a"}
+
+
+def test_extensions_are_built_where_there_are_the_tools(fakes, tmp_path, monkeypatch):  # noqa: ARG001
+    (tmp_path / "c.py").write_text("from torch.utils import cpp_extension\n")
+    (tmp_path / "d.py").write_text("# Triton\n")
+    kernels = sources([str(tmp_path)])
+
+    def names(path):
+        lost = []
+        with RunLog(tmp_path / path) as log:
+            collect(kernels, DEVICE, log, Limits(60.0, 3, workers=1), lost=lost.append)
+        return {row.implementation for row in runlog.read(tmp_path / path).rows}, lost
+
+    assert names("all.jsonl") == ({"c", "d"}, [])
+    monkeypatch.setattr(collector.toolchain, "missing", lambda _: "nvcc")
+    told = "1 kernels in CUDA C++ are left out, as there is no nvcc"
+    assert names("some.jsonl") == ({"d"}, [told])
 
 
 def test_rows_without_a_bound_are_told(run, fakes):

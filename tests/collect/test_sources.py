@@ -68,6 +68,34 @@ def test_lone_files(tmp_path):
     assert kernel.source == kernel.problem
 
 
+def test_lone_files_of_one_name_are_families_of_their_own(tmp_path):
+    for folder, text in (("a", "KIND = 'norm'"), ("b", "KIND = 'norm'"), ("c", "KIND = 'scan'")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "scale.py").write_text(f"{text}\n")
+    a, b, c, other = sources([*(str(tmp_path / f) for f in "abc"), str(ZOO / "gelu" / "flat.py")])
+    assert a.family == b.family == f"scale-{a.problem.sha256[:8]}"  # the same problem
+    assert (c.family, c.name) == (f"scale-{c.problem.sha256[:8]}",) * 2
+    assert a.family != c.family
+    assert other.family == "gelu"
+    assert sources([str(tmp_path / "c")])[0].family == "scale"
+
+
+def test_one_s_own_families_of_a_name_of_the_zoo_s(families):
+    mine = sources([str(families), str(ZOO / "softmax")], [])
+    names = {k.name for k in mine if k.origin == "file"}
+    assert len({k.family for k in mine}) == 3
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"softmax", "gemm"}
+    assert "softmax/online" not in names
+    assert "gemm/split_k" in names
+
+
+def test_which_files_build_extensions(families):
+    assert not any(k.builds_extension for k in sources([str(families)]))
+    assert [k.name for k in sources([str(ZOO / "histogram")]) if k.builds_extension] == [
+        "histogram/cuda_shared_copies"
+    ]
+
+
 def test_what_is_named_twice_counts_once(families):
     file = str(families / "gemm" / "split_k.py")
     assert len(sources([file, str(families), file])) == 3

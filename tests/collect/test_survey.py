@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from torch.utils import cpp_extension
 
 from solkit import worker
+from solkit.adapters.fake_cuda.extensions import WhenImported
+from solkit.collect.survey import compile_ahead
 from solkit.roofline import devices
 
 SCALE = """
@@ -100,3 +103,79 @@ def test_what_compiling_ahead_tells(tmp_path):
     assert launch["demand"]["model_ms"] > 0
     assert "power of 2" in wrong[1]
     assert wrong[2] == []
+
+
+EXTENSION = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SHAPES = [{"N": 1000}]
+SPACE = {"THREADS": [32, 256], "KNOWN": [True, False]}
+CUDA = """
+__global__ void twice(const float* x, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 2 * x[i];
+}
+at::Tensor scale(const at::Tensor& x, int threads, bool known) {
+  at::Tensor out = at::empty_like(x);
+  if (!known) threads = somewhere_else(threads);
+  if (threads > 0) twice<<<(x.numel() + threads - 1) / threads, threads>>>(
+      x.const_data_ptr<float>(), out.mutable_data_ptr<float>(), x.numel());
+  return out;
+}
+"""
+
+def inputs(N=1000, device="cuda"):
+    return torch.randn(N, device=device)
+
+def reference(x):
+    return x * 2
+
+def kernel(x, *, THREADS=32, KNOWN=True):
+    return load_inline("twice", "", CUDA, functions=["scale"]).scale(x, THREADS, KNOWN)
+'''
+
+
+@pytest.fixture
+def ahead(tmp_path, in_child):
+    """What compiling two configurations ahead tells; an error to raise in place of building."""
+    path, answer = tmp_path / "twice.py", tmp_path / "answer"
+    path.write_text(EXTENSION)
+    choices = [{"THREADS": 256, "KNOWN": True}, {"THREADS": 32, "KNOWN": False}]
+
+    def child(error):
+        built = []
+
+        def build(name, cpp_sources, cuda_sources, functions):
+            built.append((name, functions))
+            if error:
+                raise RuntimeError(error)
+
+        cpp_extension.load_inline = build
+        WhenImported()  # as if it were imported now
+        device = devices.find("h100-sxm")
+        compile_ahead(str(path), {"N": 1000}, choices, device, 600.0, str(answer))
+        return built
+
+    def ahead(error=""):
+        built = in_child(child, error)
+        return built, [json.loads(line) for line in answer.read_text().splitlines()]
+
+    return ahead
+
+
+def test_extensions_are_built_and_their_launches_told(ahead):
+    pytest.importorskip("triton", reason="triton is there on Linux only")
+    built, (known, unknown) = ahead()
+    assert built == [("twice", ["scale"])] * 2
+    assert known[1] == unknown[1] == ""
+    (launch,) = known[2]
+    assert (launch["name"], launch["grid"], launch["num_warps"]) == ("twice", [4, 1, 1], 8)
+    assert 0 < launch["registers"] < 32
+    assert launch["occupancy"] == 1.0
+    assert unknown[2] == []  # how many threads is not known: it is tried live
+
+
+def test_an_extension_that_does_not_build(ahead):
+    _, told = ahead("cuda.cu(3): error: no such type")
+    assert [line[1:] for line in told] == [["cuda.cu(3): error: no such type", []]] * 2

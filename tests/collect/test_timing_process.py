@@ -33,7 +33,7 @@ def forking(monkeypatch):
 @pytest.fixture
 def process(monkeypatch, forking):  # noqa: ARG001
     monkeypatch.setattr(timing_process, "serve", served.serve)
-    with TimingProcess("GPU-0", limit_s=300.0) as process:
+    with TimingProcess("GPU-0", {"A": "1"}, limit_s=300.0) as process:
         yield process
 
 
@@ -53,7 +53,7 @@ def is_gone(pid):
 
 def test_one_process_answers_all(monkeypatch):
     monkeypatch.setattr(timing_process, "serve", served.serve)
-    with TimingProcess("GPU-0") as process:
+    with TimingProcess("GPU-0", {"A": "1"}) as process:
         assert process.start() == served.ENVIRONMENT
         first = pid_of(process)
         assert first != os.getpid()
@@ -99,7 +99,7 @@ def test_one_that_was_killed_meanwhile_is_replaced(process):
 @pytest.mark.usefixtures("forking")
 def test_it_ends_with_its_block(monkeypatch):
     monkeypatch.setattr(timing_process, "serve", served.serve)
-    with TimingProcess("GPU-0") as process:
+    with TimingProcess("GPU-0", {"A": "1"}) as process:
         pid = pid_of(process)
     assert is_gone(pid)
 
@@ -109,6 +109,6 @@ def test_it_ends_with_its_block(monkeypatch):
 def test_one_that_does_not_start(monkeypatch, what, code):
     monkeypatch.setattr(timing_process, "serve", getattr(served, what))
     monkeypatch.setattr(timing_process, "_START_S", 60.0 if what == "no_gpu" else 0.2)
-    with TimingProcess("GPU-0") as process, pytest.raises(WorkerError) as error:
+    with TimingProcess("GPU-0", {"A": "1"}) as process, pytest.raises(WorkerError) as error:
         process.start()
     assert f"did not start (exit code {code})" in str(error.value)

@@ -122,11 +122,12 @@ def extension():
 
 
 def valid(params, shape):
-    """At least a warp; whole packs, or VECTOR=4 for single values; at most 65,536 rows a thread."""
+    """At least a warp; whole packs, or VECTOR=4 for single values; at most 8,192 rows a thread."""
     x, y, vector = params["THREADS_X"], params["THREADS_Y"], params["VECTOR"]
     packs = vector in (1, 4) or shape["N"] % vector == 0
     rows = shape["M"] / (y * params["STRIPES"])
-    return packs and x * y >= 32 and x < 2 * shape["N"] and 0.5 <= rows <= 8192
+    useful = rows >= 0.5 or params["STRIPES"] <= 32
+    return packs and useful and x * y >= 32 and x < 2 * shape["N"] and rows <= 8192
 
 
 def kernel(x, *, THREADS_X=32, THREADS_Y=8, VECTOR=1, STRIPES=32):

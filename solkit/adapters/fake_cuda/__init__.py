@@ -43,7 +43,13 @@ from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
 from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
-from solkit.adapters.fake_cuda.extensions import Extension, WhenImported, extension_calls
+from solkit.adapters.fake_cuda.extensions import (
+    BuildError,
+    Extension,
+    WhenImported,
+    building_extensions,
+    extension_calls,
+)
 from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
@@ -57,7 +63,9 @@ from solkit.errors import UnsupportedError
 
 __all__ = [
     "TESTED_TORCH",
+    "BuildError",
     "Extension",
+    "building_extensions",
     "defer_dynamo",
     "extension_calls",
     "fake_tensors",

@@ -19,9 +19,13 @@ from typing import Any
 
 from solkit.adapters.fake_cuda.attention import flex_attention_of
 from solkit.adapters.fake_cuda.guesses import user_line
-from solkit.errors import UnsupportedError
+from solkit.errors import SolkitError, UnsupportedError
 
-__all__ = ["Extension", "WhenImported", "extension_calls"]
+__all__ = ["BuildError", "Extension", "WhenImported", "building_extensions", "extension_calls"]
+
+
+class BuildError(SolkitError):
+    """A C++ extension does not build; the message is the compiler's."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,23 @@ def extension_calls(caller: Caller) -> Iterator[None]:
         _callers.pop()
 
 
+_is_building = False
+
+
+@contextlib.contextmanager
+def building_extensions() -> Iterator[None]:
+    """Have extensions built as well, by torch itself, into its folder of extensions.
+
+    Their functions are answered for as ever; `BuildError` is raised by what does not build.
+    """
+    global _is_building
+    _is_building = True
+    try:
+        yield
+    finally:
+        _is_building = False
+
+
 class _Module:
     """What `torch.utils.cpp_extension.load` returns: nothing is built."""
 
@@ -71,11 +92,13 @@ class _Module:
 
 def _build_nothing(module: Any) -> None:
     inline, files = inspect.signature(module.load_inline), inspect.signature(module.load)
+    build_inline, build_files = module.load_inline, module.load
 
     def load_inline(*args: Any, **kwargs: Any) -> _Module:
         given = inline.bind(*args, **kwargs).arguments
         texts = [*_listed(given.get("cuda_sources")), *_listed(given.get("cpp_sources"))]
         told = tuple((text, *_place_of(text)) for text in texts)
+        _build(build_inline, args, kwargs)
         return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
 
     def load(*args: Any, **kwargs: Any) -> _Module:
@@ -84,9 +107,27 @@ def _build_nothing(module: Any) -> None:
         for path in _listed(given.get("sources")):
             _read_with_headers(Path(path), read)
         told = tuple((text, str(path), 1) for path, text in read.items())
+        _build(build_files, args, kwargs)
         return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
 
     module.load_inline, module.load = load_inline, load
+
+
+def _build(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Build an extension if that is wanted."""
+    if not _is_building:
+        return
+    try:
+        function(*args, **kwargs)
+    except (RuntimeError, OSError, ImportError) as error:  # of ninja, no compiler, no symbol
+        raise BuildError(_first_errors(str(error))) from error
+
+
+def _first_errors(log: str) -> str:
+    """The first two lines with an error in what compilers print, else the first line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    told = [line for line in lines if re.search(r"\berror\s*:|undefined reference", line)]
+    return " / ".join(told[:2] or lines[:1])
 
 
 def _read_with_headers(path: Path, read: dict[Path, str]) -> None:

@@ -1,0 +1,43 @@
+"""What it takes to build an extension of torch's, as `torch.utils.cpp_extension` looks for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from solkit.core import Device
+
+__all__ = ["environment", "missing"]
+
+
+def environment(device: Device, folder: str) -> Mapping[str, str]:
+    """Variables by which all processes build for one GPU, in one folder, the first one for all.
+
+    What a wheel such as ninja's installs beside Python is found though nobody activated that
+    environment.
+    """
+    major, minor = device.compute_capability
+    beside = str(Path(sys.executable).parent)
+    return {
+        "TORCH_EXTENSIONS_DIR": folder,
+        "TORCH_CUDA_ARCH_LIST": f"{major}.{minor}",  # or the GPU is asked, which not all see
+        "PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), beside]),
+    }
+
+
+def missing(variables: Mapping[str, str]) -> str:
+    """Which tool is not here, of a machine with these variables; empty where none is missing."""
+    path = variables.get("PATH")
+    home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH")
+    nvcc = Path(home or "/usr/local/cuda") / "bin" / "nvcc"
+    has_nvcc = nvcc.exists() or (home is None and shutil.which("nvcc", path=path) is not None)
+    compiler = variables.get("CXX", "c++")
+    here = {
+        "nvcc (CUDA's compiler; set CUDA_HOME)": has_nvcc,
+        "ninja (pip install ninja)": shutil.which("ninja", path=path) is not None,
+        f"{compiler} (a C++ compiler; set CXX)": shutil.which(compiler, path=path) is not None,
+    }
+    return ", ".join(tool for tool, is_here in here.items() if not is_here)
