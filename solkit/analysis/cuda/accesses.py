@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from solkit.analysis.caches import SECTOR
-from solkit.analysis.cuda.flow import BasicBlock, Kernel, registers_of
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, is_access, registers_of, width_of
 from solkit.analysis.cuda.follow import Active, line_of
 from solkit.analysis.cuda.loops import Tables
 from solkit.analysis.ptx_code import ADDRESS, Statement
 from solkit.analysis.ptx_numbers import Array
 from solkit.analysis.shared import wavefronts
 
-__all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of", "width_of"]
+__all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of"]
 
 _LINE_SECTORS = 4
 _WARP = 32
@@ -73,6 +73,7 @@ class SharedSite:
 
 
 _KINDS = {"ld": "load", "st": "store", "cp": "load", "atom": "atomic", "red": "atomic"}
+_ELSEWHERE = frozenset({"param", "local", "const"})
 _MATRIX = re.compile(r"\.x(\d)")
 
 
@@ -81,9 +82,8 @@ def sites_of(kernel: Kernel) -> dict[int, Site]:
     found: dict[int, Site] = {}
     for block in kernel.blocks:
         for each in block.statements:
-            if each.name not in (*_KINDS, "wmma") or {"param", "local", "const"} & set(
-                each.modifiers
-            ):
+            matrices = each.name in ("ldmatrix", "stmatrix", "prefetch")
+            if matrices or not is_access(each) or _ELSEWHERE.intersection(each.modifiers):
                 continue
             slice_ = _address_registers(kernel, each)
             bases = _bases(kernel, _address_registers(kernel, each, loads=False))
@@ -132,18 +132,6 @@ def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
             if is_pointer or (symbol is not None and symbol.space == "global"):
                 found.setdefault(name)
     return tuple(found)
-
-
-def width_of(each: Statement) -> int:
-    """Bytes that one lane's address stands for; a row of 16 for matrices."""
-    if each.name in ("ldmatrix", "stmatrix", "wmma"):
-        return 16
-    if each.name == "cp":
-        return int(each.operands[2], 0) if len(each.operands) > 2 else 16
-    vector = re.search(r"\.v(\d)", each.opcode)
-    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)(x2)?", each.opcode)
-    bits, paired = kinds[-1] if kinds else ("32", "")
-    return (int(vector.group(1)) if vector else 1) * int(bits) * (2 if paired else 1) // 8
 
 
 # ------------------------------------------------------------------------------------- every lane
@@ -297,7 +285,7 @@ class Lanes:
         for each, addresses, active, width in self.joined.of(self.shared):
             kind = {"st": "store", "cp": "copy", "stmatrix": "store"}.get(each.name, "load")
             site = SharedSite(kind, line_of(each))
-            if addresses is None or each.name in ("atom", "red", "wmma"):
+            if addresses is None or each.name in ("atom", "red"):
                 self.uncounted.setdefault(site.line, 0)
                 continue
             where = np.where(active.mask, addresses, -1)

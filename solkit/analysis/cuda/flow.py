@@ -9,7 +9,17 @@ from functools import cached_property
 
 from solkit.analysis.ptx_code import ADDRESS, Statement, read_ptx
 
-__all__ = ["BasicBlock", "Kernel", "Loop", "Parameter", "Symbol", "read_kernel", "registers_of"]
+__all__ = [
+    "BasicBlock",
+    "Kernel",
+    "Loop",
+    "Parameter",
+    "Symbol",
+    "is_access",
+    "read_kernel",
+    "registers_of",
+    "width_of",
+]
 
 
 @dataclass(frozen=True)
@@ -301,16 +311,40 @@ def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(_REGISTER.findall(operands[0])), (*guard, *read)
 
 
+def is_access(each: Statement) -> bool:
+    """Whether a statement accesses memory."""
+    if each.name == "wmma":
+        return not {"load", "store"}.isdisjoint(each.modifiers)
+    return each.name in _ADDRESSING
+
+
+def width_of(each: Statement) -> int:
+    """Bytes that one lane's address stands for; a row of 16 for ``ldmatrix``."""
+    if each.name in ("ldmatrix", "stmatrix"):
+        return 16
+    if each.name == "wmma":  # a register, or two neighbouring sums
+        wide = each.modifiers[-1] in ("f32", "s32", "f64") and each.modifiers[1] in "cd"
+        return 8 if wide or each.modifiers[-1] == "f64" else 4
+    if each.name == "cp":
+        return int(each.operands[2], 0) if len(each.operands) > 2 else 16
+    vector = re.search(r"\.v(\d)", each.opcode)
+    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)(x2)?", each.opcode)
+    bits, paired = kinds[-1] if kinds else ("32", "")
+    return (int(vector.group(1)) if vector else 1) * int(bits) * (2 if paired else 1) // 8
+
+
 def _relevant(statements: Sequence[Statement]) -> frozenset[str]:
     start: set[str] = set()
     for each in statements:
         if each.guard and (each.name in _ADDRESSING or each.name in _ENDS):
             start.add(each.guard.lstrip("!"))
-        if each.name in _ADDRESSING and "local" not in each.modifiers:
+        if is_access(each) and "local" not in each.modifiers:
             for operand in each.operands:
                 memory = ADDRESS.search(operand)
                 if memory and memory.group(1).startswith("%"):
                     start.add(memory.group(1))
+            if each.name == "wmma":  # the stride of its rows
+                start.update(_REGISTER.findall(each.operands[-1]))
     return _closure(start, _sources(statements))
 
 

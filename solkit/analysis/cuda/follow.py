@@ -14,7 +14,7 @@ see `solkit.analysis.cuda.loops`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, Union
@@ -22,7 +22,7 @@ from typing import Protocol, Union
 import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
-from solkit.analysis.cuda.flow import BasicBlock, Kernel, Loop, registers_of
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, Loop, is_access, registers_of, width_of
 from solkit.analysis.cuda.loops import Comparison, LoopRun, Tables
 from solkit.analysis.programs import ADDRESS_BITS
 from solkit.analysis.ptx_code import ADDRESS, Statement
@@ -186,7 +186,7 @@ class Follower:
         size = active.mask.size
         self.work += _STEP[0] + _STEP[1] * size
         for each in self.code[block.number]:
-            fixed, by_thread = _ACCESS if each.statement.name in _MEMORY else _STATEMENT
+            fixed, by_thread = _ACCESS if is_access(each.statement) else _STATEMENT
             self.work += fixed + by_thread * size
             self._statement(each, block, active, whole)
         self.watcher.block_ends(block, active)
@@ -240,7 +240,7 @@ class Follower:
 
     def _matters(self, each: Statement) -> bool:
         """Whether an address or a branch depends on it, or it makes an access."""
-        memory = each.name in _MEMORY and not {"local", "const"} & set(each.modifiers)
+        memory = is_access(each) and not {"local", "const"} & set(each.modifiers)
         results = registers_of(each)[0]
         return memory or each.name in _UNSEEN or not self.kernel.relevant.isdisjoint(results)
 
@@ -311,11 +311,11 @@ class Follower:
     def _statement(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
         statement = each.statement
         name = statement.name
-        if name in _MEMORY and statement.guard:
+        if is_access(statement) and statement.guard:
             condition = self._guard(statement.guard)
             if condition is not None:
                 active, whole = active.where(condition != 0), False
-        if name in _MEMORY:
+        if is_access(statement):
             self._memory(each, block, active, whole)
         elif name in _UNSEEN:
             self._guess(_UNSEEN[name], block, statement)
@@ -469,10 +469,36 @@ class Follower:
         for n in block.loops:
             if addresses is not None and space == "global":
                 self.loops[n].accessed(statement, addresses)
+        if statement.name == "wmma" and addresses is not None:
+            for rows in self._rows(statement, addresses):
+                self.watcher.access(statement, space, rows, active)
+            return None
         self.watcher.access(statement, space, addresses, active)
         if not each.results or addresses is None or statement.name != "ld":
             return None
         return self._loaded(statement, addresses)
+
+    def _rows(self, statement: Statement, base: Array) -> Iterator[Array]:
+        """The requests of ``wmma.load`` and ``store``: 8 rows of what 4 lanes hold side by side.
+
+        Source: PTX ISA, the fragments of mma; and the LDG.E and STG.E.64 that ptxas makes of 16-bit
+        factors and fp32 sums on sm_90, their lanes' addresses.
+        """
+        shape = re.search(r"m(\d+)n(\d+)k(\d+)", statement.opcode)
+        sizes = dict(zip("mnk", map(int, shape.groups()))) if shape else {}
+        axes = {"a": "mk", "b": "kn"}.get(statement.modifiers[1], "mn")
+        outer, inner = (
+            sizes[axis] for axis in (axes if "row" in statement.modifiers else axes[::-1])
+        )
+        element = int(re.findall(r"\d+", statement.modifiers[-1])[-1]) // 8
+        stride = self._value(self._operand(statement.operands[-1]))
+        stride = _one(inner) if stride is None else stride
+        lanes = self.threads[None, :] % _WARP
+        width = width_of(statement)
+        for row in range(0, outer, 8):
+            for column in range(0, inner * element, 4 * width):
+                ahead = (row + lanes // 4) * stride * element + column + lanes % 4 * width
+                yield base + ahead
 
     def _loaded(self, statement: Statement, addresses: Array) -> Value:
         """Integers read from memory, where their contents are known; else guesses in order."""
@@ -492,7 +518,6 @@ class Follower:
         return as_bits(found, kind[0], signed=False)
 
 
-_MEMORY = {"ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma"}
 _UNSEEN = {
     "call": "what a function does that is not inlined is not seen",
     "brx": "a jump through a table is not followed",
