@@ -7,7 +7,7 @@
 
 ``--interpret`` runs some configurations of each file, drawn at random, at a size of a few thousand
 elements in float32 and prints those that are wrong; it exits with 1 where there are any. A file
-that has no valid configuration at so small a size is named as well.
+that has no valid configuration at so small a size is named as well. CUDA C++ needs a GPU.
 """
 
 from __future__ import annotations
@@ -124,6 +124,11 @@ class Implementation:
     loaded: Any
     valid: Any
     doc: str
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is written in CUDA C++; in Triton otherwise."""
+        return "cpp_extension" in Path(self.loaded.description.path).read_text(encoding="utf-8")
 
     @property
     def shapes(self) -> list[dict[str, Any]]:
@@ -273,8 +278,8 @@ def interpret(found: Iterable[Implementation], count: int, seed: int) -> int:
     wrong = tried = 0
     start = time.monotonic()
     for each in found:
-        if each.family in UNFIT:
-            print(f"{each.family}/{each.name}: left out: {UNFIT[each.family]}")
+        if reason := UNFIT.get(each.family) or ("it is CUDA C++" if each.is_cuda else ""):
+            print(f"{each.family}/{each.name}: left out: {reason}")
             continue
         shape = tiny(each)
         valid = each.configurations(shape)

@@ -147,7 +147,7 @@ def ahead(tmp_path, in_child):
         built = []
 
         def build(name, cpp_sources, cuda_sources, functions):
-            built.append((name, functions))
+            built.append((name, cpp_sources, "twice<<<" in cuda_sources, functions))
             if error:
                 raise RuntimeError(error)
 
@@ -167,7 +167,7 @@ def ahead(tmp_path, in_child):
 def test_extensions_are_built_and_their_launches_told(ahead):
     pytest.importorskip("triton", reason="triton is there on Linux only")
     built, (known, unknown) = ahead()
-    assert built == [("twice", ["scale"])] * 2
+    assert built == [("twice", "", True, ["scale"])] * 2
     assert known[1] == unknown[1] == ""
     (launch,) = known[2]
     assert (launch["name"], launch["grid"], launch["num_warps"]) == ("twice", [4, 1, 1], 8)
