@@ -226,8 +226,7 @@ def bounds(
         InputError: as for `fusion`.
     """
     target = _target(device)
-    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
-    study = _study(path, reference, target, shapes, {}, False, limit_s, groups or "")
+    study = _study(path, reference, target, shapes, {}, False, time_limit_s, groups or "")
     results = [_forecast(case, target, precision, protocol) for case in study.cases]
     return Report(_environment(), study.kernel, target, tuple(results), study.failed)
 
@@ -262,8 +261,7 @@ def score(
         measure: ``None`` measures where the target is a GPU of this machine.
         time_limit_s: seconds that one shape's measurement may take, and that reading, tracing
             and compiling for all shapes may take together; 120 and 180 by default.
-        trace: the file that measurements are appended to; by default this month's in the user's
-            data folder (`solkit.measure.traces.default_path`).
+        trace: the file to append measurements to; `solkit.measure.traces.default_path` by default.
         protocol: how it is timed, by name (`solkit.measure.protocols`): ``"cold"``, ``"warm"``, ...
         sandbox: whether all that runs the kernel's code, but for its problem when measured, runs
             under bubblewrap: docs/measuring.md says what that contains.
@@ -274,28 +272,23 @@ def score(
     Raises:
         InputError: the file, the device, a shape, a parameter, the protocol or `trace` is at fault,
             or `ncu` and `sandbox` are both true: what is counted runs in no sandbox.
-        UnsupportedError: `measure` is true, but the target is not in this machine; or there can be
-            no sandbox here.
+        UnsupportedError: what is to be measured on is not here, or there can be no sandbox here.
         TraceError: a measurement could not be written.
     """
     if ncu and sandbox:
         raise InputError("--ncu and --sandbox: what Nsight Compute counts runs outside the sandbox")
     l2 = protocols.find(protocol).l2
-    target = _target(device)
-    chosen = dict(params or {})
-    study_limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
-    files = [file for file in _paths(path, reference) if file is not None]
-    with worker.sandboxed(*files) if sandbox else contextlib.nullcontext():
-        study = _study(path, reference, target, shapes, chosen, True, study_limit_s, groups="")
-    limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
-    environment = _environment()
+    target, environment, chosen = _target(device), _environment(), params or {}
+    with _contained(sandbox, [path], reference):
+        study = _study(path, reference, target, shapes, chosen, True, time_limit_s, groups="")
     results = [_forecast(case, target, precision, l2) for case in study.cases]
     if _wants_measurement(measure, target, study):
         how = protocol, trace, sandbox, custom_kernel
-        with _Bench.opened(target, environment, limit_s, *how) as bench:
+        with _Bench.opened(target, environment, time_limit_s, *how) as bench:
             for i, case in enumerate(study.cases):
                 results[i] = bench.measured(study.kernel, case, chosen, results[i]).result
     if ncu:
+        limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
         results = [counted(study.kernel, result, target, limit_s) for result in results]
     return Report(environment, study.kernel, target, tuple(results), study.failed)
 
@@ -343,29 +336,61 @@ def compare(
         TraceError: a measurement could not be written.
     """
     l2 = protocols.find(protocol).l2
-    if not candidates:
-        raise InputError("candidates: expected at least one beside the base, got none")
     target, environment = _target(device), _environment()
     settings = [base_params or {}, *[params or {} for _ in candidates]]
     sources = (base, *candidates)
-    files = [file for each in sources for file in _paths(each, reference) if file is not None]
-    with worker.sandboxed(*files) if sandbox else contextlib.nullcontext():
+    with _contained(sandbox, sources, reference):
         studies = _rivals(sources, settings, reference, target, shapes, time_limit_s)
-    limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
     found: list[Comparison] = []
     how = protocol, trace, sandbox, custom_kernel
-    with _Bench.opened(target, environment, limit_s, *how) as bench:
+    with _Bench.opened(target, environment, time_limit_s, *how) as bench:
         for case in studies[0].cases:
             entries = [
-                bench.measured(study.kernel, same, own, _forecast(same, target, precision, l2))
-                for study, own in zip(studies, settings, strict=True)
-                for same in study.cases
-                if same.shape == case.shape
+                bench.measured(kernel, same, own, _forecast(same, target, precision, l2))
+                for kernel, same, own in _at(case.shape, studies, settings)
             ]
             found += bench.compared(entries, budget_s)
     first, *others = (study.kernel for study in studies)
     failed = tuple(each for study in studies for each in study.failed)
     return ComparisonReport(environment, first, tuple(others), target, tuple(found), failed)
+
+
+def symbolic_bound(
+    source: str | os.PathLike[str] | KernelFile,
+    names: Sequence[str],
+    device: str | Device | None = None,
+    *,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    reference: str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+) -> SymbolicBound:
+    """The roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
+
+    Args:
+        source: a kernel file, or its path.
+        names: the sizes that become symbols.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: as for `bound`.
+        reference: as for `load`.
+        time_limit_s: for tracing at all the sizes it takes; 180 s by default.
+
+    Raises:
+        InputError: the file, the device, a name, the shape or the precision is at fault, or no
+            formula could be checked.
+    """
+    from solkit.roofline import symbolic  # brings sympy
+
+    target = _target(device)
+    path, other = _paths(source, reference)
+    given = (path, other, target, shape, tuple(names))
+    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    try:
+        found = worker.call("solkit.symbolic_study:symbolic_work", *given, timeout_s=limit_s)
+    except JobDiedError as death:
+        raise KernelFileError(f"making a formula of it failed: {death}", path) from death
+    return symbolic.symbolic_bound(found, target, precision)
 
 
 # ----------------------------------------------------------------------------------- steps
@@ -437,10 +462,11 @@ def _study(
     shapes: Sequence[Shape] | None,
     params: Mapping[str, Value],
     analysing: bool,
-    limit_s: float = _STUDY_LIMIT_S,
+    time_limit_s: float | None = None,
     groups: str | None = None,
 ) -> Study:
     """The study of all shapes; where one ends or hangs its process, of each on its own."""
+    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     path, reference = _paths(source, reference)
     given = None if shapes is None else tuple(shapes)
     if given == ():
@@ -454,6 +480,22 @@ def _study(
         if len(given) == 1:
             raise
         return _one_by_one(job, given, analysing, limit_s, death)
+
+
+def _contained(
+    sandbox: bool,
+    sources: Sequence[str | os.PathLike[str] | KernelFile],
+    reference: str | os.PathLike[str] | None,
+) -> contextlib.AbstractContextManager[None]:
+    """Have jobs run in a sandbox that shows these files, in a ``with`` block; or do nothing.
+
+    Raises:
+        UnsupportedError: there can be no sandbox here.
+    """
+    if not sandbox:
+        return contextlib.nullcontext()
+    files = (file for source in sources for file in _paths(source, reference))
+    return worker.sandboxed(*(file for file in files if file is not None))
 
 
 def _one_by_one(
@@ -483,19 +525,29 @@ def _rivals(
     """Studies of several candidates, for the first one's problem and at its shapes.
 
     Raises:
+        InputError: there is but one.
         UnsupportedError: they cannot be measured.
     """
-    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    if len(sources) < 2:
+        raise InputError("candidates: expected at least one beside the base, got none")
     studies: list[Study] = []
     for source, params in zip(sources, settings, strict=True):
         own = None if _paths(source, None)[0] == reference else reference
-        study = _study(source, own, target, shapes, params, True, limit_s)
+        study = _study(source, own, target, shapes, params, True, time_limit_s)
         _wants_measurement(True, target, study)
         if not studies:
             reference = study.kernel.problem.path
             shapes = [case.shape for case in study.cases]
         studies.append(study)
     return studies
+
+
+def _at(
+    shape: Shape, studies: Sequence[Study], settings: Sequence[Mapping[str, Value]]
+) -> Iterator[tuple[KernelFile, Case, Mapping[str, Value]]]:
+    """Of each study that did not fail at a shape, its file, case and parameters."""
+    for study, own in zip(studies, settings, strict=True):
+        yield from ((study.kernel, case, own) for case in study.cases if case.shape == shape)
 
 
 class _DiedError(KernelFileError):
@@ -623,7 +675,7 @@ class _Bench:
         cls,
         device: Device,
         environment: Mapping[str, str | None],
-        limit_s: float,
+        time_limit_s: float | None,
         protocol: str,
         trace: str | os.PathLike[str] | None,
         sandbox: bool = False,
@@ -633,6 +685,7 @@ class _Bench:
         from solkit.measure.traces import TraceWriter  # takes time to load
 
         writer = TraceWriter(None if trace is None else Path(trace))
+        limit_s = _MEASURE_LIMIT_S if time_limit_s is None else time_limit_s
         with measuring.Session(gpu=device.uuid, sandbox=sandbox) as session:
             yield cls(session, writer, device, environment, limit_s, protocol, custom_kernel)
 
@@ -784,41 +837,3 @@ def _environment() -> dict[str, str | None]:
     versions["driver"] = nvml.driver_version()
     versions["platform"] = platform.platform()
     return versions
-
-
-def symbolic_bound(
-    source: str | os.PathLike[str] | KernelFile,
-    names: Sequence[str],
-    device: str | Device | None = None,
-    *,
-    shape: Shape | None = None,
-    precision: str = "tolerance",
-    reference: str | os.PathLike[str] | None = None,
-    time_limit_s: float | None = None,
-) -> SymbolicBound:
-    """The roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
-
-    Args:
-        source: a kernel file, or its path.
-        names: the sizes that become symbols.
-        device: a name from the catalogue, or a device.
-        shape: sizes to override; the file's first shape otherwise.
-        precision: as for `bound`.
-        reference: as for `load`.
-        time_limit_s: for tracing at all the sizes it takes; 180 s by default.
-
-    Raises:
-        InputError: the file, the device, a name, the shape or the precision is at fault, or no
-            formula could be checked.
-    """
-    from solkit.roofline import symbolic  # brings sympy
-
-    target = _target(device)
-    path, other = _paths(source, reference)
-    given = (path, other, target, shape, tuple(names))
-    limit_s = _STUDY_LIMIT_S if time_limit_s is None else time_limit_s
-    try:
-        found = worker.call("solkit.symbolic_study:symbolic_work", *given, timeout_s=limit_s)
-    except JobDiedError as death:
-        raise KernelFileError(f"making a formula of it failed: {death}", path) from death
-    return symbolic.symbolic_bound(found, target, precision)
