@@ -10,6 +10,7 @@ data is not known. Source of all that is read here: PTX ISA 8.7.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -188,7 +189,12 @@ def _width(each: Statement, name: str) -> int:
 def _short(place: Place) -> Place:
     """With the file's name alone."""
     file, line, column = place
-    return PurePath(file).name, line, column
+    return _file_name(file), line, column
+
+
+@functools.cache
+def _file_name(path: str) -> str:
+    return PurePath(path).name
 
 
 # ---------------------------------------------------------------------------------------- merging

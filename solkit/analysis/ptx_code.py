@@ -5,9 +5,11 @@ Source of all that is read here: PTX ISA 8.7.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["ADDRESS", "Place", "PtxCode", "Statement", "read_ptx"]
 
@@ -18,8 +20,7 @@ ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
 """An operand that addresses memory: a register or symbol, and an offset."""
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """An instruction as it stands in the text.
 
     Attributes:
@@ -72,6 +73,7 @@ _FILE = re.compile(r'^\s*\.file\s+(\d+) "(.*?)"', re.M)
 _MOST_CALLERS = 16
 
 
+@functools.lru_cache(maxsize=2)
 def read_ptx(text: str, files: str = "") -> PtxCode:
     """Read a text.
 
@@ -80,9 +82,10 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         files: a text with the ``.file`` directives; the same by default.
     """
     names = dict(_FILE.findall(files or text))
-    found: list[Statement] = []
+    found: list[_Part] = []
     labels: dict[str, int] = {}
     place: Place = ("", 0, 0)
+    places: list[tuple[Place, int]] = []
     inlined: dict[Place, Place] = {}
     for raw in text.splitlines():
         line = raw.partition("//")[0].strip()
@@ -91,12 +94,17 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
             caller = _INLINED.search(line)
             if caller:
                 inlined[place] = _place(caller.groups(), names)
-        elif label := _LABEL.match(line):
+        elif line.startswith("$") and (label := _LABEL.match(line)):
             labels[label.group(1)] = len(found)
         else:
-            found.extend(_parts(line, place, len(labels)))
+            found.extend(_parts(line))
+            places.extend([(place, len(labels))] * (len(found) - len(places)))
     callers = {each: tuple(_callers(each, inlined)) for each in inlined}
-    return PtxCode(tuple(_with_depths(found, labels, callers)), labels)
+    statements = (
+        Statement(*part, place, block, depth, callers.get(place, ()))
+        for part, (place, block), depth in zip(found, places, _depths(found, labels), strict=True)
+    )
+    return PtxCode(tuple(statements), labels)
 
 
 def _place(numbers: Sequence[str], names: Mapping[str, str]) -> Place:
@@ -112,26 +120,29 @@ def _callers(place: Place, inlined: Mapping[Place, Place]) -> Iterator[Place]:
         yield place
 
 
-def _parts(line: str, place: Place, block: int) -> Iterator[Statement]:
+_Part = tuple[str, str, tuple[str, ...]]  # guard, opcode and operands
+
+
+def _parts(line: str) -> Iterator[_Part]:
     """The statements of a line; of inline assembly there may be several."""
     for part in line.split(";"):
-        statement = _STATEMENT.match(part.lstrip("{} \t"))
+        statement = _STATEMENT.match(part.lstrip("{} \t")) if part else None
         if statement:
             guard, opcode, rest = statement.groups()
-            operands = tuple(operand.strip() for operand in _OPERAND.findall(rest))
-            yield Statement(guard or "", opcode, operands, place, block)
+            if "{" in rest or "[" in rest or "(" in rest:
+                operands = _OPERAND.findall(rest)
+            else:
+                operands = rest.split(",") if rest else []
+            yield guard or "", opcode, tuple(operand.strip() for operand in operands)
 
 
-def _with_depths(
-    statements: Sequence[Statement],
-    labels: Mapping[str, int],
-    callers: Mapping[Place, tuple[Place, ...]],
-) -> Iterator[Statement]:
-    """A loop reaches from a label to the last branch back to it."""
+def _depths(parts: Sequence[_Part], labels: Mapping[str, int]) -> list[int]:
+    """Loops around each: one reaches from a label to the last branch back to it."""
     ends: dict[int, int] = {}
-    for i, each in enumerate(statements):
-        if each.opcode.startswith("bra") and labels.get(each.operands[0], i + 1) <= i:
-            ends[labels[each.operands[0]]] = i
-    for i, each in enumerate(statements):
-        depth = sum(start <= i <= end for start, end in ends.items())
-        yield replace(each, depth=depth, callers=callers.get(each.place, ()))
+    for i, (_, opcode, operands) in enumerate(parts):
+        if opcode.startswith("bra") and labels.get(operands[0], i + 1) <= i:
+            ends[labels[operands[0]]] = i
+    depths = [0] * len(parts)
+    for start, end in ends.items():
+        depths[start : end + 1] = [depth + 1 for depth in depths[start : end + 1]]
+    return depths

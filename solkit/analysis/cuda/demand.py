@@ -35,6 +35,8 @@ _SMALL = 1 << 14
 _MANY = 1 << 12
 _SPREAD = 1 << 10
 """Blocks followed by some threads: the first ones, and of a larger grid some from all over it."""
+_MOST_WORK = 1_000_000.0
+"""`Follower.work` that the first ones may take; where it is more, there are fewer of them."""
 _LINE = 128
 
 
@@ -213,8 +215,11 @@ def _follow(
     if blocks * threads <= _SMALL:
         run, lanes = by_lanes(np.arange(blocks))
         return _Followed(kernel, ordered, run, lanes, run, run, np.arange(blocks), blocks, known)
-    many = by_spots(np.arange(min(blocks, _MANY)))
-    wide = many if blocks <= _MANY else by_spots(spread_out(_SPREAD, blocks))
+    wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
+    affordable = wide.follower.work * _MANY / _SPREAD < _MOST_WORK
+    many = wide
+    if blocks > _SPREAD:
+        many = by_spots(np.arange(min(blocks, _MANY if affordable else _SPREAD)))
     chosen = _representative(ordered, wide, max(2, min(_WHOLE, _WHOLE_THREADS // threads)))
     few, lanes = by_lanes(wide.numbers[chosen])
     return _Followed(kernel, ordered, few, lanes, many, wide, chosen, blocks, known)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from solkit.analysis.ptx_code import ADDRESS, Statement, read_ptx
+from solkit.analysis.ptx_numbers import operation, type_of
 
 __all__ = [
     "BasicBlock",
@@ -16,6 +17,7 @@ __all__ = [
     "Parameter",
     "Symbol",
     "is_access",
+    "is_computed",
     "read_kernel",
     "registers_of",
     "width_of",
@@ -311,6 +313,13 @@ def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(_REGISTER.findall(operands[0])), (*guard, *read)
 
 
+def is_computed(each: Statement) -> bool:
+    """Whether a statement's result can be known: no float, and nothing that lanes exchange."""
+    if each.name in ("ld", "cvta", "shfl", "setp"):
+        return type_of(each.modifiers) is not None
+    return operation(each.name, each.modifiers) is not None
+
+
 def is_access(each: Statement) -> bool:
     """Whether a statement accesses memory."""
     if each.name == "wmma":
@@ -345,7 +354,8 @@ def _relevant(statements: Sequence[Statement]) -> frozenset[str]:
                     start.add(memory.group(1))
             if each.name == "wmma":  # the stride of its rows
                 start.update(_REGISTER.findall(each.operands[-1]))
-    return _closure(start, _sources(statements))
+    computed = (each for each in statements if is_computed(each))
+    return _closure(start, _sources(computed))
 
 
 def _sources(statements: Iterable[Statement]) -> dict[str, frozenset[str]]:

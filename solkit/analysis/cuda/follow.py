@@ -37,9 +37,9 @@ _SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
 """Numbers of the windows through which generic addresses reach other memory."""
 _WINDOWS = {"shared": _SHARED, "local": _LOCAL, "const": _CONST}
 _OFFSET = (1 << ADDRESS_BITS) - 1
-_MOST_WORK = 2_500_000.0
+_MOST_WORK = 1_500_000.0
 """Microseconds' worth of following, as `_STEP` and its like reckon them: some seconds at most."""
-_HURRY = 0.25
+_HURRY = 0.3
 """Share of that after which no loop is given time to repeat."""
 _STEP, _STATEMENT, _ACCESS = (60.0, 0.02), (6.0, 0.006), (70.0, 0.1)
 """What one takes, and what for each thread; measured on one core."""
@@ -369,7 +369,7 @@ class Follower:
             return self._decided(statement, values)
         known = [value for value in values if value is not None]
         for n in block.loops:
-            self.loops[n].observe(statement, known)
+            self.loops[n].observe(statement, known, active.mask)
             if each.compares:
                 signs = type_of(statement.modifiers) or (32, False)
                 a, b = (as_bits(value, *signs) for value in known[:2])

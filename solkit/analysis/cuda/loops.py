@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.cuda.flow import Kernel, Loop, registers_of
+from solkit.analysis.cuda.flow import Kernel, Loop, is_computed, registers_of
 from solkit.analysis.ptx_code import Statement
 from solkit.analysis.ptx_numbers import Array
 
@@ -32,6 +32,9 @@ there are loops within."""
 _HURRIED = 6
 _MOST_TRACED = 4096
 _FOREVER = float(1 << 60)
+_SEGMENT = "segment"
+"""Stands for a comparison: a shift, a division or a remainder goes on as it does until what it is
+made of passes a multiple of a number."""
 _LINEAR = frozenset("add sub mov cvt cvta neg setp selp min max mul mad shl ld".split())
 _PERIODIC = frozenset("and or xor shr rem div bfe lop3 bfi prmt not".split())
 
@@ -112,6 +115,7 @@ class LoopRun:
         ]
         varying = _varying(self.statements, loop.carried)
         self.periodic, self.irregular = _kinds(self.statements, varying, kernel.relevant)
+        self.segmented: set[int] = set()
         self.exits = _exits(kernel, loop)
         self.outer = any(loop.header < other.header <= loop.last for other in kernel.loops)
         self.patience = _PATIENCE
@@ -137,10 +141,16 @@ class LoopRun:
         if len(self.traces[-1]) < _MOST_TRACED:
             self.traces[-1].append(comparison)
 
-    def observe(self, statement: Statement, values: Sequence[Array]) -> None:
+    def observe(self, statement: Statement, values: Sequence[Array], active: Array) -> None:
         """A statement was computed within it."""
-        if id(statement) in self.periodic:
-            self.seen[id(statement)] = (values[0], _modulus(statement, values))
+        if id(statement) not in self.periodic:
+            return
+        modulus = _modulus(statement, values)
+        if id(statement) in self.segmented:
+            within = np.array([[modulus]])
+            self.compared(Comparison(statement, _SEGMENT, values[0], within, active))
+        else:
+            self.seen[id(statement)] = (values[0], modulus)
 
     def accessed(self, statement: Statement, addresses: Array) -> None:
         """Memory was accessed within it."""
@@ -179,15 +189,17 @@ class LoopRun:
 
     def _lengthen(self) -> None:
         """Take so many iterations together that addresses and remainders repeat."""
-        period = self.period
+        period, known = self.period, len(self.segmented)
         for key, (values, modulus) in self.seen.items():
             if key in self.before and modulus > 1:
                 steps = np.abs(values - self.before[key][0])
                 common = int(np.gcd.reduce(np.unique(steps % modulus), initial=modulus))
-                period = math.lcm(period, modulus // common)
-        if period > _LONGEST_PERIOD:
-            self.irregular, period = True, 1
-        if period != self.period:
+                longer = math.lcm(period, modulus // common)
+                if longer > _LONGEST_PERIOD and key in self.periodic:
+                    self.segmented.add(key)
+                else:
+                    period = min(longer, _LONGEST_PERIOD)
+        if period != self.period or len(self.segmented) > known:
             self.period, self.at = period, self.visits - period  # a new one starts here
             self._forget()
 
@@ -294,6 +306,8 @@ def _same_steps(
 
 def _first_change(old: Comparison, new: Comparison) -> Array:
     """The first period, counted from the last one as 0, in which a comparison gives otherwise."""
+    if new.kind == _SEGMENT:
+        return _end_of_segment(old, new)
     apart = new.a - new.b
     step = apart - (old.a - old.b)
     kind = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(new.kind, new.kind)
@@ -314,6 +328,17 @@ def _first_change(old: Comparison, new: Comparison) -> Array:
     who = np.broadcast_to(new.active, np.broadcast_shapes(new.active.shape, until.shape))
     found: Array = np.where(who, until, _FOREVER).min(1)
     return found
+
+
+def _end_of_segment(old: Comparison, new: Comparison) -> Array:
+    step = new.a - old.a
+    place = new.a % new.b
+    pace = np.maximum(np.abs(step), 1)
+    until = np.where(
+        step > 0, -((place - new.b) // pace), np.where(step < 0, place // pace + 1, _FOREVER)
+    )
+    shape = np.broadcast_shapes(new.active.shape, until.shape)
+    return np.asarray(np.where(np.broadcast_to(new.active, shape), until, _FOREVER).min(1))
 
 
 # ---------------------------------------------------------------------------- what may be repeated
@@ -342,11 +367,11 @@ def _kinds(
     for each in statements:
         written, read = registers_of(each)
         moving = [name for name in read if name in varying and name != each.guard.lstrip("!")]
-        if relevant.isdisjoint(written) or not moving:
+        if relevant.isdisjoint(written) or not moving or not is_computed(each):
             continue
         if each.name in _PERIODIC and "pred" not in each.modifiers:
             periodic.add(id(each))
-            irregular |= len(moving) > 1 and each.name in ("rem", "div")
+            irregular |= each.name in ("rem", "div") and each.operands[2] in varying
         elif each.name in _LINEAR:
             irregular |= _is_product(each, varying) or each.name == "ld"
         elif each.name not in ("and", "or", "xor", "not", "shfl", "bar"):
