@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from solkit.adapters import nvrtc
 from solkit.analysis import analyse
@@ -193,3 +195,88 @@ def test_python_names_follow_pybind():
     source = Source.of([('m.def("forward", &inner::run, "doc"); int run();', "a.cpp", 1)])
     assert launches._bound_to(source, "forward") == "run"
     assert launches._bound_to(source, "other") == "other"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_it_asks_for_and_the_time_that_takes(analysed):
+    (told,) = analysed(lambda ext, x: ext.transposed(x)).kernels
+    load, store = told.demand.accesses
+    line = line_of("= x[row * columns + column]")
+    assert (load.kind, load.argument, load.line) == ("load", "x", f"{__file__}:{line}")
+    assert (store.kind, store.argument) == ("store", "y")
+    # 16 rows of each tile of 32, but for the last four rows of all; each of 70 words
+    assert load.requested_bytes == 4 * 70 * (3 * 16 + 4)
+    assert told.demand.barriers == 1.0
+    assert [(each.kind, each.conflicts) for each in told.demand.shared] == [
+        ("store", 1.0),
+        ("load", 1.0),
+    ]
+    assert told.model.time_ms > 0
+    assert {"dram", "latency", "launch"} <= {term.name for term in told.model.terms}
+
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < n) + tl.load(y + at, at < n), at < n)
+
+
+@triton.jit
+def column_sum_kernel(x, out, rows, columns, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(rows):
+        total += tl.load(x + row * columns + at, at < columns, 0.0)
+    tl.store(out + at, total, at < columns)
+
+
+THE_SAME = r"""
+__global__ void add(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}
+__global__ void column_sum(const float* x, float* out, int rows, int columns) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  float sum = 0;
+  for (int row = 0; row < rows; row++) sum += x[row * columns + column];
+  out[column] = sum;
+}
+torch::Tensor f(torch::Tensor x) {
+  int rows = x.size(0), columns = x.size(1), n = x.numel();
+  auto out = torch::empty_like(x);
+  add<<<(n + 127) / 128, 128>>>(
+      x.data_ptr<float>(), x.data_ptr<float>() + 1, out.data_ptr<float>(), n - 1);
+  column_sum<<<(columns + 127) / 128, 128>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), rows, columns);
+  return out;
+}
+"""
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_same_kernels_in_triton_ask_for_the_same(analysed):
+    def call(extension, _):
+        x = torch.randn(300, 4100, device="cuda")
+        n, columns = x.numel(), x.shape[1]
+        out = extension.f(x)
+        flat = x.reshape(-1)
+        add_kernel[(triton.cdiv(n, 128),)](flat, flat[1:], out, n - 1, BLOCK=128)
+        column_sum_kernel[(triton.cdiv(columns, 128),)](x, out, 300, columns, BLOCK=128)
+        return out
+
+    kernels = {each.launch.name: each.demand for each in analysed(call, source=THE_SAME).kernels}
+    for name, like in (("add", "add_kernel"), ("column_sum", "column_sum_kernel")):
+        mine, other = kernels[name], kernels[like]
+        for field in ("requests", "sectors", "requested_bytes", "unique_bytes"):
+            for kind in ("load", "store"):
+                amounts = [
+                    sum(getattr(a, field) for a in each.accesses if a.kind == kind)
+                    for each in (mine, other)
+                ]
+                assert amounts[0] == pytest.approx(amounts[1], rel=0.02), (name, field, kind)
+        for field in ("l1_wavefronts", "l2_read_bytes", "dram_read_bytes", "dram_write_bytes"):
+            wanted = pytest.approx(getattr(other, field), rel=0.03)
+            assert getattr(mine, field) == wanted, (name, field)
+        assert mine.operations == pytest.approx(other.operations, rel=0.05)
+        assert mine.unevenness == pytest.approx(other.unevenness)
