@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
-import types
 
 import pytest
-
-from solkit import cli
+from cli_reports import solkit
 
 PROBLEM = """
 def inputs(M=1024, N=1024, device="cuda"):
@@ -19,16 +15,6 @@ def reference(x, y):
     return torch.sin(x + y)
 SHAPES = [{"M": 1024}, {"M": 1}, {"M": 7}]
 """
-
-
-def solkit(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-    with said[0], said[1], pytest.raises(SystemExit) as left:
-        cli.app(arguments)
-    return types.SimpleNamespace(
-        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
-    )
 
 
 @pytest.fixture

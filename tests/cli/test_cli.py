@@ -1,5 +1,3 @@
-import contextlib
-import io
 import json
 import os
 import subprocess
@@ -9,26 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cli_reports import H100, NOT_MEASURED, report_of, solkit
 
 from solkit import cli
 from solkit.core import (
-    Analysis,
-    AnalysisStatus,
-    Bound,
-    BoundTimes,
-    Candidate,
-    Ceiling,
-    ClockKind,
-    Device,
-    KernelFile,
-    Problem,
-    Report,
-    Resource,
-    Result,
     Score,
-    SMLimits,
     Verdict,
-    Work,
 )
 from solkit.errors import (
     InputError,
@@ -40,29 +24,10 @@ from solkit.errors import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-DRAM = {"dram": Ceiling(3.352e12, "B/s", 2619, "NVML")}
-H100 = Device(
-    "h100-sxm", "NVIDIA H100 80GB HBM3", "catalogue", (9, 0), 132, 1980.0, ClockKind.MAXIMUM,
-    1830.0, 80 * 10**9, 50 * 2**20, SMLimits(2048, 32, 65536, 233472, 232448, 1024), DRAM, DRAM,
-)  # fmt: skip
-NOT_MEASURED = Result(
-    {"M": 4096}, {}, Verdict.NOT_MEASURED, Work({}, {}, 64, 64, 64, 64),
-    Bound(0.02, "dram", (Resource("dram", 128, "B", 3.352e12, "NVML", 0.02),), {}, "tolerance", (),
-          BoundTimes(0.02, 0.01, 0.02)),
-    Analysis(AnalysisStatus.COMPLETE),
-)  # fmt: skip
 
 
 def scored(sol_score, verdict=Verdict.CORRECT):
     return replace(NOT_MEASURED, verdict=verdict, score=Score(2.0, None, sol_score, 0.5))
-
-
-def report_of(*results):
-    file = KernelFile(
-        Problem("softmax", "softmax.py", "native", "reference", {"M": 4096}, ({},)),
-        Candidate("kernel", "softmax.py", {}),
-    )
-    return Report({"solkit": "0.1.0"}, file, H100, results)
 
 
 @pytest.fixture
@@ -81,17 +46,6 @@ def pipeline(monkeypatch):
     monkeypatch.setitem(sys.modules, "solkit.pipeline", fake)
     monkeypatch.setattr(sys.modules["solkit"], "pipeline", fake, raising=False)
     return fake
-
-
-def solkit(*arguments):
-    """Run the command line in this process: its exit code, stdout and stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-    with said[0], said[1], pytest.raises(SystemExit) as left:
-        cli.app(arguments)
-    return types.SimpleNamespace(
-        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
-    )
 
 
 # ----------------------------------------------------------------------------- settings
@@ -226,7 +180,7 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
         "    print('from python'); os.write(1, b'from C\\n')\n"
         "    subprocess.run([sys.executable, '-c', 'print(\"from a child\")'], check=True)\n"
         f"    sys.path.append({str(Path(__file__).parent)!r})\n"
-        "    from test_cli import NOT_MEASURED, report_of\n"
+        "    from cli_reports import NOT_MEASURED, report_of\n"
         "    return report_of(NOT_MEASURED)\n"
         "fake.score = score\n"
         "import solkit; solkit.pipeline = sys.modules['solkit.pipeline'] = fake\n"

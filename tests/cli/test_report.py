@@ -1,52 +1,19 @@
 """``solkit report``, and what ``solkit score`` does with several kernels."""
 
-import contextlib
-import io
 import json
 import sys
 import types
 from dataclasses import replace
 
 import pytest
+from cli_reports import NOT_MEASURED, report_of, solkit
 
-from solkit import cli
 from solkit.core import (
-    Analysis,
-    AnalysisStatus,
-    Bound,
-    BoundTimes,
-    Candidate,
-    ClockKind,
-    Device,
-    KernelFile,
-    Problem,
-    Report,
-    Resource,
-    Result,
     Score,
-    SMLimits,
     Verdict,
-    Work,
 )
 from solkit.errors import KernelFileError
 from solkit.report import schema
-
-H100 = Device(
-    "h100-sxm", "NVIDIA H100 80GB HBM3", "catalogue", (9, 0), 132, 1980.0, ClockKind.MAXIMUM,
-    1830.0, 80 * 10**9, 50 * 2**20, SMLimits(2048, 32, 65536, 233472, 232448, 1024), {}, {},
-)  # fmt: skip
-RESULT = Result(
-    {"M": 4096}, {}, Verdict.NOT_MEASURED, Work({}, {}, 64, 64, 64, 64),
-    Bound(0.02, "dram", (Resource("dram", 128, "B", 3.352e12, "NVML", 0.02),), {}, "tolerance", (),
-          BoundTimes(0.02, 0.01, 0.02)),
-    Analysis(AnalysisStatus.COMPLETE),
-)  # fmt: skip
-
-
-def report_of(path, *results):
-    problem = Problem("p", path, "native", "reference", {"M": 4096}, ({},))
-    file = KernelFile(problem, Candidate("kernel", path, {}))
-    return Report({"solkit": "0.1.0"}, file, H100, results or (RESULT,))
 
 
 @pytest.fixture
@@ -59,7 +26,7 @@ def pipeline(monkeypatch):
         fake.asked.append(path)
         if path in fake.raised:
             raise fake.raised[path]
-        return report_of(path, *fake.results.get(path, ()))
+        return report_of(*fake.results.get(path, ()), path=path)
 
     fake.score = score
     monkeypatch.setitem(sys.modules, "solkit.pipeline", fake)
@@ -67,20 +34,9 @@ def pipeline(monkeypatch):
     return fake
 
 
-def solkit(*arguments):
-    """Run the command line in this process: its exit code, stdout and stderr."""
-    out, err = io.StringIO(), io.StringIO()
-    said = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-    with said[0], said[1], pytest.raises(SystemExit) as left:
-        cli.app([str(argument) for argument in arguments])
-    return types.SimpleNamespace(
-        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
-    )
-
-
 def written(folder, name="kernel"):
     path = folder / f"{name}.json"
-    path.write_text(schema.dumps(report_of(f"{name}.py")))
+    path.write_text(schema.dumps(report_of(path=f"{name}.py")))
     return path
 
 
@@ -161,7 +117,7 @@ def test_a_bad_file_does_not_stop_the_rest(pipeline):
 
 def test_the_gravest_exit_code_counts(pipeline):
     def graded(verdict, sol_score=0.9):
-        return (replace(RESULT, verdict=verdict, score=Score(2.0, None, sol_score, 0.5)),)
+        return (replace(NOT_MEASURED, verdict=verdict, score=Score(2.0, None, sol_score, 0.5)),)
 
     pipeline.results = {
         "slow.py": graded(Verdict.CORRECT, 0.1),
