@@ -374,7 +374,7 @@ def test_extensions_are_not_built_and_fail_when_called(in_child):
 
 LOG = """Error building extension 'name': [1/2] nvcc -O3 cuda.cu
 FAILED: cuda.cuda.o
-cuda.cu(3): error: no such type
+/tmp/build/name/cuda.cu(3): error: no such type
 cuda.cu(9): error: nor this
 cuda.cu(12): error: nor that"""
 

@@ -124,8 +124,8 @@ def _build(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
 
 
 def _first_errors(log: str) -> str:
-    """The first two lines with an error in what compilers print, else the first line."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    """The first two lines with an error in what compilers print, else the first; no folders."""
+    lines = [re.sub(r"^/\S*/", "", line.strip()) for line in log.splitlines() if line.strip()]
     told = [line for line in lines if re.search(r"\berror\s*:|undefined reference", line)]
     return " / ".join(told[:2] or lines[:1])
 
