@@ -232,9 +232,9 @@ class Follower:
             self._guess(told, self.kernel.blocks[run.loop.header])
 
     def _guess(self, what: str, block: BasicBlock | None, each: Statement | None = None) -> None:
-        each = each or (block.statements[-1] if block else None)
-        place = f"{line_of(each)}: " if each else ""
-        self.guesses.setdefault(f"{place}{what}.")
+        listed = [each] if each else block.statements[::-1] if block else []
+        place = next(filter(None, map(line_of, listed)), "")
+        self.guesses.setdefault(f"{place}: {what}." if place else f"{what}.")
 
     # ------------------------------------------------------------------------------ statements
 
