@@ -1,0 +1,219 @@
+"""What measured sets hold, and whether that is enough to learn from.
+
+    python bench/dataset.py [h100 h200 | STORE ...]
+
+Of each set: valid configurations, failures, families and problems, how many problems have several
+implementations, how dense the good region of each problem is and whether it was found without the
+search near the best, how well repeats agree, rows under their hard bound, megabytes, seconds to
+load. Of several: the configurations that all have in common.
+
+A problem is *flat* where half of its configurations are within a tenth of the best: there is
+nothing to find. The exit code is 1 where a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from solkit.datasets.card import repeats
+from solkit.datasets.record import CONFIGURATION
+from solkit.datasets.store import Store, configurations, shipped
+from solkit.errors import SolkitError
+
+NEAR = 1.1
+ENOUGH_NEAR = 8
+UNSEARCHED = ("default", "random", "latin_hypercube", "exhaustive")
+
+_MB = 1e6
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a figure should reach: at least, or at most."""
+
+    value: float
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        return f"{'at most' if self.at_most else 'at least'} {self.value:g}"
+
+    def met(self, figure: float) -> bool:
+        """Whether it does."""
+        return figure <= self.value if self.at_most else figure >= self.value
+
+
+TARGETS: Mapping[str, Target] = {
+    "own families with 6 problems": Target(35),
+    "problems of 4 implementations": Target(60),
+    "Inductor kernels": Target(300),
+    "problems, not flat, with 8 near the best": Target(1.0),
+    "such, one of them found without search": Target(1.0),
+    "repeats: median difference": Target(0.01, at_most=True),
+    "repeats: 95th percentile": Target(0.04, at_most=True),
+    "rows under their hard bound": Target(0, at_most=True),
+    "largest file, MB": Target(15, at_most=True),
+    "seconds to load and filter": Target(1.0, at_most=True),
+}
+VALID = {"h100": Target(80_000), "h200": Target(40_000)}
+IN_COMMON = Target(25_000)
+ALL_MB = Target(45, at_most=True)
+
+
+def figures(store: Store) -> Iterator[tuple[str, float]]:
+    """Each figure of a set with its name."""
+    rows = store.scan()
+    right = rows.filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
+    best = configurations(right).collect()
+    yield "valid configurations", len(best)
+    yield "valid rows", _count(right)
+    yield "rows that failed", _count(rows.filter(pl.col("verdict") != "correct"))
+    zoo = best.filter(pl.col("origin") == "zoo")
+    families = zoo.group_by("family").agg(pl.col("problem_id").n_unique())
+    yield "own families with 6 problems", (families["problem_id"] >= 6).sum()
+    yield "kinds", best["kind"].n_unique()
+    yield "problems", best["problem_id"].n_unique()
+    implementations = best.group_by("problem_id").agg(pl.col("kernel_id").n_unique())
+    yield "problems of 4 implementations", (implementations["kernel_id"] >= 4).sum()
+    yield "kernels", best["kernel_id"].n_unique()
+    inductor = best.filter(pl.col("origin") == "inductor")
+    yield "Inductor kernels", inductor["kernel_id"].n_unique()
+    yield from density(right)
+    found = repeats(rows)
+    yield "repeated configurations", found.configurations
+    if found.median is not None and found.p95 is not None:
+        yield "repeats: median difference", found.median
+        yield "repeats: 95th percentile", found.p95
+    yield "rows under their hard bound", _count(rows.filter(_under_bound()))
+    files = [path.stat().st_size for path in store.folder.rglob("*.parquet")]
+    yield "MB", sum(files) / _MB
+    yield "largest file, MB", max(files, default=0) / _MB
+    yield "seconds to load and filter", _load_s(store)
+
+
+def density(right: pl.LazyFrame) -> Iterator[tuple[str, float]]:
+    """How many problems that are not flat have enough configurations near the best."""
+    problems = near_best(right)
+    uneven = problems.filter(pl.col("median") > NEAR * pl.col("best"))
+    yield "problems, not flat", len(uneven)
+    if len(uneven):
+        enough = uneven.filter(pl.col("near") >= ENOUGH_NEAR)
+        yield "problems, not flat, with 8 near the best", len(enough) / len(uneven)
+        unsearched = uneven.filter(pl.col("unsearched") > 0)
+        yield "such, one of them found without search", len(unsearched) / len(uneven)
+
+
+def near_best(right: pl.LazyFrame) -> pl.DataFrame:
+    """By problem: the best and the median time, and how many configurations are near the best.
+
+    Those of them that were found without the search near the best are ``unsearched``.
+    """
+    by_configuration = right.group_by(CONFIGURATION).agg(
+        pl.col("time_ms").median(),
+        unsearched=pl.col("chosen_by").is_in(UNSEARCHED).any(),
+    )
+    best = pl.col("time_ms").min().over("problem_id")
+    near = pl.col("time_ms") <= NEAR * pl.col("best")
+    return (
+        by_configuration.with_columns(best=best)
+        .group_by("problem_id")
+        .agg(
+            pl.col("best").first(),
+            configurations=pl.len(),
+            median=pl.col("time_ms").median(),
+            near=near.sum(),
+            unsearched=(near & pl.col("unsearched")).sum(),
+        )
+        .collect()
+    )
+
+
+def in_common(stores: list[Store]) -> int:
+    """Configurations that are valid in all sets, whatever GPU they are of."""
+    shared = ["kernel_id", "problem_id", "params"]
+    frames = [
+        store.scan()
+        .filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
+        .select(shared)
+        .unique()
+        for store in stores
+    ]
+    first, *others = frames
+    for other in others:
+        first = first.join(other, on=shared, how="semi")
+    return _count(first)
+
+
+def _count(rows: pl.LazyFrame) -> int:
+    return int(rows.select(pl.len()).collect().item())
+
+
+def _under_bound() -> pl.Expr:
+    fast = pl.col("time_ms") < pl.col("hard_bound_ms")
+    return (pl.col("verdict") == "correct") & fast.fill_null(False)
+
+
+def _load_s(store: Store) -> float:
+    start = time.perf_counter()
+    rows = store.scan().collect()
+    rows.filter(pl.col("family") == "softmax", pl.col("verdict") == "correct")
+    return time.perf_counter() - start
+
+
+def _store(name: str) -> Store:
+    return Store(name) if Path(name).is_dir() else shipped(name)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the figures; 1 where a target is missed, 2 where a set cannot be read."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sets", nargs="*", default=["h100", "h200"], metavar="SET")
+    names = parser.parse_args(arguments).sets
+    try:
+        stores = [_store(name) for name in names]
+        missed = sum(_told(name, store) for name, store in zip(names, stores, strict=True))
+    except SolkitError as error:
+        print(f"dataset: {error}", file=sys.stderr)
+        return 2
+    if len(stores) > 1:
+        size = sum(
+            path.stat().st_size for store in stores for path in store.folder.rglob("*.parquet")
+        )
+        together = {"in all sets": (in_common(stores), IN_COMMON), "MB": (size / _MB, ALL_MB)}
+        missed += _print("together", together)
+    return 1 if missed else 0
+
+
+def _told(name: str, store: Store) -> int:
+    targets = dict(TARGETS)
+    if name in VALID:
+        targets["valid configurations"] = VALID[name]
+    told = {what: (figure, targets.get(what)) for what, figure in figures(store)}
+    return _print(name, told)
+
+
+def _print(title: str, told: Mapping[str, tuple[float, Target | None]]) -> int:
+    """A table; how many targets were missed."""
+    table = Table(title=title, title_justify="left")
+    for column in ("figure", "is", "target", ""):
+        table.add_column(column, justify="right" if column == "is" else "left")
+    missed = 0
+    for what, (figure, target) in told.items():
+        is_met = target is None or target.met(figure)
+        missed += not is_met
+        amount = f"{figure:,.0f}" if figure == int(figure) else f"{figure:,.4g}"
+        table.add_row(what, amount, str(target or ""), "" if is_met else "missed")
+    Console().print(table)
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

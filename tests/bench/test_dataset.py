@@ -1,0 +1,104 @@
+"""What is counted of a measured set, on rows made by hand."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+from solkit.core import Verdict
+from solkit.datasets.record import TimedConfiguration
+from solkit.datasets.store import Store
+
+ROW = TimedConfiguration(
+    "k0", "softmax", "softmax", "zoo", "softmax/M=0", "h100-sxm", {"B": 0}, Verdict.CORRECT,
+    datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 1.0, 0.5, run_id="one",
+    hard_bound_ms=0.5,
+)  # fmt: skip
+
+
+@pytest.fixture
+def dataset(monkeypatch, pytestconfig):
+    monkeypatch.syspath_prepend(str(pytestconfig.rootpath / "bench"))
+    import dataset
+
+    yield dataset
+    del sys.modules["dataset"]
+
+
+def rows_of(problem, times, chosen_by="random", kernel="k0"):
+    return [
+        replace(
+            ROW, problem_id=problem, kernel_id=kernel, params={"B": b}, time_ms=time,
+            chosen_by=chosen_by,
+        )
+        for b, time in enumerate(times)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "store", create=True)
+    rows = [
+        *rows_of("softmax/M=0", [1.0] * 5 + [1.05] * 2 + [2.0] * 20),  # 7 near: too few
+        *rows_of("softmax/M=1", [1.0] * 8 + [3.0] * 20, chosen_by="near_best"),
+        *rows_of("softmax/M=2", [1.0] * 8 + [3.0] * 20),
+        *rows_of("softmax/M=3", [1.0] * 3 + [1.05] * 3 + [9.0]),  # flat
+        *rows_of("softmax/M=4", [1.0], kernel="k0"),
+        *rows_of("softmax/M=4", [1.0], kernel="k1"),
+        *rows_of("softmax/M=4", [1.0], kernel="k2"),
+        *rows_of("softmax/M=4", [1.0], kernel="k3"),
+        replace(ROW, params={"B": 99}, verdict=Verdict.WRONG, time_ms=None),
+        replace(ROW, params={"B": 98}, problem_id="softmax/M=5", time_ms=0.25),
+        replace(ROW, origin="inductor", problem_id="p/N=1", kernel_id="i", family="p"),
+    ]
+    again = [
+        replace(row, time_ms=row.time_ms * 1.5, chosen_by="repeat", run_id="two",
+                created=row.created + timedelta(1))
+        for row in rows[:2]
+    ]  # fmt: skip
+    made.add([replace(row, sequence=n) for n, row in enumerate([*rows, *again])])
+    return made
+
+
+def test_what_a_set_holds(dataset, store):
+    told = dict(dataset.figures(store))
+    assert told["valid configurations"] == 27 + 28 + 28 + 7 + 4 + 1 + 1
+    assert told["valid rows"] == told["valid configurations"] + 2
+    assert told["rows that failed"] == 1
+    assert told["own families with 6 problems"] == 1
+    assert told["problems"] == 7
+    assert told["problems of 4 implementations"] == 1
+    assert (told["kernels"], told["Inductor kernels"]) == (5, 1)
+    assert told["repeated configurations"] == 2
+    assert told["repeats: median difference"] == pytest.approx(0.5)
+    assert told["rows under their hard bound"] == 1
+    assert 0 < told["largest file, MB"] <= told["MB"] < 1
+
+
+def test_how_dense_the_good_region_is(dataset, store):
+    told = dict(dataset.density(store.scan().filter(verdict="correct")))
+    assert told["problems, not flat"] == 3
+    assert told["problems, not flat, with 8 near the best"] == pytest.approx(2 / 3)
+    assert told["such, one of them found without search"] == pytest.approx(2 / 3)
+
+
+def test_what_several_sets_have_in_common(dataset, store, tmp_path):
+    other = Store(tmp_path / "other", create=True)
+    other.add(
+        replace(row, device="h200", sequence=n)
+        for n, row in enumerate(rows_of("softmax/M=1", [5.0] * 30))
+    )
+    assert dataset.in_common([store, other]) == 28
+
+
+def test_missed_targets_are_told(dataset, store, capsys):
+    assert dataset.main([str(store.folder)]) == 1
+    assert "missed" in capsys.readouterr().out
+    assert dataset.main(["there-is-none"]) == 2
+    assert "there-is-none" in capsys.readouterr().err
