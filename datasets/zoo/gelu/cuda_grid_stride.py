@@ -12,7 +12,7 @@ SPACE = {
     "THREADS": [64, 128, 256, 512, 1024],
     "VECTOR": [1, 2, 4, 8],
     "PACKS": [1, 2],
-    "WAVES": [0, 1, 2, 4],
+    "WAVES": [0, 1, 2, 4],  # of 132 SMs with 2,048 threads each; 0 for as many as it takes
 }
 
 CUDA = r"""
@@ -120,7 +120,7 @@ def extension():
 
 
 def valid(params, shape):
-    """At most 64 values a thread at once; waves of 132 SMs with 2,048 threads each, 0 for any."""
+    """No more than 512 threads where each holds 16 values."""
     return params["VECTOR"] * params["PACKS"] <= 8 or params["THREADS"] <= 512
 
 
