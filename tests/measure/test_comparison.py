@@ -9,9 +9,9 @@ import threading
 import time
 from collections import Counter
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
+from simulated import HEAD, Machine, NoGuard
 
 from solkit.core import Difference, Verdict
 from solkit.errors import KernelFileError, WorkerError
@@ -20,7 +20,7 @@ from solkit.measure._candidate import serve
 from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel, pair
 from solkit.measure.comparison import compare, plan_for
-from solkit.measure.conditions import Sample, summarise
+from solkit.measure.conditions import Sample
 from solkit.measure.messages import (
     ComparisonOutcome,
     ComparisonRequest,
@@ -31,15 +31,6 @@ from solkit.measure.messages import (
 )
 from solkit.measure.sampling import Plan
 
-HEAD = """
-import torch
-
-def inputs(N=16, device="cuda"):
-    return (torch.randn(N, device=device),)
-
-def reference(x):
-    return x * 2
-"""
 RIGHT = "def kernel(x): return x + x"
 
 
@@ -79,41 +70,6 @@ class Timer:
         if self.fails:
             raise ActivityError("no GPU activity")
         return self.times
-
-
-class Machine:
-    device = "cpu"
-
-    def __init__(self, *timers, heated=()):
-        self.all_timers, self.heated = timers, heated
-
-    def synchronize(self):
-        pass
-
-    def timers(self, _protocol=None):
-        return self.all_timers, "not at all"
-
-    def captured(self, work):
-        return work
-
-    def occupy(self, seconds):
-        time.sleep(seconds)
-
-    def memory_bytes(self):
-        return 0
-
-    def conditions(self):
-        told = summarise([Sample(0.0, sm_clock_mhz=1410.0)])
-        return contextlib.nullcontext(SimpleNamespace(samples=self.heated, since=lambda: told))
-
-
-class NoGuard:
-    @classmethod
-    def armed(cls):
-        return cls()
-
-    def findings(self, *_):
-        return ()
 
 
 @pytest.fixture

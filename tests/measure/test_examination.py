@@ -7,21 +7,19 @@ import sys
 import threading
 import time
 from textwrap import dedent
-from types import SimpleNamespace
 
 import pytest
+from simulated import HEAD, LAUNCH, Machine, NoGuard
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from solkit.core import KernelAnalysis, Launch, Tolerance, Verdict
+from solkit.core import Tolerance, Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
 from solkit.measure._candidate import serve
 from solkit.measure.activities import ActivityError, CallTime
 from solkit.measure.channel import Channel, pair
-from solkit.measure.conditions import Sample, summarise
+from solkit.measure.conditions import Sample
 from solkit.measure.examination import examine
 from solkit.measure.messages import Request
-
-LAUNCH = KernelAnalysis(Launch("k", (1, 1, 1), 4, 2), registers=32)
 
 
 class FakeTimer:
@@ -49,61 +47,11 @@ class FakeTimer:
         return self._times
 
 
-class FakeMachine:
-    device = "cpu"
+class FakeMachine(Machine):
+    """Has a timer that works, where none is given."""
 
-    def __init__(self, *timers, heated=()):
-        self.all_timers = timers or (FakeTimer(),)
-        self.heated = heated
-
-    def synchronize(self):
-        pass
-
-    def timers(self, _protocol=None):
-        return self.all_timers, "not at all"
-
-    def captured(self, work):
-        return work
-
-    def occupy(self, seconds):
-        time.sleep(seconds)
-
-    def memory_bytes(self):
-        return 0
-
-    def conditions(self):
-        told = summarise([Sample(0.0, sm_clock_mhz=1410.0)])
-        seen = SimpleNamespace(samples=self.heated, since=lambda: told)
-        return contextlib.nullcontext(seen)
-
-    @contextlib.contextmanager
-    def recording(self):
-        launches = []
-        yield launches
-        launches.append(LAUNCH)
-
-
-HEAD = """
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-
-def inputs(N=16, device="cuda"):
-    return (torch.randn(N, device=device),)
-
-def reference(x):
-    return x * 2
-"""
-
-
-class NoGuard:
-    """Finds nothing: the real one takes a while, and has tests of its own."""
-
-    @classmethod
-    def armed(cls):
-        return cls()
-
-    def findings(self, *_):
-        return ()
+    def __init__(self, *timers, **options):
+        super().__init__(*(timers or (FakeTimer(),)), **options)
 
 
 @pytest.fixture
