@@ -5,7 +5,9 @@ call it in a child process that is thrown away.
 
 A function is traced on CPU tensors into a graph of decomposed aten calls, as Inductor's own front
 end would; the graph is then given fake CUDA tensors and lowered for a `Device` that is not there.
-Passes that rewrite the joint graph are left out: they ask for a real GPU.
+Passes that rewrite the joint graph are left out: they ask for a real GPU. Where Inductor would time
+several templates and configurations, the last template that it offers is taken with the middle one
+of its configurations; the other configurations are told.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined,method-assign"
@@ -13,25 +15,30 @@ Passes that rewrite the joint graph are left out: they ask for a real GPU.
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
+import sympy
 import torch
 import torch._inductor.config as inductor_config
+import triton
 from torch._dynamo.device_interface import CudaInterface
 from torch._guards import TracingContext, tracing
 from torch._inductor import compile_fx
-from torch._inductor.codegen.common import SizeArg, TensorArg
+from torch._inductor.codegen.common import SizeArg, TensorArg, WorkspaceArg, WorkspaceZeroMode
 from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.debug import DebugContext
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes.post_grad import view_to_reshape
 from torch._inductor.graph import GraphLowering
 from torch._inductor.runtime import hints, triton_heuristics
+from torch._inductor.select_algorithm import TritonTemplateCaller, add_preprocessing_fn
 from torch._inductor.virtualized import V
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -49,6 +56,8 @@ __all__ = [
     "Buffer",
     "CaughtKernel",
     "Lowered",
+    "Partial",
+    "Workspace",
     "install",
     "lower",
     "sampled_values",
@@ -91,29 +100,82 @@ class Buffer:
 
 
 @dataclass(frozen=True, eq=False)
+class Partial:
+    """A result of which each program leaves its part in the workspace, a row of float32.
+
+    Attributes:
+        buffer: what the parts make, put together.
+        reduction: how: ``"sum"``, ``"max"``, ``"min"`` or ``"prod"``.
+    """
+
+    buffer: Buffer
+    reduction: str
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Memory that a kernel needs beside its tensors.
+
+    Attributes:
+        name: of the kernel's parameter.
+        elements: how many, of `dtype`.
+        dtype: of an element.
+        zeroed: whether it has to be zero when the kernel starts.
+    """
+
+    name: str
+    elements: int
+    dtype: torch.dtype
+    zeroed: bool
+
+
+@dataclass(frozen=True, eq=False)
 class CaughtKernel:
     """One generated kernel.
 
     Attributes:
-        template: which of Inductor's heuristics chooses its configuration, e.g. ``"reduction"``.
-        grid_type: how its grid follows from sizes and blocks, e.g. ``"Grid1D"``.
+        template: the template it is made of, e.g. ``"mm"``; for a kernel that is made of none,
+            which of Inductor's heuristics chooses its configuration, e.g. ``"reduction"``.
+        grid: how many programs run along each axis, as expressions of `blocks`; empty where they
+            are not known.
+        axes: what is divided along each axis of the grid, e.g. ``("x", "y")``, where it is that.
         source: the text of the function, with its decorator and the functions that it calls; its
             name is ``fused_kernel``.
         buffers: its first parameters, in their order.
+        workspaces: the parameters after those.
+        partials: what the last workspace holds the parts of when the kernel has run.
         numels: the parameters after those, with their values: ``xnumel``, ``r0_numel`` …
         blocks: the constants that a configuration gives, e.g. ``("XBLOCK",)``.
         configs: what Inductor would try, its first choice first; warps and stages included.
+        constants: what a template was written out with.
+        cooperative: whether its programs wait for one another, so that all must fit at once.
         obstacle: why it cannot be launched by itself; empty where it can.
     """
 
     template: str
-    grid_type: str
+    grid: tuple[str, ...]
+    axes: tuple[str, ...]
     source: str
     buffers: tuple[Buffer, ...]
+    workspaces: tuple[Workspace, ...]
+    partials: tuple[Partial, ...]
     numels: Mapping[str, int]
     blocks: tuple[str, ...]
     configs: tuple[Mapping[str, int], ...]
+    constants: Mapping[str, Any]
+    cooperative: bool
     obstacle: str
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        """What it reads."""
+        return tuple(buffer for buffer in self.buffers if not buffer.is_output)
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        """What comes of it."""
+        written = tuple(buffer for buffer in self.buffers if buffer.is_output)
+        return written + tuple(partial.buffer for partial in self.partials)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +195,7 @@ def install(device: Device) -> None:
     first, last = (tuple(map(int, version.split("."))) for version in TESTED_TORCH)
     if not first <= minor <= last:
         warnings.warn(f"torch {torch.__version__}: tested with {TESTED_TORCH}", stacklevel=2)
+    torch.set_float32_matmul_precision("high")  # as most who train do
     fake_torch_cuda(device)
     for name, value in [*vars(CudaInterface).items()]:  # which took torch.cuda's before
         if isinstance(value, staticmethod) and hasattr(torch.cuda, name):
@@ -140,7 +203,7 @@ def install(device: Device) -> None:
     CudaInterface.Worker.get_device_properties = staticmethod(torch.cuda.get_device_properties)
     fake_triton.install(device)
     TritonScheduling.define_kernel = _define_kernel
-    triton_heuristics.cached_autotune = _configs_alone
+    add_preprocessing_fn(_one_choice)
 
 
 def lower(
@@ -153,7 +216,7 @@ def lower(
         args: CPU tensors with values; the kernels are for their sizes, strides and dtypes.
         settings: of ``torch._inductor.config``.
     """
-    graph = make_fx(function, select_decomp_table(), tracing_mode="real")(*args)
+    graph = make_fx(function, select_decomp_table(), tracing_mode="fake")(*args)
     _move(graph, torch.device("cpu"), torch.device("cuda", 0))
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     with mode:
@@ -161,6 +224,7 @@ def lower(
             torch.empty_strided(a.shape, a.stride(), dtype=a.dtype, device="cuda") for a in args
         ]
     _caught.clear()
+    _offers.clear()
     with ExitStack() as stack:
         for context in (
             inductor_config.patch({**_SETTINGS, **settings}),
@@ -197,6 +261,13 @@ def sampled_values(
     kept: dict[str, torch.Tensor] = {}
 
     class Run(torch.fx.Interpreter):
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if target not in _PRODUCTS or args[0].dtype.itemsize != 2:
+                return super().call_function(target, args, kwargs)
+            dtype = args[0].dtype  # in which a CPU takes seconds
+            wide: Any = map_aggregate(args, lambda each: _widened(each, dtype))
+            return super().call_function(target, wide, kwargs).to(dtype)
+
         def run_node(self, n: torch.fx.Node) -> Any:
             value = super().run_node(n)
             if n.name in names:
@@ -210,6 +281,20 @@ def sampled_values(
     return kept
 
 
+_PRODUCTS = (
+    torch.ops.aten.mm.default,
+    torch.ops.aten.addmm.default,
+    torch.ops.aten.bmm.default,
+    torch.ops.aten.baddbmm.default,
+    torch.ops.aten.convolution.default,
+)
+
+
+def _widened(value: Any, dtype: torch.dtype) -> Any:
+    of_dtype = isinstance(value, torch.Tensor) and value.dtype == dtype
+    return value.float() if of_dtype else value
+
+
 def _move(graph: torch.fx.GraphModule, source: torch.device, target: torch.device) -> None:
     """Have the graph make its constants elsewhere."""
 
@@ -221,6 +306,38 @@ def _move(graph: torch.fx.GraphModule, source: torch.device, target: torch.devic
     graph.recompile()
 
 
+# ---------------------------------------------------------------------------------- choosing
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """A template that Inductor would try, and with what constants, the chosen ones first."""
+
+    template: str
+    configs: tuple[Mapping[str, Any], ...]
+
+
+_offers: dict[Callable[..., Any], _Offer] = {}  # by what renders the chosen one
+
+
+def _one_choice(choices: list[Any]) -> list[Any]:
+    """Leaves Inductor but one choice, so that it times none."""
+    written = [choice for choice in choices if isinstance(choice, TritonTemplateCaller)]
+    if not written:
+        return choices
+    template = _template_name(written[-1])
+    alike = [choice for choice in written if _template_name(choice) == template]
+    chosen = alike.pop(len(alike) // 2)
+    configs = tuple(eval(f"dict({choice.description})") for choice in (chosen, *alike))
+    _offers[chosen.make_kernel_render] = _Offer(template, configs)
+    return [chosen]
+
+
+def _template_name(choice: Any) -> str:
+    """``"mm"`` of ``"triton_mm_17"``."""
+    return str(choice.name).removeprefix("triton_").rstrip("0123456789").rstrip("_")
+
+
 # ---------------------------------------------------------------------------------- catching
 
 _torch_define_kernel = TritonScheduling.define_kernel
@@ -228,52 +345,173 @@ _torch_define_kernel = TritonScheduling.define_kernel
 
 def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) -> Any:
     """`TritonScheduling.define_kernel`, which sees the source and the kernel's arguments."""
-    _caught.append(_catch(src_code, kernel))
+    nodes = [getattr(each, "node", None) for each in node_schedule]  # there are marks between
+    renders = [getattr(node, "make_kernel_render", None) for node in nodes]
+    offer = next((_offers[render] for render in renders if render in _offers), None)
+    _caught.append(_catch(src_code, kernel, offer))
     return _torch_define_kernel(self, src_code, node_schedule, kernel)
 
 
-def _catch(src_code: str, kernel: Any) -> CaughtKernel:
+def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
     before, decorated = src_code.split("@triton_heuristics.", 1)
     call, function = decorated.split("@triton.jit\n", 1)
     helpers = "".join(before.partition("@triton.jit\n")[1:])  # what a scan combines with
     template, configs, meta = _evaluated(call)
+    function = re.sub(r"^\s*#.*\n", "", function, flags=re.MULTILINE)
+    if template != "foreach":
+        template = _TEMPLATES_BY_GRID.get(meta["grid_type"], template)
+    if offer is not None:
+        template, configs = offer.template, offer.configs
+    function, written = _with_blocks(function, meta)
+    blocks = tuple(name for name, constant in _parameters(function) if constant)
+    names = {*blocks, "num_warps", "num_stages"}
     signature = kernel.args.python_argdefs()[2]
-    buffers = tuple(_buffer(arg) for arg in signature if isinstance(arg, TensorArg))
-    parameters = re.findall(r"(\w+)\s*(?::\s*(tl\.constexpr))?\s*[,)]", function.split(":\n", 1)[0])
-    blocks = tuple(name for name, constant in parameters if constant)
-    numels = {f"{axis}numel": int(size) for axis, size in kernel.numels.items()}
-    listed = [buffer.name for buffer in buffers] + list(numels)
-    plain = [name for name, constant in parameters if not constant]
-    obstacle = ""
-    if any(not isinstance(arg, TensorArg | SizeArg) for arg in signature):
-        obstacle = "needs a workspace"
-    elif meta.get("mutated_arg_names"):
-        obstacle = "writes in place"
-    elif plain != [name for name in listed if name in plain] or len(signature) > len(buffers):
-        obstacle = "takes other arguments"
-    elif any(set(config) != {*blocks, "num_warps", "num_stages"} for config in configs):
-        obstacle = "is configured otherwise"
+    numels = {f"{axis}numel": int(size) for axis, size in getattr(kernel, "numels", {}).items()}
+    plain = [name for name, constant in _parameters(function) if not constant]
     return CaughtKernel(
         template=template,
-        grid_type=meta.get("grid_type", ""),
+        grid=_grid(kernel, meta, numels, blocks),
+        axes=_AXES.get(meta["grid_type"], ()),
         source=helpers
         + re.sub(r"^def \S+?\(", "@triton.jit\ndef fused_kernel(", function).rstrip()
         + "\n",
-        buffers=buffers,
+        buffers=tuple(_buffer(arg) for arg in signature if isinstance(arg, TensorArg)),
+        workspaces=tuple(_workspace(arg) for arg in signature if isinstance(arg, WorkspaceArg)),
+        partials=tuple(
+            Partial(_named_buffer(part.buffer_name, part.buffer_name, True), part.reduction_type)
+            for part in getattr(kernel, "saved_partial_accumulate", ())
+        ),
         numels={name: numels[name] for name in plain if name in numels},
         blocks=blocks,
-        configs=configs,
-        obstacle=obstacle,
+        configs=tuple(
+            {n: int(v) for n, v in {**written, **config}.items() if n in names}
+            for config in configs
+        ),
+        constants=meta.get("config_args", {}),
+        cooperative="'launch_cooperative_grid': True" in call,
+        obstacle=_obstacle(signature, meta, plain, numels),
     )
 
 
+def _obstacle(
+    signature: Sequence[Any], meta: Mapping[str, Any], plain: Sequence[str], numels: Iterable[str]
+) -> str:
+    known = [arg for arg in signature if isinstance(arg, TensorArg | WorkspaceArg)]
+    names = [arg.inner_name if isinstance(arg, WorkspaceArg) else arg.name for arg in known]
+    workspaces = {arg.inner_name for arg in known if isinstance(arg, WorkspaceArg)}
+    listed = [*names, *numels]
+    if any(not isinstance(arg, TensorArg | WorkspaceArg | SizeArg) for arg in signature):
+        return "takes what is no tensor"
+    if set(meta.get("mutated_arg_names", ())) - workspaces:
+        return "writes in place"
+    if plain != [name for name in listed if name in plain] or len(signature) > len(known):
+        return "takes other arguments"
+    return ""
+
+
+def _parameters(function: str) -> list[tuple[str, str]]:
+    """Each parameter's name, and whether it is a constant."""
+    head = function.split(":\n", 1)[0]
+    return re.findall(r"(\w+)\s*(?::\s*(tl\.constexpr))?\s*[,)]", head)
+
+
+_TUNED = r"BLOCK_\w+|GROUP_M|XBLOCK"
+
+
+def _with_blocks(function: str, meta: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
+    """The function with those sizes of blocks as parameters that stand in its text."""
+    combined = meta.get("combo_grid_meta") or {}
+    if "config_args" not in meta and not combined.get("default_config"):
+        return function, {}
+    line = re.compile(rf"^    ({_TUNED}) ?: tl\.constexpr = (\d+)\n", re.MULTILINE)
+    written = {name: int(size) for name, size in line.findall(function)}
+    parameters = "".join(f", {name} : tl.constexpr" for name in written)
+    return line.sub("", function).replace("):\n", f"{parameters}):\n", 1), written
+
+
+_TEMPLATES_BY_GRID = {
+    "MixOrderReductionGrid": "mix_order_reduction",
+    "SequentialComboKernelGrid": "combo",
+}
+_AXES: Mapping[str, tuple[str, ...]] = {
+    "Grid1D": ("x",),
+    "Grid2D": ("x", "y"),
+    "Grid3D": ("x", "y", "z"),
+    "BatchMatmulGrid3D": ("z", "y", "x"),
+    "SplitScanGrid": ("r0_", "x"),
+}
+
+
+def _grid(
+    kernel: Any, meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
+) -> tuple[str, ...]:
+    """What the classes of these names in triton_heuristics.py compute, or a template's function."""
+    kind = meta["grid_type"]
+
+    def programs(axis: str, numel: int) -> str:
+        block = f"{axis}BLOCK".upper()
+        return f"triton.cdiv({numel}, {block})" if block in blocks else str(numel)
+
+    if kind in _AXES:
+        return tuple(programs(axis, numels[f"{axis}numel"]) for axis in _AXES[kind])
+    if kind == "CooperativeReductionGrid":
+        return "RSPLIT", programs("x", numels["xnumel"])
+    if kind == "MixOrderReductionGrid":
+        return (f"triton.cdiv({numels['xnumel']}, RSPLIT_SIZE)",)
+    if kind == "FixedGrid":
+        return _template_grid(kernel, blocks)
+    sizes = meta.get("combo_grid_meta", {})
+    if kind == "SequentialComboKernelGrid" and not any("ynumel" in name for name in sizes):
+        parts = (
+            programs("" if sizes[f"no_x_dim_{n}"] else "x", sizes[f"xnumel_{n}"])
+            for n in range(sizes["num_kernels"])
+        )
+        return (" + ".join(parts),)
+    return ()
+
+
+def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
+    """A template's own function of its constants, called with symbols in place of those."""
+    symbols = {name: sympy.Symbol(name, integer=True, positive=True) for name in blocks}
+    function = kernel.grid_fn.fn
+    known = {
+        name: _call(text, value)
+        for name, text, value in (("cdiv", "triton.cdiv", triton.cdiv), *_EXTREMES)
+        if name in inspect.signature(function).parameters
+    }
+    return tuple(map(str, function(*kernel.call_sizes, {**kernel.meta, **symbols}, **known)))
+
+
+_EXTREMES = (("min", "min", min), ("max", "max", max))
+
+
+def _call(name: str, value: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
+    """A function of numbers that writes itself down where it gets a symbol."""
+
+    def call(left: Any, right: Any) -> Any:
+        if all(sympy.sympify(each).is_Integer for each in (left, right)):
+            return value(int(left), int(right))
+        return sympy.Function(name)(left, right)
+
+    return call
+
+
+def _workspace(arg: WorkspaceArg) -> Workspace:
+    zeroed = arg.zero_mode is not WorkspaceZeroMode.UNINITIALIZED
+    return Workspace(arg.inner_name, int(arg.count), arg.dtype, zeroed)
+
+
 def _buffer(arg: TensorArg) -> Buffer:
+    name = V.graph.scheduler.mutation_real_name.get(arg.buffer, arg.buffer)
+    return _named_buffer(arg.name, name, arg.name.startswith("out_ptr"))
+
+
+def _named_buffer(parameter: str, name: str, is_output: bool) -> Buffer:
     graph = V.graph
-    name = graph.scheduler.mutation_real_name.get(arg.buffer, arg.buffer)
     layout = graph.get_buffer(name).get_layout()
     return Buffer(
-        name=arg.name,
-        is_output=arg.name.startswith("out_ptr"),
+        name=parameter,
+        is_output=is_output,
         size=tuple(map(int, layout.size)),
         stride=tuple(map(int, layout.stride)),
         dtype=graph.get_dtype(name),
@@ -301,7 +539,8 @@ def _evaluated(call: str) -> tuple[str, tuple[Mapping[str, int], ...], Mapping[s
         "__file__": __file__,
         **{n: getattr(hints, n) for n in _HINTS},
     }
-    configs, meta = eval(f"triton_heuristics.{call}", names)
+    with mock.patch.object(triton_heuristics, "cached_autotune", _configs_alone):
+        configs, meta = eval(f"triton_heuristics.{call}", names)
     return template, configs, meta
 
 

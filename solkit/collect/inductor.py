@@ -24,40 +24,17 @@ import torch
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
-from solkit.collect.inductor_graphs import GRAPHS, Argument, Graph, Index, Mask
+from solkit.collect import inductor_splits, inductor_templates  # noqa: F401 - they add graphs
+from solkit.collect.inductor_graphs import GRAPHS, Argument, Given, Graph, Index, Mask
+from solkit.collect.inductor_space import space, valid_text
 from solkit.roofline.devices import find
 
 __all__ = ["LeftOut", "kernel_files", "kernel_text", "write_kernel_files"]
 
 _LOG = logging.getLogger(__name__)
-_LOOPED = {"split_reductions": False, "triton.persistent_reductions": False}
-_BLOCK_POINTERS = {
-    "split_reductions": False,
-    "triton.use_block_ptr": True,
-    "triton.prefer_nd_tiling": True,
-}
-_VARIANTS: tuple[tuple[int, torch.dtype, Mapping[str, Any]], ...] = (
-    (0, torch.bfloat16, {}),
-    (1, torch.float16, {}),
-    (0, torch.float32, _BLOCK_POINTERS),
-    (1, torch.float32, _LOOPED),
-)
-"""Which of a graph's shapes, in turn, and which dtype: twice with Inductor's own settings, twice
-with others, under which it writes the same graph otherwise."""
-
-_GRIDS = {
-    "Grid1D": ("x",),
-    "Grid2D": ("x", "y"),
-    "Grid3D": ("x", "y", "z"),
-}  # what triton_heuristics.py computes of these names: cdiv(numel, BLOCK) an axis
-_BLOCKS = {
-    "XBLOCK": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
-    "YBLOCK": (1, 4, 16, 32, 64, 128, 256, 1024),
-    "ZBLOCK": (1, 4, 16, 64),
-    "R0_BLOCK": (16, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
-    "R1_BLOCK": (16, 64, 256),
-}
 _ROUNDING = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
+_TF32_ROUNDING = 5e-3
+_MOST_LISTED = 512
 
 
 class LeftOut(Exception):  # noqa: N818 - not an error: a kernel that gets no file, and why
@@ -105,12 +82,13 @@ def write_kernel_files(folder: Path, names: Sequence[str] = ()) -> Counter[str]:
 
 def kernel_files(name: str, graph: Graph) -> Iterator[_KernelFile | LeftOut]:
     """The kernels of a graph in a few dtypes and settings; `inductor.install` comes before."""
-    for index, dtype, settings in _VARIANTS:
+    for variant in graph.variants:
         torch.manual_seed(0)
-        args = [_argument(a, dtype) for a in graph.shapes[index % len(graph.shapes)]]
+        shapes = graph.shapes[variant.shapes % len(graph.shapes)]
+        args = [_argument(shape, variant.dtype) for shape in shapes]
         functions = [_with_gradient(graph.function)] if graph.gradient else []
         for function in (*functions, graph.function):
-            yield from _files_of(name, function, args, dtype, settings)
+            yield from _files_of(name, function, args, variant.dtype, variant.settings)
 
 
 def _files_of(
@@ -125,7 +103,8 @@ def _files_of(
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
         yield LeftOut(f"Inductor raises {type(error).__name__}")
         return
-    wanted = {b.node.name for kernel in lowered.kernels for b in kernel.buffers if b.node}
+    buffers = (b for kernel in lowered.kernels for b in (*kernel.inputs, *kernel.outputs))
+    wanted = {buffer.node.name for buffer in buffers if buffer.node}
     samples = inductor.sampled_values(lowered.graph, args, frozenset(wanted))
     about = f"{name}, {str(dtype).removeprefix('torch.')}"
     for kernel in lowered.kernels:
@@ -142,6 +121,8 @@ def _argument(shape: Argument, dtype: torch.dtype) -> torch.Tensor:
         return torch.randint(0, shape.high, shape.shape)
     if isinstance(shape, Mask):
         return torch.rand(shape.shape) < 0.9
+    if isinstance(shape, Given):
+        return shape.make(dtype)
     return torch.randn(shape).to(dtype)
 
 
@@ -179,19 +160,18 @@ def kernel_text(
     """
     if kernel.obstacle:
         raise LeftOut(kernel.obstacle)
-    if kernel.grid_type not in _GRIDS:
-        raise LeftOut(f"its grid is a {kernel.grid_type or 'template'}'s")
-    inputs = _distinct([b for b in kernel.buffers if not b.is_output])
-    outputs = [b for b in kernel.buffers if b.is_output]
+    if not kernel.grid:
+        raise LeftOut("its grid is not known")
+    inputs, outputs = _distinct(kernel.inputs), kernel.outputs
     if not inputs:
         raise LeftOut("reads nothing")
     parts = (
         _head(about, kernel, [samples[_node(b).name] for b in outputs]),
         kernel.source,
-        _valid_text(kernel),
+        valid_text(kernel),
         _inputs_text(inputs, samples),
         _reference_text(lowered, inputs, outputs),
-        _launcher_text(kernel, inputs, outputs),
+        _launcher_text(kernel, inputs),
     )
     return "\n\n".join(part.rstrip() + "\n" for part in parts)
 
@@ -209,8 +189,7 @@ def _node(buffer: Buffer) -> torch.fx.Node:
 
 
 def _head(about: str, kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> str:
-    space = {**{b: _choices(b, kernel) for b in kernel.blocks}, **_launch_choices(kernel)}
-    rows = "".join(f"    {json.dumps(k)}: {list(v)},\n" for k, v in space.items())
+    rows = "".join(f"    {json.dumps(k)}: {list(v)},\n" for k, v in space(kernel).items())
     helpers = "".join(
         f"from {module} import {names}\n"
         for module, names in (
@@ -224,63 +203,17 @@ def _head(about: str, kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> 
         f'"""{kernel.template.replace("_", " ").capitalize()} by Inductor: of {about}."""\n\n'
         f"import torch\nimport triton\nimport triton.language as tl\n{helpers}\n"
         "aten = torch.ops.aten\n\n"
-        f'KIND = "inductor"\nSPACE = {{\n{rows}}}\nTOLERANCE = {_tolerance(outputs)}\n'
+        f'KIND = "inductor"\nSPACE = {{\n{rows}}}\nTOLERANCE = {_tolerance(kernel, outputs)}\n'
     )
 
 
-def _choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
-    """Sizes of a block about its axis, with those that Inductor would try."""
-    axis = kernel.numels.get(f"{block.removesuffix('BLOCK')}numel".lower(), 1)
-    listed = {size for size in _BLOCKS[block] if size < 2 * axis}
-    listed |= {config[block] for config in kernel.configs}
-    return tuple(sorted(size for size in listed if size <= inductor.MOST_BLOCK[block]))
-
-
-def _launch_choices(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
-    warps = {1, 2, 4, 8, 16} | {config["num_warps"] for config in kernel.configs}
-    stages = {config["num_stages"] for config in kernel.configs}
-    loops = " in tl.range(" in kernel.source or "for r0_offset" in kernel.source
-    return {
-        "num_warps": tuple(sorted(warps)),
-        "num_stages": tuple(sorted(stages | ({1, 2, 3} if loops else set()))),
-    }
-
-
-def _tolerance(outputs: Sequence[torch.Tensor]) -> str:
+def _tolerance(kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> str:
     """Rounding of the coarsest dtype, absolute at the scale of the outputs."""
     rtol = max(_ROUNDING.get(o.dtype, 1e-4) for o in outputs)
+    if kernel.constants.get("ALLOW_TF32") or "tf32" in kernel.source:
+        rtol = max(rtol, _TF32_ROUNDING)
     scale = max(float(o.double().abs().mean()) for o in outputs)
     return f'{{"rtol": {rtol:g}, "atol": {rtol * max(scale, 1e-6):.1g}}}'
-
-
-def _valid_text(kernel: CaughtKernel) -> str:
-    """At most 128 values a thread, at least one; a grid that CUDA takes."""
-    fixed = [
-        int(n) for n in re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.M)
-    ]
-    factors = [f'params["{block}"]' for block in kernel.blocks] + [str(n) for n in fixed]
-    lines = [
-        "def valid(params, shape):",
-        f"    values = {' * '.join(factors) or '1'}",
-        '    threads = 32 * params["num_warps"]',
-    ]
-    programs = [  # an axis of CUDA's grid but the first has at most 65535 programs
-        f'{numel} <= 65535 * params["{axis.upper()}BLOCK"]'
-        for axis in _GRIDS[kernel.grid_type][1:]
-        if (numel := kernel.numels[f"{axis}numel"]) > 65535
-    ]
-    total = 1
-    for axis in _GRIDS[kernel.grid_type]:
-        total *= kernel.numels[f"{axis}numel"]
-    grid_blocks = " * ".join(
-        f'params["{a.upper()}BLOCK"]'
-        for a in _GRIDS[kernel.grid_type]
-        if f"{a.upper()}BLOCK" in kernel.blocks
-    )
-    if total > 1 << 20 and grid_blocks:  # more programs than that take milliseconds to start
-        programs.append(f"{total} <= {1 << 20} * {grid_blocks}")
-    tests = ["values <= 128 * threads", "threads <= max(32, values)", *programs]
-    return "\n".join([*lines, f"    return {' and '.join(tests)}"])
 
 
 def _inputs_text(inputs: Sequence[Buffer], samples: Mapping[str, torch.Tensor]) -> str:
@@ -304,6 +237,8 @@ def _like(buffer: Buffer, sample: torch.Tensor) -> str:
 def _values(sample: torch.Tensor, dtype: torch.dtype, size: tuple[int, ...], where: str) -> str:
     if dtype == torch.bool:
         return f"torch.rand({size}, device=device) < {float(sample.double().mean()):.3g}"
+    if dtype == torch.int32 and sample.numel() <= _MOST_LISTED:  # offsets, say: no random numbers
+        return f"torch.tensor({sample.tolist()}, dtype={dtype}, device=device)"
     if not dtype.is_floating_point:
         return f"torch.randint({int(sample.min())}, {int(sample.max()) + 1}, {where})"
     values = sample.double()
@@ -398,9 +333,7 @@ def _value_text(value: Any, first: str) -> str:
 # ------------------------------------------------------------------------------ the launcher
 
 
-def _launcher_text(
-    kernel: CaughtKernel, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
-) -> str:
+def _launcher_text(kernel: CaughtKernel, inputs: Sequence[Buffer]) -> str:
     names = [_node(buffer).name for buffer in inputs]
     tuned = [*kernel.blocks, "num_warps", "num_stages"]
     chosen = ", ".join(f"{name}={kernel.configs[0][name]}" for name in tuned)
@@ -408,23 +341,42 @@ def _launcher_text(
     lines += [
         f"    {b.name} = torch.empty_strided("
         f"{b.size}, {b.stride}, dtype={b.dtype}, device={names[0]}.device)"
-        for b in outputs
+        for b in kernel.buffers
+        if b.is_output
+    ]
+    lines += [
+        f"    {w.name} = torch.{'zeros' if w.zeroed else 'empty'}"
+        f"({w.elements}, dtype={w.dtype}, device={names[0]}.device)"
+        for w in kernel.workspaces
     ]
     given = [b.name if b.is_output else _node(b).name for b in kernel.buffers]
+    given += [workspace.name for workspace in kernel.workspaces]
     given += [str(size) for size in kernel.numels.values()]
     given += [f"{name}={name}" for name in tuned]
-    axes = [_programs_text(axis, kernel) for axis in _GRIDS[kernel.grid_type]]
+    given += ["launch_cooperative_grid=True"] if kernel.cooperative else []
     lines += [
-        f"    grid = ({', '.join(axes)},)",
+        f"    grid = ({', '.join(kernel.grid)},)",
         f"    fused_kernel[grid]({', '.join(given)})",
-        f"    return {', '.join(b.name for b in outputs)}",
+        *_partial_lines(kernel),
+        f"    return {', '.join(b.name for b in kernel.outputs)}",
     ]
     return "\n".join(lines)
 
 
-def _programs_text(axis: str, kernel: CaughtKernel) -> str:
-    numel, block = kernel.numels[f"{axis}numel"], f"{axis.upper()}BLOCK"
-    return f"triton.cdiv({numel}, {block})" if block in kernel.blocks else str(numel)
+def _partial_lines(kernel: CaughtKernel) -> list[str]:
+    """Puts the programs' parts together, as the code around Inductor's kernel does."""
+    if not kernel.partials:
+        return []
+    shape = f"({len(kernel.partials)}, grid[0], {kernel.numels['r0_numel']})"
+    lines = [
+        f"    parts = {kernel.workspaces[-1].name}[:{' * '.join(shape[1:-1].split(', '))}]",
+        f"    parts = parts.view{shape}",
+    ]
+    for place, partial in enumerate(kernel.partials):
+        reduction = {"min": "amin", "max": "amax"}.get(partial.reduction, partial.reduction)
+        made = f"parts[{place}].{reduction}(0).view({partial.buffer.size})"
+        lines.append(f"    {partial.buffer.name} = {made}.to({partial.buffer.dtype})")
+    return lines
 
 
 def _main() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
@@ -14,19 +12,24 @@ import torch
 
 import solkit
 from solkit import pipeline
-from solkit.collect import sources
-from solkit.collect.inductor_graphs import GRAPHS, Index, Mask
+from solkit.collect import inductor_splits, inductor_templates, sources  # noqa: F401
+from solkit.collect.inductor_graphs import GRAPHS, Given, Index, Mask
 from solkit.collect.sources import INDUCTOR
 from solkit.core import AnalysisStatus
 
 _FILES = sorted(INDUCTOR.glob("*/*.py"))
+_TEMPLATES = {
+    *("pointwise", "reduction", "persistent_reduction", "cooperative_reduction"),
+    *("mix_order_reduction", "split_scan", "foreach", "combo", "mm", "mm_persistent_tma"),
+    *("bmm", "grouped_mm", "convolution2d"),
+}
 
 
 def test_the_files_that_are_there_are_found_by_name():
     found = sources(["inductor"])
-    assert len(found) == len(_FILES) >= 300
+    assert len(found) == len(_FILES) >= 700
     assert {kernel.kind for kernel in found} == {kernel.origin for kernel in found} == {"inductor"}
-    assert {"pointwise", "reduction", "persistent_reduction"} <= {k.family for k in found}
+    assert {k.family for k in found} >= _TEMPLATES
     assert len({kernel.kernel_id for kernel in found}) == len(found)
 
 
@@ -51,51 +54,108 @@ def test_a_file_can_be_analysed_with_no_gpu():
 @pytest.mark.parametrize("name", sorted(GRAPHS))
 def test_graphs_are_functions_of_what_they_say(name):
     graph = GRAPHS[name]
-    for shapes in graph.shapes:
+    for variant in graph.variants[:2]:
         with torch.device("meta"):
-            args = [_empty(shape) for shape in shapes]
+            shapes = graph.shapes[variant.shapes % len(graph.shapes)]
+            args = [_empty(shape, variant.dtype) for shape in shapes]
         out = graph.function(*args)
         assert all(o.numel() for o in (out if isinstance(out, tuple) else (out,)))
 
 
-_INTERPRETED = """
-import importlib.util, json, sys
+_MAKER = """
+import sys
+from pathlib import Path
+
 import torch
-for path, params in json.loads(sys.argv[1]):
-    spec = importlib.util.spec_from_file_location("made", path)
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    args = made.inputs(device="cpu")
-    got, want = made.kernel(*args, **params), made.reference(*args)
-    assert float(want.abs().max()) > 1, want
-    torch.testing.assert_close(got, want, **made.TOLERANCE)
+
+from solkit.adapters import inductor
+from solkit.collect.inductor import LeftOut, kernel_files
+from solkit.collect.inductor_graphs import Graph, Variant
+from solkit.collect.inductor_splits import _COMBINED, _FORCED
+from solkit.collect.inductor_templates import _TMA, _TUNED
+from solkit.roofline.devices import find
+
+
+def distances(x, y):
+    return (x[:, None, :] - y[None, :, :]).abs().sum(dim=-1)
+
+
+def product(x, w, b):
+    return torch.relu(torch.addmm(b, x, w))
+
+
+def sums(x):
+    return x.sum(1), x.sum(0)
+
+
+def total(x):
+    return torch.softmax(x, dim=1)
+
+
+def running(x):
+    return torch.cumsum(x, dim=-1)
+
+
+def together(x, y, z):
+    return torch.relu(x), torch.exp(y), torch.sin(z)
+
+
+def each(x, y):
+    return tuple(torch._foreach_mul([x, y], 3))
+
+
+MIXED = {"triton.mix_order_reduction_non_strict_mode": True}
+inductor.install(find("h100"))
+for function, settings, *shapes in (
+    (distances, {"triton.persistent_reductions": False}, (12, 40), (20, 40)),
+    (product, _TUNED, (70, 24), (24, 40), (40,)),
+    (product, _TMA, (64, 64), (64, 128), (128,)),
+    (sums, MIXED, (400, 30)),
+    (total, _FORCED, (3, 3000)),
+    (running, {}, (9000,)),
+    (together, _COMBINED, (1000, 30), (700,), (800,)),
+    (each, {}, (50, 30), (700,)),
+):
+    variant = Variant(0, torch.float32, settings)
+    for found in kernel_files(function.__name__, Graph(function, (shapes,), False, (variant,))):
+        assert not isinstance(found, LeftOut), (function, found)
+        path = Path(sys.argv[1], f"{found.template}.py")
+        path.write_text(found.text)
 """
 
 
-def test_what_is_made_of_a_graph_computes_it(tmp_path):
-    _child("-m", "solkit.collect.inductor", str(tmp_path), "manhattan_distances")
-    cases = [(path, _large(path)) for path in sorted(tmp_path.glob("*/*.py"))]
-    assert {path.parent.name for path, _ in cases} == {"persistent_reduction", "reduction"}
-    _child("-c", _INTERPRETED, json.dumps([(str(path), params) for path, params in cases]))
-
-
-def _large(path: Path) -> dict[str, int]:
-    """Blocks as large as may be: the interpreter takes one program after the other."""
-    params = {"XBLOCK": 128, "num_warps": 4, "num_stages": 1}
-    return params if path.parent.name == "persistent_reduction" else {**params, "R0_BLOCK": 512}
+def test_what_is_made_of_graphs_computes_them(tmp_path):
+    _child("-c", _MAKER, str(tmp_path))
+    made = sorted(tmp_path.glob("*.py"))
+    assert [path.stem for path in made] == [
+        *("combo", "cooperative_reduction", "foreach", "mix_order_reduction", "mm"),
+        *("mm_persistent_tma", "reduction", "split_scan"),
+    ]
+    wrong = tmp_path / "wrong.py"
+    text = (tmp_path / "mm.py").read_text()
+    wrong.write_text(text.replace("aten.addmm.default(b_1,", "aten.addmm.default(b_1 + 0.5,"))
+    check = ("-m", "solkit.collect.inductor_check", "--programs", "3", "--configurations", "1")
+    done = _run(*check, *map(str, made), str(wrong))
+    found = dict(line.split(": ", 1) for line in done.stderr.splitlines() if ".py: " in line)
+    assert [name for name, told in found.items() if not told.startswith("right")] == [str(wrong)]
+    assert found[str(wrong)].startswith("AssertionError: output 0")
+    assert done.returncode == 1
 
 
 def _child(*command: str) -> None:
     """Runs Python in a process of its own: the maker has torch believe in a GPU."""
-    done = subprocess.run(
+    done = _run(*command)
+    assert done.returncode == 0, done.stderr
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, *command],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
         cwd=Path(solkit.__file__).parents[1],
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr
 
 
 def _function_of(path: Path) -> str:
@@ -103,9 +163,11 @@ def _function_of(path: Path) -> str:
     return text.split("@triton.jit", 1)[1].split("\ndef valid", 1)[0]
 
 
-def _empty(shape: object) -> torch.Tensor:
+def _empty(shape: object, dtype: torch.dtype) -> torch.Tensor:
+    if isinstance(shape, Given):
+        return shape.make(dtype)
     if isinstance(shape, Index):
         return torch.empty(shape.shape, dtype=torch.int64)
     if isinstance(shape, Mask):
         return torch.empty(shape.shape, dtype=torch.bool)
-    return torch.empty(shape)
+    return torch.empty(shape, dtype=dtype)

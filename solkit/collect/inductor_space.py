@@ -1,0 +1,139 @@
+"""What may be tuned of a kernel that Inductor made: its ``SPACE`` and its ``valid``."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from solkit.adapters import inductor
+from solkit.adapters.inductor import CaughtKernel
+
+__all__ = ["space", "valid_text"]
+
+_BLOCKS = {
+    "XBLOCK": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
+    "YBLOCK": (1, 4, 16, 32, 64, 128, 256, 1024),
+    "ZBLOCK": (1, 4, 16, 64),
+    "R0_BLOCK": (16, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
+    "R1_BLOCK": (16, 64, 256),
+    "BLOCK_K": (16, 32, 64, 128),
+    "GROUP_M": (1, 4, 8, 16),
+    "NUM_STAGES": (1, 2, 3),
+    "RSPLIT": (1, 2, 4, 8, 16, 32, 64),
+    "RSPLIT_SIZE": (8, 16, 32, 64, 128),
+}
+_PRODUCT = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
+_TILE = (16, 32, 64, 128, 256)  # of a template's other blocks
+_NO_TILE = ("BLOCK_K", "GROUP_M", "NUM_STAGES", "RSPLIT", "RSPLIT_SIZE")
+_SHARED_BYTES = 227 << 10
+"""A block's most on Hopper: CUDA C++ Programming Guide, compute capability 9.0."""
+_PROCESSORS = 132
+"""Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
+_MOST_PROGRAMS = 1 << 20  # more than that take milliseconds to start
+
+
+def space(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
+    """The values of each block, of warps and of stages: a grid that holds Inductor's own."""
+    warps, stages = _launch_choices(kernel)
+    blocks = {block: _choices(block, kernel) for block in kernel.blocks}
+    return {**blocks, "num_warps": warps, "num_stages": stages}
+
+
+def _choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
+    tried = {config[block] for config in kernel.configs if block in config}
+    if block in inductor.MOST_BLOCK:  # sizes about its axis
+        axis = kernel.numels.get(f"{block.removesuffix('BLOCK')}numel".lower(), _MOST_PROGRAMS)
+        least = 16 if _multiplies(kernel) else 1  # what tl.dot takes
+        tried |= {size for size in _BLOCKS[block] if least <= size < 2 * axis}
+        return tuple(sorted(size for size in tried if size <= inductor.MOST_BLOCK[block]))
+    least = max(tried) if block == "RSPLIT_SIZE" else 1  # its workspace is for this one
+    if block.startswith("BLOCK"):
+        least = 16 if _element_bytes(kernel) > 1 else 32  # what tl.dot takes
+    return tuple(sorted(tried | {n for n in _BLOCKS.get(block, _TILE) if n >= least}))
+
+
+def _launch_choices(kernel: CaughtKernel) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    warps = {config["num_warps"] for config in kernel.configs}
+    stages = {config["num_stages"] for config in kernel.configs}
+    if kernel.constants:
+        return tuple(sorted(warps | {2, 4, 8})), tuple(sorted(stages | {1, 2, 3, 4}))
+    loops = " in tl.range(" in kernel.source or "for r0_offset" in kernel.source
+    return (
+        tuple(sorted(warps | {1, 2, 4, 8, 16})),
+        tuple(sorted(stages | ({1, 2, 3} if loops else set()))),
+    )
+
+
+def _element_bytes(kernel: CaughtKernel) -> int:
+    """Of the widest input that is no index."""
+    dtypes = [b.dtype for b in kernel.inputs if b.dtype not in (torch.int32, torch.int64)]
+    return max((dtype.itemsize for dtype in dtypes), default=8)
+
+
+def _multiplies(kernel: CaughtKernel) -> bool:
+    """Whether it is a reduction that multiplies matrices."""
+    return "tl.dot(" in kernel.source and not kernel.constants
+
+
+def valid_text(kernel: CaughtKernel) -> str:
+    """``valid``: at most 128 values a thread, at least one; a launch that CUDA takes."""
+    fixed = re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
+    inner = re.findall(r"^ {5,}R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
+    fixed += [str(max(map(int, inner)))] if inner else []  # of one part of what is combined
+    apart = (*_NO_TILE, "R0_BLOCK") if _multiplies(kernel) else _NO_TILE
+    tile = [f'params["{block}"]' for block in kernel.blocks if block not in apart]
+    lines = [
+        "def valid(params, shape):",
+        f"    values = {' * '.join([*tile, *fixed]) or '1'}",
+        '    threads = 32 * params["num_warps"]',
+    ]
+    tests = ["values <= 128 * threads", "threads <= max(32, values)"]
+    tests += _grid_tests(kernel) + _template_tests(kernel) + _split_tests(kernel)
+    return "\n".join([*lines, f"    return {' and '.join(tests)}"])
+
+
+def _grid_tests(kernel: CaughtKernel) -> list[str]:
+    """An axis of CUDA's grid but the first has at most 65535 programs."""
+    tests = [
+        f'{numel} <= 65535 * params["{axis.upper()}BLOCK"]'
+        for axis in kernel.axes[1:]
+        if (numel := kernel.numels[f"{axis}numel"]) > 65535
+    ]
+    total = 1
+    for axis in kernel.axes:
+        total *= kernel.numels[f"{axis}numel"]
+    blocks = " * ".join(
+        f'params["{axis.upper()}BLOCK"]'
+        for axis in kernel.axes
+        if f"{axis.upper()}BLOCK" in kernel.blocks
+    )
+    if total > _MOST_PROGRAMS and blocks:
+        tests.append(f"{total} <= {_MOST_PROGRAMS} * {blocks}")
+    return tests
+
+
+def _template_tests(kernel: CaughtKernel) -> list[str]:
+    """Whole blocks of K where the text has no mask for them; stages that fit shared memory."""
+    names = ("YBLOCK", "XBLOCK", "R0_BLOCK") if _multiplies(kernel) else _PRODUCT
+    if not set(names) <= set(kernel.blocks):
+        return []
+    rows, columns, depth = (f'params["{name}"]' for name in names)
+    stage = f"{depth} * {_element_bytes(kernel)} * ({rows} + {columns})"
+    tests = [f'params["num_stages"] * {stage} <= {_SHARED_BYTES}']
+    length = re.search(r"^    K = (\d+)", kernel.source, re.MULTILINE)
+    if kernel.constants.get("EVEN_K") and length:
+        tests.append(f'{length[1]} % params["BLOCK_K"] == 0')
+    return tests
+
+
+def _split_tests(kernel: CaughtKernel) -> list[str]:
+    """Programs that wait for one another all run at once; a split has whole blocks."""
+    tests = []
+    if kernel.cooperative:
+        programs = f"({' * '.join(kernel.grid)})"
+        named = re.sub(r"\b([A-Z]\w+)", r'params["\1"]', programs)
+        tests.append(f"{named} <= {_PROCESSORS}")
+    if "RSPLIT_SIZE" in kernel.blocks:
+        tests.append('params["RSPLIT_SIZE"] % params["XBLOCK"] == 0')
+    return tests
