@@ -176,6 +176,7 @@ void multiply(const void* x, const void* w, void* out, bool is_half, int M, int 
 
 at::Tensor gemm(const at::Tensor& x, const at::Tensor& w, int high, int across, int stages,
                 int pad, int group) {
+  TORCH_CHECK(x.element_size() == 2, "expected half or bfloat16, not ", x.scalar_type());
   at::Tensor out = at::empty({x.size(0), w.size(1)}, x.options());
   multiply(x.const_data_ptr(), w.const_data_ptr(), out.mutable_data_ptr(),
            x.scalar_type() == at::kHalf, x.size(0), w.size(1), x.size(1), high, across, stages,
