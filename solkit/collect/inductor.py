@@ -66,12 +66,13 @@ def write_kernel_files(folder: Path, names: Sequence[str] = ()) -> Counter[str]:
             if isinstance(found, LeftOut):
                 counts[f"left out: {found}"] += 1
                 continue
-            body = found.text.split("@triton.jit", 1)[1]
-            digest = hashlib.sha256(re.sub(r"\d+", "0", body).encode()).hexdigest()
-            if digest in seen:  # alike but for numbers
+            body = re.sub(r"\d+", "0", found.text.split("@triton.jit", 1)[1])
+            digest = hashlib.sha256(body.encode()).hexdigest()
+            function = body.split("\ndef valid", 1)[0]
+            if function in seen:  # alike but for numbers
                 counts["repeated"] += 1
                 continue
-            seen.add(digest)
+            seen.add(function)
             counts[found.template] += 1
             path = folder / found.template / f"{found.name}_{digest[:6]}.py"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -79,7 +79,7 @@ def _multiplies(kernel: CaughtKernel) -> bool:
 def valid_text(kernel: CaughtKernel) -> str:
     """``valid``: at most 128 values a thread, at least one; a launch that CUDA takes."""
     fixed = re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
-    inner = re.findall(r"^ {5,}R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
+    inner = re.findall(r"^ {5,}R\d_BLOCK\w*: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
     fixed += [str(max(map(int, inner)))] if inner else []  # of one part of what is combined
     apart = (*_NO_TILE, "R0_BLOCK") if _multiplies(kernel) else _NO_TILE
     tile = [f'params["{block}"]' for block in kernel.blocks if block not in apart]

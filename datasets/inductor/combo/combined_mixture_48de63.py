@@ -86,7 +86,7 @@ def fused_kernel(in_ptr0, in_ptr1, out_ptr2, out_ptr4, XBLOCK : tl.constexpr):
 
 
 def valid(params, shape):
-    values = params["XBLOCK"]
+    values = params["XBLOCK"] * 1024
     threads = 32 * params["num_warps"]
     return values <= 128 * threads and threads <= max(32, values)
 
