@@ -37,6 +37,8 @@ _SPREAD = 1 << 10
 """Blocks followed by some threads: the first ones, and of a larger grid some from all over it."""
 _MOST_WORK = 1_000_000.0
 """`Follower.work` that the first ones may take; where it is more, there are fewer of them."""
+_MUCH_WORK = 250_000.0
+"""That of the others beyond which fewer blocks are followed thread by thread."""
 _LINE = 128
 
 
@@ -220,7 +222,10 @@ def _follow(
     many = wide
     if blocks > _SPREAD:
         many = by_spots(np.arange(min(blocks, _MANY if affordable else _SPREAD)))
-    chosen = _representative(ordered, wide, max(2, min(_WHOLE, _WHOLE_THREADS // threads)))
+    count = max(2, min(_WHOLE, _WHOLE_THREADS // threads))
+    if wide.follower.work > _MUCH_WORK:
+        count = max(2, count // 4)
+    chosen = _representative(ordered, wide, count)
     few, lanes = by_lanes(wide.numbers[chosen])
     return _Followed(kernel, ordered, few, lanes, many, wide, chosen, blocks, known)
 

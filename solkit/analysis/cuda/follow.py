@@ -39,8 +39,9 @@ _WINDOWS = {"shared": _SHARED, "local": _LOCAL, "const": _CONST}
 _OFFSET = (1 << ADDRESS_BITS) - 1
 _MOST_WORK = 1_500_000.0
 """Microseconds' worth of following, as `_STEP` and its like reckon them: some seconds at most."""
-_HURRY = 0.3
-"""Share of that after which no loop is given time to repeat."""
+_HURRY = ((1.0, 3), (0.3, 6))
+"""Shares of that, after which a loop is given so few iterations to repeat; see `LoopRun.arrive`."""
+_GIVEN_UP = 4.0
 _STEP, _STATEMENT, _ACCESS = (60.0, 0.02), (6.0, 0.006), (70.0, 0.1)
 """What one takes, and what for each thread; measured on one core."""
 
@@ -170,7 +171,7 @@ class Follower:
         waiting = {0: Active(everyone, self.warps_of)}
         end = len(self.kernel.blocks)
         with np.errstate(all="ignore"):
-            while waiting and self.work < _MOST_WORK:
+            while waiting and self.work < _GIVEN_UP * _MOST_WORK:
                 number = min(waiting)
                 active = waiting.pop(number)
                 if number < end:
@@ -227,7 +228,8 @@ class Follower:
 
     def _arrived(self, run: LoopRun, active: Active) -> None:
         """At a loop's header: go ahead where its iterations repeat."""
-        told = run.arrive(active.mask, self.registers, self.work > _HURRY * _MOST_WORK)
+        patience = next((n for share, n in _HURRY if self.work > share * _MOST_WORK), None)
+        told = run.arrive(active.mask, self.registers, patience)
         if told:
             self._guess(told, self.kernel.blocks[run.loop.header])
 

@@ -29,7 +29,6 @@ _LONGEST_PERIOD = 64
 _PATIENCE = 96
 """Iterations of a loop that does not repeat, before its rest is extrapolated; a quarter of it where
 there are loops within."""
-_HURRIED = 6
 _MOST_TRACED = 4096
 _FOREVER = float(1 << 60)
 _SEGMENT = "segment"
@@ -157,21 +156,23 @@ class LoopRun:
         if self.line_bytes > 1:
             self.seen[id(statement)] = (addresses, self.line_bytes)
 
-    def arrive(self, active: Array, registers: dict[str, Array | None], hurry: bool) -> str:
+    def arrive(
+        self, active: Array, registers: dict[str, Array | None], patience: int | None = None
+    ) -> str:
         """At its header, before an iteration; goes ahead where it can.
 
         Args:
             active: the threads that are there.
             registers: of all threads; those that the loop carries are moved.
-            hurry: whether to extrapolate it soon.
+            patience: iterations after which to extrapolate it, where that is soon.
 
         Returns:
             What was taken for granted; empty where nothing was.
         """
         self.visits += 1
-        if hurry and self.visits > _HURRIED:
+        if patience is not None and self.visits >= patience:
             self.irregular, self.period = True, 1
-        self.patience = _HURRIED if hurry else _PATIENCE // 4 if self.outer else _PATIENCE
+        self.patience = patience or (_PATIENCE // 4 if self.outer else _PATIENCE)
         if self.visits == 1:
             self.start = self.tables.copy()
         due = not self.marks or self.visits - self.at >= self.period
