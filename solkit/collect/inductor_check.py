@@ -145,7 +145,8 @@ class _Launches:
         text = text.replace("torch.empty_strided(", "poisoned(")
         text = text.replace("fused_kernel[grid]", "fused_kernel[chosen(grid)]")
         text = text.replace("rk_desc = rk.to(tl.int32)", "rk_desc = rk")  # no tensor here
-        self._first = "lookback" in text  # programs go on where the ones before them end
+        # programs go on where the ones before them end, or have nothing to do
+        self._first = "lookback" in text or "NUM_SMS" in text
         if "elif pid <" in text or "NUM_STAGES" in text:  # few write each output
             self._programs = self._most = _MOST_WHOLE
         (folder / path.name).write_text(text, encoding="utf-8")
