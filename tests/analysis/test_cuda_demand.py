@@ -74,6 +74,16 @@ __global__ void gather(const float* x, const int* rows, float* y, int width) {
   int row = rows[blockIdx.x];
   y[blockIdx.x * width + threadIdx.x] = x[row * width + threadIdx.x];
 }
+__global__ void copies(const float4* x, float4* y, int n) {
+  __shared__ float4 buffer[128];
+  int i = blockIdx.x * 128 + threadIdx.x;
+  unsigned to = __cvta_generic_to_shared(buffer + threadIdx.x);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(x + i));
+  asm volatile("cp.async.commit_group;");
+  asm volatile("cp.async.wait_group 0;");
+  __syncthreads();
+  y[i] = buffer[127 - threadIdx.x];
+}
 #define T 16
 __global__ void product(const float* a, const float* b, float* c, int M, int N, int K) {
   __shared__ float left[T][T], right[T][T];
@@ -103,7 +113,7 @@ TILES(padded_tiles, 33)
 """
 NAMES = (
     "copy strided vectors grid_stride transposed rows triangle branches remainders histogram "
-    "gather product tiles padded_tiles"
+    "gather copies product tiles padded_tiles"
 ).split()
 
 
@@ -322,6 +332,7 @@ def test_bins_that_data_choose(asked):
     load, atomic = demand.accesses
     assert (load.sectors, atomic.kind, atomic.argument) == (n // 8, "atomic", "bins")
     assert atomic.requests == n // 32
+    assert any("places that depend on data" in guess for guess in demand.guesses)
     # 32 lanes drawn from 32 sectors: 32 (1 - (31/32)^32) of them
     assert atomic.sectors == pytest.approx(n // 32 * 32 * (1 - (31 / 32) ** 32), rel=1e-3)
 
@@ -343,6 +354,18 @@ def test_indices_whose_contents_are_known(asked):
     assert next(a for a in demand.accesses if a.argument == "x").unique_bytes == 3 * 4 * width
     unknown = asked("gather", (x, tensor(2, 200), y, width), "x rows y width", (200,), (64,))
     assert any("taken to be in order" in guess for guess in unknown.guesses)
+
+
+def test_copies_straight_to_shared_memory(asked):
+    n = 1024
+    demand = asked("copies", (tensor(1, 4 * n), tensor(2, 4 * n), n), "x y n", (8,), (128,), 2048)
+    copy, _ = demand.accesses
+    assert (copy.kind, copy.path, copy.argument) == ("load", "async", "x")
+    assert (copy.requests, copy.sectors, copy.vector_bytes) == (n // 32, n // 2, 16)
+    assert demand.l2_read_bytes == 16 * n  # past L1
+    shared = {each.kind: (each.requests, each.wavefronts) for each in demand.shared}
+    assert shared == {"copy": (n // 32, n // 8), "load": (n // 32, n // 8)}
+    assert demand.guesses == ()
 
 
 @pytest.mark.parametrize("sizes", [(50, 70, 45), (130, 150, 200)])

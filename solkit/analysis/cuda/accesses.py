@@ -82,7 +82,7 @@ def sites_of(kernel: Kernel) -> dict[int, Site]:
     found: dict[int, Site] = {}
     for block in kernel.blocks:
         for each in block.statements:
-            matrices = each.name in ("ldmatrix", "stmatrix", "prefetch")
+            matrices = each.name in ("ldmatrix", "stmatrix")
             if matrices or not is_access(each) or _ELSEWHERE.intersection(each.modifiers):
                 continue
             slice_ = _address_registers(kernel, each)

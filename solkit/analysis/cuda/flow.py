@@ -299,7 +299,7 @@ def _post_dominators(blocks: Sequence[BasicBlock]) -> Iterator[frozenset[int]]:
 
 _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
 _NO_RESULT = ("st", "red", "bra", "ret", "exit", "bar", "barrier", "membar", "fence", "cp", "trap")
-_ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma", "prefetch")
+_ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma")
 
 
 def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -324,6 +324,8 @@ def is_access(each: Statement) -> bool:
     """Whether a statement accesses memory."""
     if each.name == "wmma":
         return not {"load", "store"}.isdisjoint(each.modifiers)
+    if each.name == "cp":  # no fence, and no bulk copy
+        return each.modifiers[:2] in (("async", "ca"), ("async", "cg"))
     return each.name in _ADDRESSING
 
 

@@ -244,7 +244,13 @@ class Follower:
         """Whether an address or a branch depends on it, or it makes an access."""
         memory = is_access(each) and not {"local", "const"} & set(each.modifiers)
         results = registers_of(each)[0]
-        return memory or each.name in _UNSEEN or not self.kernel.relevant.isdisjoint(results)
+        return memory or self._unseen(each) != "" or not self.kernel.relevant.isdisjoint(results)
+
+    @staticmethod
+    def _unseen(each: Statement) -> str:
+        """What is not seen of a statement; empty where nothing is hidden."""
+        copies = "bulk" in each.modifiers and any(map(ADDRESS.search, each.operands))
+        return _UNSEEN.get("bulk" if copies else each.name, "")
 
     def _compiled(self, each: Statement) -> _Compiled:
         """A statement with what it needs looked up once."""
@@ -312,15 +318,14 @@ class Follower:
 
     def _statement(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
         statement = each.statement
-        name = statement.name
         if is_access(statement) and statement.guard:
             condition = self._guard(statement.guard)
             if condition is not None:
                 active, whole = active.where(condition != 0), False
         if is_access(statement):
             self._memory(each, block, active, whole)
-        elif name in _UNSEEN:
-            self._guess(_UNSEEN[name], block, statement)
+        elif self._unseen(statement):
+            self._guess(self._unseen(statement), block, statement)
         elif each.results:
             self._compute(each, block, active, whole)
 
@@ -429,8 +434,10 @@ class Follower:
         if "param" in statement.modifiers:
             value = self._parameter(statement)
         elif not {"local", "const"} & set(statement.modifiers) and active.mask.any():
-            addresses = self._address(statement)
-            value = self._accessed(each, block, addresses, active)
+            *ends, last = self._addresses(statement) or [None]
+            for end in ends:  # where cp.async copies to
+                self.watcher.access(statement, "shared", end, active)
+            value = self._accessed(each, block, last, active)
         for n, name in enumerate(each.results):
             self._write(name, value if n == 0 else None, each, active, whole)
 
@@ -446,13 +453,14 @@ class Follower:
         bits, _ = type_of(statement.modifiers) or (64, False)
         return as_bits(_one(self.parameters[key]), bits, signed=False)
 
-    def _address(self, statement: Statement) -> Value:
-        at = [found for found in map(ADDRESS.search, statement.operands) if found]
-        if not at:
-            return None
-        memory = at[-1] if statement.name == "cp" else at[0]
-        base = self._value(self._operand(memory.group(1)))
-        return None if base is None else base + int(memory.group(2) or "0", 0)
+    def _addresses(self, statement: Statement) -> list[Value]:
+        """The address that a statement has; of ``cp.async`` where to, then where from."""
+        found: list[Value] = []
+        for memory in map(ADDRESS.search, statement.operands):
+            if memory:
+                base = self._value(self._operand(memory.group(1)))
+                found.append(None if base is None else base + int(memory.group(2) or "0", 0))
+        return found
 
     def _accessed(
         self, each: _Compiled, block: BasicBlock, addresses: Value, active: Active
@@ -468,6 +476,8 @@ class Follower:
             number = int(np.broadcast_to(addresses, active.mask.shape)[active.mask][0])
             if not 0 < number >> ADDRESS_BITS <= len(self.storages):
                 addresses = None  # a pointer that was loaded from memory
+        if addresses is None and space == "global":
+            self._guess("places that depend on data are spread over the storage", None, statement)
         for n in block.loops:
             if addresses is not None and space == "global":
                 self.loops[n].accessed(statement, addresses)
@@ -522,6 +532,7 @@ class Follower:
 
 _UNSEEN = {
     "call": "what a function does that is not inlined is not seen",
+    "bulk": "a bulk copy (TMA) is not counted",
     "brx": "a jump through a table is not followed",
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures and surfaces are not counted"),
     **dict.fromkeys(("wgmma", "tcgen05"), "what tensor cores read of shared memory is not counted"),
