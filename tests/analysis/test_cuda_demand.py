@@ -408,6 +408,7 @@ def test_bank_conflicts(asked, name, conflicts):
     assert store.requests == load.requests == n * n // 32
     assert (store.conflicts, load.conflicts) == (1.0, conflicts)
     assert [each.sectors for each in demand.accesses] == [n * n // 8] * 2
+    assert demand.steps == 1.0  # four loads, asked for together
     assert demand.barriers == 1.0
 
 

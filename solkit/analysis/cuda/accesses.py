@@ -143,7 +143,7 @@ class Lanes:
     Keys of the tables: (site, name) with ``"requests"``, ``"sectors"``, ``"lines"`` (of 128 bytes,
     of each request), ``"bytes"``, ``"distinct"`` (sectors, each once an execution), ``"paired"``
     (with them, those that share 64 bytes with one), ``"fresh"`` (those not touched before),
-    ``"runs"``, ``"made"``, ``"moves"`` (as in `Spots`); (shared site, name) with ``"requests"``,
+    ``"made"``, ``"moves"`` (as in `Spots`); (shared site, name) with ``"requests"``,
     ``"wavefronts"``, ``"least"``; (name, block's number) with ``"runs"``, ``"warps"``, ``"lanes"``;
     and of plain loads of a piece of code together ``"apart"`` and ``"together"``.
     """
@@ -429,10 +429,10 @@ def _doubled(
 class Spots:
     """Says how often and where each site accesses memory, from some threads of each block.
 
-    Keys of the tables: (site, name) with ``"runs"``, executions that access anything; ``"made"``,
-    the same, each with the share of the threads that take part; ``"moves"``, those of them at
-    another place than the one before; and (name, block's number) with ``"runs"`` and ``"lanes"``,
-    the latter in threads of the whole block.
+    Keys of the tables: (site, name) with ``"made"``, executions, each with the share of the threads
+    that take part; ``"moves"``, those of them at another place than the one before; ``"made"`` and
+    a statement's id, how often it accesses anything; and (name, block's number) with ``"runs"`` and
+    ``"lanes"``, the latter in threads of the whole block.
 
     Attributes:
         low, high: of each site and block, the bytes between which it lies; -1 where not known.
@@ -448,27 +448,30 @@ class Spots:
         self.low: dict[Site, Array] = {}
         self.high: dict[Site, Array] = {}
         self.last: dict[Site, Array] = {}
+        self.made: dict[int, Active] = {}
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
 
     def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
         """See `solkit.analysis.cuda.follow.Watcher`."""
         if space == "global":
             self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
+            self.made.setdefault(id(each), active)
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
         """See `solkit.analysis.cuda.follow.Watcher`."""
         followed = active.mask.shape[1]
         self.tables.add(("runs", block.number), active.any)
         self.tables.add(("lanes", block.number), active.lanes * (self.threads / followed))
+        for statement, who in self.made.items():
+            self.tables.add(("made", statement), who.any)
         for site, pieces in self.pending.items():
             self._site(site, pieces)
-        self.pending = {}
+        self.pending, self.made = {}, {}
 
     def _site(self, site: Site, pieces: list[tuple[Array | None, Active]]) -> None:
         blocks, followed = pieces[0][1].mask.shape
         share = np.mean([active.lanes for _, active in pieces], axis=0) / followed
         self.tables.add((site, "made"), share)
-        self.tables.add((site, "runs"), share > 0)
         if site not in self.low:
             for book in (self.low, self.high, self.last):
                 book[site] = np.full(blocks, -1, np.int64)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
-from solkit.analysis.caches import SECTOR, Region, dram_bytes, l1_misses, unique_bytes
+from solkit.analysis.caches import SECTOR, Region, Traffic, dram_bytes, l1_misses, unique_bytes
 from solkit.analysis.cuda.accesses import Lanes, SharedSite, Site, Spots, sites_of
-from solkit.analysis.cuda.flow import Kernel, read_kernel
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel
 from solkit.analysis.cuda.follow import Follower, Grid
 from solkit.analysis.cuda.loops import Tables
 from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
@@ -58,7 +58,7 @@ class _Followed:
 
     Attributes:
         kernel: its code.
-        sites: where it accesses global memory, in the order of the code.
+        statements: the site of each statement that accesses global memory, by its id.
         few: blocks followed thread by thread.
         lanes: what watched those.
         many: the first blocks of the launch, by some threads.
@@ -69,7 +69,7 @@ class _Followed:
     """
 
     kernel: Kernel
-    sites: tuple[Site, ...]
+    statements: Mapping[int, Site]
     few: _Run
     lanes: Lanes
     many: _Run
@@ -77,6 +77,11 @@ class _Followed:
     chosen: Array
     blocks: int
     names: Mapping[str, str]
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Where it accesses global memory, in the order of the code."""
+        return tuple(dict.fromkeys(self.statements.values()))
 
     @property
     def weight(self) -> float:
@@ -145,30 +150,14 @@ def cuda_demand(
     kernel = read_kernel(ptx, entry)
     followed = _follow(kernel, arguments, names, Grid(grid, block))
     told = [_told(site, followed) for site in followed.sites]
-    resident = occupancy.blocks_per_sm * device.sm_count
-    steps = _steps(followed)
-    together = _together(followed)
-    cached = [each for each in told if each.site.path == "global" and each.site.kind != "atomic"]
-    shares = l1_misses([t.region for t in cached], together, shared_bytes, occupancy, device)
-    missed = {each.region: share for each, share in zip(cached, shares)}
-    dram = dram_bytes(
-        [each.region for each in told],
-        resident,
-        device,
-        followed.scale,
-        [missed.get(each.region, 1.0) for each in told],
-    )
-    blocks = followed.blocks
-    runs = [followed.block_total("runs", n) for n in range(len(kernel.blocks))]
-    chains = [chain_of(each.statements) for each in kernel.blocks]
-    barriers = [sum(s.name in ("bar", "barrier") and "warp" not in s.modifiers
-                    for s in each.statements) for each in kernel.blocks]  # fmt: skip
+    l2_read_bytes, dram = _traffic(told, followed, shared_bytes, occupancy, device)
+    steps, runs, blocks = _steps(followed), _runs(followed), followed.blocks
     return Demand(
         accesses=tuple(each.access for each in told if each.access.requests),
         operations=_operations(followed),
         loop_requests=sum(each.access.requests for each in told if each.site.phase % 2),
         l1_wavefronts=round(sum(followed.total(site, "lines") for site in followed.sites)),
-        l2_read_bytes=round(sum(_l2_read_bytes(t, missed, together) for t in told)),
+        l2_read_bytes=round(l2_read_bytes),
         l2_write_bytes=sum(t.access.sector_bytes for t in told if t.site.kind != "load"),
         dram_read_bytes=round(dram.read),
         dram_write_bytes=round(dram.written),
@@ -176,12 +165,45 @@ def cuda_demand(
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
         unevenness=unevenness(steps, blocks, device),
         iterations=_iterations(kernel, runs) / blocks,
-        chain_cycles=sum(n * cycles for n, cycles in zip(runs, chains)) / blocks,
+        chain_cycles=sum(n * chain_of(b.statements) for n, b in zip(runs, kernel.blocks)) / blocks,
         shared=tuple(_shared(followed)),
-        barriers=sum(n * count for n, count in zip(runs, barriers)) / blocks,
+        barriers=sum(n * _barriers(b) for n, b in zip(runs, kernel.blocks)) / blocks,
         programs_sampled=len(followed.few.numbers),
         guesses=tuple(_guesses(followed)),
     )
+
+
+def _traffic(
+    told: Sequence[_Told],
+    followed: _Followed,
+    shared_bytes: int,
+    occupancy: Occupancy,
+    device: Device,
+) -> tuple[float, Traffic]:
+    """Bytes that pass from L2 to the SMs, and between DRAM and L2."""
+    together = _together(followed)
+    cached = [each for each in told if each.site.path == "global" and each.site.kind != "atomic"]
+    shares = l1_misses([t.region for t in cached], together, shared_bytes, occupancy, device)
+    missed = {each.region: share for each, share in zip(cached, shares)}
+    dram = dram_bytes(
+        [each.region for each in told],
+        occupancy.blocks_per_sm * device.sm_count,
+        device,
+        followed.scale,
+        [missed.get(each.region, 1.0) for each in told],
+    )
+    return sum(_l2_read_bytes(each, missed, together) for each in told), dram
+
+
+def _runs(followed: _Followed) -> list[float]:
+    """How often blocks of the launch run each block of the code."""
+    return [followed.block_total("runs", each.number) for each in followed.kernel.blocks]
+
+
+def _barriers(block: BasicBlock) -> int:
+    """Times that all warps wait for each other."""
+    waits = (each for each in block.statements if each.name in ("bar", "barrier"))
+    return sum("warp" not in each.modifiers for each in waits)
 
 
 # --------------------------------------------------------------------------------------- following
@@ -216,7 +238,7 @@ def _follow(
     ordered = tuple(dict.fromkeys(sites.values()))
     if blocks * threads <= _SMALL:
         run, lanes = by_lanes(np.arange(blocks))
-        return _Followed(kernel, ordered, run, lanes, run, run, np.arange(blocks), blocks, known)
+        return _Followed(kernel, sites, run, lanes, run, run, np.arange(blocks), blocks, known)
     wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
     affordable = wide.follower.work * _MANY / _SPREAD < _MOST_WORK
     many = wide
@@ -227,7 +249,7 @@ def _follow(
         count = max(2, count // 4)
     chosen = _representative(ordered, wide, count)
     few, lanes = by_lanes(wide.numbers[chosen])
-    return _Followed(kernel, ordered, few, lanes, many, wide, chosen, blocks, known)
+    return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, known)
 
 
 def _representative(sites: Sequence[Site], wide: _Run, count: int) -> Array:
@@ -361,12 +383,15 @@ def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
 
 
 def _steps(followed: _Followed) -> Array:
-    """Executions of the load that each block makes most often, of one loop after the other."""
+    """Executions of the load that each block makes most often, of one loop after the other.
+
+    Of one statement: several that stem from one line are asked for together.
+    """
     phases: dict[int, list[Array]] = {}
-    for site in followed.sites:
+    for statement, site in followed.statements.items():
         if site.kind == "load":
-            runs = followed.wide.tables.of((site, "runs"))
-            phases.setdefault(site.phase, []).append(runs)
+            made = followed.wide.tables.of(("made", statement))
+            phases.setdefault(site.phase, []).append(made)
     longest = [np.max(runs, axis=0) for runs in phases.values()]
     steps: Array = sum(longest, np.zeros(len(followed.wide.numbers)))
     return steps
