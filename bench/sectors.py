@@ -23,7 +23,8 @@ that the targets speak of:
 Exits with 1 where a target is missed, 2 where nothing could be counted. ``--only REGEX`` picks
 kernels (``--only sectors/`` is a short first try); ``--dry`` counts nothing and prints SolKit's
 side. ``bench/data/sectors_h100.json`` is what an H100 counted on 2026-11-21; loads and copies were
-counted as one then, and taken apart afterwards.
+counted as one then, and taken apart afterwards. The CUDA C++ kernels (``sectors/cuda_*``) are
+younger than it: their rows say "not counted".
 """
 
 from __future__ import annotations

@@ -90,6 +90,12 @@ def _compared(kinds: Sequence[str], a: Array, b: Array, other: Array | None = No
     return joined
 
 
+def _less(kinds: Sequence[str], a: Array, b: Array) -> Array:
+    if _unsigned64(kinds):
+        a, b = a.view(np.uint64), b.view(np.uint64)
+    return np.less(a, b)
+
+
 def _field(kinds: Sequence[str], a: Array, start: Array, length: Array) -> Array:
     field = (a >> start) & ((1 << length) - 1)
     signed: Array = field - ((field >> (length - 1)) << length)
@@ -215,8 +221,8 @@ OPERATIONS: Mapping[str, tuple[int, Callable[..., Array]]] = {
     "shr": (2, _shifted_right),
     "shf": (3, _funnel),
     "prmt": (3, _permuted),
-    "min": (2, lambda _, a, b: np.minimum(a, b)),
-    "max": (2, lambda _, a, b: np.maximum(a, b)),
+    "min": (2, lambda kinds, a, b: np.where(_less(kinds, a, b), a, b)),
+    "max": (2, lambda kinds, a, b: np.where(_less(kinds, a, b), b, a)),
     "setp": (2, _compared),
     "selp": (3, lambda _, a, b, chosen: np.where(chosen != 0, a, b)),
     "bfe": (3, _field),
