@@ -50,6 +50,11 @@ class Chooser:
         """How many are left to try."""
         return len(self._left)
 
+    @property
+    def best_ms(self) -> float | None:
+        """The shortest time so far; ``None`` where none was right."""
+        return min(self._times_ms.values(), default=None)
+
     def params(self, name: str) -> Params | None:
         """The configuration of that canonical name; ``None`` where it is not valid."""
         return self._params.get(name)

@@ -1,8 +1,9 @@
 """The loop: choose, compile ahead, time, write; until the time is spent or nothing is left.
 
-Handfuls are taken of every kernel and shape in turn (a *cell*), then of every one again, so that a
-run that is cut has looked at all alike. The first handful of a cell is spread over its space, later
-ones are half near the best so far. Some handfuls are compiled ahead, in order, on all other cores.
+A handful is taken of every kernel and shape in turn (a *cell*), then more of those that came near
+the best of their problem, then of the rest, so that a run that is cut has looked at all, and most
+where it counts. The first handful of a cell is spread over its space, later ones are half near the
+best so far. Some handfuls are compiled ahead, in order, on all other cores.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from solkit.measure.protocols import find
 __all__ = ["Limits", "Progress", "collect"]
 
 _HANDFUL = 12
+_CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
 _PATIENCE_S = 600.0
 _POLL_S = 0.02
 _END = object()
@@ -318,6 +320,7 @@ class _Collector:
         self._device, self._log, self._process, self._ahead = device, log, process, ahead
         self._cells, self._per_cell = cells, per_cell
         self._progress = Progress()
+        self._best_ms: dict[str, float] = {}  # by problem
 
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
@@ -335,6 +338,7 @@ class _Collector:
             self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
             for row in rows:
                 order.cell.chooser.note(row.params, _good(row))
+            self._note(order.cell)
             order.cell.is_pending = False
             progress.rows.update(row.verdict.value for row in rows)
             progress.seconds, progress.now = time.monotonic() - start, order.cell.kernel.name
@@ -343,20 +347,28 @@ class _Collector:
         return progress
 
     def _orders(self) -> Iterator[_Order | None]:
-        """A handful of each cell, then another of each; what was begun late catches up first.
+        """A handful of each cell, then more of those that may hold a problem's best, then the rest.
 
         Of a cell the next is chosen when the last one's times are known; ``None`` where there are
         only such to wait for, or kernels that are being surveyed.
         """
-        left: list[_Cell] = []
+        cells: list[_Cell] = []
         for cell in self._cells:
             if cell is None:
                 yield None
             else:
-                left.append(cell)
+                cells.append(cell)
+                self._note(cell)
                 yield from self._served(cell, _HANDFUL)
+        yield from self._rounds(cells, self._contends)
+        yield from self._rounds(cells, lambda _: True)
+
+    def _rounds(
+        self, cells: Sequence[_Cell], is_wanted: Callable[[_Cell], bool]
+    ) -> Iterator[_Order | None]:
+        """A handful of each that is wanted, then another; what was begun late catches up first."""
         most = _HANDFUL
-        while left:
+        while left := [cell for cell in cells if cell.is_due(self._per_cell) and is_wanted(cell)]:
             served = False
             for cell in left:
                 for order in self._served(cell, most):
@@ -364,11 +376,23 @@ class _Collector:
                     yield order
             if served:
                 continue
-            left = [cell for cell in left if cell.is_due(self._per_cell)]
             if 2 * sum(cell.is_pending for cell in left) > len(left):
                 yield None
             else:  # a few that take long to compile do not hold up the others
                 most += _HANDFUL
+
+    def _contends(self, cell: _Cell) -> bool:
+        """Whether it has come near the best of its problem, or that is not known yet."""
+        own_ms = cell.chooser.best_ms
+        if own_ms is None:
+            return cell.is_pending
+        return own_ms <= _CONTENDS * self._best_ms[cell.problem_id]
+
+    def _note(self, cell: _Cell) -> None:
+        own_ms = cell.chooser.best_ms
+        if own_ms is not None:
+            problem = cell.problem_id
+            self._best_ms[problem] = min(own_ms, self._best_ms.get(problem, own_ms))
 
     def _served(self, cell: _Cell, most: int) -> Iterator[_Order]:
         """The next handful of a cell, if one is due."""

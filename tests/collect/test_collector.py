@@ -155,6 +155,24 @@ def test_all_cells_have_a_handful_before_any_has_a_second(run):
     assert list(first.values()) == [12] * 4
 
 
+def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(run, fakes):
+    _, process = fakes
+    answer = process.tried
+
+    def slower(handful):
+        times = 1000.0 if handful.path.endswith("b.py") else 1.0
+        return [
+            replace(tried, time_ms=times * tried.time_ms) if tried.time_ms else tried
+            for tried in answer(handful)
+        ]
+
+    process.tried = slower
+    rows = run(per_cell=36)
+    names = [row.implementation for row in rows]
+    assert Counter(names[:48]) == {"family/a": 24, "family/b": 24}
+    assert names[48:] == ["family/a"] * 48 + ["family/b"] * 48
+
+
 def test_a_limit_under_a_handful(run):
     assert len(run(per_cell=5)) == 4 * 5
 
