@@ -370,7 +370,7 @@ class _Collector:
         most = _HANDFUL
         while left := [cell for cell in cells if cell.is_due(self._per_cell) and is_wanted(cell)]:
             served = False
-            for cell in left:
+            for cell in filter(is_wanted, left):  # as it is by then
                 for order in self._served(cell, most):
                     served = True
                     yield order
