@@ -170,7 +170,8 @@ def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(ru
     rows = run(per_cell=36)
     names = [row.implementation for row in rows]
     assert Counter(names[:48]) == {"family/a": 24, "family/b": 24}
-    assert names[48:] == ["family/a"] * 48 + ["family/b"] * 48
+    # the second handful of b may be chosen before a's first times are known
+    assert names[96:] == ["family/a"] * 24 + ["family/b"] * 24
 
 
 def test_a_limit_under_a_handful(run):
