@@ -451,6 +451,8 @@ def _conflicting(kernel: _Followed) -> str:
             f"wgmma takes {turned[0]} operands with K contiguous alone, and this one is turned for "
             "it. Keep the narrower input type where it has 16 bits, or have K contiguous in memory."
         )
+    if not kernel.kernel.launch.signature:  # CUDA C++, where the layout is the user's own
+        return told + "rows of the tile that are one word longer (padding), or a swizzled index."
     return told + (
         "another shape of the tile, other num_warps, or one reduction behind a loop in place of "
         "one in it."

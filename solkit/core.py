@@ -471,7 +471,7 @@ class Launch:
         num_stages: software-pipelining depth.
         num_ctas: blocks per cluster.
         constants: compile-time constants by argument name.
-        signature: argument types by name, in Triton's notation.
+        signature: argument types by name, in Triton's notation; empty of CUDA C++.
         count: how often it is launched alike in one call.
     """
 

@@ -69,7 +69,8 @@ def analyse(
         return Analysis(AnalysisStatus.NOT_CAPTURED, notes=told)
     kernels, unread = _analyse_launches(launches, device, jobs)
     compiled, unknown = analyse_extensions(extensions.launches, device)
-    kernels, notes = (*kernels, *compiled), (*notes, *unread, *_guesses(kernels), *unknown)
+    kernels = (*kernels, *compiled)
+    notes = (*notes, *unread, *_guesses(kernels), *extensions.remarks, *unknown)
     whole = whole and not unknown and all(kernel.error is None for kernel in kernels)
     return Analysis(AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL, kernels, notes)
 
@@ -142,7 +143,23 @@ def analyse_extensions(
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
         where, kernel = captured.host.line, captured.host.kernel
         unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
-    return tuple(told), tuple(unknown)
+    return _merged(told), tuple(unknown)
+
+
+def _merged(kernels: Sequence[KernelAnalysis]) -> tuple[KernelAnalysis, ...]:
+    """Launches that turn out to do the same, although their arguments differ, as one."""
+    once: list[KernelAnalysis] = []
+    counts: list[int] = []
+    for kernel in kernels:
+        alone = replace(kernel, launch=replace(kernel.launch, count=1))
+        if alone in once:
+            counts[once.index(alone)] += kernel.launch.count
+        else:
+            once.append(alone)
+            counts.append(kernel.launch.count)
+    return tuple(
+        replace(each, launch=replace(each.launch, count=n)) for each, n in zip(once, counts)
+    )
 
 
 def _with_demand(

@@ -33,6 +33,10 @@ __global__ void triple(float* x, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i] = fmaf(x[i], 2.0f, x[i]);
 }
+__global__ void mark(float* x, int step) { x[(int)x[threadIdx.x] & 31] = step; }
+void marked(torch::Tensor x, int64_t steps) {
+  for (int step = 0; step < steps; step++) mark<<<1, 32>>>(x.data_ptr<float>(), step);
+}
 torch::Tensor transposed(torch::Tensor x) {
   TORCH_CHECK(x.is_cuda(), "x must be on the GPU");
   const int rows = x.size(0), columns = x.size(1);
@@ -130,6 +134,34 @@ def test_launches_alike_are_counted_and_shared_memory_is_added_up(analysed):
     assert sum(each.count for each in fits.instructions.counts if each.warp_flops == 64) == 1
     assert "300000 bytes of shared memory" in too_much.error
     assert too_much.occupancy is None
+
+
+@pytest.mark.usefixtures("compiler")
+def test_launches_whose_integers_differ_are_told_apart(analysed):
+    def call(extension, x):
+        for rows in (100, 99, 100):  # 28 blocks each
+            extension.tripled(x[:rows], 0)
+        return x.t()
+
+    whole, less = analysed(call).kernels
+    assert (whole.launch.count, less.launch.count) == (2, 1)
+    assert whole.launch.grid == less.launch.grid
+    for kernel, rows in ((whole, 100), (less, 99)):
+        assert [each.requested_bytes for each in kernel.demand.accesses] == [4 * 70 * rows] * 2
+
+
+@pytest.mark.usefixtures("compiler")
+def test_launches_that_do_the_same_are_one_and_guesses_are_noted(analysed):
+    def call(extension, x):
+        extension.marked(x, 7)
+        return x.t()
+
+    analysis = analysed(call)
+    (kernel,) = analysis.kernels
+    assert kernel.launch.count == 7
+    guess, many = analysis.notes
+    assert "places that depend on data" in guess
+    assert "mark is launched with more than 4 sets of integers" in many
 
 
 @pytest.mark.usefixtures("compiler")

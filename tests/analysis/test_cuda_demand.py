@@ -74,6 +74,12 @@ __global__ void gather(const float* x, const int* rows, float* y, int width) {
   int row = rows[blockIdx.x];
   y[blockIdx.x * width + threadIdx.x] = x[row * width + threadIdx.x];
 }
+__constant__ float weights[64];
+__global__ void elsewhere(const float* x, const int* order, float* y) {
+  float own[32];
+  for (int i = 0; i < 32; i++) own[i] = x[i * 128 + threadIdx.x];
+  for (int i = 0; i < 32; i++) y[i * 128 + threadIdx.x] = own[order[i]] * weights[threadIdx.x % 64];
+}
 __global__ void copies(const float4* x, float4* y, int n) {
   __shared__ float4 buffer[128];
   int i = blockIdx.x * 128 + threadIdx.x;
@@ -113,7 +119,7 @@ TILES(padded_tiles, 33)
 """
 NAMES = (
     "copy strided vectors grid_stride transposed rows triangle branches remainders histogram "
-    "gather copies product tiles padded_tiles"
+    "gather elsewhere copies product tiles padded_tiles"
 ).split()
 
 
@@ -354,6 +360,18 @@ def test_indices_whose_contents_are_known(asked):
     assert next(a for a in demand.accesses if a.argument == "x").unique_bytes == 3 * 4 * width
     unknown = asked("gather", (x, tensor(2, 200), y, width), "x rows y width", (200,), (64,))
     assert any("taken to be in order" in guess for guess in unknown.guesses)
+
+
+def test_constant_and_local_memory_are_said(asked):
+    arguments = (tensor(1, 4096), tensor(2, 32, 4, np.arange(32, dtype=np.int32)), tensor(3, 4096))
+    demand = asked("elsewhere", arguments, "x order y", (1,), (128,))
+    told = {each.partition(": ")[2] for each in demand.guesses}
+    assert told == {
+        "what is read of constant memory is not counted.",
+        "an array in local memory is counted as spilled registers are.",
+    }
+    sectors = {f"{each.kind} {each.argument}": each.sectors for each in demand.accesses}
+    assert sectors == {"load x": 512, "load order": 32 * 4, "store y": 512}
 
 
 def test_copies_straight_to_shared_memory(asked):

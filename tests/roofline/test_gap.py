@@ -59,6 +59,14 @@ def test_wavefronts_of_a_reduction_across_warps():
     assert stores.wavefronts == steps * (8 * 4 * 32 + 32)
 
 
+def test_bank_conflicts_of_cuda_are_the_users_layout():
+    limit, (kernel,), device = studied(HERE / "defects" / "bank_conflicts.py")
+    plain = replace(kernel, launch=replace(kernel.launch, signature={}))  # as CUDA C++ has it
+    told = advice(gap(limit, (plain,), device))[0]
+    assert "different banks: rows of the tile that are one word longer (padding)" in told
+    assert "num_warps" not in told
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
     [

@@ -114,6 +114,7 @@ class _Compiled:
     operands: tuple[str | Array | None, ...] = ()
     compares: str = ""
     keeps: bool = False
+    unseen: str = ""
 
 
 @dataclass
@@ -187,7 +188,8 @@ class Follower:
         size = active.mask.size
         self.work += _STEP[0] + _STEP[1] * size
         for each in self.code[block.number]:
-            fixed, by_thread = _ACCESS if is_access(each.statement) else _STATEMENT
+            counted = is_access(each.statement) and not each.unseen
+            fixed, by_thread = _ACCESS if counted else _STATEMENT
             self.work += fixed + by_thread * size
             self._statement(each, block, active, whole)
         self.watcher.block_ends(block, active)
@@ -242,21 +244,23 @@ class Follower:
 
     def _matters(self, each: Statement) -> bool:
         """Whether an address or a branch depends on it, or it makes an access."""
-        memory = is_access(each) and not {"local", "const"} & set(each.modifiers)
-        results = registers_of(each)[0]
-        return memory or self._unseen(each) != "" or not self.kernel.relevant.isdisjoint(results)
+        shown = is_access(each) or self._unseen(each) != ""
+        return shown or not self.kernel.relevant.isdisjoint(registers_of(each)[0])
 
     @staticmethod
     def _unseen(each: Statement) -> str:
         """What is not seen of a statement; empty where nothing is hidden."""
-        copies = "bulk" in each.modifiers and any(map(ADDRESS.search, each.operands))
-        return _UNSEEN.get("bulk" if copies else each.name, "")
+        if "bulk" in each.modifiers and any(map(ADDRESS.search, each.operands)):
+            return _UNSEEN["bulk"]
+        elsewhere = [m for m in each.modifiers if m in ("const", "local")]
+        key = elsewhere[0] if elsewhere and is_access(each) else each.name
+        return _UNSEEN.get(key, "")
 
     def _compiled(self, each: Statement) -> _Compiled:
         """A statement with what it needs looked up once."""
         written, _ = registers_of(each)
         wanted = tuple(name for name in written if name in self.kernel.relevant)
-        found = _Compiled(each, wanted)
+        found = _Compiled(each, wanted, unseen=self._unseen(each))
         if not wanted:
             return found
         definitions = self.kernel.definitions
@@ -322,11 +326,11 @@ class Follower:
             condition = self._guard(statement.guard)
             if condition is not None:
                 active, whole = active.where(condition != 0), False
+        if each.unseen and active.mask.any():
+            self._guess(each.unseen, block, statement)
         if is_access(statement):
             self._memory(each, block, active, whole)
-        elif self._unseen(statement):
-            self._guess(self._unseen(statement), block, statement)
-        elif each.results:
+        elif each.results and not each.unseen:
             self._compute(each, block, active, whole)
 
     def _compute(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
@@ -469,6 +473,7 @@ class Follower:
         statement = each.statement
         space = _space(statement, addresses)
         if space not in ("global", "shared"):
+            self._guess(_UNSEEN[space], block, statement)
             return None
         if addresses is not None and space == "shared":
             addresses = addresses & _OFFSET
@@ -534,6 +539,8 @@ _UNSEEN = {
     "call": "what a function does that is not inlined is not seen",
     "bulk": "a bulk copy (TMA) is not counted",
     "brx": "a jump through a table is not followed",
+    "const": "what is read of constant memory is not counted",
+    "local": "an array in local memory is counted as spilled registers are",
     **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures and surfaces are not counted"),
     **dict.fromkeys(("wgmma", "tcgen05"), "what tensor cores read of shared memory is not counted"),
 }

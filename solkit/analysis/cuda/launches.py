@@ -20,6 +20,8 @@ from solkit.errors import UnsupportedError
 __all__ = ["CudaLaunch", "CudaRecording", "recording"]
 
 _WARP_THREADS = 32
+_MOST_ALIKE = 4
+"""Launches that are told apart by their integers alone: following each takes its time."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,18 @@ class CudaLaunch:
         host: as the host code makes it.
         source: where the kernel is.
         flags: options of the user's for the compiler.
-        count: how often it is launched alike.
+        count: how often it is launched alike: the same integers, tensors wherever they lie.
     """
 
     host: HostLaunch
     source: Source
     flags: tuple[str, ...]
     count: int = 1
+
+    @property
+    def integers(self) -> tuple[int | None, ...]:
+        """The arguments that are, ``None`` in place of the others."""
+        return tuple(each if isinstance(each, int) else None for each in self.host.arguments)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -95,11 +102,17 @@ class CudaRecording:
         return call.result
 
     def _record(self, launch: CudaLaunch) -> None:
-        for index, known in enumerate(self.launches):
-            if replace(known, count=1) == launch:
-                self.launches[index] = replace(known, count=known.count + 1)
-                return
-        self.launches.append(launch)
+        alike = [n for n, known in enumerate(self.launches) if replace(known, count=1) == launch]
+        same = [n for n in alike if self.launches[n].integers == launch.integers]
+        if not same and len(alike) < _MOST_ALIKE:
+            self.launches.append(launch)
+            return
+        if not same:
+            told = f"{launch.host.line}: {launch.host.kernel} is launched with more than"
+            counted = "sets of integers; the rest is taken to do what the last of them does."
+            self.remarks[f"{told} {_MOST_ALIKE} {counted}"] = None
+        index = (same or alike)[-1]
+        self.launches[index] = replace(self.launches[index], count=self.launches[index].count + 1)
 
 
 @contextlib.contextmanager
