@@ -96,8 +96,14 @@ def gap(
     if measurement is not None:
         factors.append(_unexplained(time_ms / before))
     elif abs(time_ms / before - 1) > 1e-9:  # the hard bound holds where the model is below it
-        factors.append(GapFactor("unexplained", time_ms / before, "The hard bound."))
+        factors.append(GapFactor("unexplained", time_ms / before, _UNSEEN_WORK))
     return Gap(bound.time_ms, time_ms, measurement is not None, tuple(factors))
+
+
+_UNSEEN_WORK = (
+    "The hard bound: the launches seen should take less, as where libraries or PyTorch's operators "
+    "do part of the work, or much is guessed."
+)
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,22 @@ def test_factors_multiply_to_the_gap():
     assert names == [name for name in FACTORS if name in names]
 
 
+def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
+    terms, (kernel,), device = studied(EXAMPLES / "softmax.py")
+    assert all("hard bound" not in each.evidence for each in gap(terms, (kernel,), device).factors)
+    grid = (kernel.launch.grid[0] // 100, 1, 1)
+    names = ("l1_wavefronts", "l2_read_bytes", "l2_write_bytes", "dram_read_bytes")
+    names += ("dram_write_bytes",)
+    less = {name: getattr(kernel.demand, name) // 100 for name in names}
+    part = replace(kernel, launch=replace(kernel.launch, grid=grid))
+    part = replace(part, demand=replace(kernel.demand, operations={}, shared=(), **less))
+    part = replace(part, model=model(part, device))
+    found = gap(terms, (part,), device)
+    assert found.time_ms == terms.at.hard_ms > part.model.time_ms
+    assert found.factors[-1].name == "unexplained"
+    assert "libraries or PyTorch's operators" in found.factors[-1].evidence
+
+
 def measurement(median_ms, **changes):
     told = {"kernel_sum_ms": None, "reference_ms": 1.0, "method": "cupti", "max_error": 0.0}
     return Measurement(median_ms, median_ms, median_ms, **(told | {"samples": 20} | changes))
