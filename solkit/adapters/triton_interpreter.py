@@ -29,6 +29,7 @@ _VALUES: Mapping[str, Callable[..., torch.Tensor]] = {
     "nearbyint": torch.round,
     "rint": torch.round,
     "fdiv_rn": torch.div,
+    "mul_rn": torch.mul,
 }
 _TESTS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "isinf": torch.isinf,
