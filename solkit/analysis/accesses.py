@@ -21,7 +21,16 @@ from solkit.analysis.caches import SECTOR
 from solkit.analysis.layouts import spread
 from solkit.analysis.programs import Counts, Descriptor, element_bytes
 
-__all__ = ["Corners", "Extent", "Whole", "kind_of", "path_of", "vector_bytes"]
+__all__ = [
+    "Corners",
+    "Extent",
+    "Whole",
+    "count_distinct",
+    "kind_of",
+    "ordered",
+    "path_of",
+    "vector_bytes",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -89,15 +98,15 @@ class Whole:
         where = np.broadcast_to(addresses, (self.counts.programs, *kind.shape))
         sectors = where.reshape(self.counts.programs, -1)[:, elements] // SECTOR
         made = wanted[:, elements] & (elements >= 0)
-        by_request = _ordered(np.where(made, sectors, -1))
+        by_request = ordered(np.where(made, sectors, -1))
         per_sector = max(width // SECTOR, 1)
         self._add(operation, "requests", (by_request[..., -1] >= 0).sum((1, 2)))
-        self._add(operation, "sectors", _distinct(by_request).sum((1, 2)) * per_sector)
-        self._add(operation, "lines", _distinct(by_request // _LINE_SECTORS).sum((1, 2)))
-        flat = _ordered(by_request.reshape(self.counts.programs, -1))
-        once = _distinct(flat)
+        self._add(operation, "sectors", count_distinct(by_request).sum((1, 2)) * per_sector)
+        self._add(operation, "lines", count_distinct(by_request // _LINE_SECTORS).sum((1, 2)))
+        flat = ordered(by_request.reshape(self.counts.programs, -1))
+        once = count_distinct(flat)
         self._add(operation, "distinct", once * per_sector)
-        self._add(operation, "paired", np.maximum(2 * _distinct(flat // 2), once * per_sector))
+        self._add(operation, "paired", np.maximum(2 * count_distinct(flat // 2), once * per_sector))
         if operation.name == "tt.load":
             self.step.append((flat, once))
 
@@ -108,7 +117,9 @@ class Whole:
         apart = together = self.step[0][1]
         if len(self.step) > 1:
             apart = np.sum([once for _, once in self.step], axis=0)
-            together = _distinct(_ordered(np.concatenate([flat for flat, _ in self.step], axis=1)))
+            together = count_distinct(
+                ordered(np.concatenate([flat for flat, _ in self.step], axis=1))
+            )
         self.counts.add("apart", apart)
         self.counts.add("together", together)
         self.step = []
@@ -241,17 +252,17 @@ def _mask(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(lead, shape).reshape(shape[0], -1)
 
 
-def _ordered(values: Array) -> Array:
+def ordered(values: Array) -> Array:
     """Sorted along the last axis, where they mostly are in order as they come."""
     in_order = (values[..., 1:] >= values[..., :-1]).all()
     return values if in_order else np.sort(values, axis=-1)
 
 
-def _distinct(ordered: Array) -> Array:
+def count_distinct(values: Array) -> Array:
     """How many different values stand along the last axis, sorted; -1 is not counted."""
-    changes = np.count_nonzero(ordered[..., 1:] != ordered[..., :-1], axis=-1)
-    missing = (ordered[..., 0] < 0) & (ordered[..., -1] >= 0)  # from -1 to the first
-    found: Array = changes + (ordered[..., -1] >= 0) - missing
+    changes = np.count_nonzero(values[..., 1:] != values[..., :-1], axis=-1)
+    missing = (values[..., 0] < 0) & (values[..., -1] >= 0)  # from -1 to the first
+    found: Array = changes + (values[..., -1] >= 0) - missing
     return found
 
 

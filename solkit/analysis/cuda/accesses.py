@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from solkit.analysis.accesses import count_distinct, ordered
 from solkit.analysis.caches import SECTOR
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, is_access, registers_of, width_of
 from solkit.analysis.cuda.follow import Active, line_of
@@ -250,7 +251,7 @@ class Lanes:
                 else np.where(p.touched[:1] >= 0, p.touched[:1] + at[:1, None], -1)
                 for (p, _), at in zip(loads, starts)
             ]
-            self.joint[key] = _distinct(np.concatenate(flat, 1))
+            self.joint[key] = count_distinct(ordered(np.concatenate(flat, 1)))
             self.kept.extend(p for p, _ in loads)  # so that their ids stay theirs
         return np.broadcast_to(self.joint[key], (blocks,))
 
@@ -348,20 +349,12 @@ class _Pattern:
         touched = np.where(first, flat, -1)
         touched = touched[:, first.any(0)] if first.any() else touched[:, :1]
         return _Pattern(
-            sectors=_distinct(warps).sum((0, 2)),
-            lines=_distinct(lines).sum((0, 2)),
+            sectors=count_distinct(warps).sum((0, 2)),
+            lines=count_distinct(lines).sum((0, 2)),
             distinct=once,
             paired=np.maximum(2 * pairs.sum(1), once),
             touched=touched,
         )
-
-
-def _distinct(ordered: Array) -> Array:
-    """How many different values stand along the last axis, in order; those below 0 not counted."""
-    ordered = np.sort(ordered, axis=-1)
-    changes = (ordered[..., 1:] != ordered[..., :-1]) & (ordered[..., 1:] >= 0)
-    found: Array = changes.sum(-1) + (ordered[..., 0] >= 0)
-    return found
 
 
 def _drawn(count: Array, places: float) -> Array:
