@@ -12,6 +12,7 @@ is the compiler's own figure, which is what a launch asks for.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import subprocess
@@ -131,9 +132,11 @@ def warn_if_untested() -> None:
 def prepare() -> None:
     """Compute what Triton's cache needs to know of Triton itself: a hash over its 400 MB.
 
-    A process remembers it, and those forked from it.
+    And import what its first launch does. A process remembers both, and those forked from it.
     """
     triton_key()
+    with contextlib.suppress(ImportError):
+        importlib.import_module("triton.experimental.gluon.nvidia.hopper")
 
 
 def gpu_target(device: Device) -> GPUTarget:
@@ -225,7 +228,7 @@ def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
 
 def uses_tensor_cores(ptx: str) -> bool:
     """Whether PTX holds a matrix instruction (PTX ISA: mma.sync, wgmma, tcgen05.mma)."""
-    return re.search(r"\b(wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b", ptx) is not None
+    return any(name in ptx for name in ("wgmma.mma_async.", "mma.sync.", "tcgen05.mma."))
 
 
 def describe_launch(

@@ -10,12 +10,13 @@ wrote to them, each is tried again on its own, so that it spoils no other.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import platform
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,10 +34,16 @@ if TYPE_CHECKING:
     from solkit.measure.machine import Machine
     from solkit.measure.sampling import Series
 
-__all__ = ["SEED", "Environment", "Handful", "Lost", "Tried", "serve"]
+__all__ = ["NOTHING_CALLED", "SEED", "Called", "Environment", "Handful", "Lost", "Tried", "serve"]
 
 SEED = 0
 """Of inputs, and of the order of timing."""
+
+NOTHING_CALLED = -1
+
+Called = MutableSequence[int]
+"""Memory that both processes have: the number of the configuration called last, and how many calls
+there were."""
 
 _SHORT_MS = 5.0  # a call that takes longer is timed fewer times
 _SAMPLES, _SAMPLES_OF_LONG = 9, 3
@@ -114,18 +121,25 @@ class _SpoiltError(Exception):
     """What configurations share is no longer what it was."""
 
 
-def serve(connection: Connection, uuid: str, environment: Mapping[str, str]) -> None:
+def serve(
+    connection: Connection, called: Called, uuid: str, environment: Mapping[str, str]
+) -> None:
     """Answer handfuls until the other end hangs up.
 
-    First an `Environment` is sent. Of each handful, the number of a configuration before each call
-    of it, so that it is known should it end the process; then a list with a `Tried` for each, or a
-    `Lost`.
+    First an `Environment` is sent; of each handful, a list with a `Tried` for each, or a `Lost`.
+    The number of a configuration is in `called` before each call of it, so that it is known should
+    it end the process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the parent's to end this process
     os.environ.update(environment, CUDA_VISIBLE_DEVICES=uuid)
     from solkit.measure.machine import CudaMachine  # brings torch
 
-    bench = _Bench(connection.send, CudaMachine())
+    def say(number: int) -> None:
+        called[0] = number
+        called[1] += 1
+
+    bench = _Bench(say, CudaMachine())
+    gc.freeze()  # or each full collection would go through all that torch keeps
     connection.send(bench.environment())
     while True:
         try:
@@ -293,7 +307,7 @@ class _Bench:
         if not chosen:
             return
         subjects = [Subject(str(number), partial(self._call, number, w)) for number, w in chosen]
-        plan = Plan(warmup=2 if samples > 3 else 1, minimum=samples, maximum=samples)
+        plan = Plan(warmup=1, minimum=samples, maximum=samples)  # each was called twice just now
         timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
         reasons = []
         for timer in timers:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from solkit.collect.bench import Environment, Handful, Lost, Tried, serve
+from solkit.collect.bench import NOTHING_CALLED, Called, Environment, Handful, Lost, Tried, serve
 from solkit.core import Verdict
 from solkit.errors import WorkerError
 
@@ -15,6 +16,7 @@ __all__ = ["LostError", "TimingProcess"]
 
 _START_S = 180.0
 _LIMIT_S = 60.0
+_LOOK_S = 0.5  # how often it is looked whether something else was called meanwhile
 _MOST_ASKED = 10_000  # Triton unloads nothing, and keeps some 150 kB of each kernel
 
 
@@ -37,7 +39,7 @@ class TimingProcess:
     Args:
         uuid: of the GPU.
         environment: its environment variables, beside this process's.
-        limit_s: for a call, and for timing a handful; then it is killed.
+        limit_s: for a call, and for all that follows the last one; then it is killed.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class TimingProcess:
         self._uuid, self._environment, self._limit_s = uuid, dict(environment), limit_s
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
+        self._called: Called = []
         self._asked = 0  # of configurations, since it started
 
     def __enter__(self) -> TimingProcess:
@@ -63,7 +66,8 @@ class TimingProcess:
         self._asked = 0
         spawned = multiprocessing.get_context("spawn")
         self._connection, other = spawned.Pipe()
-        given = other, self._uuid, self._environment
+        self._called = spawned.RawArray("q", [NOTHING_CALLED, 0])
+        given = other, self._called, self._uuid, self._environment
         self._process = spawned.Process(target=serve, args=given, daemon=True)
         self._process.start()
         other.close()
@@ -87,19 +91,15 @@ class TimingProcess:
             self.start()
         assert self._connection is not None
         self._asked += len(handful.choices)
+        self._called[0] = NOTHING_CALLED
         self._connection.send(handful)
-        number = None
-        while True:
-            told = self._heard(self._limit_s)
-            if isinstance(told, int):
-                number = told
-            elif isinstance(told, list):
-                return told
-            else:
-                ended = self._lost(told)
-                if number is None:
-                    return [ended] * len(handful.choices)
-                raise LostError(number, ended)
+        told = self._heard(self._limit_s)
+        if isinstance(told, list):
+            return told
+        ended = self._lost(told)
+        if self._called[0] == NOTHING_CALLED:
+            return [ended] * len(handful.choices)
+        raise LostError(self._called[0], ended)
 
     def _lost(self, told: object) -> Tried:
         """What ended it, where it could still say so and where it could not."""
@@ -115,8 +115,14 @@ class TimingProcess:
     def _heard(self, limit_s: float) -> object:
         """The next message; ``TimeoutError`` where none came, ``EOFError`` where it is gone."""
         assert self._connection is not None
+        calls, deadline = self._called[1], time.monotonic() + limit_s
         try:
-            return self._connection.recv() if self._connection.poll(limit_s) else TimeoutError
+            while not self._connection.poll(min(_LOOK_S, limit_s)):
+                if self._called[1] != calls:
+                    calls, deadline = self._called[1], time.monotonic() + limit_s
+                elif time.monotonic() >= deadline:
+                    return TimeoutError
+            return self._connection.recv()
         except (EOFError, OSError):
             return EOFError
 

@@ -198,8 +198,9 @@ def _autotuners(module: ModuleType) -> dict[str, Any]:
     return dict(found.values())
 
 
-def _lies_in(module: ModuleType, folder: str) -> bool:
-    file = getattr(module, "__file__", None)
+def _lies_in(module: object, folder: str) -> bool:
+    # not by getattr: some of the thousands of modules have one of their own, which is slow
+    file = getattr(module, "__dict__", {}).get("__file__")
     return isinstance(file, str) and file.rpartition("/")[0] == folder
 
 

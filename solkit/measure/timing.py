@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from solkit.measure.activities import (
@@ -260,7 +261,7 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
 
 
 def _kind(event: Any) -> Kind | None:
-    on_gpu = event.device_type().name == "CUDA"
+    on_gpu = event.device_type() == DeviceType.CUDA
     if event.is_user_annotation():
         return Kind.GPU_RANGE if on_gpu else Kind.RANGE
     if on_gpu:

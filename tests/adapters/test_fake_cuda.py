@@ -404,6 +404,22 @@ def test_extensions_are_built_where_that_is_wanted(in_child):
     assert told == "cuda.cu(3): error: no such type / cuda.cu(9): error: nor this"
 
 
+def test_what_builds_extensions_finds_nvcc_though_torch_says_it_was_built_without(
+    in_child, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+
+    def build():
+        cpp_extension.load_inline = lambda name: None  # noqa: ARG005
+        cpp_extension.CUDA_HOME = None
+        WhenImported()
+        with fake_cuda.building_extensions():
+            cpp_extension.load_inline("name")
+        return cpp_extension._join_cuda_home("bin", "nvcc")
+
+    assert in_child(build) == str(tmp_path / "bin" / "nvcc")
+
+
 def test_a_failing_op_prints_nothing(in_child, capfd):
     def fail():
         with pytest.raises(RuntimeError):

@@ -336,6 +336,16 @@ def test_a_plain_python_file_is_a_solution(tmp_path, text):
     assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
 
 
+@pytest.mark.parametrize("language", ["python", "triton"])
+def test_a_solution_of_before_languages_names_one(tmp_path, language):
+    folder = sol_folder(tmp_path / "p", [workload("a", M=4)])
+    mine = solution({"main.py": SCALE}, "main.py::run", language=language)
+    del mine["spec"]["languages"]
+    mine["spec"]["destination_passing_style"] = False
+    loaded = on_cpu(folder, write_json(tmp_path / "s.json", mine))
+    assert torch.equal(loaded.run_kernel()[0], loaded.run_reference()[0])
+
+
 CUDA = {
     "scale.h": """#pragma once
 template <typename T> __device__ T scaled(T x, float by) { return x * by; }

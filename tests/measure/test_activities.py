@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import pytest
+from torch.autograd import DeviceType
 
 from solkit.measure.activities import Activity, ActivityError, Kind, call_times
 from solkit.measure.timing import read_activities
@@ -123,7 +123,7 @@ class KinetoEvent:
         return self.of
 
     def device_type(self):
-        return SimpleNamespace(name=self.device)
+        return getattr(DeviceType, self.device)
 
     def is_user_annotation(self):
         return self.annotation

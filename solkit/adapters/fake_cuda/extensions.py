@@ -98,7 +98,7 @@ def _build_nothing(module: Any) -> None:
         given = inline.bind(*args, **kwargs).arguments
         texts = [*_listed(given.get("cuda_sources")), *_listed(given.get("cpp_sources"))]
         told = tuple((text, *_place_of(text)) for text in texts)
-        _build(build_inline, args, kwargs)
+        _build(module, build_inline, args, kwargs)
         return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
 
     def load(*args: Any, **kwargs: Any) -> _Module:
@@ -107,16 +107,18 @@ def _build_nothing(module: Any) -> None:
         for path in _listed(given.get("sources")):
             _read_with_headers(Path(path), read)
         told = tuple((text, str(path), 1) for path, text in read.items())
-        _build(build_files, args, kwargs)
+        _build(module, build_files, args, kwargs)
         return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
 
     module.load_inline, module.load = load_inline, load
 
 
-def _build(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Build an extension if that is wanted."""
     if not _is_building:
         return
+    # torch looks for nvcc only where it believes that it was built for CUDA: not so while faked
+    module.CUDA_HOME = module.CUDA_HOME or module._find_cuda_home()
     try:
         function(*args, **kwargs)
     except (RuntimeError, OSError, ImportError) as error:  # of ninja, no compiler, no symbol
