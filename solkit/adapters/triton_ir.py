@@ -8,7 +8,7 @@ attributes and crash on ops whose module is gone, so the text it is: some ms a k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
@@ -212,6 +212,8 @@ class Function:
 _LOC = re.compile(r" loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _LAST_LOC = re.compile(r" loc\((#loc\d*|(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)$")
 _NAME = re.compile(r"%[\w$.\-]+(?:#\d+)?")
+_BARE_NAME = re.compile(r"%[\w$.\-]+")
+_CARRIED = re.compile(r"(%[\w$.\-]+) = ")
 _HEAD = re.compile(r"(?:(%[^=]+?) = )?\"?([a-z_]\w*\.[\w.]+|[a-z_]\w+)\"?(.*)$")
 _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 
@@ -230,6 +232,8 @@ class _Reader:
         self.text = text
         self.locations = _locations(text)
         self.resolved: dict[str, tuple[Location, ...]] = {}
+        self.names: dict[str, str] = {}  # by what the text calls a value
+        self.times: dict[str, int] = {}  # that it calls one so
         self.aliases = dict(re.findall(r"^(#\w+) = (#tt[\w.]*<.*>)$", text, re.M))
 
     def function(self) -> Function:
@@ -264,7 +268,7 @@ class _Reader:
                 bare = _LOC.sub("", line)
                 label = re.match(r"\^\w+", bare)
                 assert label is not None
-                arguments = tuple(_NAME.findall(bare.split("//")[0]))
+                arguments = self._bound(_NAME.findall(bare.split("//")[0]))
                 if not blocks[-1].operations and not blocks[-1].label:
                     blocks.pop()
                 blocks.append(Block(label.group(0), arguments))
@@ -279,7 +283,8 @@ class _Reader:
         if head is None:
             raise IrError(f"not understood: {bare[:120]}")
         blocks: list[Block] = []
-        rest = head.group(3)
+        results = tuple(self._results(head.group(1) or ""))
+        rest = self._named(head.group(3))
         if (bare.endswith("{") and not bare.endswith("({")) or bare.endswith("({"):
             rest, closing = self._regions(bare, rest, lines, blocks)
             places = self._places(closing) or places
@@ -287,7 +292,6 @@ class _Reader:
             rest, closing = self._partitions(rest, lines, blocks)
         text, types = _split_types(rest)
         operands = tuple(_NAME.findall(text))
-        results = tuple(_results(head.group(1) or ""))
         return Operation(
             head.group(2), results, operands, text, types, blocks, places, self.aliases
         )
@@ -313,13 +317,30 @@ class _Reader:
         """Read ``default { } partition0(...) num_warps(n) { } : types``."""
         closing = ""
         for raw in lines:
-            head = _LOC.sub("", raw.strip())
+            arguments = self._bound(_NAME.findall(_LOC.sub("", raw.strip())))
             inner, closing = self._region(lines)
-            inner[0].arguments = tuple(_NAME.findall(head))
+            inner[0].arguments = arguments
             blocks.extend(inner[:1])
             if _LOC.sub("", closing).startswith("} : "):
                 break
         return rest, closing
+
+    def _results(self, text: str) -> Iterator[str]:
+        for name, count in _RESULT.findall(text):
+            (own,) = self._bound([name])
+            yield from (f"{own}#{i}" for i in range(int(count))) if count else (own,)
+
+    def _named(self, text: str) -> str:
+        """Text with the names of values replaced by those that are their own in the function."""
+        self._bound(_CARRIED.findall(text))
+        return _BARE_NAME.sub(lambda found: self.names.get(found[0], found[0]), text)
+
+    def _bound(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names for new values; regions side by side call different ones alike."""
+        for name in names:
+            times = self.times[name] = self.times.get(name, 0) + 1
+            self.names[name] = name if times == 1 else f"{name}${times}"
+        return tuple(self.names[name] for name in names)
 
     def _places(self, line: str) -> tuple[Location, ...]:
         found = _LAST_LOC.search(line)
@@ -329,14 +350,6 @@ class _Reader:
         if text not in self.resolved:
             self.resolved[text] = _resolve(text, self.locations)
         return self.resolved[text]
-
-
-def _results(text: str) -> Iterator[str]:
-    for name, count in _RESULT.findall(text):
-        if count:
-            yield from (f"{name}#{i}" for i in range(int(count)))
-        else:
-            yield name
 
 
 def _split_types(rest: str) -> tuple[str, str]:

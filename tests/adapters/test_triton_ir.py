@@ -79,6 +79,29 @@ def test_a_reduction_has_a_block_of_its_own(operations):
     assert reduction.blocks[0].operations[0].name == "arith.addf"
 
 
+def test_names_that_loops_side_by_side_have_in_common():
+    loop = """    %s:2 = scf.for %i = %n to %n step %n iter_args(%a = %n, %b = %n) -> (i32, i32)  : i32 {
+      %v = arith.addi %a, %i : i32
+      scf.yield %v, %b : i32, i32
+    }
+"""
+    head, _, tail = MODULE.partition("    tt.return loc(#loc6)\n")
+    first, second = (
+        operation
+        for operation in parse(head + loop + loop.replace("%s:2", "%t:2") + tail).blocks[1].walk()
+        if operation.name == "scf.for"
+    )
+    assert first.text.startswith("%i = %n to %n step %n iter_args(%a = %n, %b = %n)")
+    assert (first.results, second.results) == (("%s#0", "%s#1"), ("%t#0", "%t#1"))
+    for a, b in zip(first.blocks[0].operations[:1], second.blocks[0].operations[:1]):
+        assert {*a.results, *a.operands} == {"%v", "%a", "%i"}
+        assert {*a.results, *a.operands}.isdisjoint((*b.results, *b.operands))
+    added, yielded = second.blocks[0].operations
+    i, _, _, _, carried, _, kept, _ = second.operands
+    assert added.operands == (carried, i)
+    assert yielded.operands == (*added.results, kept)
+
+
 def test_types_and_layouts(operations):
     pointer = operations["%p"].result_type
     assert pointer.shape == (64, 32)
