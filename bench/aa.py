@@ -2,7 +2,7 @@
 
     python bench/aa.py --out aa.json            # on a GPU, some five minutes
     python bench/aa.py --out aa.json --pairs 40 --only scale-64Ki matmul-8192
-    python bench/aa.py --read aa.json           # the figures of a run made before, with no GPU
+    python bench/aa.py --read aa.json more.json # the figures of runs made before, with no GPU
 
 20 kernels, each compared with itself in 200 pairs over all: as ``solkit compare`` does it, in two
 processes that are called in turns, and by the times that `triton.testing.do_bench` and CUDA events
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     console = Console(width=120)
     if options.read:
-        return show(json.loads(options.read.read_text(encoding="utf-8")), console)
+        return show(read(options.read), console)
     if not is_available():
         print("aa: there is no GPU to time on", file=sys.stderr)
         return 2
@@ -113,13 +113,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, metavar="FILE", help="write every figure there")
-    parser.add_argument("--read", type=Path, metavar="FILE", help="show what a run wrote instead")
+    parser.add_argument(
+        "--read", type=Path, nargs="+", metavar="FILE", help="show what runs wrote instead"
+    )
     parser.add_argument("--pairs", type=int, default=200, help="over all kernels")
     parser.add_argument("--budget", type=float, default=0.25, metavar="S", help="for one pair")
     parser.add_argument("--only", nargs="+", choices=[k.name for k in KERNELS], metavar="KERNEL")
     options = parser.parse_args(arguments)
     if (options.out is None) == (options.read is None):
-        parser.error("expected either --out FILE or --read FILE")
+        parser.error("expected either --out FILE or --read FILE ...")
     if options.pairs < 1 or options.budget <= 0:
         parser.error("--pairs and --budget have to be positive")
     return options
@@ -204,6 +206,19 @@ def by_peers(kernels: Sequence[Kernel], pairs: int, budget_s: float) -> list[Row
     except BrokenProcessPool as error:
         return [{"kernel": each.name, "error": f"timing by others: {error}"} for each in kernels]
     return rows
+
+
+def read(paths: Sequence[Path]) -> Row:
+    """What runs on GPUs of one model wrote, as if one had."""
+    documents = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    gpus = {document["environment"]["gpu"] for document in documents}
+    if len(gpus) > 1:
+        sys.exit(f"aa: runs of different GPUs are not to be put together: {', '.join(gpus)}")
+    return {
+        **documents[0],
+        "created": ", ".join(document["created"] for document in documents),
+        "rows": [row for document in documents for row in document["rows"]],
+    }
 
 
 # --------------------------------------------------------------------------------------- figures

@@ -4,15 +4,17 @@ Each candidate is a file of its own that doubles a small vector; one in ten is w
 raises, one in a hundred ends its process. What the right ones cost beyond their import, their
 calls and the samples is told as a median, by the wall clock and (which a loaded machine disturbs
 less) in CPU time of all processes. Memory, descriptors, threads, processes and temporary files are
-counted early, when all is warm, and at the end.
+counted early, when all is warm, after every hundred, and at the end.
 
     python bench/thousand.py                      # on the GPU where there is one, else on the CPU
     python bench/thousand.py --candidates 200 --device cpu --json thousand.json
+    python bench/thousand.py --protocol replay    # takes samples in half the time
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
@@ -21,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from solkit.core import Verdict
@@ -29,6 +31,7 @@ from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available
 from solkit.measure import session as sessions
 from solkit.measure._forkserver import children_of
+from solkit.measure.protocols import PROTOCOLS
 
 TARGET_S = 0.25
 PROBLEM = """
@@ -46,7 +49,7 @@ KERNELS = {
     "raising": "raise ValueError(x.shape)",
     "dying": "os.abort()",
 }
-_EARLY = 50
+_EARLY, _EVERY = 50, 100
 _SAMPLING = ("timing", "reading a timer", "starting a timer")
 _TICKS_A_SECOND = 100.0  # proc(5): sysconf(_SC_CLK_TCK), 100 on Linux
 
@@ -113,7 +116,7 @@ def held() -> dict[str, float]:
     )
     found = {
         "private_mib": private_kib / 1024,
-        "descriptors": sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids),
+        **descriptors(pids),
         "threads": sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in pids),
         "processes": len(pids),
         "temporary_files": len(list(Path(tempfile.gettempdir()).glob("solkit-*"))),
@@ -121,6 +124,16 @@ def held() -> dict[str, float]:
     if is_available():
         found["gpu_mib"] = gpu_mib()
     return found
+
+
+def descriptors(pids: Sequence[int | str]) -> dict[str, int]:
+    """How many these processes have, and of each kind of file."""
+    files = [file for pid in pids for file in Path(f"/proc/{pid}/fd").iterdir()]
+    kinds: Counter[str] = Counter()
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):  # that of looking
+            kinds[f"descriptors of {str(file.readlink()).partition(':[')[0]}"] += 1
+    return {"descriptors": len(files), **kinds}
 
 
 def gpu_mib() -> float:
@@ -131,9 +144,10 @@ def gpu_mib() -> float:
     return float(pynvml.nvmlDeviceGetMemoryInfo(handle).used) / 2**20
 
 
-def measure(session: Session, path: Path, problem: Path) -> Verdict:
+def measure(session: Session, path: Path, problem: Path, protocol: str) -> Verdict:
     try:
-        return session.measure(str(path), {}, {}, reference=str(problem)).verdict
+        outcome = session.measure(str(path), {}, {}, reference=str(problem), protocol=protocol)
+        return outcome.verdict
     except UnsupportedError:  # a CPU's time is never passed off as a GPU's: it was right
         return Verdict.CORRECT
 
@@ -144,13 +158,19 @@ def written(folder: Path, number: int, kind: str) -> Path:
     return path
 
 
-def level(session: Session, folder: Path, problem: Path) -> dict[str, float]:
+def level(session: Session, folder: Path, problem: Path, protocol: str) -> dict[str, float]:
     """What is held when all processes are there."""
-    measure(session, written(folder, -1, "right"), problem)
+    measure(session, written(folder, -1, "right"), problem, protocol)
     return held()
 
 
-def run(count: int, device: str, folder: Path, seconds: float = float("inf")) -> dict[str, object]:
+def run(
+    count: int,
+    device: str,
+    folder: Path,
+    seconds: float = float("inf"),
+    protocol: str = "cold",
+) -> dict[str, object]:
     """Measure that many candidates, or as many as the seconds allow; what they cost and left."""
     problem = folder / "problem.py"
     problem.write_text(PROBLEM)
@@ -160,7 +180,8 @@ def run(count: int, device: str, folder: Path, seconds: float = float("inf")) ->
     sessions._log.propagate = False
     verdicts: Counter[str] = Counter()
     beyond_s, used_s = [], []
-    early: dict[str, float] = {}
+    levels: dict[int, dict[str, float]] = {}
+    first = min(_EARLY, count // 2)
     by_stage: dict[str, list[float]] = {}
     began = time.monotonic()
     with Session(device=device) as session:
@@ -169,11 +190,11 @@ def run(count: int, device: str, folder: Path, seconds: float = float("inf")) ->
                 break
             kind = kind_of(number)
             path = written(folder, number, kind)
-            if number == min(_EARLY, count // 2):
-                early = level(session, folder, problem)
+            if number % _EVERY == first:
+                levels[number] = level(session, folder, problem, protocol)
             cpu_before, start = cpu_s(), time.perf_counter()
             stages.begin()
-            verdict = measure(session, path, problem)
+            verdict = measure(session, path, problem, protocol)
             stages.end()
             verdicts[f"{kind}: {verdict.value}"] += 1
             if kind == "right" and kind_of(number - 1) == "right" and number > 1:  # it is warm
@@ -182,10 +203,12 @@ def run(count: int, device: str, folder: Path, seconds: float = float("inf")) ->
                 for stage, taken_s in stages.taken_s.items():
                     by_stage.setdefault(stage or "asking", []).append(taken_s)
             path.unlink()
-        late = level(session, folder, problem)
+        late = level(session, folder, problem, protocol)
+    early = levels[first]
     return {
         "candidates": sum(verdicts.values()),
         "device": device,
+        "protocol": protocol,
         "verdicts": dict(verdicts),
         "beyond_samples_s": statistics.median(beyond_s),
         "beyond_samples_90th_percentile_s": sorted(beyond_s)[int(0.9 * len(beyond_s))],
@@ -193,8 +216,9 @@ def run(count: int, device: str, folder: Path, seconds: float = float("inf")) ->
         "target_s": TARGET_S,
         "stages_s": {stage: statistics.median(taken) for stage, taken in by_stage.items()},
         "early": early,
+        "levels": levels,
         "late": late,
-        "growth": {name: late[name] - early[name] for name in early},
+        "growth": {name: late.get(name, 0) - early.get(name, 0) for name in early | late},
     }
 
 
@@ -203,12 +227,13 @@ def main() -> None:
     options.add_argument("--candidates", type=int, default=1000)
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin none after it")
     options.add_argument("--device", choices=("cpu", "cuda"))
+    options.add_argument("--protocol", choices=list(PROTOCOLS), default="cold")
     options.add_argument("--json", type=Path, help="write the figures there too")
     chosen = options.parse_args()
     device = chosen.device or ("cuda" if is_available() else "cpu")
     with tempfile.TemporaryDirectory(prefix="thousand-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder  # no others' files are counted
-        found = run(chosen.candidates, device, Path(folder), chosen.seconds)
+        found = run(chosen.candidates, device, Path(folder), chosen.seconds, chosen.protocol)
     text = json.dumps(found, indent=2)
     if chosen.json:
         chosen.json.write_text(text + "\n", encoding="utf-8")
