@@ -19,6 +19,7 @@ __all__ = [
     "IrError",
     "Layout",
     "Location",
+    "Loop",
     "Operation",
     "TensorType",
     "bits_of",
@@ -38,9 +39,11 @@ class IrError(ValueError):
 
 def bits_of(element: str) -> int:
     """Bits of an element in memory; pointers have 64, 8-bit floats are named in many ways."""
+    if element in _BITS:
+        return _BITS[element]
     if element.startswith("!tt.ptr"):
         return 64
-    return _BITS.get(element, 4 if re.match(r"f4|[ui]4", element) else 8)
+    return 4 if re.match(r"f4|[ui]4", element) else 8
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class TensorType:
     element: str
     layout: Layout | None = None
 
-    @property
+    @cached_property
     def pointee(self) -> TensorType:
         """What pointers point to, in the same shape.
 
@@ -106,7 +109,7 @@ class TensorType:
             raise IrError(f"{self.element} is no pointer")
         return TensorType(self.shape, found.group(1), self.layout)
 
-    @property
+    @cached_property
     def pointee_bits(self) -> int:
         """Bits of what a pointer points to.
 
@@ -114,6 +117,23 @@ class TensorType:
             IrError: it is no pointer.
         """
         return bits_of(self.pointee.element)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The values that ``scf.for %i = %a to %b step %c iter_args(%x = %y, ...)`` binds and takes.
+
+    Attributes:
+        variable: counts the iterations.
+        bounds: first, end and step.
+        names: what is carried from one to the next.
+        starts: what these are at first.
+    """
+
+    variable: str
+    bounds: tuple[str, str, str]
+    names: tuple[str, ...]
+    starts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +174,15 @@ class Operation:
     def all_types(self) -> tuple[TensorType, ...]:
         """Every tensor or scalar type that stands in its text, in order."""
         return tuple(_types(self.types, self.aliases))
+
+    @cached_property
+    def loop(self) -> Loop:
+        """Of ``scf.for``."""
+        head, _, carried = self.text.partition("iter_args(")
+        variable, low, high, step = _NAME.findall(head)[:4]
+        pairs = _PAIR.findall(carried.split(") ->")[0])
+        names, starts = zip(*pairs, strict=True) if pairs else ((), ())
+        return Loop(variable, (low, high, step), tuple(names), tuple(starts))
 
     def attribute(self, name: str) -> int | None:
         """An integer attribute."""
@@ -214,6 +243,7 @@ _LAST_LOC = re.compile(r" loc\((#loc\d*|(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)$
 _NAME = re.compile(r"%[\w$.\-]+(?:#\d+)?")
 _BARE_NAME = re.compile(r"%[\w$.\-]+")
 _CARRIED = re.compile(r"(%[\w$.\-]+) = ")
+_PAIR = re.compile(r"(%[\w$.\-]+) = (%[\w$.\-]+(?:#\d+)?)")
 _HEAD = re.compile(r"(?:(%[^=]+?) = )?\"?([a-z_]\w*\.[\w.]+|[a-z_]\w+)\"?(.*)$")
 _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 

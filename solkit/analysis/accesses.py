@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
+from solkit.analysis.arithmetic import element_bytes
 from solkit.analysis.caches import SECTOR
 from solkit.analysis.layouts import spread
-from solkit.analysis.programs import Counts, Descriptor, element_bytes
+from solkit.analysis.programs import Counts, Descriptor
 
 __all__ = [
     "Corners",

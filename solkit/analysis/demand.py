@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,14 @@ from solkit.adapters.triton_ir import Block, Function, Operation, parse, vector_
 from solkit.analysis.accesses import Corners, Extent, Whole, kind_of, path_of, vector_bytes
 from solkit.analysis.caches import SECTOR, Region, dram_bytes, l1_misses, unique_bytes
 from solkit.analysis.operations import chain_cycles, operations_of
-from solkit.analysis.programs import ADDRESS_BITS, Counts, Descriptor, Programs, from_memory
+from solkit.analysis.programs import (
+    ADDRESS_BITS,
+    Counts,
+    Descriptor,
+    Programs,
+    from_memory,
+    relevant_values,
+)
 from solkit.analysis.shared import shared_traffic, tensor_shared_bytes
 from solkit.core import Access, Demand, Device, Occupancy
 
@@ -55,6 +62,8 @@ class _Followed:
         weight: how many times as many as the wide.
         guesses: what was taken for granted.
         computed: the values that are computed from what was loaded.
+        phases: of each operation, as `_phases` numbers them.
+        depths: of each operation, how many loops are around it.
     """
 
     function: Function
@@ -70,6 +79,8 @@ class _Followed:
     weight: float
     guesses: tuple[str, ...]
     computed: frozenset[str]
+    phases: Mapping[Operation, int]
+    depths: Mapping[Operation, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,16 +203,17 @@ def _follow(
 ) -> _Followed:
     programs = math.prod(grid)
     first: npt.NDArray[np.int64] = np.arange(min(programs, _CORNERS))
-    corners, coarse = _by_corners(function, arguments, grid, first)
+    relevant = relevant_values(function.blocks)
+    corners, coarse = _by_corners(function, arguments, grid, first, relevant)
     wide, numbers, guesses = corners, first, coarse.guesses
     if programs > _CORNERS:
         numbers = spread_out(_SPREAD, programs)
-        wide, scattered = _by_corners(function, arguments, grid, numbers)
+        wide, scattered = _by_corners(function, arguments, grid, numbers, relevant)
         guesses = {**guesses, **scattered.guesses}
     chosen = _representative(wide)
     few = Counts(len(chosen))
     watcher = Whole(few, widths, function.num_warps)
-    fine = Programs(function, arguments, grid, numbers[chosen], watcher, few)
+    fine = Programs(function, arguments, grid, numbers[chosen], watcher, few, relevant)
     fine.run()
     return _Followed(
         function=function,
@@ -217,6 +229,8 @@ def _follow(
         weight=programs / len(numbers),
         guesses=tuple({**guesses, **fine.guesses}),
         computed=from_memory(function.blocks),
+        phases=_phases(function),
+        depths=dict(_depths(function.blocks)),
     )
 
 
@@ -225,10 +239,11 @@ def _by_corners(
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
     numbers: npt.NDArray[np.int64],
+    relevant: frozenset[str],
 ) -> tuple[Corners, Programs]:
     counts = Counts(len(numbers))
     corners = Corners(counts)
-    programs = Programs(function, arguments, grid, numbers, corners, counts, corners=True)
+    programs = Programs(function, arguments, grid, numbers, corners, counts, relevant, corners=True)
     programs.run()
     return corners, programs
 
@@ -274,7 +289,7 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
     own = moves * once
     if few.programs == many.programs:  # all were followed whole
         own = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(made, 1e-9)
-    phase = _phase(operation, followed.function)
+    phase = followed.phases[operation]
     path, kind = path_of(operation), kind_of(operation)
     paired, distinct = total("paired"), total("distinct")
     region = Region(
@@ -285,7 +300,7 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
         phase=phase,
         kind=kind,
         moved=own,
-        once=once if _depth(operation, followed.function.blocks) < 2 else 0.0,
+        once=once if followed.depths[operation] < 2 else 0.0,
         covered=min(total("bytes") / (SECTOR * distinct), 1.0) if distinct else 1.0,
         pairs=paired / distinct if paired else 1.0,
         gathered=not followed.computed.isdisjoint(operation.operands),
@@ -308,31 +323,26 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
     return _Site(access, region, beyond_hits, round(total("lines")), phase % 2 == 1)
 
 
-def _phase(operation: Operation, function: Function) -> int:
-    """The number of the outermost loop around it, and what comes between loops, in their order."""
+def _phases(function: Function) -> dict[Operation, int]:
+    """Of each operation, the number of the outermost loop around it; between loops is another."""
+    found: dict[Operation, int] = {}
     number = 0
     for block in function.blocks:
         for outer in block.operations:
             loops = bool(outer.blocks) and outer.name != "scf.if"
             number += loops
-            if outer is operation or any(
-                inner is operation for body in outer.blocks for inner in body.walk()
-            ):
-                return number
+            found[outer] = number
+            found |= {inner: number for body in outer.blocks for inner in body.walk()}
             number += loops
-    raise ValueError(f"{operation.name} is not in {function.name}")
+    return found
 
 
-def _depth(operation: Operation, blocks: Sequence[Block]) -> int:
-    """How many loops are around it; -1 where it is not in these blocks."""
+def _depths(blocks: Sequence[Block], depth: int = 0) -> Iterator[tuple[Operation, int]]:
+    """Each operation, and how many loops are around it."""
     for block in blocks:
         for each in block.operations:
-            if each is operation:
-                return 0
-            inner = _depth(operation, each.blocks)
-            if inner >= 0:
-                return inner + (each.name in ("scf.for", "scf.while"))
-    return -1
+            yield each, depth
+            yield from _depths(each.blocks, depth + (each.name in ("scf.for", "scf.while")))
 
 
 def _name_of(place: int, programs: Programs) -> str:
@@ -352,7 +362,7 @@ def _steps(followed: _Followed) -> Array:
     for operation in followed.operations:
         if kind_of(operation) == "load" and (operation, "runs") in counts:
             runs = counts[operation, "runs"]
-            phases.setdefault(_phase(operation, followed.function), []).append(runs)
+            phases.setdefault(followed.phases[operation], []).append(runs)
     longest = [np.max(runs, axis=0) for runs in phases.values()]
     steps: Array = sum(longest, np.zeros(followed.wide.programs))
     return steps

@@ -17,17 +17,29 @@ extrapolated, but for the last few, where a software pipeline drains.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
-from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
+from solkit.adapters.triton_ir import Block, Function, Operation
+from solkit.analysis.arithmetic import (
+    ARITHMETIC,
+    PASSED_ON,
+    SHAPES,
+    aligned,
+    compare,
+    constant,
+    integer,
+    lead,
+    make_range,
+    scalar,
+)
 
 __all__ = [
     "ADDRESS_BITS",
@@ -37,6 +49,7 @@ __all__ = [
     "Watcher",
     "accesses_of",
     "from_memory",
+    "relevant_values",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -47,7 +60,6 @@ ADDRESS_BITS = 44
 """A pointer is its storage's number above this bit and the byte within the storage below it."""
 
 _PROBED, _TAIL = 3, 5
-_PROBES = 3
 _MOST_ITERATIONS = 512
 _MOST_IN_VAIN = 8
 _ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
@@ -72,6 +84,9 @@ _UNSEEN = {
         "a TMA gather or scatter is not counted",
     ),
 }
+_Compared = dict[Operation, list[Array]]
+"""Of each comparison, a number for the results of each program, each time that it was made."""
+
 _ACCESSES = _LOADS | _STORES | _ATOMICS | _TMA_LOADS | _TMA_STORES
 
 
@@ -129,15 +144,16 @@ class Counts:
         if known is None:
             self.by_key[key] = np.broadcast_to(amount, (self.programs,)).astype(np.float64)
         else:
-            known += amount
+            self.by_key[key] = known + amount  # not in place: a copy may have the array as well
 
     def copy(self) -> dict[Any, Array]:
         """As they stand now."""
-        return {key: numbers.copy() for key, numbers in self.by_key.items()}
+        return dict(self.by_key)
 
     def since(self, earlier: Mapping[Any, Array]) -> dict[Any, Array]:
         """What was added since, where it is not nothing."""
-        grown = {key: n - earlier.get(key, 0) for key, n in self.by_key.items()}
+        changed = {k: n for k, n in self.by_key.items() if n is not earlier.get(k)}
+        grown = {key: n - earlier.get(key, 0) for key, n in changed.items()}
         return {key: n for key, n in grown.items() if n.any()}
 
 
@@ -157,6 +173,8 @@ class Programs:
         numbers: of the programs to follow, x fastest; shape [programs].
         corners: keep the corners of tensors alone.
         watcher: told of each access.
+        counts: where executions of blocks are counted.
+        relevant: the values to compute, as `relevant_values` gives them.
     """
 
     def __init__(
@@ -167,6 +185,7 @@ class Programs:
         numbers: npt.NDArray[np.int64],
         watcher: Watcher,
         counts: Counts,
+        relevant: frozenset[str],
         corners: bool = False,
     ) -> None:
         self.function = function
@@ -182,8 +201,9 @@ class Programs:
         self.storages: list[TensorArgument] = []
         self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
-        self.relevant = _relevant(function.blocks)
-        self.compared: dict[Operation, list[Array]] = {}  # a number for each program's results
+        self.relevant = relevant
+        self.plans: dict[Block, list[Callable[[], None]]] = {}
+        self.compared: _Compared | None = None  # while a loop asks for it
         self._bind(arguments)
 
     def run(self) -> None:
@@ -208,35 +228,37 @@ class Programs:
                 place = known.setdefault(argument.storage, len(known))
                 if place == len(self.storages):
                     self.storages.append(argument)
-                base = _scalar(((place + 1) << ADDRESS_BITS) + argument.offset_bytes)
+                base = scalar(((place + 1) << ADDRESS_BITS) + argument.offset_bytes)
                 rest = []
                 self.env[name] = base
                 if argument.block:
                     self.env[name] = _descriptor(base, argument)
-                    rest = [_scalar(n) for n in (*argument.shape, *argument.strides)]
+                    rest = [scalar(n) for n in (*argument.shape, *argument.strides)]
             elif isinstance(argument, bool | int):
-                self.env[name] = _scalar(int(argument))
+                self.env[name] = scalar(int(argument))
             elif rest:  # a descriptor is followed by its shape and strides
                 self.env[name] = rest.pop(0)
 
     # ----------------------------------------------------------------------------- control flow
 
-    def would_compare(
-        self, block: Block, values: Mapping[str, Value]
-    ) -> dict[Operation, list[Array]]:
+    def would_compare(self, block: Block, values: Mapping[str, Value]) -> _Compared:
         """The comparisons of a block, were it run with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active
-        self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), {}
+        found: _Compared = {}
+        self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), found
         self.env.update(values)
         self._block(block)
-        found = self.compared
         self.counts, self.watcher, self.compared, self.active = kept
         return found
 
     def _block(self, block: Block) -> None:
         self.counts.add(block, self.active)
-        for operation in block.operations:
-            self._operation(operation)
+        plan = self.plans.get(block)
+        if plan is None:
+            steps = map(self._step, block.operations)
+            plan = self.plans[block] = [step for step in steps if step is not None]
+        for step in plan:
+            step()
         self.watcher.step_ends()
 
     def _targets(self, block: Block) -> Iterator[tuple[str, Array]]:
@@ -258,27 +280,27 @@ class Programs:
             return np.ones_like(self.active)
         return np.broadcast_to(value.astype(bool), self.active.shape)
 
-    def _operation(self, operation: Operation) -> None:
+    def _step(self, operation: Operation) -> Callable[[], None] | None:
+        """How to follow an operation; not at all where no address depends on it."""
         name = operation.name
         if name == "scf.for":
-            self._for(operation)
-        elif name == "scf.if":
-            self._if(operation)
-        elif name == "scf.while":
-            self._while(operation)
-        elif name == "ttg.warp_specialize":
-            self._partitions(operation)
-        elif name in _ACCESSES:
-            self._access(operation)
-        elif name in _UNSEEN:
-            self._guess(_UNSEEN[name], operation)
-        elif name == "ttng.tensormap_create":
-            self._tensormap(operation)
-        elif self.relevant.intersection(operation.results):
-            self.operations += 1
-            values = self._compute(operation)
-            for result, value in zip(operation.results, values, strict=False):
-                self.env[result] = value
+            return partial(self._for, operation, _is_linear(operation, self.relevant))
+        if name in _ACCESSES:
+            to_box = name in _TMA_LOADS or name in _TMA_STORES
+            return partial(self._box, operation) if to_box else self._access(operation)
+        if name in _UNSEEN:
+            return partial(self._guess, _UNSEEN[name], operation)
+        regions: Mapping[str, Callable[[Operation], None]] = {
+            "scf.if": self._if,
+            "scf.while": self._while,
+            "ttg.warp_specialize": self._partitions,
+            "ttng.tensormap_create": self._tensormap,
+        }
+        if name in regions:
+            return partial(regions[name], operation)
+        if self.relevant.isdisjoint(operation.results):
+            return None
+        return self._assignment(operation)
 
     def _if(self, operation: Operation) -> None:
         taken, outer = self._condition(operation), self.active
@@ -306,17 +328,17 @@ class Programs:
             self.env.update(zip(block.arguments, captured, strict=False))
             self._block(block)
 
-    def _for(self, operation: Operation) -> None:
-        loop = _Loop.of(operation)
+    def _for(self, operation: Operation, linear: bool) -> None:
+        loop = operation.loop
         low, high, step = (self.env.get(name) for name in loop.bounds)
         if low is None or high is None or step is None:
             self._guess("a loop whose length depends on data is run once", operation)
-            low, high, step = _scalar(0), _scalar(1), _scalar(1)
+            low, high, step = scalar(0), scalar(1), scalar(1)
         trips = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
         trips = np.broadcast_to(trips, self.active.shape)
         done: Array = np.zeros(len(self.active), np.int64)
         values = [self.env.get(start) for start in loop.starts]
-        skipping = _Skipping(self, operation, loop)
+        skipping = _Skipping(self, operation, linear and trips.max() > _PROBED + _TAIL)
         outer, start = self.active, self.counts.copy()
         compared = self.compared  # by what is around the loop: all of its iterations' as well
         rounds, tired = 0, False
@@ -330,10 +352,11 @@ class Programs:
             self.env[loop.variable] = low + done * step
             self.env.update(zip(loop.names, values, strict=True))
             before = self.counts.copy() if skipping.possible else {}
-            self.compared = {}
+            self.compared = {} if skipping.possible or compared is not None else None
             self._block(operation.blocks[0])
-            for each, results in self.compared.items():
-                compared.setdefault(each, []).extend(results)
+            if compared is not None and self.compared is not None:
+                for each, results in self.compared.items():
+                    compared.setdefault(each, []).extend(results)
             new = self._yields(operation.blocks[0])
             new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
@@ -375,29 +398,31 @@ class Programs:
 
     # -------------------------------------------------------------------------------- accesses
 
-    def _access(self, operation: Operation) -> None:
-        if operation.name in _TMA_LOADS | _TMA_STORES:
-            self._box(operation)
-            return
-        address = self.env.get(operation.operands[0])
-        mask = self._mask(operation)
-        if address is None and not self.corners:
-            self._guess("an address that is not known counts a sector for each element", operation)
-        self.watcher.pointers(operation, address, mask, self.active)
-        if self.relevant.intersection(operation.results):
-            loaded = None
-            if address is not None and operation.name not in _ATOMICS:  # others add as well
-                loaded = self._loaded(operation, address, mask)
-            self.env[operation.results[0]] = loaded
+    def _access(self, operation: Operation) -> Callable[[], None]:
+        """How to follow an access through pointers."""
+        pointer, mask_name = operation.operands[0], _mask_of(operation)
+        wanted = not self.relevant.isdisjoint(operation.results)
+        readable = operation.name not in _ATOMICS  # others add as well
 
-    def _mask(self, operation: Operation) -> Array | None:
-        name = _mask_of(operation)
-        if name is None:
-            return None
-        value: Array | None = self.env.get(name)
-        if value is None and not self.corners:  # of corners more is unknown, which decides nothing
+        def access() -> None:
+            address = self.env.get(pointer)
+            mask = None if mask_name is None else self.env.get(mask_name)
+            if not self.corners:  # of corners more is unknown, which decides nothing
+                self._guess_of(operation, address is None, mask is None and mask_name is not None)
+            self.watcher.pointers(operation, address, mask, self.active)
+            if wanted:
+                loaded = None
+                if readable and address is not None:
+                    loaded = self._loaded(operation, address, mask)
+                self.env[operation.results[0]] = loaded
+
+        return access
+
+    def _guess_of(self, operation: Operation, no_address: bool, no_mask: bool) -> None:
+        if no_mask:
             self._guess("a mask that depends on data lets everything through", operation)
-        return value
+        if no_address:
+            self._guess("an address that is not known counts a sector for each element", operation)
 
     def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
         """Integers read from memory, where their contents are known; else spread-out guesses."""
@@ -415,13 +440,13 @@ class Programs:
             self._guess("indices whose values are not known are taken to be in order", operation)
             return at
         found = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
-        return found if mask is None else np.where(*_aligned([mask, found, self._other(operation)]))
+        return found if mask is None else np.where(*aligned([mask, found, self._other(operation)]))
 
     def _other(self, operation: Operation) -> Array:
         """What a load gives where its mask is off; zero where it does not say."""
         names = operation.operands[2:3] if operation.name == "tt.load" else ()
         values = [self.env.get(name) for name in names]
-        return values[0] if values and values[0] is not None else _scalar(0)
+        return values[0] if values and values[0] is not None else scalar(0)
 
     def _box(self, operation: Operation) -> None:
         target = self.env.get(operation.operands[0])
@@ -449,61 +474,78 @@ class Programs:
         if base is None or len(lists) < 3 or any(v is None for v in (*lists[1], *lists[2])):
             return
         element = operation.all_types[1].pointee_bits // 8
-        strides = (*lists[2][::-1], _scalar(element))
+        strides = (*lists[2][::-1], scalar(element))
         self.maps[operation.operands[0]] = Descriptor(base, tuple(lists[1][::-1]), strides, element)
 
     # -------------------------------------------------------------------------------- arithmetic
 
-    def _compute(self, operation: Operation) -> list[Value]:
+    def _assignment(self, operation: Operation) -> Callable[[], None]:
+        """How to give its results their values, of which the first alone may be known."""
+        first, *rest = operation.results
+        env, given = self.env, self._given(operation)
+        names, compute = ((), given) if given else (operation.operands, self._computing(operation))
+
+        def assign() -> None:
+            self.operations += 1
+            values = [env.get(name) for name in names]
+            for value in values:
+                if value is None or isinstance(value, Descriptor):
+                    env[first] = None
+                    break
+            else:
+                env[first] = compute(*values)
+            for name in rest:
+                env[name] = None
+
+        return assign
+
+    def _given(self, operation: Operation) -> Callable[[], Value] | None:
+        """The first result of an operation that takes no values."""
+        if operation.name == "ttng.reinterpret_tensor_descriptor":
+            return lambda: self.maps.get(operation.operands[0])
+        value: Value
+        if operation.name == "arith.constant":
+            value = constant(operation)
+        elif operation.name == "tt.get_program_id":
+            value = self.pids["xyz".index(operation.text.strip()[0])]
+        elif operation.name == "tt.get_num_programs":
+            value = scalar(self.grid["xyz".index(operation.text.strip()[0])])
+        elif operation.name == "tt.make_range":
+            value = make_range(operation, self.corners)
+        else:
+            return None
+        return lambda: value
+
+    def _computing(self, operation: Operation) -> Callable[..., Value]:
+        """How to compute its first result from its operands, all of which are known."""
         name = operation.name
-        if name == "arith.constant":
-            return [_constant(operation)]
-        if name == "tt.get_program_id":
-            return [self.pids["xyz".index(operation.text.strip()[0])]]
-        if name == "tt.get_num_programs":
-            return [_scalar(self.grid["xyz".index(operation.text.strip()[0])])]
-        if name == "tt.make_range":
-            return [self._range(operation)]
-        if name == "ttng.reinterpret_tensor_descriptor":
-            return [self.maps.get(operation.operands[0])]
-        values: list[Value] = [self.env.get(operand) for operand in operation.operands]
-        if any(v is None for v in values) or any(isinstance(v, Descriptor) for v in values):
-            return [None] * len(operation.results)
-        if name in _SHAPES:
-            return [_SHAPES[name](operation, values[0], self.corners)]
-        if name in _ARITHMETIC:
-            values = _aligned(values)
-            if name in _PICKS:
-                self._compared(operation, values[0] < values[1])
-            return [_integer(operation, values)]
-        return self._others(operation, values)
+        if name in SHAPES:
+            shaped = SHAPES[name]
+            return lambda value, *_: shaped(operation, value, self.corners)
+        if name in _PICKS:
+            picked = integer(operation)
+            return lambda a, b: self._noted(operation, np.less(*aligned([a, b])), picked(a, b))
+        if name in ARITHMETIC:
+            return integer(operation)
+        if name == "arith.cmpi":
+            compared = compare(operation)
+            return lambda a, b: self._noted(operation, found := compared(a, b), found)
+        if name == "tt.addptr":
+            size = operation.all_types[0].pointee_bits // 8
+            return lambda pointer, offset: np.add(*aligned([pointer, offset * size]))
+        if name == "arith.select":
+            return lambda *values: np.where(*aligned(values))
+        if name in PASSED_ON:
+            return lambda value, *_: value
+        return lambda *_: None
 
-    def _others(self, operation: Operation, values: list[Array]) -> list[Value]:
-        if operation.name == "tt.addptr":
-            pointer, offset = _aligned(values)
-            return [pointer + offset * (operation.all_types[0].pointee_bits // 8)]
-        if operation.name == "arith.cmpi":
-            bits = bits_of(operation.all_types[0].element)
-            a, b = _aligned(values)
-            found = _compare(operation.text.split(",")[0], a, b, bits)
-            self._compared(operation, found)
-            return [found]
-        if operation.name == "arith.select":
-            return [np.where(*_aligned(values))]
-        if operation.name in _PASSED_ON:
-            return list(values[: len(operation.results)])
-        return [None] * len(operation.results)
-
-    def _compared(self, operation: Operation, found: Array) -> None:
-        flat = found.reshape(len(found), -1)
-        weights = np.arange(1, flat.shape[1] + 1) * _ODD
-        self.compared.setdefault(operation, []).append(flat @ weights)
-
-    def _range(self, operation: Operation) -> Array:
-        start, end = operation.attribute("start") or 0, operation.attribute("end") or 0
-        if self.corners and end - start > 2:
-            return np.array([[start, (start + end) // 2, end - 1]])
-        return np.arange(start, end)[None]
+    def _noted(self, operation: Operation, compared: Array, result: Array) -> Array:
+        """A result, after a comparison that it goes by was kept for the loop that asks for it."""
+        if self.compared is not None:
+            flat = compared.reshape(len(compared), -1)
+            weights = np.arange(1, flat.shape[1] + 1) * _ODD
+            self.compared.setdefault(operation, []).append(flat @ weights)
+        return result
 
     def _guess(self, what: str, operation: Operation) -> None:
         place = f"{operation.places[0]}: " if operation.places else ""
@@ -511,24 +553,6 @@ class Programs:
 
 
 # ---------------------------------------------------------------------------------------- loops
-
-
-@dataclass(frozen=True)
-class _Loop:
-    """The names in ``scf.for %i = %a to %b step %c iter_args(%x = %y, ...)``."""
-
-    variable: str
-    bounds: tuple[str, str, str]
-    names: tuple[str, ...]
-    starts: tuple[str, ...]
-
-    @staticmethod
-    def of(operation: Operation) -> _Loop:
-        head, _, carried = operation.text.partition("iter_args(")
-        variable, low, high, step = re.findall(r"%[\w$.\-]+(?:#\d+)?", head)[:4]
-        pairs = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-]+(?:#\d+)?)", carried.split(") ->")[0])
-        names, starts = zip(*pairs, strict=True) if pairs else ((), ())
-        return _Loop(variable, (low, high, step), tuple(names), tuple(starts))
 
 
 class _Skipping:
@@ -541,10 +565,11 @@ class _Skipping:
     result once at most: where it gives the same at both ends of a stretch, it does in between.
     """
 
-    def __init__(self, programs: Programs, operation: Operation, loop: _Loop) -> None:
+    def __init__(self, programs: Programs, operation: Operation, possible: bool) -> None:
+        loop = operation.loop
         self.programs = programs
         self.relevant = [name in programs.relevant for name in loop.names]
-        self.possible = _is_linear(operation, loop, programs.relevant)
+        self.possible = possible
         self.loop, self.body = loop, operation.blocks[0]
         self.rounds: Array = np.zeros(programs.counts.programs, np.int64)  # since it skipped
         self.in_vain = 0
@@ -574,7 +599,11 @@ class _Skipping:
             index: the loop's variable in the next one.
             by: the loop's step.
         """
-        if not self.possible or self.in_vain > _MOST_IN_VAIN:
+        if not self.possible:
+            return done, new
+        left = np.where(running, np.maximum(trips - done - _TAIL, 0), 0)
+        if not left.any() or self.in_vain > _MOST_IN_VAIN:
+            self.possible = False
             return done, new
         counted = self.programs.counts.since(before)
         steps = [
@@ -582,10 +611,11 @@ class _Skipping:
             for n, v, r in zip(new, old, self.relevant, strict=True)
         ]
         self.rounds = self.rounds + running
-        left = np.where(running, np.maximum(trips - done - _TAIL, 0), 0)
-        left = np.where((self.rounds >= _PROBED) & self._alike(counted, steps), left, 0)
+        often = self.rounds >= _PROBED
+        if often.any():
+            left = np.where(often & self._alike(counted, steps), left, 0)
         self.counted, self.steps = counted, steps
-        if not left.any():
+        if not often.any() or not left.any():
             return done, new
         left = self._until_changes(left, new, index, by)
         self.in_vain += not left.any()
@@ -596,7 +626,7 @@ class _Skipping:
 
     def _moved(self, values: list[Value], left: Array) -> list[Value]:
         return [
-            n if step is None else n + step * _lead(left, n)
+            n if step is None else n + step * lead(left, n)
             for n, step in zip(values, self.steps, strict=True)
         ]
 
@@ -644,6 +674,26 @@ class _Blind:
         """See `Watcher`."""
 
 
+def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
+    size = argument.element_bytes
+    return Descriptor(
+        base,
+        tuple(map(scalar, argument.shape)),
+        tuple(scalar(stride * size) for stride in argument.strides),
+        size,
+    )
+
+
+def _choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
+    """Per program: `new` where that is chosen. A side that is missing was not run."""
+    if not both:
+        return old if new is None else new
+    if new is None or old is None or isinstance(new, Descriptor) or new is old or where.all():
+        return new
+    new, old = aligned([new, old])
+    return np.where(lead(where, new), new, old)
+
+
 def _difference(new: Value, old: Value) -> Value:
     """What was added; ``None`` of what cannot be added to. A flag changes with a comparison."""
     if not (isinstance(new, np.ndarray) and isinstance(old, np.ndarray)) or new.dtype == bool:
@@ -665,11 +715,6 @@ def _same(
     return same
 
 
-def _lead(numbers: Array, like: Array) -> Array:
-    """[programs] as [programs, 1, ...] of the rank of `like`."""
-    return numbers.reshape(-1, *(1,) * (like.ndim - 1))
-
-
 _PICKS = {"arith.minsi", "arith.maxsi"}
 """Operations whose result moves by another step once the other operand is picked."""
 
@@ -682,7 +727,8 @@ _LINEAR = {
 """Operations that keep a step constant, but for where a comparison tips over."""
 
 
-def _is_linear(operation: Operation, loop: _Loop, relevant: frozenset[str]) -> bool:
+def _is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
+    loop = operation.loop
     carried = {n for n in loop.names if n in relevant}
     varying = {loop.variable, *carried}
     for inner in operation.blocks[0].walk():
@@ -692,7 +738,7 @@ def _is_linear(operation: Operation, loop: _Loop, relevant: frozenset[str]) -> b
         if inner.name == "scf.if":
             return False
         if inner.name == "scf.for":
-            nested = _Loop.of(inner)
+            nested = inner.loop
             varying.update(n for n, s in zip(nested.names, nested.starts) if s in varying)
             varying.update(inner.results)
         elif relevant.intersection(inner.results):
@@ -705,7 +751,7 @@ def _is_linear(operation: Operation, loop: _Loop, relevant: frozenset[str]) -> b
 # ------------------------------------------------------------------------------------ relevance
 
 
-def _relevant(blocks: Sequence[Block]) -> frozenset[str]:
+def relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
     """The values that addresses, masks, loop bounds and branches derive from."""
     wanted: set[str] = set()
     operations = [operation for block in blocks for operation in block.walk()]
@@ -752,7 +798,7 @@ def _steering(operation: Operation) -> Iterator[str]:
         if mask is not None:
             yield mask
     elif name == "scf.for":
-        yield from _Loop.of(operation).bounds
+        yield from operation.loop.bounds
     elif name in ("scf.if", "cf.cond_br", "scf.condition"):
         yield operation.operands[0]
 
@@ -760,7 +806,7 @@ def _steering(operation: Operation) -> Iterator[str]:
 def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     """(value, what it is computed from); through regions as well."""
     if operation.name == "scf.for":
-        loop, body = _Loop.of(operation), operation.blocks[0]
+        loop, body = operation.loop, operation.blocks[0]
         last = body.operations[-1].operands if body.operations else ()
         for i, (name, start) in enumerate(zip(loop.names, loop.starts, strict=True)):
             sources = [start, *last[i : i + 1]]
@@ -802,198 +848,3 @@ def _mask_of(operation: Operation) -> str | None:
     if operation.name in ("tt.store", "tt.atomic_rmw"):
         return operation.operands[2] if len(operation.operands) > 2 else None
     return None
-
-
-# ------------------------------------------------------------------------------------ arithmetic
-
-
-def _scalar(number: int) -> Array:
-    return np.array([number], np.int64)
-
-
-def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
-    size = argument.element_bytes
-    return Descriptor(
-        base,
-        tuple(map(_scalar, argument.shape)),
-        tuple(_scalar(stride * size) for stride in argument.strides),
-        size,
-    )
-
-
-def _constant(operation: Operation) -> Value:
-    found = re.match(r"(?:dense<)?(-?\d+|true|false)>?(?:\s|$|,|\{)", operation.text + " ")
-    if found is None:
-        return None
-    number = {"true": 1, "false": 0}.get(found.group(1))
-    kind = operation.result_type
-    value = int(found.group(1)) if number is None else number
-    array = np.full((1,) * (len(kind.shape) + 1), value, np.int64)
-    return array.astype(bool) if kind.element == "i1" else array
-
-
-def _aligned(values: Sequence[Array]) -> list[Array]:
-    """A scalar beside a tensor gets its rank; elsewhere ranks agree already."""
-    rank = max(value.ndim for value in values)
-    return [value.reshape(value.shape + (1,) * (rank - value.ndim)) for value in values]
-
-
-def _choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
-    """Per program: `new` where that is chosen. A side that is missing was not run."""
-    if not both:
-        return old if new is None else new
-    if new is None or old is None or isinstance(new, Descriptor) or new is old:
-        return new
-    new, old = _aligned([new, old])
-    return np.where(_lead(where, new), new, old)
-
-
-def _divide(a: Array, b: Array) -> Array:
-    """Towards zero, as the hardware does; by nothing gives nothing."""
-    quotient = np.abs(a) // np.maximum(np.abs(b), 1)
-    return np.where((a < 0) ^ (b < 0), -quotient, quotient)
-
-
-def _remainder(a: Array, b: Array) -> Array:
-    found: Array = a - b * _divide(a, b)
-    return found
-
-
-def _logical(on_integers: Callable[..., Array], on_booleans: Callable[..., Array]) -> Any:
-    def apply(a: Array, b: Array) -> Array:
-        return on_booleans(a, b) if a.dtype == bool and b.dtype == bool else on_integers(a, b)
-
-    return apply
-
-
-def _shift(operation: Callable[..., Array]) -> Any:
-    return lambda a, b: operation(a, np.clip(b, 0, 63))
-
-
-_ARITHMETIC: Mapping[str, Callable[..., Array]] = {
-    "arith.addi": lambda a, b: a + b if a.dtype != bool else a ^ b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b if a.dtype != bool else a & b,
-    "arith.divsi": _divide,
-    "arith.divui": _divide,
-    "arith.ceildivsi": lambda a, b: -((-a) // np.maximum(b, 1)),
-    "arith.ceildivui": lambda a, b: -((-a) // np.maximum(b, 1)),
-    "arith.floordivsi": lambda a, b: a // np.maximum(b, 1),
-    "arith.remsi": _remainder,
-    "arith.remui": _remainder,
-    "arith.minsi": np.minimum,
-    "arith.minui": np.minimum,
-    "arith.maxsi": np.maximum,
-    "arith.maxui": np.maximum,
-    "arith.andi": _logical(np.bitwise_and, np.logical_and),
-    "arith.ori": _logical(np.bitwise_or, np.logical_or),
-    "arith.xori": _logical(np.bitwise_xor, np.logical_xor),
-    "arith.shli": _shift(np.left_shift),
-    "arith.shrsi": _shift(np.right_shift),
-    "arith.shrui": _shift(np.right_shift),
-    "arith.extsi": lambda a: -a.astype(np.int64) if a.dtype == bool else a,
-    "arith.extui": lambda a: a.astype(np.int64),
-    "arith.trunci": lambda a: a,
-    "arith.index_cast": lambda a: a,
-}
-
-_PASSED_ON = {"ttg.convert_layout", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"}
-
-
-_UNSIGNED = {"divui", "ceildivui", "remui", "minui", "maxui", "shrui", "extui", "index_castui"}
-_GROWING = {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.trunci"}
-
-
-def _integer(operation: Operation, values: Sequence[Array]) -> Array:
-    """Integer arithmetic in as many bits as the operands have, kept as signed numbers."""
-    bits = bits_of(operation.all_types[0].element)
-    if operation.name.removeprefix("arith.") in _UNSIGNED:
-        values = [_unsigned(value, bits) for value in values]
-    found = _ARITHMETIC[operation.name](*values)
-    kind = operation.result_type.element
-    if operation.name == "arith.trunci" and kind == "i1":
-        return (found & 1).astype(bool)
-    bits = bits_of(kind)
-    if operation.name in _GROWING and found.dtype != bool and bits < 64:
-        half = 1 << (bits - 1)
-        found = ((found + half) & ((1 << bits) - 1)) - half
-    return found
-
-
-def _unsigned(value: Array, bits: int) -> Array:
-    """As an unsigned number; one of 64 bits stays as it is, the largest aside."""
-    return value if value.dtype == bool or bits >= 64 else value & ((1 << bits) - 1)
-
-
-def _compare(predicate: str, a: Array, b: Array, bits: int) -> Array:
-    compare = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal}
-    compare |= {"gt": np.greater, "ge": np.greater_equal}
-    if predicate.strip().startswith("u"):
-        a, b = _unsigned(a, bits), _unsigned(b, bits)
-    found: Array = compare[predicate.strip()[-2:]](a, b)
-    return found
-
-
-def _splat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value.reshape(value.shape[:1] + (1,) * len(operation.result_type.shape))
-
-
-def _expand(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return np.expand_dims(value, 1 + (operation.attribute("axis") or 0))
-
-
-def _broadcast(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value  # numpy does it where it is needed
-
-
-def _transpose(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value.transpose(0, *(1 + dim for dim in operation.integers("order")))
-
-
-def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
-    before, after = operation.all_types[0].shape, operation.result_type.shape
-    if corners and [s for s in before if s > 1] != [s for s in after if s > 1]:
-        return _folded(value, before, after)
-    whole = [min(size, _PROBES) if corners else size for size in before]
-    value = np.broadcast_to(value, (value.shape[0], *whole))
-    return value.reshape(value.shape[0], *(min(s, _PROBES) if corners else s for s in after))
-
-
-def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
-    """The corners of a vector made into a tensor, where its elements grow by a constant step."""
-    size = math.prod(before)
-    if len(before) != 1 or size <= 2 or value.dtype == bool:
-        return None
-    first, middle, last = np.broadcast_to(value, (len(value), _PROBES)).T
-    step = (last - first) // (size - 1)
-    if np.any(first + step * (size - 1) != last) or np.any(first + step * (size // 2) != middle):
-        return None
-    place = np.zeros((1,) * len(after), np.int64)
-    for dim, length in enumerate(after):
-        probed = [0, length // 2, length - 1] if length > 2 else range(length)
-        shape = [-1 if d == dim else 1 for d in range(len(after))]
-        place = place + np.array(probed).reshape(shape) * math.prod(after[dim + 1 :])
-    folded: Array = _lead(first, place[None]) + _lead(step, place[None]) * place
-    return folded
-
-
-def _unsplat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    found: Array = value.reshape(value.shape[0], -1)[:, 0]
-    return found
-
-
-_SHAPES: Mapping[str, Callable[[Operation, Array, bool], Value]] = {
-    "tt.splat": _splat,
-    "tt.expand_dims": _expand,
-    "tt.broadcast": _broadcast,
-    "tt.trans": _transpose,
-    "tt.reshape": _reshape,
-    "tt.unsplat": _unsplat,
-}
-
-
-def element_bytes(kind: TensorType) -> int:
-    """Bytes of one element of a tensor or of what a pointer points to."""
-    if kind.element.startswith("!tt.ptr"):
-        return max(kind.pointee_bits // 8, 1)
-    return max(bits_of(kind.element) // 8, 1)

@@ -80,7 +80,7 @@ def test_a_reduction_has_a_block_of_its_own(operations):
 
 
 def test_names_that_loops_side_by_side_have_in_common():
-    loop = """    %s:2 = scf.for %i = %n to %n step %n iter_args(%a = %n, %b = %n) -> (i32, i32)  : i32 {
+    loop = """    %s:2 = scf.for %i = %n to %n step %n iter_args(%a = %n, %b = %n) -> (i32, i32) {
       %v = arith.addi %a, %i : i32
       scf.yield %v, %b : i32, i32
     }

@@ -1,0 +1,261 @@
+"""What the operations of a kernel's IR that addresses derive from make of their operands.
+
+A value is an array whose first axis is the programs, of size 1 where they agree; the others are the
+tensor's, of size 1 where it does not vary. Of *corners* a tensor's axis has the first, the middle
+and the last index alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from solkit.adapters.triton_ir import Operation, TensorType, bits_of
+
+__all__ = [
+    "ARITHMETIC",
+    "PASSED_ON",
+    "SHAPES",
+    "aligned",
+    "compare",
+    "constant",
+    "element_bytes",
+    "integer",
+    "lead",
+    "make_range",
+    "scalar",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Value = Any
+"""An array, or ``None`` where the value is not known."""
+
+_PROBES = 3
+"""Indices that are kept of a corner's range."""
+
+
+def scalar(number: int) -> Array:
+    """A number that all programs have in common."""
+    return np.array([number], np.int64)
+
+
+def lead(numbers: Array, like: Array) -> Array:
+    """[programs] as [programs, 1, ...] of the rank of `like`."""
+    return numbers.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def aligned(values: Sequence[Array]) -> Sequence[Array]:
+    """A scalar beside a tensor gets its rank; elsewhere ranks agree already."""
+    ranks = {value.ndim for value in values}
+    if len(ranks) == 1:
+        return values
+    rank = max(ranks)
+    return [value.reshape(value.shape + (1,) * (rank - value.ndim)) for value in values]
+
+
+def element_bytes(kind: TensorType) -> int:
+    """Bytes of one element of a tensor or of what a pointer points to."""
+    bits = kind.pointee_bits if kind.element.startswith("!tt.ptr") else bits_of(kind.element)
+    return max(bits // 8, 1)
+
+
+# ------------------------------------------------------------------------------------- constants
+
+
+def constant(operation: Operation) -> Value:
+    """Of ``arith.constant``, where it is an integer or a flag, or a tensor of one."""
+    found = re.match(r"(?:dense<)?(-?\d+|true|false)>?(?:\s|$|,|\{)", operation.text + " ")
+    if found is None:
+        return None
+    number = {"true": 1, "false": 0}.get(found.group(1))
+    kind = operation.result_type
+    value = int(found.group(1)) if number is None else number
+    array = np.full((1,) * (len(kind.shape) + 1), value, np.int64)
+    return array.astype(bool) if kind.element == "i1" else array
+
+
+def make_range(operation: Operation, corners: bool) -> Array:
+    """Of ``tt.make_range``."""
+    start, end = operation.attribute("start") or 0, operation.attribute("end") or 0
+    if corners and end - start > 2:
+        return np.array([[start, (start + end) // 2, end - 1]])
+    return np.arange(start, end)[None]
+
+
+# ------------------------------------------------------------------------------------ arithmetic
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """Towards zero, as the hardware does; by nothing gives nothing."""
+    quotient = np.abs(a) // np.maximum(np.abs(b), 1)
+    return np.where((a < 0) ^ (b < 0), -quotient, quotient)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    found: Array = a - b * _divide(a, b)
+    return found
+
+
+def _logical(on_integers: Callable[..., Array], on_booleans: Callable[..., Array]) -> Any:
+    def apply(a: Array, b: Array) -> Array:
+        return on_booleans(a, b) if a.dtype == bool and b.dtype == bool else on_integers(a, b)
+
+    return apply
+
+
+def _shift(operation: Callable[..., Array]) -> Any:
+    return lambda a, b: operation(a, np.clip(b, 0, 63))
+
+
+ARITHMETIC: Mapping[str, Callable[..., Array]] = {
+    "arith.addi": lambda a, b: a + b if a.dtype != bool else a ^ b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b if a.dtype != bool else a & b,
+    "arith.divsi": _divide,
+    "arith.divui": _divide,
+    "arith.ceildivsi": lambda a, b: -((-a) // np.maximum(b, 1)),
+    "arith.ceildivui": lambda a, b: -((-a) // np.maximum(b, 1)),
+    "arith.floordivsi": lambda a, b: a // np.maximum(b, 1),
+    "arith.remsi": _remainder,
+    "arith.remui": _remainder,
+    "arith.minsi": np.minimum,
+    "arith.minui": np.minimum,
+    "arith.maxsi": np.maximum,
+    "arith.maxui": np.maximum,
+    "arith.andi": _logical(np.bitwise_and, np.logical_and),
+    "arith.ori": _logical(np.bitwise_or, np.logical_or),
+    "arith.xori": _logical(np.bitwise_xor, np.logical_xor),
+    "arith.shli": _shift(np.left_shift),
+    "arith.shrsi": _shift(np.right_shift),
+    "arith.shrui": _shift(np.right_shift),
+    "arith.extsi": lambda a: -a.astype(np.int64) if a.dtype == bool else a,
+    "arith.extui": lambda a: a.astype(np.int64),
+    "arith.trunci": lambda a: a,
+    "arith.index_cast": lambda a: a,
+}
+"""By operation; see `integer`."""
+
+PASSED_ON = {"ttg.convert_layout", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"}
+"""Operations that give what they are given."""
+
+_UNSIGNED = {"divui", "ceildivui", "remui", "minui", "maxui", "shrui", "extui", "index_castui"}
+_GROWING = {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.trunci"}
+
+
+def integer(operation: Operation) -> Callable[..., Array]:
+    """Integer arithmetic in as many bits as the operands have, kept as signed numbers."""
+    name, kind = operation.name, operation.result_type.element
+    compute, bits = ARITHMETIC[name], bits_of(operation.all_types[0].element)
+    unsigned = name.removeprefix("arith.") in _UNSIGNED
+    flag = name == "arith.trunci" and kind == "i1"
+    kept = bits_of(kind) if name in _GROWING else 64
+
+    def apply(*operands: Array) -> Array:
+        values = aligned(operands)
+        if unsigned:
+            values = [_unsigned(value, bits) for value in values]
+        found = compute(*values)
+        return (found & 1).astype(bool) if flag else _wrapped(found, kept)
+
+    return apply
+
+
+def _wrapped(value: Array, bits: int) -> Array:
+    """What so many bits keep of a number; one of 64 stays as it is."""
+    if bits >= 64 or value.dtype == bool:
+        return value
+    half = 1 << (bits - 1)
+    found: Array = ((value + half) & ((1 << bits) - 1)) - half
+    return found
+
+
+def _unsigned(value: Array, bits: int) -> Array:
+    """As an unsigned number; one of 64 bits stays as it is, the largest aside."""
+    return value if value.dtype == bool or bits >= 64 else value & ((1 << bits) - 1)
+
+
+_COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
+    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal},
+    **{"gt": np.greater, "ge": np.greater_equal},
+}
+
+
+def compare(operation: Operation) -> Callable[[Array, Array], Array]:
+    """``arith.cmpi``, by its predicate."""
+    bits = bits_of(operation.all_types[0].element)
+    predicate = operation.text.split(",")[0].strip()
+    unsigned, holds = predicate.startswith("u"), _COMPARISONS[predicate[-2:]]
+
+    def apply(*operands: Array) -> Array:
+        a, b = aligned(operands)
+        if unsigned:
+            a, b = _unsigned(a, bits), _unsigned(b, bits)
+        return holds(a, b)
+
+    return apply
+
+
+# ---------------------------------------------------------------------------------------- shapes
+
+
+def _splat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return value.reshape(value.shape[:1] + (1,) * len(operation.result_type.shape))
+
+
+def _expand(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return np.expand_dims(value, 1 + (operation.attribute("axis") or 0))
+
+
+def _broadcast(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return value  # numpy does it where it is needed
+
+
+def _transpose(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    return value.transpose(0, *(1 + dim for dim in operation.integers("order")))
+
+
+def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
+    before, after = operation.all_types[0].shape, operation.result_type.shape
+    if corners and [s for s in before if s > 1] != [s for s in after if s > 1]:
+        return _folded(value, before, after)
+    whole = [min(size, _PROBES) if corners else size for size in before]
+    value = np.broadcast_to(value, (value.shape[0], *whole))
+    return value.reshape(value.shape[0], *(min(s, _PROBES) if corners else s for s in after))
+
+
+def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
+    """The corners of a vector made into a tensor, where its elements grow by a constant step."""
+    size = math.prod(before)
+    if len(before) != 1 or size <= 2 or value.dtype == bool:
+        return None
+    first, middle, last = np.broadcast_to(value, (len(value), _PROBES)).T
+    step = (last - first) // (size - 1)
+    if np.any(first + step * (size - 1) != last) or np.any(first + step * (size // 2) != middle):
+        return None
+    place = np.zeros((1,) * len(after), np.int64)
+    for dim, length in enumerate(after):
+        probed = [0, length // 2, length - 1] if length > 2 else range(length)
+        shape = [-1 if d == dim else 1 for d in range(len(after))]
+        place = place + np.array(probed).reshape(shape) * math.prod(after[dim + 1 :])
+    folded: Array = lead(first, place[None]) + lead(step, place[None]) * place
+    return folded
+
+
+def _unsplat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
+    found: Array = value.reshape(value.shape[0], -1)[:, 0]
+    return found
+
+
+SHAPES: Mapping[str, Callable[[Operation, Array, bool], Value]] = {
+    "tt.splat": _splat,
+    "tt.expand_dims": _expand,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _transpose,
+    "tt.reshape": _reshape,
+    "tt.unsplat": _unsplat,
+}
+"""By operation; given that, its operand and whether that has corners alone."""
