@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ __all__ = ["BoundFacts", "compile_ahead", "survey_bounds", "survey_space"]
 
 Params = Mapping[str, Value]
 _MOST_TEXT = 500
+_NICENESS = 10
 _FOLLOWING_S = 3.0  # most take 0.1 s
 _EXTENSION_S = 15.0  # its kernels are compiled again, by NVRTC
 
@@ -50,6 +52,7 @@ class BoundFacts:
 
 def survey_space(path: str, device: Device, answer: str) -> None:
     """Write each shape of a file with its valid configurations and the default one."""
+    _give_way()
     study.fake(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path)
@@ -69,6 +72,7 @@ def survey_space(path: str, device: Device, answer: str) -> None:
 
 def survey_bounds(path: str, device: Device, answer: str) -> None:
     """Write the bound of each shape of a file; of one that cannot be traced, why."""
+    _give_way()
     study.fake(device)
     found: list[dict[str, Any]] = []
     with fake_cuda.fake_tensors():
@@ -109,6 +113,7 @@ def compile_ahead(
     launches with what their code asks for: fields of `TimedLaunch`. One that takes longer than
     `limit_s` to compile ends the process by SIGALRM.
     """
+    _give_way()
     study.fake(device)
     with (
         Path(answer).open("a", encoding="utf-8") as file,
@@ -127,6 +132,11 @@ def compile_ahead(
                 launches += _followed_extensions(extensions.launches, device)
             file.write(json.dumps([seconds, error[:_MOST_TEXT], launches]) + "\n")
             file.flush()
+
+
+def _give_way() -> None:
+    """To the process that times, where cores are fewer: what it launches must not wait for it."""
+    os.nice(_NICENESS - os.nice(0))
 
 
 _Captured = Sequence[tuple[CapturedLaunch, triton_compiler.Compiled]]

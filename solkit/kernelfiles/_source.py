@@ -192,16 +192,19 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
 def _autotuners(module: ModuleType) -> dict[str, Any]:
     """The autotuners, by name, of a module and of those imported from its folder."""
     folder = str(Path(file_of(module)).resolve().parent)
-    beside = [other for other in list(sys.modules.values()) if _lies_in(other, folder)]
+    beside = _modules_in(folder)
     named = [item for each in (module, *beside) for item in list(vars(each).items())]
     found = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
     return dict(found.values())
 
 
-def _lies_in(module: object, folder: str) -> bool:
-    # not by getattr: some of the thousands of modules have one of their own, which is slow
-    file = getattr(module, "__dict__", {}).get("__file__")
-    return isinstance(file, str) and file.rpartition("/")[0] == folder
+def _modules_in(folder: str) -> list[ModuleType]:
+    """Those imported from a folder; of the thousands that there are, few take more than a look."""
+    below = folder + "/"
+    # not by getattr(module, "__file__"): some modules have one of their own, which is slow
+    every = list(sys.modules.values())
+    files = [(str(getattr(module, "__dict__", {}).get("__file__")), module) for module in every]
+    return [m for file, m in files if file.startswith(below) and "/" not in file[len(below) :]]
 
 
 def autotuner_of(kernel: Any) -> Any:

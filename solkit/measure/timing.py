@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch.autograd import DeviceType
+from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from solkit.measure.activities import (
@@ -28,6 +28,7 @@ _MIN_FLUSH_BYTES = 256 << 20
 _WARM_UP_PASSES = 100  # some 10 ms, in which the clocks rise
 _TIMED, _PASSES_TIMED = 5, 4
 _MOST_PASSES = 400  # a stream takes about a thousand launches before the host has to wait
+_HOST_TIMES, _HOST_MORE_S = 2.0, 100e-6
 _FASTEST_HZ = 3.0e9  # no GPU's SM clock is higher; at a lower one waiting takes longer
 _MOST_HIDDEN_S = 0.005
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z]")
@@ -85,7 +86,8 @@ class L2Flush:
     """Makes L2 cold, and keeps the GPU busy while the host queues the call that comes next.
 
     One pass is read before each call, and more where the host needs longer than that to queue the
-    call, so that the GPU never waits for the host within a call that does not itself wait.
+    call, so that the GPU never waits for the host within a call that does not itself wait. That is
+    twice as long as the host took at its best, and some: on a busy machine it takes so long.
     """
 
     def __init__(self, buffer: FlushBuffer) -> None:
@@ -94,7 +96,8 @@ class L2Flush:
 
     def __call__(self, name: str) -> None:
         """Queue the flush before a call of the subject with that name."""
-        self._buffer.occupy(min(self._host_s.get(name, 0.0), _MOST_HIDDEN_S))
+        host_s = _HOST_TIMES * self._host_s.get(name, 0.0) + _HOST_MORE_S
+        self._buffer.occupy(min(host_s, _MOST_HIDDEN_S))
 
     def learn(self, name: str, host_s: float) -> None:
         """Take note of how long the host took over a call (the least is kept)."""

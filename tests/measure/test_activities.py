@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from torch.autograd import DeviceType
+from torch._C._autograd import DeviceType
 
 from solkit.measure.activities import Activity, ActivityError, Kind, call_times
 from solkit.measure.timing import read_activities
