@@ -194,7 +194,7 @@ def run(
                 break
             kind = kind_of(number)
             path = written(folder, number, kind)
-            if number % _EVERY == first:
+            if number >= first and (number - first) % _EVERY == 0:
                 levels[number] = level(session, folder, problem, protocol)
             cpu_before, start = cpu_s(), time.perf_counter()
             stages.begin()

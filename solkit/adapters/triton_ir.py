@@ -54,8 +54,13 @@ class Location:
     line: int
     column: int
 
+    @cached_property
+    def file_name(self) -> str:
+        """The file's name alone."""
+        return PurePath(self.file).name
+
     def __str__(self) -> str:
-        return f"{PurePath(self.file).name}:{self.line}"
+        return f"{self.file_name}:{self.line}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ def vector_bytes(operation: Operation, widths: Widths) -> int:
     """What one thread's instruction moves; without line information, one element at least."""
     kind = "async" if path_of(operation) == "async" else kind_of(operation)
     for place in operation.places[:1]:
-        found = widths.get((PurePath(place.file).name, place.line, place.column, kind))
+        found = widths.get((place.file_name, place.line, place.column, kind))
         if found:
             return found
     return element_bytes(operation.all_types[0])
@@ -80,6 +79,7 @@ class Whole:
         self.counts = counts
         self.widths = widths
         self.num_warps = num_warps
+        self.lanes: dict[Operation, _Lanes] = {}
         self.step: list[tuple[Array, Array]] = []
 
     def pointers(
@@ -90,21 +90,18 @@ class Whole:
         if not kind.shape or addresses is None or kind.layout is None:
             self._uniform(operation, mask, active, addresses is not None)
             return
-        wanted = _mask(mask, active, (self.counts.programs, *kind.shape))
-        size = element_bytes(kind)
-        self._add(operation, "bytes", wanted.sum(1) * size)
-        width = max(vector_bytes(operation, self.widths), size)
-        distinct = operation.name != "tt.load"  # loads are made by all threads alike
-        elements = spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
-        where = np.broadcast_to(addresses, (self.counts.programs, *kind.shape))
-        sectors = where.reshape(self.counts.programs, -1)[:, elements] // SECTOR
-        made = wanted[:, elements] & (elements >= 0)
-        by_request = ordered(np.where(made, sectors, -1))
-        per_sector = max(width // SECTOR, 1)
+        lanes = self.lanes.get(operation)
+        if lanes is None:
+            lanes = self.lanes[operation] = _Lanes.of(operation, self.widths)
+        self._add(operation, "bytes", _wanted(mask, active, kind.shape) * lanes.element_bytes)
+        by_request = ordered(
+            np.where(lanes.made(mask, active), lanes.pick(addresses) // SECTOR, -1)
+        )
+        per_sector = max(lanes.width_bytes // SECTOR, 1)
         self._add(operation, "requests", (by_request[..., -1] >= 0).sum((1, 2)))
         self._add(operation, "sectors", count_distinct(by_request).sum((1, 2)) * per_sector)
         self._add(operation, "lines", count_distinct(by_request // _LINE_SECTORS).sum((1, 2)))
-        flat = ordered(by_request.reshape(self.counts.programs, -1))
+        flat = ordered(by_request.reshape(len(by_request), -1))
         once = count_distinct(flat)
         self._add(operation, "distinct", once * per_sector)
         self._add(operation, "paired", np.maximum(2 * count_distinct(flat // 2), once * per_sector))
@@ -117,10 +114,10 @@ class Whole:
             return
         apart = together = self.step[0][1]
         if len(self.step) > 1:
-            apart = np.sum([once for _, once in self.step], axis=0)
-            together = count_distinct(
-                ordered(np.concatenate([flat for flat, _ in self.step], axis=1))
-            )
+            apart = sum((once for _, once in self.step[1:]), apart)
+            programs = max(len(flat) for flat, _ in self.step)
+            every = [np.broadcast_to(flat, (programs, flat.shape[1])) for flat, _ in self.step]
+            together = count_distinct(ordered(np.concatenate(every, axis=1)))
         self.counts.add("apart", apart)
         self.counts.add("together", together)
         self.step = []
@@ -162,6 +159,53 @@ class Whole:
 
     def _add(self, operation: Operation, name: str, amount: Array) -> None:
         self.counts.add((operation, name), amount)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lanes:
+    """How the lanes of an access through pointers go through its tensor.
+
+    Attributes:
+        indices: along each dimension, of the first element that each lane of each request accesses;
+            of shape [warps, requests, lanes].
+        taking: which of the lanes take part; of the same shape.
+        element_bytes: of one element.
+        width_bytes: that one instruction of a lane moves.
+    """
+
+    indices: tuple[Array, ...]
+    taking: Array
+    element_bytes: int
+    width_bytes: int
+
+    @staticmethod
+    def of(operation: Operation, widths: Widths) -> _Lanes:
+        """Those of an operation on a tensor whose layout is known."""
+        kind = operation.all_types[0]
+        size = element_bytes(kind)
+        width = max(vector_bytes(operation, widths), size)
+        distinct = operation.name != "tt.load"  # loads are made by all threads alike
+        elements = spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
+        taking = elements >= 0
+        indices = np.unravel_index(np.where(taking, elements, 0), kind.shape)
+        return _Lanes(indices, taking, size, width)
+
+    def pick(self, values: Array) -> Array:
+        """Of values that broadcast to [programs, *shape], those of the lanes' elements."""
+        values = values.reshape(values.shape + (1,) * (1 + len(self.indices) - values.ndim))
+        varying = [
+            index if size > 1 else 0
+            for index, size in zip(self.indices, values.shape[1:], strict=True)
+        ]
+        picked: Array = values[(slice(None), *varying)]
+        return picked.reshape(len(values), *(picked.shape[1:] or (1, 1, 1)))
+
+    def made(self, mask: Array | None, active: Array) -> Array:
+        """Which of the lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
+        made = self.taking[None]
+        if not active.all():
+            made = made & active.reshape(-1, 1, 1, 1)
+        return made if mask is None else made & self.pick(mask)
 
 
 @dataclass
@@ -245,12 +289,14 @@ class Corners:
         extent.high = np.where(made, np.maximum(extent.high, high), extent.high)
 
 
-def _mask(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
-    """[programs, elements]."""
-    lead = active.reshape(-1, *(1,) * (len(shape) - 1))
-    if mask is not None:
-        lead = lead & mask.reshape(mask.shape + (1,) * (len(shape) - mask.ndim))
-    return np.broadcast_to(lead, shape).reshape(shape[0], -1)
+def _wanted(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
+    """How many elements of a tensor of that shape each program accesses."""
+    elements = math.prod(shape)
+    if mask is None:
+        return active * elements
+    flat = mask.reshape(len(mask), -1)
+    wanted: Array = flat.sum(1) * (elements // flat.shape[1])
+    return active * wanted
 
 
 def ordered(values: Array) -> Array:
@@ -261,7 +307,7 @@ def ordered(values: Array) -> Array:
 
 def count_distinct(values: Array) -> Array:
     """How many different values stand along the last axis, sorted; -1 is not counted."""
-    changes = np.count_nonzero(values[..., 1:] != values[..., :-1], axis=-1)
+    changes = (values[..., 1:] != values[..., :-1]).sum(-1)
     missing = (values[..., 0] < 0) & (values[..., -1] >= 0)  # from -1 to the first
     found: Array = changes + (values[..., -1] >= 0) - missing
     return found

@@ -76,11 +76,10 @@ def shared_instructions(ptx: str) -> list[SharedInstruction]:
 
 def barriers_of(ptx: str) -> list[tuple[Place, int]]:
     """Place and loop depth of each barrier at which a block's warps wait for each other."""
-    wanted = re.compile(r"(bar|barrier(\.cta)?)\.(sync|red)\b")
     return [
         (_short(each.place), each.depth)
         for each in read_ptx(ptx).statements
-        if wanted.match(each.opcode)
+        if each.opcode.startswith("bar") and _BARRIER.match(each.opcode)
     ]
 
 
@@ -92,6 +91,9 @@ _SHARED = re.compile(
 _KINDS = {"ld": "load", "ldmatrix": "load", "st": "store", "stmatrix": "store"}
 _KINDS |= {"atom": "atomic", "red": "atomic"}
 _UNIFORM = re.compile(r"%(n?ctaid|n?clusterid|cluster_n?cta\w+|gridid|ntid|smid|nsmid)\b")
+_BARRIER = re.compile(r"(bar|barrier(\.cta)?)\.(sync|red)\b")
+_LITERAL = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)U?")
+_SYMBOL = re.compile(r"[A-Za-z_$][\w$]*")
 _WORD = 4
 _BITS = re.compile(r"[busf](\d+)$")
 
@@ -104,16 +106,15 @@ class _Follower:
         self.parted = 0
 
     def follow(self, statements: Sequence[Statement]) -> Iterator[SharedInstruction]:
-        for each in statements:
-            shared = _SHARED.match(each.opcode)
+        for each, needed in zip(statements, _needed(statements), strict=True):
             self.parted += each.opcode.startswith(("bar", "mbarrier", "bra", "st"))
-            if shared:
-                yield self._access(each, shared.group(1))
-            if each.operands and each.operands[0].startswith("%"):
-                name, _, other = each.operands[0].partition("|")
+            if name := _shared_name(each.opcode):
+                yield self._access(each, name)
+            if needed:
+                register, *others = _written(each)
                 # under a guard, what the other threads have had is not kept apart
-                self.registers[name.strip()] = None if each.guard else self._computed(each)
-                self.registers[other.strip()] = None
+                self.registers[register] = None if each.guard else self._computed(each)
+                self.registers.update(dict.fromkeys(others))
 
     def _access(self, each: Statement, name: str) -> SharedInstruction:
         kind = "copy" if name.startswith("cp") else _KINDS[name]
@@ -147,17 +148,23 @@ class _Follower:
     def _value(self, text: str) -> _Value | None:
         if text in self.registers:
             return self.registers[text]
+        value = self._given(text)
+        if value is not None:  # the text always stands for the same
+            self.registers[text] = value
+        return value
+
+    def _given(self, text: str) -> _Value | None:
         if text in ("%tid.x", "%laneid"):
             return _Value(self.numbers % (32 if text == "%laneid" else len(self.numbers)))
-        if text in ("%tid.y", "%tid.z") or re.fullmatch(r"[A-Za-z_$][\w$]*", text):
+        if text in ("%tid.y", "%tid.z") or _SYMBOL.fullmatch(text):
             return _Value(np.zeros_like(self.numbers))  # a variable: where others are is relative
-        if re.fullmatch(r"-?(0x[0-9a-fA-F]+|\d+)U?", text):
+        if _LITERAL.fullmatch(text):
             number = (int(text.rstrip("U"), 0) + (1 << 63)) % (1 << 64) - (1 << 63)
             return _Value(np.full_like(self.numbers, number))
         return self.anything if _UNIFORM.match(text) else None
 
     def _computed(self, each: Statement) -> _Value | None:
-        name, *kinds = each.opcode.split(".")
+        name, kinds = each.name, each.modifiers
         if name == "ld":
             return self.anything if "param" in kinds else None
         values = [self._value(text) for text in each.operands[1:]]
@@ -171,9 +178,36 @@ class _Follower:
             return None
         if name == "mad":
             product = _applied("mul", kinds, known[:2])
-            added = ["b64"] if "wide" in kinds else kinds[1:]
+            added = ("b64",) if "wide" in kinds else kinds[1:]
             return product and _applied("add", added, [product, known[2]])
         return _applied(name, kinds, known)
+
+
+def _shared_name(opcode: str) -> str:
+    """What begins the opcode of an access of shared memory; empty of any other."""
+    found = _SHARED.match(opcode) if ".shared" in opcode else None
+    return found.group(1) if found else ""
+
+
+def _written(each: Statement) -> list[str]:
+    """The registers that a statement may write."""
+    if not each.operands or not each.operands[0].startswith("%"):
+        return []
+    return [name.strip() for name in each.operands[0].split("|", 1)]
+
+
+def _needed(statements: Sequence[Statement]) -> list[bool]:
+    """Which statements write a register that an access of shared memory further on derives from."""
+    wanted: set[str] = set()
+    needed: list[bool] = []
+    for each in reversed(statements):
+        needed.append(not wanted.isdisjoint(_written(each)))
+        if needed[-1]:
+            wanted.update(each.operands[1:])
+        if _shared_name(each.opcode):
+            wanted.add(each.guard.lstrip("!"))
+            wanted.update(found.group(1) for found in map(ADDRESS.search, each.operands) if found)
+    return needed[::-1]
 
 
 def _width(each: Statement, name: str) -> int:
@@ -233,7 +267,7 @@ def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, Shar
 # -------------------------------------------------------------------------------------- computing
 
 
-def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
+def _applied(name: str, kinds: tuple[str, ...], values: Sequence[_Value]) -> _Value | None:
     """An instruction of numbers that are known, some of them but for what threads share."""
     operands, _ = OPERATIONS.get(name, (0, None))
     compute = operation(name, kinds)

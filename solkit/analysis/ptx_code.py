@@ -88,22 +88,26 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
     places: list[tuple[Place, int]] = []
     inlined: dict[Place, Place] = {}
     for raw in text.splitlines():
-        line = raw.partition("//")[0].strip()
-        if line.startswith((".loc\t", ".loc ")):
-            place = _place(line.split()[1:4], names)
-            caller = _INLINED.search(line)
-            if caller:
-                inlined[place] = _place(caller.groups(), names)
+        line = (raw.partition("//")[0] if "//" in raw else raw).strip()
+        if line.startswith("."):
+            if line.startswith((".loc\t", ".loc ")):
+                place = _place(line.split()[1:4], names)
+                caller = _INLINED.search(line) if "inlined_at" in line else None
+                if caller:
+                    inlined[place] = _place(caller.groups(), names)
+                continue
+            if ";" not in line[:-1]:  # another directive, and nothing besides
+                continue
         elif line.startswith("$") and (label := _LABEL.match(line)):
             labels[label.group(1)] = len(found)
-        else:
-            found.extend(_parts(line))
-            places.extend([(place, len(labels))] * (len(found) - len(places)))
+            continue
+        found.extend(_parts(line))
+        places.extend([(place, len(labels))] * (len(found) - len(places)))
     callers = {each: tuple(_callers(each, inlined)) for each in inlined}
-    statements = (
+    statements = [
         Statement(*part, place, block, depth, callers.get(place, ()))
         for part, (place, block), depth in zip(found, places, _depths(found, labels), strict=True)
-    )
+    ]
     return PtxCode(tuple(statements), labels)
 
 
@@ -133,7 +137,7 @@ def _parts(line: str) -> Iterator[_Part]:
                 operands = _OPERAND.findall(rest)
             else:
                 operands = rest.split(",") if rest else []
-            yield guard or "", opcode, tuple(operand.strip() for operand in operands)
+            yield guard or "", opcode, tuple([operand.strip() for operand in operands])
 
 
 def _depths(parts: Sequence[_Part], labels: Mapping[str, int]) -> list[int]:

@@ -7,6 +7,7 @@ logic, shift, data movement and conversion.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -54,7 +55,8 @@ def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
     return 2 * bits if "wide" in modifiers else bits
 
 
-def operation(name: str, modifiers: Sequence[str]) -> Callable[..., Array] | None:
+@functools.lru_cache(maxsize=1024)
+def operation(name: str, modifiers: tuple[str, ...]) -> Callable[..., Array] | None:
     """What an instruction makes of its operands; ``None`` where that is not known here."""
     _, compute = OPERATIONS.get(name, (0, None))
     kind = type_of(modifiers)

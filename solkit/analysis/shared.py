@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -145,7 +144,7 @@ class _Runs:
             by_depth.setdefault(depth, []).append(times)
             if operation.places:
                 at = operation.places[0]
-                place = (PurePath(at.file).name, at.line, at.column)
+                place = (at.file_name, at.line, at.column)
                 self.places.setdefault(place, operation.places)
                 by_place.setdefault((place, depth), []).append(times)
         self.by_place = {key: sum(found) / len(found) for key, found in by_place.items()}
