@@ -193,11 +193,9 @@ class _Lanes:
     def pick(self, values: Array) -> Array:
         """Of values that broadcast to [programs, *shape], those of the lanes' elements."""
         values = values.reshape(values.shape + (1,) * (1 + len(self.indices) - values.ndim))
-        varying = [
-            index if size > 1 else 0
-            for index, size in zip(self.indices, values.shape[1:], strict=True)
-        ]
-        picked: Array = values[(slice(None), *varying)]
+        along = zip(self.indices, values.shape[1:], strict=True)
+        where = (slice(None), *(index if size > 1 else 0 for index, size in along))
+        picked: Array = values[where]
         return picked.reshape(len(values), *(picked.shape[1:] or (1, 1, 1)))
 
     def made(self, mask: Array | None, active: Array) -> Array:

@@ -69,7 +69,7 @@ class Ahead:
         self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(workers)
-        self._surveys = ThreadPoolExecutor(max(1, workers // 4))  # or they would wait in line
+        self._surveys = ThreadPoolExecutor(workers)  # or they would wait in line
         self._builds = ThreadPoolExecutor(max(1, workers // 4))
 
     def __enter__(self) -> Ahead:

@@ -41,7 +41,7 @@ _CONTENDS = 2.0  # a kernel this many times slower than the best of its problem 
 _PATIENCE_S = 600.0
 _POLL_S = 0.02
 _END = object()
-_SURVEYED = 16  # kernels, ahead of the one that is wanted next
+_SURVEYED = 32  # kernels, ahead of the one that is wanted next
 _AHEAD = 3  # handfuls that are compiled, or waiting for it, for each worker
 
 
