@@ -8,9 +8,9 @@ attributes and crash on ops whose module is gone, so the text it is: some ms a k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePath
 
 __all__ = [
@@ -153,7 +153,7 @@ class Operation:
         types: the types' text.
         blocks: of its regions, in order: body; then and else; before and after.
         places: innermost source location first, then its callers.
-        aliases: layouts by name.
+        types_in: reads the types in a text.
     """
 
     name: str
@@ -163,7 +163,7 @@ class Operation:
     types: str
     blocks: list[Block]
     places: tuple[Location, ...]
-    aliases: Mapping[str, str] = field(repr=False)
+    types_in: Callable[[str], tuple[TensorType, ...]] = field(repr=False)
 
     @cached_property
     def result_type(self) -> TensorType:
@@ -178,7 +178,7 @@ class Operation:
     @cached_property
     def all_types(self) -> tuple[TensorType, ...]:
         """Every tensor or scalar type that stands in its text, in order."""
-        return tuple(_types(self.types, self.aliases))
+        return self.types_in(self.types)
 
     @cached_property
     def loop(self) -> Loop:
@@ -269,7 +269,8 @@ class _Reader:
         self.resolved: dict[str, tuple[Location, ...]] = {}
         self.names: dict[str, str] = {}  # by what the text calls a value
         self.times: dict[str, int] = {}  # that it calls one so
-        self.aliases = dict(re.findall(r"^(#\w+) = (#tt[\w.]*<.*>)$", text, re.M))
+        aliases = dict(re.findall(r"^(#\w+) = (#tt[\w.]*<.*>)$", text, re.M))
+        self.types_in = cache(lambda types: tuple(_types(types, aliases)))  # kept by the operations
 
     def function(self) -> Function:
         warps = re.search(r'"ttg\.num-warps" = (\d+)', self.text)
@@ -328,7 +329,7 @@ class _Reader:
         text, types = _split_types(rest)
         operands = tuple(_NAME.findall(text))
         return Operation(
-            head.group(2), results, operands, text, types, blocks, places, self.aliases
+            head.group(2), results, operands, text, types, blocks, places, self.types_in
         )
 
     def _regions(
@@ -412,17 +413,18 @@ def _after_arrow(operation: Operation) -> TensorType:
         depth += letter in "(<"
         depth -= letter == ")" or (letter == ">" and operation.types[i - 1] != "-")
         if letter == "-" and operation.types[i + 1] == ">" and depth == 0:
-            return next(_types(operation.types[i + 2 :], operation.aliases))
+            return operation.types_in(operation.types[i + 2 :])[0]
     raise IrError(f"{operation.name} has no result")
 
 
+_TENSOR = re.compile(r"(!ttg\.memdesc|!tt\.tensordesc<tensor|tensor|)<")
 _SCALAR = re.compile(r"!tt\.ptr<[^<>]*>|[a-z]\w*")
 
 
 def _types(text: str, aliases: Mapping[str, str]) -> Iterator[TensorType]:
     at = 0
     while at < len(text):
-        tensor = re.compile(r"(!ttg\.memdesc|!tt\.tensordesc<tensor|tensor|)<").match(text, at)
+        tensor = _TENSOR.match(text, at)
         if tensor:
             end = _closing(text, tensor.end() - 1)
             yield _tensor(text[tensor.end() : end], aliases)
@@ -539,15 +541,13 @@ def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
     listed = re.findall(r'^\s*\.file\s+(\d+) "(.*?)"', ptx, re.M)
     files = {number: PurePath(path).name for number, path in listed}
     widths: dict[tuple[str, int, int, str], int] = {}
-    place = ("", 0, 0)
+    location = ".loc 0 0 0"
     for line in ptx.splitlines():
-        line = line.strip()
-        if line.startswith(".loc"):
-            number, row, column = line.split()[1:4]
+        if line.lstrip().startswith(".loc"):
+            location = line
+        elif ".global" in line and (found := _PTX_MEMORY.search(line)):
+            number, row, column = location.split()[1:4]
             place = (files.get(number, ""), int(row), int(column.rstrip(",")))
-            continue
-        found = _PTX_MEMORY.search(line)
-        if found:
             key = (*place, _KIND[found.group(1)[:2]])
             widths[key] = max(widths.get(key, 0), _width(found, line))
     return widths

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,7 @@ class Whole:
         self.widths = widths
         self.num_warps = num_warps
         self.lanes: dict[Operation, _Lanes] = {}
+        self.touched: dict[Operation, _Touched] = {}  # the last time
         self.step: list[tuple[Array, Array]] = []
 
     def pointers(
@@ -94,19 +95,16 @@ class Whole:
         if lanes is None:
             lanes = self.lanes[operation] = _Lanes.of(operation, self.widths)
         self._add(operation, "bytes", _wanted(mask, active, kind.shape) * lanes.element_bytes)
-        by_request = ordered(
-            np.where(lanes.made(mask, active), lanes.pick(addresses) // SECTOR, -1)
-        )
-        per_sector = max(lanes.width_bytes // SECTOR, 1)
-        self._add(operation, "requests", (by_request[..., -1] >= 0).sum((1, 2)))
-        self._add(operation, "sectors", count_distinct(by_request).sum((1, 2)) * per_sector)
-        self._add(operation, "lines", count_distinct(by_request // _LINE_SECTORS).sum((1, 2)))
-        flat = ordered(by_request.reshape(len(by_request), -1))
-        once = count_distinct(flat)
-        self._add(operation, "distinct", once * per_sector)
-        self._add(operation, "paired", np.maximum(2 * count_distinct(flat // 2), once * per_sector))
+        first, made = lanes.pick(addresses), lanes.made(mask, active)
+        before = self.touched.get(operation)
+        touched = before.moved(first, made) if before else None
+        if touched is None:
+            touched = _Touched.by(first, made, lanes.width_bytes)
+        self.touched[operation] = touched
+        for name, amount in touched.amounts.items():
+            self._add(operation, name, amount)
         if operation.name == "tt.load":
-            self.step.append((flat, once))
+            self.step.append((touched.sectors, touched.once))
 
     def step_ends(self) -> None:
         """See `solkit.analysis.programs.Watcher`."""
@@ -204,6 +202,51 @@ class _Lanes:
         if not active.all():
             made = made & active.reshape(-1, 1, 1, 1)
         return made if mask is None else made & self.pick(mask)
+
+
+@dataclass(frozen=True, eq=False)
+class _Touched:
+    """What one execution of an access touches.
+
+    Attributes:
+        first: the address that each lane gives.
+        made: which of the lanes make the access.
+        sectors: numbers of those touched, in order, of shape [programs or 1, any]; -1 for none.
+        once: how many of them are different.
+        amounts: what is counted, by name.
+    """
+
+    first: Array
+    made: Array
+    sectors: Array
+    once: Array
+    amounts: Mapping[str, Array]
+
+    @staticmethod
+    def by(first: Array, made: Array, width_bytes: int) -> _Touched:
+        """What lanes touch, each so many bytes."""
+        by_request = ordered(np.where(made, first // SECTOR, -1))
+        sectors = ordered(by_request.reshape(len(by_request), -1))
+        once, per_sector = count_distinct(sectors), max(width_bytes // SECTOR, 1)
+        amounts = {
+            "requests": (by_request[..., -1] >= 0).sum((1, 2)),
+            "sectors": count_distinct(by_request).sum((1, 2)) * per_sector,
+            "lines": count_distinct(by_request // _LINE_SECTORS).sum((1, 2)),
+            "distinct": once * per_sector,
+            "paired": np.maximum(2 * count_distinct(sectors // 2), once * per_sector),
+        }
+        return _Touched(first, made, sectors, once, amounts)
+
+    def moved(self, first: Array, made: Array) -> _Touched | None:
+        """The same, where all lanes of a program are as many whole lines further on."""
+        if first.shape != self.first.shape or not np.array_equal(made, self.made):
+            return None
+        way = (first - self.first).reshape(len(first), -1)
+        lines, beyond = np.divmod(way[:, :1], SECTOR * _LINE_SECTORS)
+        if beyond.any() or (way != way[:, :1]).any():
+            return None
+        sectors = np.where(self.sectors < 0, -1, self.sectors + lines * _LINE_SECTORS)
+        return replace(self, first=first, sectors=sectors)
 
 
 @dataclass
@@ -305,10 +348,8 @@ def ordered(values: Array) -> Array:
 
 def count_distinct(values: Array) -> Array:
     """How many different values stand along the last axis, sorted; -1 is not counted."""
-    changes = (values[..., 1:] != values[..., :-1]).sum(-1)
-    missing = (values[..., 0] < 0) & (values[..., -1] >= 0)  # from -1 to the first
-    found: Array = changes + (values[..., -1] >= 0) - missing
-    return found
+    found: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
+    return found + (values[..., 0] >= 0)  # from -1 to the first is a change as well
 
 
 def _clipped(

@@ -267,7 +267,7 @@ def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, Shar
 # -------------------------------------------------------------------------------------- computing
 
 
-def _applied(name: str, kinds: tuple[str, ...], values: Sequence[_Value]) -> _Value | None:
+def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
     """An instruction of numbers that are known, some of them but for what threads share."""
     operands, _ = OPERATIONS.get(name, (0, None))
     compute = operation(name, kinds)

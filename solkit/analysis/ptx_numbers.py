@@ -55,9 +55,13 @@ def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
     return 2 * bits if "wide" in modifiers else bits
 
 
-@functools.lru_cache(maxsize=1024)
-def operation(name: str, modifiers: tuple[str, ...]) -> Callable[..., Array] | None:
+def operation(name: str, modifiers: Sequence[str]) -> Callable[..., Array] | None:
     """What an instruction makes of its operands; ``None`` where that is not known here."""
+    return _operation(name, tuple(modifiers))
+
+
+@functools.lru_cache(maxsize=1024)
+def _operation(name: str, modifiers: tuple[str, ...]) -> Callable[..., Array] | None:
     _, compute = OPERATIONS.get(name, (0, None))
     kind = type_of(modifiers)
     if compute is None or kind is None or {"cc", "sat"} & set(modifiers):

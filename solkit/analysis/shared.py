@@ -55,7 +55,7 @@ def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
         Requests (warps that take part), wavefronts, and the least of them that would do if no
         words met in a bank: one for each half or quarter of a warp that takes part.
     """
-    warps = np.pad(addresses, (0, -len(addresses) % _LANES), constant_values=-1)
+    warps = np.concatenate([addresses, np.full(-len(addresses) % _LANES, -1)])
     requests = int((warps.reshape(-1, _LANES) >= 0).any(1).sum())
     lanes = _BANKS * _WORD // max(width_bytes, _WORD)
     if lanes < _LANES and _in_pairs(warps):
@@ -65,10 +65,9 @@ def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
     words = np.sort(np.where(parts >= 0, words, -1).reshape(len(parts), -1), axis=1)
     first = words >= 0
     first[:, 1:] &= words[:, 1:] != words[:, :-1]
-    in_banks = np.zeros((len(parts), _BANKS), np.int64)
     part, _ = np.nonzero(first)
-    np.add.at(in_banks, (part, words[first] % _BANKS), 1)
-    taken = in_banks.max(1)
+    banks = part * _BANKS + words[first] % _BANKS
+    taken = np.bincount(banks, minlength=len(parts) * _BANKS).reshape(-1, _BANKS).max(1)
     return requests, int(taken.sum()), int((taken > 0).sum())
 
 
