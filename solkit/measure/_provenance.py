@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import os
 import sys
 import sysconfig
@@ -26,7 +27,8 @@ def _standard_roots() -> tuple[str, ...]:
 @functools.cache
 def _library_roots() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    installed = [paths["purelib"], paths["platlib"]]
+    beside = importlib.metadata.distribution("pydantic").locate_file("")  # `pip install --target`
+    installed = [paths["purelib"], paths["platlib"], str(beside)]
     packages = [str(Path(str(module.__file__)).parent) for module in (torch, solkit)]
     return tuple({os.path.realpath(path) + os.sep for path in (*installed, *packages)})
 
