@@ -292,9 +292,9 @@ class Corners:
             self._note(operation, share, None, None)
             return
         # of a tensor that is masked in part, the whole: no corner tells where the mask ends
-        where = addresses.reshape(addresses.shape[0], -1)
+        where = np.ascontiguousarray(addresses.reshape(len(addresses), -1).T)  # along programs
         size = element_bytes(operation.all_types[0])
-        self._note(operation, share, where.min(1), where.max(1) + size)
+        self._note(operation, share, where.min(0), where.max(0) + size)
 
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array

@@ -146,10 +146,9 @@ def _by_storage(regions: Sequence[Region]) -> Iterator[list[Region]]:
 
 def _distinct(group: Sequence[Region], scale: float) -> float:
     """Distinct bytes of the regions of one storage."""
-    keys = _keys(group)
     sizes = np.concatenate([region.size for region in group])
     order = np.argsort(-sizes, kind="stable")  # of equal regions the largest counts
-    _, chosen = np.unique(keys[order], return_index=True)
+    _, chosen = np.unique(_numbers(group)[order], return_index=True)
     first = order[chosen]
     programs = len(group[0].low)
     low = np.concatenate([region.low for region in group])[first]
@@ -186,16 +185,21 @@ def _scattered(touched: float, span: float) -> float:
 
 
 def _keys(regions: Sequence[Region]) -> Array:
+    """As `_numbers`, counted from 0 on."""
+    _, keys = np.unique(_numbers(regions), return_inverse=True)
+    found: Array = keys.reshape(-1)
+    return found
+
+
+def _numbers(regions: Sequence[Region]) -> Array:
     """A number for each region of each program, in their order; equal for equal regions."""
     low = np.concatenate([region.low for region in regions])
     high = np.concatenate([region.high for region in regions])
     unknown = low < 0
     low = np.where(unknown, -1 - np.arange(len(low)), low)
     with np.errstate(over="ignore"):
-        pairs = low * _ODD + high  # equal pairs give equal numbers, others all but never
-    _, keys = np.unique(pairs, return_inverse=True)
-    found: Array = keys.reshape(-1)
-    return found
+        pairs: Array = low * _ODD + high  # equal pairs give equal numbers, others all but never
+    return pairs
 
 
 # ------------------------------------------------------------------------------------- a cache
@@ -455,7 +459,7 @@ def _thinned(regions: Sequence[Region]) -> Array:
     numbers = {id(region): i for i, region in enumerate(regions)}
     for group in _by_storage(regions):
         sizes = np.concatenate([region.size for region in group])
-        _, first = np.unique(_keys(group), return_index=True)
+        _, first = np.unique(_numbers(group), return_index=True)
         summed = float(sizes[first].sum())
         share = _distinct(group, 1.0) / summed if summed else 1.0
         for region in group:
