@@ -25,6 +25,7 @@ __all__ = ["SharedTraffic", "shared_traffic", "tensor_shared_bytes", "wavefronts
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _BANKS, _WORD, _LANES = 32, 4, 32
+_NOWHERE = np.iinfo(np.int64).max
 _LOOPS = ("scf.for", "scf.while")
 _TRITON = "triton/language"  # its own library, whose functions are inlined
 
@@ -97,10 +98,11 @@ def shared_traffic(
     runs = _Runs(function, executions, programs)
     instructions = shared_instructions(ptx)
     known: dict[tuple[str, str], SharedAccess] = {}
+    patterns: dict[tuple[int, bytes], tuple[int, int, int]] = {}
     for each in instructions:
         if each.addresses is None:
             continue
-        access = _access(each, runs)
+        access = _access(each, runs, patterns)
         before = known.get((access.kind, access.line))
         known[access.kind, access.line] = _sum(before, access) if before else access
     unknown = sum(each.addresses is None for each in instructions)
@@ -115,10 +117,19 @@ def shared_traffic(
     return SharedTraffic(made, barriers, guesses)
 
 
-def _access(each: SharedInstruction, runs: _Runs) -> SharedAccess:
+def _access(
+    each: SharedInstruction, runs: _Runs, patterns: dict[tuple[int, bytes], tuple[int, int, int]]
+) -> SharedAccess:
+    """Its wavefronts, worked out once for all that differ by a multiple of all banks' width."""
     assert each.addresses is not None
+    there = each.addresses >= 0
+    start = int(each.addresses.max(initial=0)) // (_BANKS * _WORD) * (_BANKS * _WORD)
+    moved = np.where(there, each.addresses - start, _NOWHERE)
+    key = each.width_bytes, moved.tobytes()
+    if key not in patterns:
+        patterns[key] = wavefronts(each.addresses, each.width_bytes)
     times = runs.of(each.place, each.depth)
-    amounts = (round(n * times) for n in wavefronts(each.addresses, each.width_bytes))
+    amounts = (round(n * times) for n in patterns[key])
     return SharedAccess(each.kind, runs.line(each.place), *amounts)
 
 
