@@ -11,6 +11,7 @@ extra traffic      what its own loads and stores move, from DRAM, L2, L1 and sha
 sustained rates    what the resources keep up, as calibration measured it, in place of ceilings
 tail               the fullest SM in place of the mean
 latency            what does not hide behind the busiest resource: occupancy, stages, dependences
+dispatch           blocks that begin one by one, where that outlasts what they do
 launch             launches, and the time between kernels where that was measured
 clock              the SM clock that was seen, where the kernel hangs on it
 unexplained        the measured time over all that
@@ -42,7 +43,7 @@ __all__ = ["FACTORS", "gap", "modelled_ms"]
 
 FACTORS = (
     *("extra work", "wrong pipe", "extra traffic", "sustained rates", "tail", "latency"),
-    *("launch", "clock", "unexplained"),
+    *("dispatch", "launch", "clock", "unexplained"),
 )
 """Names of the factors, in the order in which they multiply."""
 
@@ -140,13 +141,16 @@ class _Followed:
         times = [
             term.time_ms / (self.uneven if even and term.name not in ("dram", "l2") else 1.0)
             for term in self.terms
-            if term.name not in ("latency", "launch")
+            if term.name not in ("latency", "dispatch", "launch")
         ]
         return max(times, default=0.0)
 
-    def running(self) -> float:
-        """All terms but the launch."""
-        terms = [term for term in self.terms if term.name != "launch"]
+    def term(self, name: str) -> Term:
+        return next(term for term in self.terms if term.name == name)
+
+    def running(self, *without: str) -> float:
+        """All terms but the launch and those named, in ms."""
+        terms = [term for term in self.terms if term.name not in ("launch", *without)]
         blocks = resident(self.kernel, self.device)
         return together(terms, blocks, ahead(self.kernel))
 
@@ -179,8 +183,10 @@ def _steps(
     yield _Step("sustained rates", even_ms, "What calibration measured, in place of the ceilings.")
     full_ms = max(_total(kernels, lambda k: k.longest(even=False)), even_ms)
     yield _Step("tail", full_ms, _filling(kernels))
-    running_ms = max(_total(kernels, _Followed.running), full_ms)
-    yield _Step("latency", running_ms, _waiting(kernels))
+    begun_ms = max(_total(kernels, lambda k: k.running("dispatch")), full_ms)
+    yield _Step("latency", begun_ms, _waiting(kernels))
+    running_ms = max(_total(kernels, _Followed.running), begun_ms)
+    yield _Step("dispatch", running_ms, _beginning(kernels))
     launch_ms = running_ms + _launches_ms(kernels, measurement)
     yield _Step("launch", launch_ms, _launches(kernels, measurement))
     if measurement is not None and measurement.sm_clock_mhz:
@@ -310,13 +316,17 @@ def _filling(kernels: Sequence[_Followed]) -> str:
 
 
 def _waiting(kernels: Sequence[_Followed]) -> str:
-    worst = max(kernels, key=lambda kernel: kernel.running() - kernel.longest(even=False))
-    latency = next(term for term in worst.terms if term.name == "latency")
+    worst = max(kernels, key=lambda k: k.running("dispatch") - k.longest(even=False))
     return (
         f"{worst.kernel.launch.name}: {resident(worst.kernel, worst.device):.3g} blocks of "
         f"{worst.kernel.launch.num_warps} warps on an SM, "
-        f"{ahead(worst.kernel):.3g} steps under way; {latency.evidence}."
+        f"{ahead(worst.kernel):.3g} steps under way; {worst.term('latency').evidence}."
     )
+
+
+def _beginning(kernels: Sequence[_Followed]) -> str:
+    worst = max(kernels, key=lambda kernel: kernel.running() - kernel.running("dispatch"))
+    return f"{worst.kernel.launch.name}: {worst.term('dispatch').evidence}."
 
 
 def _launches(kernels: Sequence[_Followed], measurement: Measurement | None) -> str:
@@ -515,6 +525,14 @@ def _on_latency(kernel: _Followed, factor: float) -> Iterator[str]:
         )
 
 
+def _on_dispatch(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
+    if kernel.running() >= _MATTERS * kernel.running("dispatch"):
+        yield (
+            f"{kernel.kernel.launch.name} has {kernel.term('dispatch').evidence} however little it "
+            "does: larger blocks, or fewer that loop."
+        )
+
+
 def _on_launch(kernel: _Followed, factor: float) -> Iterator[str]:  # noqa: ARG001
     if kernel.count > 1:
         yield f"{kernel.kernel.launch.name} is launched {kernel.count} times: one launch for all."
@@ -528,5 +546,6 @@ _ADVICE: Mapping[str, Callable[[_Followed, float], Iterator[str]]] = {
     "extra traffic": _on_traffic,
     "tail": _on_tail,
     "latency": _on_latency,
+    "dispatch": _on_dispatch,
     "launch": _on_launch,
 }

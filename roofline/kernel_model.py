@@ -12,6 +12,7 @@ the mean.
     tensor.*   operations / rate x unevenness                               the fullest SM counts
     scalar     the longest of fp32, sfu, fp64, issue and shared (a wavefront a clock and SM)
     latency    (W-1+I) x ( t + steps x t / ahead + chain )                  t: a trip to memory
+    dispatch   G x the cycles between the starts of two blocks              whatever a block does
     launch     an empty kernel
 
     time = launch + longest + exposed x (sum of the others)
@@ -50,6 +51,13 @@ Architecture via Microbenchmarking" (2024), table of memory latencies: L2 262 cy
 
 _MMA_SYNC_SHARE = 0.63
 """Of the peak that ``mma.sync`` reaches on Hopper, which is ``wgmma``'s. Luo et al., section 4."""
+
+_DISPATCH_CYCLES = 1.19
+"""From the start of one block to that of the next, of all on a GPU: it hands them out one by one.
+Measured by ``solkit data collect zoo`` on an H100 80GB HBM3, its SMs at 1980 MHz, 2026-11-22: each
+block more of ``stencil3d/seven_loads``, ``dequantise/interleaved`` and ``rope/cuda_pairs`` took
+0.601 ns, with 1, 2 and 4 warps alike (docs/analysis.md). That it hangs on the SM clock is taken for
+granted: all was measured at one."""
 
 LAUNCH_US = 1.0
 """An empty kernel, on a GPU that none was measured on: an H100 took 0.95 and an H200 0.66
@@ -165,6 +173,7 @@ def _terms(
             yield _pipe(pipe, amount, blocks, kernel, device)
     yield from _issue(kernel, demand.iterations, blocks, device)
     yield _latency(kernel, demand, occupancy, blocks, device)
+    yield _dispatch(kernel, blocks, device)
     launch_us = device.launch_us if device.launch_us is not None else LAUNCH_US
     yield Term("launch", launch_us / 1e3, "an empty kernel")
 
@@ -272,3 +281,10 @@ def _latency(
         f"memory, {under_way:.3g} at a time, and {chain_ms * 1e6:.0f} ns for their own results"
     )
     return Term("latency", time_ms, evidence)
+
+
+def _dispatch(kernel: KernelAnalysis, blocks: int, device: Device) -> Term:
+    each_ns = 1e3 * _DISPATCH_CYCLES / device.clock_mhz
+    warps = f"{kernel.launch.num_warps} warp{'s' if kernel.launch.num_warps > 1 else ''}"
+    told = f"{blocks:,} blocks of {warps}, one begun each {each_ns:.3g} ns"
+    return Term("dispatch", blocks * each_ns / 1e6, told)

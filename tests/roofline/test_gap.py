@@ -67,6 +67,16 @@ def test_bank_conflicts_of_cuda_are_the_users_layout():
     assert "num_warps" not in told
 
 
+def test_small_blocks_cost_what_their_beginning_outlasts():
+    limit, (kernel,), device = studied(HERE / "defects" / "many_small_blocks.py")
+    factors = {factor.name: factor for factor in gap(limit, (kernel,), device).factors}
+    begun_ms = 2**19 * 1.19 / 1.98e6
+    before = math.prod(f.factor for f in factors.values() if f.name in FACTORS[:6])
+    assert before * limit.time_ms < 0.5 * begun_ms
+    found = before * factors["dispatch"].factor * limit.time_ms
+    assert begun_ms < found < 1.02 * begun_ms
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
     [

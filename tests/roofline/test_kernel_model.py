@@ -109,12 +109,32 @@ def test_an_unrolled_loop_asks_for_several_steps_together():
     )
 
 
+def test_blocks_begin_one_by_one():
+    # a million blocks begin 1.19 cycles apart, of one warp or of four
+    work = kernel(2**20, per_sm=32, dram_read_bytes=10**8)
+    for warps in (1, 4):
+        found = model(replace(work, launch=replace(work.launch, num_warps=warps)), DEVICE)
+        each = {term.name: term.time_ms for term in found.terms}
+        assert each["dispatch"] == pytest.approx(2**20 * 1.19 / CLOCK_HZ * 1e3)
+        assert found.limiter == "dispatch"
+        rest = each["dram"] + each["latency"]
+        assert found.time_ms == pytest.approx(0.002 + each["dispatch"] + rest / (1 + 32))
+    # an H100 took 631.7 us for so many of stencil3d/seven_loads, which move little
+    assert found.time_ms == pytest.approx(0.6317, rel=0.02)
+
+
+def test_few_blocks_that_loop_begin_at_once():
+    found = terms(kernel(blocks=SMS, steps=1000.0))
+    assert found["dispatch"] == pytest.approx(132 * 1.19 / CLOCK_HZ * 1e3)
+    assert found["dispatch"] < 1e-3 * found["latency"]
+
+
 def test_what_does_not_hide_is_added():
     work = kernel(per_sm=4, dram_read_bytes=10**9, l2_read_bytes=10**9, operations={"fp32": 10**12})
     found = model(work, DEVICE)
     each = {term.name: term.time_ms for term in found.terms}
     assert found.limiter == "fp32"
-    rest = each["dram"] + each["latency"]  # L2 streams along with DRAM
+    rest = each["dram"] + each["latency"] + each["dispatch"]  # L2 streams along with DRAM
     assert found.time_ms == pytest.approx(0.002 + each["fp32"] + rest / (1 + 4))
 
 
@@ -122,7 +142,7 @@ def test_no_more_blocks_hide_work_than_there_are():
     work = kernel(blocks=264, per_sm=10, dram_read_bytes=10**9, operations={"fp32": 10**12})
     assert resident(work, DEVICE) == 2
     each = {term.name: term.time_ms for term in model(work, DEVICE).terms}
-    rest = each["dram"] + each["latency"]
+    rest = each["dram"] + each["latency"] + each["dispatch"]
     assert model(work, DEVICE).time_ms == pytest.approx(0.002 + each["fp32"] + rest / (1 + 2))
 
 
@@ -136,15 +156,18 @@ def test_streams_of_copies_and_tensor_cores_run_side_by_side():
     each = {term.name: term.time_ms for term in found.terms}
     longest = max(each["dram"], each["tensor.fp16"])
     # what a block computes between its products hides behind the other block alone
-    rest = each["sfu"] + each["latency"]
-    assert found.time_ms == pytest.approx(0.002 + longest + rest / (1 + 2))
+    rest = (each["sfu"] + each["latency"]) / (1 + 2)
+    # blocks begin while two others have two steps each under way
+    rest += each["dispatch"] / (1 + 2 * 2)
+    assert found.time_ms == pytest.approx(0.002 + longest + rest)
 
 
 def test_products_of_plain_loads_wait_for_each_step():
     found = model(product(), DEVICE)
     each = {term.name: term.time_ms for term in found.terms}
     longest, *rest = sorted(
-        (each["dram"], each["tensor.fp16"], each["sfu"], each["latency"]), reverse=True
+        (each[name] for name in ("dram", "tensor.fp16", "sfu", "latency", "dispatch")),
+        reverse=True,
     )
     assert found.time_ms == pytest.approx(0.002 + longest + sum(rest) / 2)
 
