@@ -71,7 +71,7 @@ class TimedDemand:
         operations: by pipe.
         l1_wavefronts, l2_read_bytes, l2_write_bytes, dram_read_bytes: as in `Demand`.
         dram_write_bytes, loop_requests, steps, imbalance, unevenness, iterations: likewise.
-        chain_cycles, tensor_shared_bytes, barriers: likewise.
+        chain_cycles, tensor_shared_bytes, barriers, instructions: likewise.
         shared_wavefronts, shared_least_wavefronts: of shared memory; and how many would do if no
             two words met in a bank.
         guesses: how many things were taken for granted.
@@ -105,6 +105,7 @@ class TimedDemand:
     shared_least_wavefronts: int = 0
     tensor_shared_bytes: int = 0
     barriers: float = 0.0
+    instructions: float = 0.0
     guesses: int = 0
     model_ms: float | None = None
     terms: Mapping[str, float] = field(default_factory=dict)

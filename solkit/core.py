@@ -654,6 +654,8 @@ class Demand:
         shared: accesses of shared memory by the lanes of warps, by line and kind.
         tensor_shared_bytes: what ``wgmma`` reads of shared memory besides, as its operands.
         barriers: how often all warps of a block wait for each other, the mean over the blocks.
+        instructions: of PTX, but for moves, that a warp of a block executes, the mean over the
+            blocks; 0 where warps do different things.
         programs_sampled: blocks that were followed lane by lane; the rest are scaled from them.
         guesses: what could not be known and was taken for granted, each a sentence.
     """
@@ -674,6 +676,7 @@ class Demand:
     shared: tuple[SharedAccess, ...] = ()
     tensor_shared_bytes: int = 0
     barriers: float = 0.0
+    instructions: float = 0.0
     programs_sampled: int = 0
     guesses: tuple[str, ...] = ()
 

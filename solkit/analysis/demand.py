@@ -153,6 +153,7 @@ def demand(
         shared=shared.accesses,
         tensor_shared_bytes=round(tensor_shared_bytes(followed.function, executions)),
         barriers=shared.barriers / math.prod(grid),
+        instructions=shared.instructions / math.prod(grid),
         programs_sampled=followed.few.programs,
         guesses=(*followed.guesses, *shared.guesses),
     )

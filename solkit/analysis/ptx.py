@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -22,7 +23,13 @@ import numpy as np
 from solkit.analysis.ptx_code import ADDRESS, Place, Statement, read_ptx
 from solkit.analysis.ptx_numbers import OPERATIONS, Array, as_bits, operation, type_of
 
-__all__ = ["Place", "SharedInstruction", "barriers_of", "shared_instructions"]
+__all__ = [
+    "Place",
+    "SharedInstruction",
+    "barriers_of",
+    "instructions_of",
+    "shared_instructions",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +88,15 @@ def barriers_of(ptx: str) -> list[tuple[Place, int]]:
         for each in read_ptx(ptx).statements
         if each.opcode.startswith("bar") and _BARRIER.match(each.opcode)
     ]
+
+
+def instructions_of(ptx: str) -> Mapping[tuple[Place, int], int]:
+    """How many instructions stand at each place, by their loop depth; moves, which go, left out."""
+    found = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
+    told: Counter[tuple[Place, int]] = Counter()
+    for (place, depth), count in found.items():
+        told[_short(place), depth] += count
+    return told
 
 
 # -------------------------------------------------------------------------------------- following

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Block, Function, Location, Operation, bits_of
-from solkit.analysis.ptx import Place, SharedInstruction, barriers_of, shared_instructions
+from solkit.analysis.ptx import (
+    Place,
+    SharedInstruction,
+    barriers_of,
+    instructions_of,
+    shared_instructions,
+)
 from solkit.core import SharedAccess
 
 __all__ = ["SharedTraffic", "shared_traffic", "tensor_shared_bytes", "wavefronts"]
@@ -37,11 +43,13 @@ class SharedTraffic:
     Attributes:
         accesses: by line of the source.
         barriers: times that all warps of a block wait for each other, over the launch.
+        instructions: of a warp of each block, over the launch.
         guesses: what is not known, each a sentence.
     """
 
     accesses: tuple[SharedAccess, ...] = ()
     barriers: float = 0.0
+    instructions: float = 0.0
     guesses: tuple[str, ...] = ()
 
 
@@ -93,7 +101,7 @@ def shared_traffic(
         programs: of the launch.
     """
     if any(operation.name == "ttg.warp_specialize" for operation in _walk(function.blocks)):
-        told = "shared memory and barriers of warps that do different things are not counted"
+        told = "what warps that do different things do with shared memory is not counted"
         return SharedTraffic(guesses=(told,))
     runs = _Runs(function, executions, programs)
     instructions = shared_instructions(ptx)
@@ -113,8 +121,9 @@ def shared_traffic(
             "atomics: the wavefronts that they take are not counted",
         )
     barriers = sum(runs.of(place, depth) for place, depth in barriers_of(ptx))
+    executed = sum(n * runs.of(place, depth) for (place, depth), n in instructions_of(ptx).items())
     made = tuple(access for access in known.values() if access.requests)
-    return SharedTraffic(made, barriers, guesses)
+    return SharedTraffic(made, barriers, executed, guesses)
 
 
 def _access(

@@ -407,6 +407,8 @@ def test_a_product_of_tiles(asked, sizes):
     rounds, blocks = -(-K // 16), math.prod(grid)
     assert demand.operations == {"fp32": 2 * 16**3 * rounds * blocks}
     assert demand.barriers == 2 * rounds
+    # 32 loads of shared memory and 16 multiply-adds a round, and what leads to the loads of a and b
+    assert 48 * rounds < demand.instructions < 3 * 48 * rounds
     assert demand.steps == rounds
     # 8 warps, each two rows of a tile; of `left` four at once, half a warp at a time
     of_line = defaultdict(int)

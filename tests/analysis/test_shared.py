@@ -213,6 +213,8 @@ def test_code_runs_as_often_as_the_ir_of_its_line():
     )  # fmt: skip
     assert load.conflicts == 2.0
     assert found.barriers == 10 + 70 + 10  # the last one's line has no IR outside of the loop
+    # shl, st, bar, bar, ret; bar, ld, bra
+    assert found.instructions == 10 * 5 + 70 * 3
     assert found.guesses == ()
 
 

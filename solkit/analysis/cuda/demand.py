@@ -168,6 +168,7 @@ def cuda_demand(
         chain_cycles=sum(n * chain_of(b.statements) for n, b in zip(runs, kernel.blocks)) / blocks,
         shared=tuple(_shared(followed)),
         barriers=sum(n * _barriers(b) for n, b in zip(runs, kernel.blocks)) / blocks,
+        instructions=_instructions(followed) / (blocks * math.ceil(math.prod(block) / 32)),
         programs_sampled=len(followed.few.numbers),
         guesses=tuple(_guesses(followed)),
     )
@@ -373,6 +374,14 @@ def _operations(followed: _Followed) -> dict[str, int]:
             for pipe, count in warp_operations(each).items():
                 total[pipe] = total.get(pipe, 0.0) + count * warps
     return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
+
+
+def _instructions(followed: _Followed) -> float:
+    """Of all warps of the launch; moves left out."""
+    return sum(
+        followed.block_total("warps", block.number) * sum(s.name != "mov" for s in block.statements)
+        for block in followed.kernel.blocks
+    )
 
 
 def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
