@@ -54,7 +54,7 @@ _MMA_SYNC_SHARE = 0.63
 
 _DISPATCH_CYCLES = 1.19
 """From the start of one block to that of the next, of all on a GPU: it hands them out one by one.
-Measured by ``solkit data collect zoo`` on an H100 80GB HBM3, its SMs at 1980 MHz, 2026-11-22: each
+Measured by ``solkit data collect zoo`` on two H100 80GB HBM3, SMs at 1980 MHz, 2026-11-22: each
 block more of ``stencil3d/seven_loads``, ``dequantise/interleaved`` and ``rope/cuda_pairs`` took
 0.601 ns, with 1, 2 and 4 warps alike (docs/analysis.md). That it hangs on the SM clock is taken for
 granted: all was measured at one."""
