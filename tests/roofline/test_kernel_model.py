@@ -109,6 +109,15 @@ def test_an_unrolled_loop_asks_for_several_steps_together():
     )
 
 
+def test_instructions_of_ptx_stand_for_those_that_were_not_read():
+    assert terms(kernel(blocks=132, instructions=100.0))["issue"] == pytest.approx(
+        100 * 132 * 4 * 32 / DEVICE.ceilings["issue"].value * 1e3
+    )
+    assert "issue" not in terms(kernel(blocks=132))
+    read = terms(unrolled(instructions=1e6))["issue"]
+    assert read == terms(unrolled())["issue"]
+
+
 def test_blocks_begin_one_by_one():
     # a million blocks begin 1.19 cycles apart, of one warp or of four
     work = kernel(2**20, per_sm=32, dram_read_bytes=10**8)
