@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -33,8 +34,17 @@ class LostError(Exception):
         super().__init__(number, tried)
 
 
+@dataclass
+class _Started:
+    """A process, and the two ways to it."""
+
+    process: BaseProcess
+    connection: Connection
+    called: Called
+
+
 class TimingProcess:
-    """One that is there whenever it is asked.
+    """One that is there whenever it is asked, and a spare one, as another takes 10 s to start.
 
     Args:
         uuid: of the GPU.
@@ -46,36 +56,44 @@ class TimingProcess:
         self, uuid: str, environment: Mapping[str, str], limit_s: float = _LIMIT_S
     ) -> None:
         self._uuid, self._environment, self._limit_s = uuid, dict(environment), limit_s
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
-        self._called: Called = []
+        self._now: _Started | None = None
+        self._spare: _Started | None = None
         self._asked = 0  # of configurations, since it started
 
     def __enter__(self) -> TimingProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        _end(self._now)
+        _end(self._spare)
+        self._now = self._spare = None
 
     def start(self) -> Environment:
-        """Start it if it does not run, and hear what it runs on.
+        """Start it anew, and hear what it runs on.
 
         Raises:
             WorkerError: it ended, or said nothing for a while.
         """
+        _end(self._now)
+        self._now, self._spare = self._spare or self._begun(), None
         self._asked = 0
-        spawned = multiprocessing.get_context("spawn")
-        self._connection, other = spawned.Pipe()
-        self._called = spawned.RawArray("q", [NOTHING_CALLED, 0])
-        given = other, self._called, self._uuid, self._environment
-        self._process = spawned.Process(target=serve, args=given, daemon=True)
-        self._process.start()
-        other.close()
         told = self._heard(_START_S)
         if not isinstance(told, Environment):
-            code = self._end()
+            code = _end(self._now)
+            self._now = None
             raise WorkerError(f"the process that times did not start (exit code {code})")
+        self._spare = self._begun()
         return told
+
+    def _begun(self) -> _Started:
+        spawned = multiprocessing.get_context("spawn")
+        connection, other = spawned.Pipe()
+        called: Called = spawned.RawArray("q", [NOTHING_CALLED, 0])
+        given = other, called, self._uuid, self._environment
+        process = spawned.Process(target=serve, args=given, daemon=True)
+        process.start()
+        other.close()
+        return _Started(process, connection, called)
 
     def tried(self, handful: Handful) -> list[Tried]:
         """What became of each configuration.
@@ -86,54 +104,52 @@ class TimingProcess:
             LostError: one of them ended the process; ask again without it.
             WorkerError: the process cannot be started.
         """
-        if self._process is None or not self._process.is_alive() or self._asked > _MOST_ASKED:
-            self._end()
+        if self._now is None or not self._now.process.is_alive() or self._asked > _MOST_ASKED:
             self.start()
-        assert self._connection is not None
+        assert self._now is not None
         self._asked += len(handful.choices)
-        self._called[0] = NOTHING_CALLED
-        self._connection.send(handful)
+        called = self._now.called
+        called[0] = NOTHING_CALLED
+        self._now.connection.send(handful)
         told = self._heard(self._limit_s)
         if isinstance(told, list):
             return told
         ended = self._lost(told)
-        if self._called[0] == NOTHING_CALLED:
+        if called[0] == NOTHING_CALLED:
             return [ended] * len(handful.choices)
-        raise LostError(self._called[0], ended)
+        raise LostError(called[0], ended)
 
     def _lost(self, told: object) -> Tried:
         """What ended it, where it could still say so and where it could not."""
+        code, self._now = _end(self._now), None
         if isinstance(told, Lost):
-            self._end()
             return told.tried
-        hung = told is TimeoutError
-        ended = self._end()
-        if hung:
+        if told is TimeoutError:
             return Tried(Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s")
-        return Tried(Verdict.CRASHED, f"it ended its process (exit code {ended})")
+        return Tried(Verdict.CRASHED, f"it ended its process (exit code {code})")
 
     def _heard(self, limit_s: float) -> object:
         """The next message; ``TimeoutError`` where none came, ``EOFError`` where it is gone."""
-        assert self._connection is not None
-        calls, deadline = self._called[1], time.monotonic() + limit_s
+        assert self._now is not None
+        connection, called = self._now.connection, self._now.called
+        calls, deadline = called[1], time.monotonic() + limit_s
         try:
-            while not self._connection.poll(min(_LOOK_S, limit_s)):
-                if self._called[1] != calls:
-                    calls, deadline = self._called[1], time.monotonic() + limit_s
+            while not connection.poll(min(_LOOK_S, limit_s)):
+                if called[1] != calls:
+                    calls, deadline = called[1], time.monotonic() + limit_s
                 elif time.monotonic() >= deadline:
                     return TimeoutError
-            return self._connection.recv()
+            return connection.recv()
         except (EOFError, OSError):
             return EOFError
 
-    def _end(self) -> int | None:
-        """Kill it; its exit code."""
-        if self._process is None or self._connection is None:
-            return None
-        self._process.join(0.5)  # it may be about to end on its own
-        self._process.kill()
-        self._process.join()
-        code = self._process.exitcode
-        self._connection.close()
-        self._process = self._connection = None
-        return code
+
+def _end(started: _Started | None) -> int | None:
+    """Kill a process; its exit code."""
+    if started is None:
+        return None
+    started.process.join(0.5)  # it may be about to end on its own
+    started.process.kill()
+    started.process.join()
+    started.connection.close()
+    return started.process.exitcode

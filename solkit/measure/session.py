@@ -54,6 +54,7 @@ _START_S = 150.0  # for both processes to load torch, before the time limit coun
 _DEAD_S = 2.0
 _MOST_SERVED = 100  # candidates in one process: compiled modules, and what libraries note of them,
 # are never unloaded
+_MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (bench/thousand.py)
 
 _log = logging.getLogger(__name__)
 
@@ -121,6 +122,7 @@ class Session:
         self._uuid: str | None = None
         self._lock = contextlib.ExitStack()
         self._referee: Child | None = None
+        self._judged = 0  # candidates, by this referee
         self._control: Channel | None = None
         self._candidates: dict[int, Child] = {}  # by place: all but the first only to compare
         self._served: Counter[int] = Counter()  # how many candidates each of these had
@@ -354,8 +356,10 @@ class Session:
 
         All are forked at once, and make their CUDA contexts side by side.
         """
-        if self._referee is None or self._control is None or not self._referee.is_alive:
+        referee = None if self._judged >= _MOST_JUDGED else self._referee
+        if referee is None or self._control is None or not referee.is_alive:
             self.close()
+            self._judged = 0
             self._take_gpu()
             for sandbox in self._sandboxes.values():
                 sandbox.server(self._paths).start()  # they load torch side by side
@@ -370,6 +374,7 @@ class Session:
             if place not in self._candidates:
                 self._start_candidate(self._control, place)
             self._served[place] += 1
+        self._judged += count
         return self._control, tuple(self._candidates[place] for place in range(count))
 
     def _start_candidate(self, control: Channel, place: int) -> None:

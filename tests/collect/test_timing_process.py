@@ -92,16 +92,26 @@ def test_what_ends_it_before_any_call_is_the_problem_of_all(process):
 def test_one_that_was_killed_meanwhile_is_replaced(process):
     first = pid_of(process)
     os.kill(first, signal.SIGKILL)
-    process._process.join()
+    process._now.process.join()
     assert pid_of(process) != first
+
+
+def test_a_spare_one_takes_over(process):
+    first = pid_of(process)
+    spare = process._spare.process.pid
+    os.kill(first, signal.SIGKILL)
+    process._now.process.join()
+    assert pid_of(process) == spare
+    assert process._spare.process.pid not in (first, spare)
 
 
 @pytest.mark.usefixtures("forking")
 def test_it_ends_with_its_block(monkeypatch):
     monkeypatch.setattr(timing_process, "serve", served.serve)
     with TimingProcess("GPU-0", {"A": "1"}) as process:
-        pid = pid_of(process)
+        pid, spare = pid_of(process), process._spare.process.pid
     assert is_gone(pid)
+    assert is_gone(spare)
 
 
 @pytest.mark.usefixtures("forking")

@@ -105,6 +105,16 @@ def test_a_process_has_so_many_candidates_and_no_more(session, write, monkeypatc
     assert pids[0] == pids[1] != pids[2] == pids[3]
 
 
+def test_so_has_a_referee(session, write, monkeypatch):
+    monkeypatch.setattr("solkit.measure.session._MOST_JUDGED", 2)
+    session.close()
+    pids = []
+    for _ in range(4):
+        assert session.measure(write(WRONG), {}, {}).verdict is Verdict.WRONG
+        pids.append(session._referee.pid)
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
 REMEMBERING = """
 import hashlib, pathlib, torch
 kept = pathlib.Path(__file__).with_name("kept")
