@@ -35,6 +35,11 @@ _LOG = logging.getLogger(__name__)
 _ROUNDING = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
 _TF32_ROUNDING = 5e-3
 _MOST_LISTED = 512
+_ALLOCATES = (
+    "    triton.set_allocator(lambda size, _alignment, _stream: "
+    'torch.empty(size, dtype=torch.int8, device="cuda"))'
+)
+"""Descriptors that are made on the GPU are kept in memory that a program has to provide."""
 
 
 class LeftOut(Exception):  # noqa: N818 - not an error: a kernel that gets no file, and why
@@ -355,6 +360,8 @@ def _launcher_text(kernel: CaughtKernel, inputs: Sequence[Buffer]) -> str:
     given += [str(size) for size in kernel.numels.values()]
     given += [f"{name}={name}" for name in tuned]
     given += ["launch_cooperative_grid=True"] if kernel.cooperative else []
+    if "make_tensor_descriptor" in kernel.source:
+        lines.append(_ALLOCATES)
     lines += [
         f"    grid = ({', '.join(kernel.grid)},)",
         f"    fused_kernel[grid]({', '.join(given)})",

@@ -1,9 +1,8 @@
-"""Grouped mm by Inductor: of grouped_rows_silu, bfloat16."""
+"""Grouped mm by Inductor: of grouped_rows, bfloat16."""
 
 import torch
 import triton
 import triton.language as tl
-from torch._inductor.runtime.triton_helpers import libdevice
 
 aten = torch.ops.aten
 
@@ -15,7 +14,7 @@ SPACE = {
     "num_warps": [2, 4, 8],
     "num_stages": [1, 2, 3, 4],
 }
-TOLERANCE = {"rtol": 0.02, "atol": 0.1}
+TOLERANCE = {"rtol": 0.02, "atol": 0.4}
 
 
 @triton.jit
@@ -43,7 +42,7 @@ from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math
 from torch._inductor.runtime.hints import AutotuneHint, ReductionHint, TileHint, DeviceProperties
 
 @triton.jit
-def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr1, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr):
+def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr0, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr):
     SCALED : tl.constexpr = False
     A_IS_2D : tl.constexpr = True
     B_IS_2D : tl.constexpr = False
@@ -60,18 +59,18 @@ def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr1, BLOCK_M : tl.c
     offsets_ptr = arg_offsets_ptr
 
     tidx = tl.program_id(0).to(INDEX_DTYPE)
-    G: tl.constexpr = 5
+    G: tl.constexpr = 4
 
-    M: tl.constexpr = 640
-    N: tl.constexpr = 320
-    K: tl.constexpr = 256
+    M: tl.constexpr = 1024
+    N: tl.constexpr = 768
+    K: tl.constexpr = 512
 
-    A_STRIDE_M: tl.constexpr = 256
+    A_STRIDE_M: tl.constexpr = 512
     A_STRIDE_K: tl.constexpr = 1
     B_STRIDE_N: tl.constexpr = 1
-    B_STRIDE_K: tl.constexpr = 320
-    B_STRIDE_G: tl.constexpr = 81920
-    B_STRIDE_G = 81920
+    B_STRIDE_K: tl.constexpr = 768
+    B_STRIDE_G: tl.constexpr = 393216
+    B_STRIDE_G = 393216
     a_desc = tl.make_tensor_descriptor(
         a_ptr,
         shape=[M, K],
@@ -135,17 +134,8 @@ def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr1, BLOCK_M : tl.c
                 idx_m = (m_start_offset + offs_am[:, None])
                 idx_n = offs_bn[None, :]
                 mask = (offs_am[:, None] < m_size) & (offs_bn[None, :] < n_size)
-                xindex = idx_n + 320*idx_m
-                tmp0 = c.to(tl.bfloat16)
-                tmp1 = tmp0.to(tl.float32)
-                tmp2 = tmp1.to(tl.float32)
-                tmp3 = -tmp2
-                tmp4 = libdevice.exp(tmp3)
-                tmp5 = tl.full([1], 1.0, tl.float32)
-                tmp6 = tmp4 + tmp5
-                tmp7 = (tmp2 / tmp6)
-                tmp8 = tmp7.to(tl.float32)
-                tl.store(out_ptr1 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), tmp8, mask)
+                xindex = idx_n + 768*idx_m
+                tl.store(out_ptr0 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), c, mask)
                 tidx += NUM_SMS
 
             iterated_tiles += num_tiles
@@ -158,25 +148,20 @@ def valid(params, shape):
 
 
 def inputs(device="cuda"):
-    x_1 = torch.randn((640, 256), dtype=torch.bfloat16, device=device)
-    w_1 = torch.randn((5, 256, 320), dtype=torch.bfloat16, device=device)
-    ends_1 = torch.tensor([200, 208, 320, 400, 640], dtype=torch.int32, device=device)
+    x_1 = torch.randn((1024, 512), dtype=torch.bfloat16, device=device)
+    w_1 = torch.randn((4, 512, 768), dtype=torch.bfloat16, device=device)
+    ends_1 = torch.tensor([64, 700, 712, 1024], dtype=torch.int32, device=device)
     return (x_1, w_1, ends_1,)
 
 
 def reference(x_1, w_1, ends_1):
     _grouped_mm = aten._grouped_mm.default(x_1, w_1, ends_1)
-    convert_element_type = _grouped_mm.to(torch.float32)
-    neg = aten.neg.default(convert_element_type)
-    exp = aten.exp.default(neg)
-    add = aten.add.Tensor(exp, 1)
-    div = aten.div.Tensor(convert_element_type, add)
-    convert_element_type_1 = div.to(torch.bfloat16)
-    return convert_element_type_1
+    return _grouped_mm
 
 
 def kernel(x_1, w_1, ends_1, *, BLOCK_M=64, BLOCK_N=256, BLOCK_K=64, num_warps=4, num_stages=4):
-    out_ptr1 = torch.empty_strided((640, 320), (320, 1), dtype=torch.bfloat16, device=x_1.device)
+    out_ptr0 = torch.empty_strided((1024, 768), (768, 1), dtype=torch.bfloat16, device=x_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (132, 1, 1,)
-    fused_kernel[grid](x_1, w_1, ends_1, out_ptr1, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, num_warps=num_warps, num_stages=num_stages)
-    return out_ptr1
+    fused_kernel[grid](x_1, w_1, ends_1, out_ptr0, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

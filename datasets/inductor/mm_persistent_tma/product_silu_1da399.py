@@ -1,8 +1,9 @@
-"""Mm persistent tma by Inductor: of product_of_columns, bfloat16."""
+"""Mm persistent tma by Inductor: of product_silu, bfloat16."""
 
 import torch
 import triton
 import triton.language as tl
+from torch._inductor.runtime.triton_helpers import libdevice
 
 aten = torch.ops.aten
 
@@ -15,15 +16,15 @@ SPACE = {
     "num_warps": [2, 4, 8],
     "num_stages": [1, 2, 3, 4, 5],
 }
-TOLERANCE = {"rtol": 0.02, "atol": 0.5}
+TOLERANCE = {"rtol": 0.02, "atol": 0.2}
 
 
 @triton.jit
-def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
+def fused_kernel(arg_A, arg_B, in_ptr2, out_ptr1, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
     EVEN_K : tl.constexpr = True
     USE_FAST_ACCUM : tl.constexpr = False
     ACC_TYPE : tl.constexpr = tl.float32
-    A_ROW_MAJOR : tl.constexpr = False
+    A_ROW_MAJOR : tl.constexpr = True
     B_ROW_MAJOR : tl.constexpr = True
     NUM_SMS : tl.constexpr = 132
     TMA_SIZE : tl.constexpr = 128
@@ -45,8 +46,8 @@ def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N
     grid_n = tl.cdiv(N, BLOCK_N)
     num_tiles = grid_m * grid_n
     width = GROUP_M * grid_n
-    stride_am = 1
-    stride_ak = 2048
+    stride_am = 1024
+    stride_ak = 1
     stride_bk = 2048
     stride_bn = 1
 
@@ -108,7 +109,19 @@ def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N
         _tmp_var5 = _tmp_var3 < 2048
         _tmp_var6 = _tmp_var2 & _tmp_var5
         xindex = _tmp_var3 + 2048*_tmp_var0
-        tl.store(out_ptr0 + (tl.broadcast_to(_tmp_var3 + 2048*_tmp_var0, [BLOCK_M, BLOCK_N])), acc, _tmp_var6)
+        tmp0 = acc.to(tl.bfloat16)
+        tmp1 = tmp0.to(tl.float32)
+        x1 = (xindex % 2048)
+        tmp9 = tl.load(in_ptr2 + (x1), _tmp_var6, eviction_policy='evict_last').to(tl.float32)
+        tmp2 = tmp1.to(tl.float32)
+        tmp3 = -tmp2
+        tmp4 = libdevice.exp(tmp3)
+        tmp5 = tl.full([1], 1.0, tl.float32)
+        tmp6 = tmp4 + tmp5
+        tmp7 = (tmp2 / tmp6)
+        tmp8 = tmp7.to(tl.float32)
+        tmp10 = tmp8 * tmp9
+        tl.store(out_ptr1 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), tmp10, _tmp_var6)
 
 
 def valid(params, shape):
@@ -118,20 +131,28 @@ def valid(params, shape):
 
 
 def inputs(device="cuda"):
-    x_1 = torch.randn((1024, 2048), dtype=torch.bfloat16, device=device)
+    x_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
     w_1 = torch.randn((1024, 2048), dtype=torch.bfloat16, device=device)
-    return (x_1, w_1,)
+    b_1 = torch.randn((2048,), dtype=torch.bfloat16, device=device)
+    return (x_1, w_1, b_1,)
 
 
-def reference(x_1, w_1):
-    permute = aten.permute.default(x_1, [1, 0])
-    mm = aten.mm.default(permute, w_1)
-    return mm
+def reference(x_1, w_1, b_1):
+    mm = aten.mm.default(x_1, w_1)
+    convert_element_type_2 = mm.to(torch.float32)
+    neg = aten.neg.default(convert_element_type_2)
+    exp = aten.exp.default(neg)
+    add = aten.add.Tensor(exp, 1)
+    div = aten.div.Tensor(convert_element_type_2, add)
+    convert_element_type_3 = div.to(torch.bfloat16)
+    mul = aten.mul.Tensor(convert_element_type_3, b_1)
+    return mul
 
 
-def kernel(x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
-    out_ptr0 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=x_1.device)
+def kernel(x_1, w_1, b_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
+    out_ptr1 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=x_1.device)
     ws_ptr = torch.empty(33792, dtype=torch.uint8, device=x_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (min(132, triton.cdiv(2048, BLOCK_M)*triton.cdiv(2048, BLOCK_N)), 1, 1,)
-    fused_kernel[grid](x_1, w_1, out_ptr0, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
-    return out_ptr0
+    fused_kernel[grid](x_1, w_1, b_1, out_ptr1, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr1

@@ -1,8 +1,9 @@
-"""Mm persistent tma by Inductor: of product_transposed, bfloat16."""
+"""Mm persistent tma by Inductor: of linear_relu, bfloat16."""
 
 import torch
 import triton
 import triton.language as tl
+from torch._inductor.runtime import triton_helpers
 
 aten = torch.ops.aten
 
@@ -15,16 +16,16 @@ SPACE = {
     "num_warps": [2, 4, 8],
     "num_stages": [1, 2, 3, 4, 5],
 }
-TOLERANCE = {"rtol": 0.02, "atol": 0.5}
+TOLERANCE = {"rtol": 0.02, "atol": 0.3}
 
 
 @triton.jit
-def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
+def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr1, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
     EVEN_K : tl.constexpr = True
     USE_FAST_ACCUM : tl.constexpr = False
     ACC_TYPE : tl.constexpr = tl.float32
     A_ROW_MAJOR : tl.constexpr = True
-    B_ROW_MAJOR : tl.constexpr = False
+    B_ROW_MAJOR : tl.constexpr = True
     NUM_SMS : tl.constexpr = 132
     TMA_SIZE : tl.constexpr = 128
     TMA_EXPERIMENTAL_API : tl.constexpr = False
@@ -47,8 +48,8 @@ def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N
     width = GROUP_M * grid_n
     stride_am = 1024
     stride_ak = 1
-    stride_bk = 1
-    stride_bn = 1024
+    stride_bk = 2048
+    stride_bn = 1
 
     a_desc = triton.language.make_tensor_descriptor(
         base=A,
@@ -108,7 +109,13 @@ def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N
         _tmp_var5 = _tmp_var3 < 2048
         _tmp_var6 = _tmp_var2 & _tmp_var5
         xindex = _tmp_var3 + 2048*_tmp_var0
-        tl.store(out_ptr0 + (tl.broadcast_to(_tmp_var3 + 2048*_tmp_var0, [BLOCK_M, BLOCK_N])), acc, _tmp_var6)
+        tmp0 = tl.load(in_ptr0 + (tl.broadcast_to(_tmp_var3, [BLOCK_M, BLOCK_N])), _tmp_var6, eviction_policy='evict_last').to(tl.float32)
+        tmp1 = acc + tmp0
+        tmp2 = tmp1.to(tl.bfloat16)
+        tmp3 = tmp2.to(tl.float32)
+        tmp4 = tl.full([1], 0, tl.int32)
+        tmp5 = triton_helpers.maximum(tmp4, tmp3)
+        tl.store(out_ptr1 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), tmp5, _tmp_var6)
 
 
 def valid(params, shape):
@@ -118,20 +125,22 @@ def valid(params, shape):
 
 
 def inputs(device="cuda"):
+    b_1 = torch.randn((2048,), dtype=torch.bfloat16, device=device)
     x_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
-    w_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
-    return (x_1, w_1,)
+    w_1 = torch.randn((1024, 2048), dtype=torch.bfloat16, device=device)
+    return (b_1, x_1, w_1,)
 
 
-def reference(x_1, w_1):
-    permute = aten.permute.default(w_1, [1, 0])
-    mm = aten.mm.default(x_1, permute)
-    return mm
+def reference(b_1, x_1, w_1):
+    addmm = aten.addmm.default(b_1, x_1, w_1)
+    relu = aten.relu.default(addmm)
+    return relu
 
 
-def kernel(x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
-    out_ptr0 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=x_1.device)
-    ws_ptr = torch.empty(33792, dtype=torch.uint8, device=x_1.device)
+def kernel(b_1, x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
+    out_ptr1 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=b_1.device)
+    ws_ptr = torch.empty(33792, dtype=torch.uint8, device=b_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (min(132, triton.cdiv(2048, BLOCK_M)*triton.cdiv(2048, BLOCK_N)), 1, 1,)
-    fused_kernel[grid](x_1, w_1, out_ptr0, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
-    return out_ptr0
+    fused_kernel[grid](b_1, x_1, w_1, out_ptr1, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr1

@@ -1,4 +1,4 @@
-"""Mm persistent tma by Inductor: of product, bfloat16."""
+"""Mm persistent tma by Inductor: of product_transposed, bfloat16."""
 
 import torch
 import triton
@@ -24,7 +24,7 @@ def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N
     USE_FAST_ACCUM : tl.constexpr = False
     ACC_TYPE : tl.constexpr = tl.float32
     A_ROW_MAJOR : tl.constexpr = True
-    B_ROW_MAJOR : tl.constexpr = True
+    B_ROW_MAJOR : tl.constexpr = False
     NUM_SMS : tl.constexpr = 132
     TMA_SIZE : tl.constexpr = 128
     TMA_EXPERIMENTAL_API : tl.constexpr = False
@@ -47,8 +47,8 @@ def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N
     width = GROUP_M * grid_n
     stride_am = 1024
     stride_ak = 1
-    stride_bk = 2048
-    stride_bn = 1
+    stride_bk = 1
+    stride_bn = 1024
 
     a_desc = triton.language.make_tensor_descriptor(
         base=A,
@@ -119,18 +119,20 @@ def valid(params, shape):
 
 def inputs(device="cuda"):
     x_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
-    w_1 = torch.randn((1024, 2048), dtype=torch.bfloat16, device=device)
+    w_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
     return (x_1, w_1,)
 
 
 def reference(x_1, w_1):
-    mm = aten.mm.default(x_1, w_1)
+    permute = aten.permute.default(w_1, [1, 0])
+    mm = aten.mm.default(x_1, permute)
     return mm
 
 
 def kernel(x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
     out_ptr0 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=x_1.device)
     ws_ptr = torch.empty(33792, dtype=torch.uint8, device=x_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (min(132, triton.cdiv(2048, BLOCK_M)*triton.cdiv(2048, BLOCK_N)), 1, 1,)
     fused_kernel[grid](x_1, w_1, out_ptr0, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
     return out_ptr0

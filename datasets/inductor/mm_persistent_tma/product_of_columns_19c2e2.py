@@ -1,4 +1,4 @@
-"""Mm persistent tma by Inductor: of linear, bfloat16."""
+"""Mm persistent tma by Inductor: of product_of_columns, bfloat16."""
 
 import torch
 import triton
@@ -19,11 +19,11 @@ TOLERANCE = {"rtol": 0.02, "atol": 0.5}
 
 
 @triton.jit
-def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
+def fused_kernel(arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
     EVEN_K : tl.constexpr = True
     USE_FAST_ACCUM : tl.constexpr = False
     ACC_TYPE : tl.constexpr = tl.float32
-    A_ROW_MAJOR : tl.constexpr = True
+    A_ROW_MAJOR : tl.constexpr = False
     B_ROW_MAJOR : tl.constexpr = True
     NUM_SMS : tl.constexpr = 132
     TMA_SIZE : tl.constexpr = 128
@@ -45,8 +45,8 @@ def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr
     grid_n = tl.cdiv(N, BLOCK_N)
     num_tiles = grid_m * grid_n
     width = GROUP_M * grid_n
-    stride_am = 1024
-    stride_ak = 1
+    stride_am = 1
+    stride_ak = 2048
     stride_bk = 2048
     stride_bn = 1
 
@@ -108,9 +108,7 @@ def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr
         _tmp_var5 = _tmp_var3 < 2048
         _tmp_var6 = _tmp_var2 & _tmp_var5
         xindex = _tmp_var3 + 2048*_tmp_var0
-        tmp0 = tl.load(in_ptr0 + (tl.broadcast_to(_tmp_var3, [BLOCK_M, BLOCK_N])), _tmp_var6, eviction_policy='evict_last').to(tl.float32)
-        tmp1 = acc + tmp0
-        tl.store(out_ptr0 + (tl.broadcast_to(_tmp_var3 + 2048*_tmp_var0, [BLOCK_M, BLOCK_N])), tmp1, _tmp_var6)
+        tl.store(out_ptr0 + (tl.broadcast_to(_tmp_var3 + 2048*_tmp_var0, [BLOCK_M, BLOCK_N])), acc, _tmp_var6)
 
 
 def valid(params, shape):
@@ -120,20 +118,21 @@ def valid(params, shape):
 
 
 def inputs(device="cuda"):
-    b_1 = torch.randn((2048,), dtype=torch.bfloat16, device=device)
-    x_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
+    x_1 = torch.randn((1024, 2048), dtype=torch.bfloat16, device=device)
     w_1 = torch.randn((1024, 2048), dtype=torch.bfloat16, device=device)
-    return (b_1, x_1, w_1,)
+    return (x_1, w_1,)
 
 
-def reference(b_1, x_1, w_1):
-    addmm = aten.addmm.default(b_1, x_1, w_1)
-    return addmm
+def reference(x_1, w_1):
+    permute = aten.permute.default(x_1, [1, 0])
+    mm = aten.mm.default(permute, w_1)
+    return mm
 
 
-def kernel(b_1, x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
-    out_ptr0 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=b_1.device)
-    ws_ptr = torch.empty(33792, dtype=torch.uint8, device=b_1.device)
+def kernel(x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
+    out_ptr0 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=x_1.device)
+    ws_ptr = torch.empty(33792, dtype=torch.uint8, device=x_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (min(132, triton.cdiv(2048, BLOCK_M)*triton.cdiv(2048, BLOCK_N)), 1, 1,)
-    fused_kernel[grid](b_1, x_1, w_1, out_ptr0, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
+    fused_kernel[grid](x_1, w_1, out_ptr0, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
     return out_ptr0

@@ -1,9 +1,8 @@
-"""Mm persistent tma by Inductor: of linear_relu, bfloat16."""
+"""Mm persistent tma by Inductor: of linear, bfloat16."""
 
 import torch
 import triton
 import triton.language as tl
-from torch._inductor.runtime import triton_helpers
 
 aten = torch.ops.aten
 
@@ -16,11 +15,11 @@ SPACE = {
     "num_warps": [2, 4, 8],
     "num_stages": [1, 2, 3, 4, 5],
 }
-TOLERANCE = {"rtol": 0.02, "atol": 0.3}
+TOLERANCE = {"rtol": 0.02, "atol": 0.5}
 
 
 @triton.jit
-def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr1, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
+def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr0, ws_ptr, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr, GROUP_M : tl.constexpr):
     EVEN_K : tl.constexpr = True
     USE_FAST_ACCUM : tl.constexpr = False
     ACC_TYPE : tl.constexpr = tl.float32
@@ -111,11 +110,7 @@ def fused_kernel(in_ptr0, arg_A, arg_B, out_ptr1, ws_ptr, BLOCK_M : tl.constexpr
         xindex = _tmp_var3 + 2048*_tmp_var0
         tmp0 = tl.load(in_ptr0 + (tl.broadcast_to(_tmp_var3, [BLOCK_M, BLOCK_N])), _tmp_var6, eviction_policy='evict_last').to(tl.float32)
         tmp1 = acc + tmp0
-        tmp2 = tmp1.to(tl.bfloat16)
-        tmp3 = tmp2.to(tl.float32)
-        tmp4 = tl.full([1], 0, tl.int32)
-        tmp5 = triton_helpers.maximum(tmp4, tmp3)
-        tl.store(out_ptr1 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), tmp5, _tmp_var6)
+        tl.store(out_ptr0 + (tl.broadcast_to(_tmp_var3 + 2048*_tmp_var0, [BLOCK_M, BLOCK_N])), tmp1, _tmp_var6)
 
 
 def valid(params, shape):
@@ -133,13 +128,13 @@ def inputs(device="cuda"):
 
 def reference(b_1, x_1, w_1):
     addmm = aten.addmm.default(b_1, x_1, w_1)
-    relu = aten.relu.default(addmm)
-    return relu
+    return addmm
 
 
 def kernel(b_1, x_1, w_1, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
-    out_ptr1 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=b_1.device)
+    out_ptr0 = torch.empty_strided((2048, 2048), (2048, 1), dtype=torch.bfloat16, device=b_1.device)
     ws_ptr = torch.empty(33792, dtype=torch.uint8, device=b_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (min(132, triton.cdiv(2048, BLOCK_M)*triton.cdiv(2048, BLOCK_N)), 1, 1,)
-    fused_kernel[grid](b_1, x_1, w_1, out_ptr1, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
-    return out_ptr1
+    fused_kernel[grid](b_1, x_1, w_1, out_ptr0, ws_ptr, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,8 +1,9 @@
-"""Grouped mm by Inductor: of grouped_depths, bfloat16."""
+"""Grouped mm by Inductor: of grouped_rows_silu, bfloat16."""
 
 import torch
 import triton
 import triton.language as tl
+from torch._inductor.runtime.triton_helpers import libdevice
 
 aten = torch.ops.aten
 
@@ -14,7 +15,7 @@ SPACE = {
     "num_warps": [2, 4, 8],
     "num_stages": [1, 2, 3, 4],
 }
-TOLERANCE = {"rtol": 0.02, "atol": 0.2}
+TOLERANCE = {"rtol": 0.02, "atol": 0.1}
 
 
 @triton.jit
@@ -23,7 +24,7 @@ def do_tma_loads(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):
     a = a_desc.load([m_offset, k_offset])
-    b = b_desc.load([k_offset, n_offset])
+    b = b_desc.load([g, k_offset, n_offset]).reshape(BLOCK_K, BLOCK_N)
 
     return (a, b)
 
@@ -42,10 +43,10 @@ from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math
 from torch._inductor.runtime.hints import AutotuneHint, ReductionHint, TileHint, DeviceProperties
 
 @triton.jit
-def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr0, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr):
+def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr1, BLOCK_M : tl.constexpr, BLOCK_N : tl.constexpr, BLOCK_K : tl.constexpr):
     SCALED : tl.constexpr = False
     A_IS_2D : tl.constexpr = True
-    B_IS_2D : tl.constexpr = True
+    B_IS_2D : tl.constexpr = False
     A_IS_K_MAJOR : tl.constexpr = True
     B_IS_K_MAJOR : tl.constexpr = False
     USE_FAST_ACCUM : tl.constexpr = False
@@ -61,14 +62,16 @@ def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr0, BLOCK_M : tl.c
     tidx = tl.program_id(0).to(INDEX_DTYPE)
     G: tl.constexpr = 5
 
-    M: tl.constexpr = 256
+    M: tl.constexpr = 640
     N: tl.constexpr = 320
-    K: tl.constexpr = 640
+    K: tl.constexpr = 256
 
-    A_STRIDE_M: tl.constexpr = 640
+    A_STRIDE_M: tl.constexpr = 256
     A_STRIDE_K: tl.constexpr = 1
     B_STRIDE_N: tl.constexpr = 1
     B_STRIDE_K: tl.constexpr = 320
+    B_STRIDE_G: tl.constexpr = 81920
+    B_STRIDE_G = 81920
     a_desc = tl.make_tensor_descriptor(
         a_ptr,
         shape=[M, K],
@@ -77,22 +80,22 @@ def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr0, BLOCK_M : tl.c
     )
     b_desc = tl.make_tensor_descriptor(
         b_ptr,
-        shape=[K, N],
-        strides=[B_STRIDE_K, B_STRIDE_N],
-        block_shape=[BLOCK_K, BLOCK_N],
+        shape=[G, K, N],
+        strides=[B_STRIDE_G, B_STRIDE_K, B_STRIDE_N],
+        block_shape=[1, BLOCK_K, BLOCK_N],
     )
-    k_end_offset = 0
+    m_end_offset = 0
     iterated_tiles = 0
     for g in tl.range(G):
-        m_start_offset = 0
-        m_size = M
+        m_start_offset = m_end_offset
+        m_end_offset = tl.load(offsets_ptr + g)
+        m_size = m_end_offset - m_start_offset
         n_start_offset = 0
         n_size = N
 
         if m_size > 0 and n_size > 0:
-            k_start_offset = k_end_offset
-            k_end_offset = tl.load(offsets_ptr + g)
-            k_size = k_end_offset - k_start_offset
+            k_start_offset = 0
+            k_size = K
 
             num_m_tiles = tl.cdiv(m_size, BLOCK_M)
             num_n_tiles = tl.cdiv(n_size, BLOCK_N)
@@ -124,20 +127,25 @@ def fused_kernel(arg_a_ptr, arg_b_ptr, arg_offsets_ptr, out_ptr0, BLOCK_M : tl.c
                         g, a_desc, b_desc, m_offset, n_offset, k_offset,
                         BLOCK_M, BLOCK_N, BLOCK_K
                     )
-                    group_offs = k_block_offset + tl.arange(0, BLOCK_K)
-                    k_mask = group_offs < k_size
-                    a = tl.where(k_mask[None, :], a, 0)
-                    b = tl.where(k_mask[:, None], b, 0)
                     accumulator = do_mma(a, b, accumulator)
 
                 offs_am = tile_m_idx * BLOCK_M + tl.arange(0, BLOCK_M).to(INDEX_DTYPE)
                 offs_bn = tile_n_idx * BLOCK_N + tl.arange(0, BLOCK_N).to(INDEX_DTYPE)
                 c = accumulator.to(tl.float32)
-                idx_m = offs_am[:, None]
+                idx_m = (m_start_offset + offs_am[:, None])
                 idx_n = offs_bn[None, :]
                 mask = (offs_am[:, None] < m_size) & (offs_bn[None, :] < n_size)
-                xindex = idx_n + 320*idx_m + 81920*g
-                tl.store(out_ptr0 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), c, mask)
+                xindex = idx_n + 320*idx_m
+                tmp0 = c.to(tl.bfloat16)
+                tmp1 = tmp0.to(tl.float32)
+                tmp2 = tmp1.to(tl.float32)
+                tmp3 = -tmp2
+                tmp4 = libdevice.exp(tmp3)
+                tmp5 = tl.full([1], 1.0, tl.float32)
+                tmp6 = tmp4 + tmp5
+                tmp7 = (tmp2 / tmp6)
+                tmp8 = tmp7.to(tl.float32)
+                tl.store(out_ptr1 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), tmp8, mask)
                 tidx += NUM_SMS
 
             iterated_tiles += num_tiles
@@ -150,19 +158,26 @@ def valid(params, shape):
 
 
 def inputs(device="cuda"):
-    x_1 = torch.randn((256, 640), dtype=torch.bfloat16, device=device)
-    w_1 = torch.randn((640, 320), dtype=torch.bfloat16, device=device)
+    x_1 = torch.randn((640, 256), dtype=torch.bfloat16, device=device)
+    w_1 = torch.randn((5, 256, 320), dtype=torch.bfloat16, device=device)
     ends_1 = torch.tensor([200, 208, 320, 400, 640], dtype=torch.int32, device=device)
     return (x_1, w_1, ends_1,)
 
 
 def reference(x_1, w_1, ends_1):
     _grouped_mm = aten._grouped_mm.default(x_1, w_1, ends_1)
-    return _grouped_mm
+    convert_element_type = _grouped_mm.to(torch.float32)
+    neg = aten.neg.default(convert_element_type)
+    exp = aten.exp.default(neg)
+    add = aten.add.Tensor(exp, 1)
+    div = aten.div.Tensor(convert_element_type, add)
+    convert_element_type_1 = div.to(torch.bfloat16)
+    return convert_element_type_1
 
 
 def kernel(x_1, w_1, ends_1, *, BLOCK_M=64, BLOCK_N=256, BLOCK_K=64, num_warps=4, num_stages=4):
-    out_ptr0 = torch.empty_strided((5, 256, 320), (81920, 320, 1), dtype=torch.bfloat16, device=x_1.device)
+    out_ptr1 = torch.empty_strided((640, 320), (320, 1), dtype=torch.bfloat16, device=x_1.device)
+    triton.set_allocator(lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     grid = (132, 1, 1,)
-    fused_kernel[grid](x_1, w_1, ends_1, out_ptr0, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, num_warps=num_warps, num_stages=num_stages)
-    return out_ptr0
+    fused_kernel[grid](x_1, w_1, ends_1, out_ptr1, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr1
