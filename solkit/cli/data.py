@@ -104,10 +104,14 @@ def export(
     store: _Store,
     destination: Annotated[
         Path,
-        typer.Argument(metavar="DESTINATION", help="A file for t4, a new folder for huggingface."),
+        typer.Argument(metavar="DESTINATION", help="A file; for huggingface a new folder."),
     ],
     to: Annotated[
-        str, typer.Option(metavar="NAME", help="huggingface (Parquet and a card) or t4 (JSON).")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="huggingface (Parquet and a card), t4 (JSON), or tried (for collect --after).",
+        ),
     ] = "huggingface",
     where: _Where = None,
     title: Annotated[str | None, typer.Option(help="The set's name, on the card.")] = None,
@@ -130,8 +134,14 @@ def export(
             rows = found.rows(found.where(where))
             _base.check_writable(str(destination), "DESTINATION")
             _base.write(str(destination), lambda: t4.dumps(rows), "DESTINATION")
+        elif to == "tried":
+            from solkit.datasets import runlog
+
+            rows = found.rows(found.where(where))
+            _base.check_writable(str(destination), "DESTINATION")
+            _base.write(str(destination), lambda: runlog.tried(rows), "DESTINATION")
         else:
-            raise InputError(f"--to {to}: choose one of: huggingface, t4")
+            raise InputError(f"--to {to}: choose one of: huggingface, t4, tried")
 
 
 @app.command()

@@ -28,7 +28,7 @@ from solkit.collect.rows import timed_launch, with_demands
 from solkit.collect.sources import Kernel
 from solkit.collect.timing_process import LostError, TimingProcess
 from solkit.core import Device, Verdict
-from solkit.datasets.record import TimedConfiguration, TimedLaunch, canonical, problem_id
+from solkit.datasets.record import TimedConfiguration, TimedLaunch, canonical
 from solkit.datasets.runlog import RunLog
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure.lock import exclusive
@@ -253,7 +253,7 @@ def _cell(
     kernel: Kernel, found: Mapping[str, Any], facts: Mapping[str, Any], known: _Known
 ) -> _Cell:
     shape = found["shape"]
-    problem = problem_id(kernel.family, shape)
+    problem = kernel.problem_id(shape)
     chooser = Chooser(found["valid"], found["default"], f"{kernel.name} {problem}")
     rows = known.of(kernel.kernel_id, problem)
     for row in rows:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import solkit
-from solkit.datasets.record import Source, kernel_id, source_of
+from solkit.core import Value
+from solkit.datasets.record import Source, kernel_id, problem_id, source_of
 from solkit.errors import InputError
 
 __all__ = ["INDUCTOR", "ZOO", "Kernel", "sources"]
@@ -44,6 +45,11 @@ class Kernel:
     def kernel_id(self) -> str:
         """See `solkit.datasets.record.kernel_id`."""
         return kernel_id(self.source.sha256, self.problem.sha256, "kernel")
+
+    def problem_id(self, shape: Mapping[str, Value]) -> str:
+        """See `solkit.datasets.record.problem_id`; each graph of Inductor's is a problem."""
+        graph = {"graph": self.path.stem} if self.origin == "inductor" else {}
+        return problem_id(self.family, {**graph, **shape})
 
     @property
     def builds_extension(self) -> bool:

@@ -14,7 +14,9 @@ from solkit import cli
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
+from solkit.datasets import runlog
 from solkit.datasets.formats import FORMATS
+from solkit.datasets.store import Store
 
 AUTOTUNED = {
     "key": [4096, "torch.float16"],
@@ -85,6 +87,19 @@ def test_export_writes_a_set_or_t4(store, tmp_path):
     (result,) = json.loads((tmp_path / "x.json").read_text())["results"]
     assert result["configuration"] == {"BLOCK": 64, "num_warps": 4}
     assert "choose one of" in run("export", store, tmp_path / "y", "--to", "csv", code=2).stderr
+
+
+def test_export_of_what_was_tried_is_a_run_with_the_rows_own_names(store, tmp_path):
+    run("export", store, tmp_path / "tried.jsonl", "--to", "tried")
+    found = runlog.read(tmp_path / "tried.jsonl")
+    kept = list(Store(store).rows())
+    assert [(r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in found.rows] == [
+        (r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in kept
+    ]
+    assert {r.run_id for r in found.rows}.isdisjoint({found.run_id})
+    assert found.rows[0].dtypes == () != kept[0].dtypes  # nothing else is told
+    done = run("import", store, tmp_path / "tried.jsonl")
+    assert "0 new rows, 2 known already" in done.stdout
 
 
 def test_merge_and_verify(store, tmp_path):

@@ -136,3 +136,11 @@ def test_errors(tmp_path, name, text):
 def test_an_unknown_family_names_the_known_ones(families):
     with pytest.raises(InputError, match="no family 'conv'; expected some of: gemm, softmax"):
         sources([str(families)], ["gemm", "conv"])
+
+
+def test_each_graph_of_inductor_s_is_a_problem_of_its_own():
+    first, second = sources(["inductor"], ["pointwise"])[:2]
+    assert first.problem_id({}) == f"pointwise/graph={first.path.stem}"
+    assert first.problem_id({}) != second.problem_id({})
+    softmax = sources(["zoo"], ["softmax"])
+    assert {kernel.problem_id({"M": 8}) for kernel in softmax} == {"softmax/M=8"}
