@@ -6,6 +6,7 @@ The card is a ``README.md`` with the front matter that Hugging Face's Hub reads
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +135,7 @@ def _front_matter(store: Store, title: str, count: int) -> str:
     )
     return f"""---
 license: {LICENSE}
-pretty_name: {title}
+pretty_name: {json.dumps(title) if ":" in title else title}
 size_categories:
 - {size}
 tags:

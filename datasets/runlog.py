@@ -28,7 +28,7 @@ from typing import Any
 from solkit.datasets.record import Source, TimedConfiguration, from_json, to_json
 from solkit.errors import InputError, TraceError
 
-__all__ = ["SCHEMA", "Run", "RunLog", "new_run_id", "read"]
+__all__ = ["SCHEMA", "Run", "RunLog", "new_run_id", "read", "tried"]
 
 SCHEMA = "solkit.run/1"
 
@@ -196,6 +196,27 @@ def read(path: str | os.PathLike[str]) -> Run:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     return Run(head["run_id"], head.get("about", {}), tuple(rows), tuple(sources), tuple(faults))
+
+
+def tried(rows: Iterable[TimedConfiguration]) -> str:
+    """A run's file that tells which configurations were tried and what became of them, no more.
+
+    It is what a collector needs of earlier runs (``solkit data collect --after``), in a tenth of
+    the bytes, with nothing installed but Python. Rows keep their `run_id`.
+    """
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    about = {"holds": "what was tried and its time, no more"}
+    lines = [_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=about)]
+    for row in rows:
+        told = {name: getattr(row, name) for name in _TRIED}
+        lines.append(_line(row=to_json(TimedConfiguration(**told))))
+    return b"".join(lines).decode()
+
+
+_TRIED = (
+    *("kernel_id", "family", "kind", "origin", "problem_id", "device", "params", "verdict"),
+    *("created", "chosen_by", "time_ms", "run_id", "sequence"),
+)
 
 
 def _line(**told: Any) -> bytes:
