@@ -136,7 +136,7 @@ def compile_ahead(
 
 def _give_way() -> None:
     """To the process that times, where cores are fewer: what it launches must not wait for it."""
-    os.nice(_NICENESS - os.nice(0))
+    os.nice(max(_NICENESS - os.nice(0), 0))
 
 
 _Captured = Sequence[tuple[CapturedLaunch, triton_compiler.Compiled]]
