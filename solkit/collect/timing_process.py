@@ -64,8 +64,8 @@ class TimingProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _end(self._now)
-        _end(self._spare)
+        for each in (self._now, self._spare):
+            _end(each, patience_s=0.0)
         self._now = self._spare = None
 
     def start(self) -> Environment:
@@ -144,11 +144,11 @@ class TimingProcess:
             return EOFError
 
 
-def _end(started: _Started | None) -> int | None:
-    """Kill a process; its exit code."""
+def _end(started: _Started | None, patience_s: float = 0.5) -> int | None:
+    """Kill a process; its exit code. It may be about to end on its own, with one that says why."""
     if started is None:
         return None
-    started.process.join(0.5)  # it may be about to end on its own
+    started.process.join(patience_s)
     started.process.kill()
     started.process.join()
     started.connection.close()
