@@ -49,7 +49,7 @@ KERNELS = {
     "raising": "raise ValueError(x.shape)",
     "dying": "os.abort()",
 }
-_EARLY, _EVERY = 150, 100  # when a process has been replaced once: then drivers keep some
+_EARLY, _EVERY = 50, 100
 _SAMPLING = ("timing", "reading a timer", "starting a timer")
 _TICKS_A_SECOND = 100.0  # proc(5): sysconf(_SC_CLK_TCK), 100 on Linux
 
@@ -144,8 +144,11 @@ def gpu_mib() -> float:
     import pynvml
 
     pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-    return float(pynvml.nvmlDeviceGetMemoryInfo(handle).used) / 2**20
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+        return float(pynvml.nvmlDeviceGetMemoryInfo(handle).used) / 2**20
+    finally:
+        pynvml.nvmlShutdown()  # its descriptors would be counted next time
 
 
 def measure(session: Session, path: Path, problem: Path, protocol: str) -> Verdict:
@@ -208,7 +211,7 @@ def run(
                     by_stage.setdefault(stage or "asking", []).append(taken_s)
             path.unlink()
         late = level(session, folder, problem, protocol)
-    early = levels[first]
+    early = next(iter(levels.values()), late)  # fewer may have been measured
     return {
         "candidates": sum(verdicts.values()),
         "device": device,

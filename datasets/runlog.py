@@ -201,8 +201,8 @@ def read(path: str | os.PathLike[str]) -> Run:
 def tried(rows: Iterable[TimedConfiguration]) -> str:
     """A run's file that tells which configurations were tried and what became of them, no more.
 
-    It is what a collector needs of earlier runs (``solkit data collect --after``), in a tenth of
-    the bytes, with nothing installed but Python. Rows keep their `run_id`.
+    It is what a collector needs of earlier runs (``solkit data collect --after``), in a seventh
+    of the bytes, with nothing installed but Python. Rows keep their `run_id`.
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     about = {"holds": "what was tried and its time, no more"}
