@@ -24,13 +24,12 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from solkit.collect.choice import ENOUGH_NEAR, NEAR
 from solkit.datasets.card import repeats
 from solkit.datasets.record import CONFIGURATION
 from solkit.datasets.store import Store, configurations, shipped
 from solkit.errors import SolkitError
 
-NEAR = 1.1
-ENOUGH_NEAR = 8
 UNSEARCHED = ("default", "random", "latin_hypercube", "exhaustive")
 
 _MB = 1e6
@@ -78,11 +77,11 @@ def figures(store: Store) -> Iterator[tuple[str, float]]:
     yield "rows that failed", _count(rows.filter(pl.col("verdict") != "correct"))
     zoo = best.filter(pl.col("origin") == "zoo")
     families = zoo.group_by("family").agg(pl.col("problem_id").n_unique())
-    yield "own families with 6 problems", (families["problem_id"] >= 6).sum()
+    yield "own families with 6 problems", int((families["problem_id"] >= 6).sum())
     yield "kinds", best["kind"].n_unique()
     yield "problems", best["problem_id"].n_unique()
     implementations = best.group_by("problem_id").agg(pl.col("kernel_id").n_unique())
-    yield "problems of 4 implementations", (implementations["kernel_id"] >= 4).sum()
+    yield "problems of 4 implementations", int((implementations["kernel_id"] >= 4).sum())
     yield "kernels", best["kernel_id"].n_unique()
     inductor = best.filter(pl.col("origin") == "inductor")
     yield "Inductor kernels", inductor["kernel_id"].n_unique()

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from solkit.core import Value
 from solkit.datasets.record import canonical
 
-__all__ = ["DEFAULT", "LATIN_HYPERCUBE", "NEAR_BEST", "RANDOM", "REPEAT", "Chooser", "Params"]
+__all__ = [
+    "DEFAULT",
+    "ENOUGH_NEAR",
+    "LATIN_HYPERCUBE",
+    "NEAR",
+    "NEAR_BEST",
+    "RANDOM",
+    "REPEAT",
+    "Chooser",
+    "Params",
+    "is_sparse",
+]
 
 Params = Mapping[str, Value]
 Chosen = tuple[Params, str]
@@ -17,6 +29,9 @@ _Place = tuple[int, ...]
 
 DEFAULT, LATIN_HYPERCUBE, RANDOM = "default", "latin_hypercube", "random"
 NEAR_BEST, REPEAT = "near_best", "repeat"
+
+NEAR, ENOUGH_NEAR = 1.1, 8
+"""A configuration is good within this factor of its problem's best; so many are to be known."""
 
 _BEST = 4  # whose neighbours are tried
 _POINTS = 12  # of one Latin hypercube
@@ -49,6 +64,11 @@ class Chooser:
     def __len__(self) -> int:
         """How many are left to try."""
         return len(self._left)
+
+    @property
+    def times_ms(self) -> Collection[float]:
+        """The time of each that was right so far, in milliseconds."""
+        return self._times_ms.values()
 
     @property
     def best_ms(self) -> float | None:
@@ -127,6 +147,19 @@ class Chooser:
             chance.shuffle(column)
             columns.append(column)
         yield from zip(*columns, strict=True)
+
+
+def is_sparse(times_ms: Sequence[float]) -> bool:
+    """Whether few good configurations of a problem are known, and most are not good.
+
+    Args:
+        times_ms: of the configurations that were right.
+    """
+    if not times_ms:
+        return True
+    good_ms = NEAR * min(times_ms)
+    few = sum(time_ms <= good_ms for time_ms in times_ms) < ENOUGH_NEAR
+    return few and statistics.median(times_ms) > good_ms
 
 
 def _places(valid: Sequence[Params]) -> list[_Place]:

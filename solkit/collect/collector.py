@@ -1,9 +1,10 @@
 """The loop: choose, compile ahead, time, write; until the time is spent or nothing is left.
 
-A handful is taken of every kernel and shape in turn (a *cell*), then more of those that came near
-the best of their problem, then of the rest, so that a run that is cut has looked at all, and most
-where it counts. The first handful of a cell is spread over its space, later ones are half near the
-best so far. Some handfuls are compiled ahead, in order, on all other cores.
+A handful is taken of every kernel and shape in turn (a *cell*); then more of those that may hold
+the best of a problem of which few good configurations are known yet; then of all that came near
+the best of their problem, then of the rest: so that a run that is cut has looked at all, and most
+where it counts. The first handful of a cell is spread over its space, of later ones most are near
+the best so far. Some handfuls are compiled ahead, in order, on all other cores.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from solkit.collect import toolchain
 from solkit.collect.ahead import Ahead, Compiled
 from solkit.collect.bench import SEED, Environment, Handful, Tried
-from solkit.collect.choice import REPEAT, Chooser, Chosen, Params
+from solkit.collect.choice import REPEAT, Chooser, Chosen, Params, is_sparse
 from solkit.collect.rows import timed_launch, with_demands
 from solkit.collect.sources import Kernel
 from solkit.collect.timing_process import LostError, TimingProcess
@@ -36,7 +37,9 @@ from solkit.measure.protocols import find
 
 __all__ = ["Limits", "Progress", "collect"]
 
-_HANDFUL = 12
+_HANDFUL = 8
+_NEAR_SHARE = 0.75  # of a later handful: 0.5 finds a tenth less near the best of recorded spaces
+_MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
 _CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
 _PATIENCE_S = 600.0
 _POLL_S = 0.02
@@ -106,7 +109,7 @@ class _Cell:
         size = min(_HANDFUL, most - self.count, len(self.chooser))
         if size <= 0:
             return []
-        near = self.chooser.near(size // 2) if self.count else []
+        near = self.chooser.near(round(_NEAR_SHARE * size)) if self.count else []
         chosen = near + self.chooser.spread(size - len(near))
         self.count += len(chosen)
         return chosen
@@ -320,7 +323,7 @@ class _Collector:
         self._device, self._log, self._process, self._ahead = device, log, process, ahead
         self._cells, self._per_cell = cells, per_cell
         self._progress = Progress()
-        self._best_ms: dict[str, float] = {}  # by problem
+        self._problems: dict[str, list[_Cell]] = {}
 
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
@@ -338,7 +341,6 @@ class _Collector:
             self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
             for row in rows:
                 order.cell.chooser.note(row.params, _good(row))
-            self._note(order.cell)
             order.cell.is_pending = False
             progress.rows.update(row.verdict.value for row in rows)
             progress.seconds, progress.now = time.monotonic() - start, order.cell.kernel.name
@@ -347,7 +349,7 @@ class _Collector:
         return progress
 
     def _orders(self) -> Iterator[_Order | None]:
-        """A handful of each cell, then more of those that may hold a problem's best, then the rest.
+        """A handful of each cell, then more where it counts most; see this module.
 
         Of a cell the next is chosen when the last one's times are known; ``None`` where there are
         only such to wait for, or kernels that are being surveyed.
@@ -358,8 +360,9 @@ class _Collector:
                 yield None
             else:
                 cells.append(cell)
-                self._note(cell)
+                self._problems.setdefault(cell.problem_id, []).append(cell)
                 yield from self._served(cell, _HANDFUL)
+        yield from self._rounds(cells, self._is_sought)
         yield from self._rounds(cells, self._contends)
         yield from self._rounds(cells, lambda _: True)
 
@@ -381,18 +384,24 @@ class _Collector:
             else:  # a few that take long to compile do not hold up the others
                 most += _HANDFUL
 
+    def _is_sought(self, cell: _Cell) -> bool:
+        """Whether it may hold more of the good configurations of a problem that has few."""
+        return self._is_within(_MAY_HOLD_BEST, cell) and is_sparse(self._times_ms(cell))
+
     def _contends(self, cell: _Cell) -> bool:
         """Whether it has come near the best of its problem, or that is not known yet."""
+        return self._is_within(_CONTENDS, cell)
+
+    def _is_within(self, factor: float, cell: _Cell) -> bool:
         own_ms = cell.chooser.best_ms
         if own_ms is None:
             return cell.is_pending
-        return own_ms <= _CONTENDS * self._best_ms[cell.problem_id]
+        return own_ms <= factor * min(self._times_ms(cell))
 
-    def _note(self, cell: _Cell) -> None:
-        own_ms = cell.chooser.best_ms
-        if own_ms is not None:
-            problem = cell.problem_id
-            self._best_ms[problem] = min(own_ms, self._best_ms.get(problem, own_ms))
+    def _times_ms(self, cell: _Cell) -> list[float]:
+        """Of all right configurations of its problem, whichever kernel's."""
+        every = self._problems[cell.problem_id]
+        return [time_ms for each in every for time_ms in each.chooser.times_ms]
 
     def _served(self, cell: _Cell, most: int) -> Iterator[_Order]:
         """The next handful of a cell, if one is due."""

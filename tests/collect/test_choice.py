@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from solkit.collect.choice import DEFAULT, LATIN_HYPERCUBE, NEAR_BEST, RANDOM, Chooser
+from solkit.collect.choice import DEFAULT, LATIN_HYPERCUBE, NEAR_BEST, RANDOM, Chooser, is_sparse
 
 SPACE = {"BLOCK": [16, 32, 64, 128, 256], "SPLIT": [1, 2, 4], "EVICT": ["", "evict_first"]}
 VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
@@ -135,3 +135,18 @@ def test_no_space(valid):
     one = chooser(valid, {})
     assert [params for params, _ in one.spread(10)] == valid
     assert one.near(10) == []
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "sparse"),
+    [
+        ([], True),
+        ([1.0], False),  # as far as is known there is nothing to find
+        ([1.0, 1.1, 1.2, 1.3, 1.4], True),
+        ([1.0] * 7 + [1.3] * 8, True),
+        ([1.0] * 8 + [1.3] * 9, False),
+        ([1.0] * 7 + [1.3] * 6, False),  # flat
+    ],
+)
+def test_where_few_good_ones_are_known(times_ms, sparse):
+    assert is_sparse(times_ms) is sparse

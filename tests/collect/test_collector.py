@@ -151,8 +151,8 @@ def test_each_kernel_and_shape_gets_as_many_as_are_wanted(run, kernels):
 
 def test_all_cells_have_a_handful_before_any_has_a_second(run):
     rows = run()
-    first = Counter((row.kernel_id, row.problem_id) for row in rows[:48])
-    assert list(first.values()) == [12] * 4
+    first = Counter((row.kernel_id, row.problem_id) for row in rows[:32])
+    assert list(first.values()) == [8] * 4
 
 
 def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(run, fakes):
@@ -167,11 +167,31 @@ def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(ru
         ]
 
     process.tried = slower
-    rows = run(per_cell=36)
+    rows = run(per_cell=24)
     names = [row.implementation for row in rows]
-    assert Counter(names[:48]) == {"family/a": 24, "family/b": 24}
-    # the second handful of b may be chosen before a's first times are known
-    assert names[96:] == ["family/a"] * 24 + ["family/b"] * 24
+    assert Counter(names[:32]) == {"family/a": 16, "family/b": 16}
+    # a second handful of b may be chosen before a's first times are known
+    assert names[-24:] == ["family/b"] * 24
+
+
+def test_more_is_tried_first_of_problems_of_which_few_good_ones_are_known(run, fakes, monkeypatch):
+    monkeypatch.setattr(collector, "_AHEAD", 1)
+    _, process = fakes
+    answer = process.tried
+
+    def flat(handful):
+        even = handful.shape["N"] == 200
+        return [
+            replace(tried, time_ms=1.0) if tried.time_ms and even else tried
+            for tried in answer(handful)
+        ]
+
+    process.tried = flat
+    rows = run(per_cell=24)
+    first = [row.problem_id for row in rows[:32]]
+    assert Counter(first) == {"family/N=100": 16, "family/N=200": 16}
+    assert {row.problem_id for row in rows[32:56]} == {"family/N=100"}
+    assert Counter(row.problem_id for row in rows[56:])["family/N=200"] == 32
 
 
 def test_a_limit_under_a_handful(run):
@@ -369,7 +389,7 @@ def test_the_next_of_a_kernel_is_chosen_when_the_last_ones_times_are_known(run, 
     monkeypatch.setattr(process, "tried", tried)
     monkeypatch.setattr(ahead, "compiled", compiled)
     rows = run()
-    assert len(asked) == 8  # four cells, two handfuls each
+    assert len(asked) == 12  # four cells, three handfuls each
     assert asked[:3] == [0, 0, 0]  # as many are compiled ahead
     assert min(asked[4:]) > 0
     assert {row.chosen_by for row in rows[48:]} > {"near_best"}
