@@ -31,6 +31,9 @@ _After = Annotated[
     typer.Option(metavar="FILE", help="An earlier run's file: only a share of it is tried again."),
 ]
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this one; repeatable.")]
+_Part = Annotated[
+    str, typer.Option(metavar="I/N", help="Only the I-th of N parts: one a GPU, say.")
+]
 _Repeats = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="The share of earlier runs that is timed again.")
 ]
@@ -51,6 +54,7 @@ def collect(
     out: _Out,
     after: _After = None,
     family: _Families = None,
+    part: _Part = "1/1",
     repeats: _Repeats = 0.05,
     per_shape: _PerCell = 72,
     workers: _Workers = 0,
@@ -63,17 +67,17 @@ def collect(
     looked at all alike; the same command goes on with it. `solkit data import` takes the file.
     """
     with _base.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
-        from solkit.collect import Limits, sources
+        from solkit.collect import Limits, part_of, sources
         from solkit.collect import collect as collecting
         from solkit.datasets import runlog
         from solkit.roofline.nvml import live_device
 
-        kernels = sources(what, family or ())
+        kernels = part_of(sources(what, family or ()), part)
         gpu = live_device(device)
         earlier = [row for path in after or () for row in runlog.read(path).rows]
         if out.resolve() in {path.resolve() for path in after or ()}:
             raise InputError(f"--after: {out} is the run itself")
-        about = {"what": what, "device": gpu.key, "per_shape": per_shape}
+        about = {"what": what, "part": part, "device": gpu.key, "per_shape": per_shape}
         limits = Limits(60 * gpu_minutes, per_shape, repeats, workers)
         with runlog.RunLog(out, about) as log:
             earlier += runlog.read(out).rows

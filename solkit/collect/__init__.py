@@ -22,6 +22,6 @@ makes forty a second out of one or two. A kernel that crashes or hangs costs its
 from __future__ import annotations
 
 from solkit.collect.collector import Limits, Progress, collect
-from solkit.collect.sources import Kernel, sources
+from solkit.collect.sources import Kernel, part_of, sources
 
-__all__ = ["Kernel", "Limits", "Progress", "collect", "sources"]
+__all__ = ["Kernel", "Limits", "Progress", "collect", "part_of", "sources"]

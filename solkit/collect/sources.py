@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from solkit.core import Value
 from solkit.datasets.record import Source, kernel_id, problem_id, source_of
 from solkit.errors import InputError
 
-__all__ = ["INDUCTOR", "ZOO", "Kernel", "sources"]
+__all__ = ["INDUCTOR", "ZOO", "Kernel", "part_of", "sources"]
 
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
 INDUCTOR = ZOO.parent / "inductor"
@@ -75,6 +76,25 @@ def sources(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kern
         if family not in known:
             raise InputError(f"no family {family!r}; expected some of: {', '.join(known)}")
     return tuple(k for k in kernels if not families or k.family in families)
+
+
+def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
+    """What one of several GPUs takes: the kernels of a problem stay together.
+
+    Args:
+        kernels: all of them.
+        part: ``"I/N"``, the I-th of N parts of about as many kernels, counted from 1.
+
+    Raises:
+        InputError: `part` says something else.
+    """
+    place, _, parts = part.partition("/")
+    if not (place.isdecimal() and parts.isdecimal() and 1 <= int(place) <= int(parts)):
+        raise InputError(f"no part {part!r}; expected I/N, with I from 1 to N: 1/4, say")
+    counts = Counter(kernel.problem.sha256 for kernel in kernels)
+    largest_first = sorted(counts, key=lambda problem: (-counts[problem], problem))
+    chosen = set(largest_first[int(place) - 1 :: int(parts)])
+    return tuple(kernel for kernel in kernels if kernel.problem.sha256 in chosen)
 
 
 def _named(name: str) -> list[Kernel]:

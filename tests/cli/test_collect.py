@@ -46,6 +46,7 @@ def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
     ("arguments", "text"),
     [
         (["scale.py", "--family", "gemm"], "no family 'gemm'; expected some of: scale"),
+        (["scale.py", "--part", "3/2"], "no part '3/2'; expected I/N"),
         (["nowhere.py"], "no kernel file 'nowhere.py'"),
         (["scale.py", "--after", "run.jsonl"], "--after: run.jsonl is the run itself"),
         (["scale.py", "--after", "nowhere.jsonl"], "cannot read nowhere.jsonl"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from solkit.collect import sources
+from solkit.collect import part_of, sources
 from solkit.collect.sources import INDUCTOR, ZOO
 from solkit.datasets.record import kernel_id
 from solkit.errors import InputError
@@ -148,3 +148,19 @@ def test_each_graph_of_inductor_s_is_a_problem_of_its_own():
     assert first.problem_id({}) != second.problem_id({})
     softmax = sources([str(ZOO / "softmax")])
     assert {kernel.problem_id({"M": 8}) for kernel in softmax} == {"softmax/M=8"}
+
+
+def test_parts_hold_each_kernel_once_and_problems_whole():
+    kernels = sources(["zoo", "inductor"])
+    parts = [part_of(kernels, f"{place}/4") for place in (1, 2, 3, 4)]
+    assert sorted(k.name for part in parts for k in part) == sorted(k.name for k in kernels)
+    families = [{k.family for k in part if k.origin == "zoo"} for part in parts]
+    assert sum(map(len, families)) == len(set().union(*families))
+    assert min(map(len, parts)) > 0.9 * len(kernels) / 4
+    assert part_of(kernels, "1/1") == kernels
+
+
+@pytest.mark.parametrize("part", ["", "1", "0/2", "3/2", "a/b", "-1/2", "1/2/3"])
+def test_a_part_that_there_is_not(part):
+    with pytest.raises(InputError, match="expected I/N"):
+        part_of((), part)
