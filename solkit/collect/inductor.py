@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import operator
 import re
 import sys
 from collections import Counter
@@ -21,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
 from solkit.collect import inductor_splits, inductor_templates  # noqa: F401 - they add graphs
 from solkit.collect.inductor_graphs import GRAPHS, Argument, Given, Graph, Index, Mask
+from solkit.collect.inductor_reference import CONTRACTIONS, LeftOut, Reference, check_text
 from solkit.collect.inductor_space import space, valid_text
 from solkit.roofline.devices import find
 
@@ -34,16 +36,17 @@ __all__ = ["LeftOut", "kernel_files", "kernel_text", "write_kernel_files"]
 _LOG = logging.getLogger(__name__)
 _ROUNDING = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
 _TF32_ROUNDING = 5e-3
+_PRODUCT_ROUNDING = 2.0**-26
+"""By factor of a running product in float32: a quarter of what may come of n roundings, gamma_n
+(Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 3.1), as those of factors near 1
+are biased: a million of them, multiplied block by block in any of several orders, lost up to a
+tenth of it."""
 _MOST_LISTED = 512
 _ALLOCATES = (
     "    triton.set_allocator(lambda size, _alignment, _stream: "
     'torch.empty(size, dtype=torch.int8, device="cuda"))'
 )
 """Descriptors that are made on the GPU are kept in memory that a program has to provide."""
-
-
-class LeftOut(Exception):  # noqa: N818 - not an error: a kernel that gets no file, and why
-    """A kernel has no file."""
 
 
 @dataclass(frozen=True)
@@ -171,15 +174,18 @@ def kernel_text(
     inputs, outputs = _distinct(kernel.inputs), kernel.outputs
     if not inputs:
         raise LeftOut("reads nothing")
+    reference = Reference(lowered, list(map(_node, inputs)), list(map(_node, outputs)))
+    problem = f"{_inputs_text(inputs, samples)}\n\n\n{reference.text()}"
+    results = [samples[_node(buffer).name] for buffer in outputs]
     parts = (
-        _head(about, kernel, [samples[_node(b).name] for b in outputs]),
+        f"{_head(about, kernel)}TOLERANCE = {_tolerance(kernel, reference, results, problem)}",
         kernel.source,
         valid_text(kernel),
-        _inputs_text(inputs, samples),
-        _reference_text(lowered, inputs, outputs),
+        problem,
+        check_text(reference, len(outputs)),
         _launcher_text(kernel, inputs),
     )
-    return "\n\n".join(part.rstrip() + "\n" for part in parts)
+    return "\n\n".join(part.rstrip() + "\n" for part in parts if part)
 
 
 def _distinct(buffers: Sequence[Buffer]) -> list[Buffer]:
@@ -194,7 +200,7 @@ def _node(buffer: Buffer) -> torch.fx.Node:
     return buffer.node
 
 
-def _head(about: str, kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> str:
+def _head(about: str, kernel: CaughtKernel) -> str:
     rows = "".join(f"    {json.dumps(k)}: {list(v)},\n" for k, v in space(kernel).items())
     helpers = "".join(
         f"from {module} import {names}\n"
@@ -209,17 +215,64 @@ def _head(about: str, kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> 
         f'"""{kernel.template.replace("_", " ").capitalize()} by Inductor: of {about}."""\n\n'
         f"import torch\nimport triton\nimport triton.language as tl\n{helpers}\n"
         "aten = torch.ops.aten\n\n"
-        f'KIND = "inductor"\nSPACE = {{\n{rows}}}\nTOLERANCE = {_tolerance(kernel, outputs)}\n'
+        f'KIND = "inductor"\nSPACE = {{\n{rows}}}\n'
     )
 
 
-def _tolerance(kernel: CaughtKernel, outputs: Sequence[torch.Tensor]) -> str:
+def _tolerance(
+    kernel: CaughtKernel, reference: Reference, outputs: Sequence[torch.Tensor], problem: str
+) -> str:
     """Rounding of the coarsest dtype, absolute at the scale of the outputs."""
     rtol = max(_ROUNDING.get(o.dtype, 1e-4) for o in outputs)
-    if kernel.constants.get("ALLOW_TF32") or "tf32" in kernel.source:
+    rtol = max(rtol, _PRODUCT_ROUNDING * reference.longest_product)
+    uses_tf32 = bool(kernel.constants.get("ALLOW_TF32")) or "tf32" in kernel.source
+    if uses_tf32:
         rtol = max(rtol, _TF32_ROUNDING)
     scale = max(float(o.double().abs().mean()) for o in outputs)
-    return f'{{"rtol": {rtol:g}, "atol": {rtol * max(scale, 1e-6):.1g}}}'
+    atol = rtol * max(scale, 1e-6)
+    if uses_tf32 and reference.contracts_float32:
+        atol = max(atol, 2 * _tf32_error(problem, rtol))
+    return f'{{"rtol": {rtol:.2g}, "atol": {atol:.1g}}}'
+
+
+def _tf32_error(problem: str, rtol: float) -> float:
+    """How far outputs move, beyond `rtol`, where tensor cores cut operands down to tf32.
+
+    What follows a product may widen its error, and its columns may be of unlike scale.
+
+    Args:
+        problem: the text of ``inputs`` and ``reference``.
+        rtol: what is permitted in any case.
+    """
+    made: dict[str, Any] = {"torch": torch, "aten": torch.ops.aten}
+    exec(problem, made)
+    torch.manual_seed(0)
+    args = made["inputs"](device="cpu")
+    want = tree_leaves(made["reference"](*args))
+    with _Tf32Operands():  # type: ignore[no-untyped-call]
+        moved = tree_leaves(made["reference"](*args))
+    return max(
+        float(((m.double() - w.double()).abs() - rtol * w.double().abs()).max())
+        for m, w in zip(moved, want, strict=True)
+    )
+
+
+class _Tf32Operands(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Has products read float32 as tensor cores do, without the last 13 bits of the mantissa."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one op."""
+        if func._schema.name.removeprefix("aten::") in CONTRACTIONS:
+            args = tree_map(_cut, args)
+        return func(*args, **(kwargs or {}))
+
+
+def _cut(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
+        return value
+    return (value.view(torch.int32) & ~0x1FFF).view(torch.float32)
 
 
 def _inputs_text(inputs: Sequence[Buffer], samples: Mapping[str, torch.Tensor]) -> str:
@@ -259,81 +312,6 @@ def _values(sample: torch.Tensor, dtype: torch.dtype, size: tuple[int, ...], whe
     if abs(mean) < 0.02 and abs(std - 1) < 0.02:
         return f"torch.randn({where})"
     return f"torch.empty({where}).normal_({mean:.3g}, {std:.3g})"
-
-
-# ----------------------------------------------------------------------------- the reference
-
-
-def _reference_text(lowered: Lowered, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> str:
-    given = {_node(buffer): None for buffer in inputs}
-    wanted = [_node(buffer) for buffer in outputs]
-    needed = _needed(wanted, given)
-    first = next(iter(given)).name
-    lines = [f"def reference({', '.join(node.name for node in given)}):"]
-    lines += [
-        f"    {node.name} = {_call_text(node, first)}"
-        for node in lowered.graph.graph.nodes
-        if node in needed
-    ]
-    return "\n".join([*lines, f"    return {', '.join(node.name for node in wanted)}"])
-
-
-def _needed(
-    wanted: Sequence[torch.fx.Node], given: Mapping[torch.fx.Node, None]
-) -> set[torch.fx.Node]:
-    """The nodes between.
-
-    Raises:
-        LeftOut: something is needed that is not given.
-    """
-    needed: set[torch.fx.Node] = set()
-    open_nodes = [node for node in wanted if node not in given]
-    while open_nodes:
-        node = open_nodes.pop()
-        if node in needed:
-            continue
-        if node.op != "call_function":
-            raise LeftOut("needs what it does not read")
-        needed.add(node)
-        open_nodes += [n for n in node.all_input_nodes if n not in given]
-    return needed
-
-
-_PRIMS = ("prims.iota.default", "prims.rev.default")
-
-
-def _call_text(node: torch.fx.Node, first: str) -> str:
-    """A node as Python; what is made anew stands where the argument called `first` does."""
-    target = str(node.target)
-    args = [_value_text(arg, first) for arg in node.args]
-    if node.target is operator.getitem:
-        return f"{args[0]}[{args[1]}]"
-    if target == "prims.convert_element_type.default":
-        return f"{args[0]}.to({args[1]})"
-    if target == "prims.prepare_softmax_online.default":  # an op that only Inductor has
-        peak = f"{args[0]}.amax({args[1]}, keepdim=True)"
-        return f"{peak}, ({args[0]} - {peak}).exp().sum({args[1]}, keepdim=True)"
-    if not target.startswith("aten.") and target not in _PRIMS:
-        raise LeftOut(f"its reference has {target}")
-    kwargs = [
-        f"{k}={_value_text(v, first)}"
-        for k, v in node.kwargs.items()
-        if k not in ("pin_memory", "layout")
-    ]
-    module = "" if target.startswith("aten.") else "torch.ops."
-    return f"{module}{target}({', '.join([*args, *kwargs])})"
-
-
-def _value_text(value: Any, first: str) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_value_text(v, first) for v in value)}]"
-    if isinstance(value, torch.fx.Node):
-        return value.name
-    if isinstance(value, torch.device):
-        return f"{first}.device"
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return f'float("{value}")'
-    return repr(value)
 
 
 # ------------------------------------------------------------------------------ the launcher

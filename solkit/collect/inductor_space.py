@@ -30,6 +30,8 @@ _SHARED_BYTES = 227 << 10
 """A block's most on Hopper: CUDA C++ Programming Guide, compute capability 9.0."""
 _PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
+_SPLIT_SCAN_LEAST = 256
+"""Its workspace is for programs of no fewer: ``triton.min_split_scan_rblock`` of Inductor's."""
 _MOST_PROGRAMS = 1 << 20  # more than that take milliseconds to start
 
 
@@ -45,6 +47,8 @@ def _choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
     if block in inductor.MOST_BLOCK:  # sizes about its axis
         axis = kernel.numels.get(f"{block.removesuffix('BLOCK')}numel".lower(), _MOST_PROGRAMS)
         least = 16 if _multiplies(kernel) else 1  # what tl.dot takes
+        if kernel.template == "split_scan":
+            least = _SPLIT_SCAN_LEAST
         tried |= {size for size in _BLOCKS[block] if least <= size < 2 * axis}
         return tuple(sorted(size for size in tried if size <= inductor.MOST_BLOCK[block]))
     least = max(tried) if block == "RSPLIT_SIZE" else 1  # its workspace is for this one
@@ -90,6 +94,7 @@ def valid_text(kernel: CaughtKernel) -> str:
     ]
     tests = ["values <= 128 * threads", "threads <= max(32, values)"]
     tests += _grid_tests(kernel) + _template_tests(kernel) + _split_tests(kernel)
+    tests += _advance_tests(kernel)
     return "\n".join([*lines, f"    return {' and '.join(tests)}"])
 
 
@@ -137,3 +142,10 @@ def _split_tests(kernel: CaughtKernel) -> list[str]:
     if "RSPLIT_SIZE" in kernel.blocks:
         tests.append('params["RSPLIT_SIZE"] % params["XBLOCK"] == 0')
     return tests
+
+
+def _advance_tests(kernel: CaughtKernel) -> list[str]:
+    """A block pointer that moves along several axes carries nothing from one into the next."""
+    offsets = re.findall(r"tl\.advance\(\w+, \[(.*)\]\)", kernel.source)
+    rests = dict.fromkeys(o for line in offsets for o in line.split(", ") if "%" in o)
+    return [re.sub(r"\b(R\d_BLOCK)\b", r'params["\1"]', rest) + " == 0" for rest in rests]

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -75,7 +76,7 @@ import torch
 
 from solkit.adapters import inductor
 from solkit.collect.inductor import LeftOut, kernel_files
-from solkit.collect.inductor_graphs import Graph, Variant
+from solkit.collect.inductor_graphs import _BLOCK_POINTERS, Graph, Variant
 from solkit.collect.inductor_splits import _COMBINED, _FORCED
 from solkit.collect.inductor_templates import _TMA, _TUNED
 from solkit.roofline.devices import find
@@ -109,9 +110,32 @@ def each(x, y):
     return tuple(torch._foreach_mul([x, y], 3))
 
 
+def decayed(x):
+    return torch.cumsum(-torch.exp(x) * 0.1, dim=-1).exp() * x
+
+
+def coded(x):
+    scale = x.float().abs().amax(dim=1, keepdim=True) / 127
+    return scale, torch.round(x / scale).to(torch.int8)
+
+
+def gated(x, w, b):
+    out = x @ w
+    return torch.tanh(out * 0.3) * b
+
+
+def outer(x):
+    return torch.exp(x).sum((0, 2))
+
+
 MIXED = {"triton.mix_order_reduction_non_strict_mode": True}
 inductor.install(find("h100"))
+NARROW = (decayed, coded, gated)
 for function, settings, *shapes in (
+    (decayed, {}, (40, 100)),
+    (coded, {}, (40, 100)),
+    (gated, _TUNED, (64, 48), (48, 40), (40,)),
+    (outer, _BLOCK_POINTERS, (64, 32, 256)),
     (distances, {"triton.persistent_reductions": False}, (12, 40), (20, 40)),
     (product, _TUNED, (70, 24), (24, 40), (40,)),
     (product, _TMA, (64, 64), (64, 128), (128,)),
@@ -121,31 +145,92 @@ for function, settings, *shapes in (
     (together, _COMBINED, (1000, 30), (700,), (800,)),
     (each, {}, (50, 30), (700,)),
 ):
-    variant = Variant(0, torch.float32, settings)
+    dtype = torch.bfloat16 if function in NARROW else torch.float32
+    variant = Variant(0, dtype, settings)
     for found in kernel_files(function.__name__, Graph(function, (shapes,), False, (variant,))):
         assert not isinstance(found, LeftOut), (function, found)
-        path = Path(sys.argv[1], f"{found.template}.py")
+        path = Path(sys.argv[1], f"{function.__name__}_{found.template}.py")
         path.write_text(found.text)
 """
 
 
-def test_what_is_made_of_graphs_computes_them(tmp_path):
-    _child("-c", _MAKER, str(tmp_path))
-    made = sorted(tmp_path.glob("*.py"))
-    assert [path.stem for path in made] == [
-        *("combo", "cooperative_reduction", "foreach", "mix_order_reduction", "mm"),
-        *("mm_persistent_tma", "reduction", "split_scan"),
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Files by the function and the template that they are of."""
+    folder = tmp_path_factory.mktemp("made")
+    _child("-c", _MAKER, str(folder))
+    return {path.stem: path for path in sorted(folder.glob("*.py"))}
+
+
+def test_what_is_made_of_graphs_computes_them(made, tmp_path):
+    assert list(made) == [
+        *("coded_persistent_reduction", "decayed_persistent_reduction"),
+        *("distances_reduction", "each_foreach", "gated_mm", "outer_reduction"),
+        *("product_mm", "product_mm_persistent_tma", "running_split_scan"),
+        *("sums_mix_order_reduction", "together_combo", "total_cooperative_reduction"),
     ]
     wrong = tmp_path / "wrong.py"
-    text = (tmp_path / "mm.py").read_text()
+    text = made["product_mm"].read_text()
     assert "aten.relu.default" in text
     wrong.write_text(text.replace("aten.relu.default", "aten.neg.default"))
+    off = tmp_path / "off.py"
+    text = made["coded_persistent_reduction"].read_text()
+    off.write_text(text.replace("aten.round.default(div_1)", "aten.round.default(div_1) + 2"))
     check = ("-m", "solkit.collect.inductor_check", "--programs", "3", "--configurations", "1")
-    done = _run(*check, *map(str, made), str(wrong))
+    done = _run(*check, *map(str, made.values()), str(wrong), str(off))
     found = dict(line.split(": ", 1) for line in done.stderr.splitlines() if ".py: " in line)
-    assert [name for name, told in found.items() if not told.startswith("right")] == [str(wrong)]
+    bad = [name for name, told in found.items() if not told.startswith("right")]
+    assert bad == [str(wrong), str(off)]
     assert found[str(wrong)].startswith("AssertionError: output 0")
     assert done.returncode == 1
+
+
+def test_a_narrow_reference_rounds_once(made):
+    part = _problem(made["decayed_persistent_reduction"])
+    (x,) = part["inputs"](device="cpu")
+    wide = x.float()
+    want = (torch.cumsum(-torch.exp(wide) * 0.1, dim=-1).exp() * wide).bfloat16()
+    assert torch.equal(part["reference"](x), want)
+
+
+def test_a_narrow_product_keeps_its_operands(made):
+    part = _problem(made["gated_mm"])
+    x, w, b = part["inputs"](device="cpu")
+    want = (torch.tanh((x @ w).float() * 0.3) * b).bfloat16()
+    assert torch.equal(part["reference"](x, w, b), want)
+    text = made["gated_mm"].read_text()
+    assert "mm = aten.mm.default(x_1, w_1)" in text
+
+
+def test_codes_may_be_off_by_one_but_seldom(made):
+    check = _problem(made["coded_persistent_reduction"])["check"]
+    scale, codes = torch.rand(40, 1), torch.zeros(40, 100, dtype=torch.int8)
+    check((scale, codes), (scale, codes))
+    moved = codes.clone()
+    moved.view(-1)[:30] = 1
+    check((scale, moved), (scale, codes))
+    for bad in (torch.ones_like(codes), moved * 2):
+        with pytest.raises(AssertionError):
+            check((scale, bad), (scale, codes))
+    with pytest.raises(AssertionError):
+        check((scale * 1.01, codes), (scale, codes))
+
+
+def test_what_inductor_would_never_launch_is_left_out(made):
+    scan = _problem(made["running_split_scan"])  # its workspace is for blocks of 256
+    assert min(scan["SPACE"]["R0_BLOCK"]) == 256
+    valid = _problem(made["outer_reduction"])["valid"]
+    wrapped = {"XBLOCK": 1, "num_warps": 1}  # its rows have 256 columns
+    assert valid({"R0_BLOCK": 512, **wrapped}, {})
+    assert not valid({"R0_BLOCK": 128, **wrapped}, {})
+
+
+def _problem(path: Path) -> dict[str, Any]:
+    """A file's names but for its kernel."""
+    head, rest = path.read_text().split("@triton.jit", 1)
+    names: dict[str, Any] = {}
+    exec(f"{head}\ndef valid{rest.split(chr(10) + 'def valid', 1)[1]}", names)
+    return names
 
 
 def _child(*command: str) -> None:
