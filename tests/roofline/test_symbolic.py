@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import pytest
 import sympy
 
 from solkit import pipeline
-from solkit.adapters.symbolic_sizes import Size, formula_of, symbol
 from solkit.errors import InputError
 from solkit.roofline.symbolic import explained_formulas
 
-M, N, K = map(symbol, "MNK")
+M, N, K = sympy.symbols("M N K", integer=True, positive=True)
 
 
-@pytest.fixture
-def formulas(write):
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory):
     """Formula and origin by amount, of a problem given as its two functions' text."""
+    path = tmp_path_factory.mktemp("formulas") / "problem.py"
 
+    @functools.cache
     def find(body, *names):
-        found = pipeline.symbolic_bound(write(body), names, "h100")
-        known = {str(s): s for s in map(symbol, names)}
+        path.write_text("import torch\n" + body, encoding="utf-8")
+        found = pipeline.symbolic_bound(str(path), names, "h100")
+        known = {str(s): s for s in (M, N, K)}
         return {
             f.amount: (sympy.sympify(f.expression, locals=known), f.origin)
             for f in found.work.formulas
@@ -140,6 +143,9 @@ def test_a_program_with_one_valid_size_is_refused():
 
 
 def test_a_size_carries_its_formula_through_integer_arithmetic():
+    # not above: with it comes torch's compiler, for all that pytest forks
+    from solkit.adapters.symbolic_sizes import Size, formula_of
+
     m, n = Size(6, M), Size(5, N)
     found = math.prod((m, n, 2)) + sum([m, 1]) - 3 * n // 2
     assert found == 6 * 5 * 2 + 7 - 15 // 2
