@@ -9,7 +9,7 @@ aten = torch.ops.aten
 
 KIND = "inductor"
 SPACE = {
-    "R0_BLOCK": [16, 64, 128, 256, 512, 1024, 2048, 4096, 8192],
+    "R0_BLOCK": [256, 512, 1024, 2048, 4096, 8192],
     "num_warps": [1, 2, 4, 8, 16],
     "num_stages": [1],
 }

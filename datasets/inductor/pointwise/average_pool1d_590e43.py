@@ -1,0 +1,65 @@
+"""Pointwise by Inductor: of average_pool1d, float16."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.01, "atol": 0.008}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 225000
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x0 = (xindex % 2250)
+    x1 = xindex // 2250
+    tmp0 = tl.load(in_ptr0 + (4*x0 + 9001*x1), xmask, eviction_policy='evict_last').to(tl.float32)
+    tmp1 = tl.load(in_ptr0 + (1 + 4*x0 + 9001*x1), xmask, eviction_policy='evict_last').to(tl.float32)
+    tmp3 = tl.load(in_ptr0 + (2 + 4*x0 + 9001*x1), xmask, eviction_policy='evict_last').to(tl.float32)
+    tmp5 = tl.load(in_ptr0 + (3 + 4*x0 + 9001*x1), xmask, eviction_policy='evict_last').to(tl.float32)
+    tmp2 = tmp0 + tmp1
+    tmp4 = tmp2 + tmp3
+    tmp6 = tmp4 + tmp5
+    tmp7 = tl.full([1], 4.0, tl.float32)
+    tmp8 = (tmp6 / tmp7)
+    tmp9 = tmp8.to(tl.float32)
+    tmp10 = tl.full([1], 2.0, tl.float32)
+    tmp11 = tmp9 * tmp10
+    tl.store(out_ptr0 + (x0 + 2304*x1), tmp11, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((1, 100, 9001), dtype=torch.float16, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    unsqueeze = aten.unsqueeze.default(x_1, -2)
+    unsqueeze = unsqueeze.float()
+    avg_pool2d = aten.avg_pool2d.default(unsqueeze, [1, 4], [1, 4])
+    squeeze = aten.squeeze.dim(avg_pool2d, -2)
+    mul = aten.mul.Tensor(squeeze, 2)
+    return mul.to(torch.float16)
+
+
+def kernel(x_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((1, 100, 2250), (230400, 2304, 1), dtype=torch.float16, device=x_1.device)
+    grid = (triton.cdiv(225000, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr0, 225000, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

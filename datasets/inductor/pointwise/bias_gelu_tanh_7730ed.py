@@ -1,0 +1,81 @@
+"""Pointwise by Inductor: of bias_gelu_tanh, float16."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime.triton_helpers import libdevice
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.01, "atol": 0.006}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 1545000
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x2 = xindex
+    x0 = (xindex % 3000)
+    x1 = xindex // 3000
+    tmp0 = tl.load(in_ptr0 + (x2), xmask).to(tl.float32)
+    tmp1 = tl.load(in_ptr1 + (x0), xmask, eviction_policy='evict_last').to(tl.float32)
+    tmp2 = tmp0 + tmp1
+    tmp3 = tmp2.to(tl.float32)
+    tmp4 = tl.full([1], 0.5, tl.float32)
+    tmp5 = tmp3 * tmp4
+    tmp6 = tmp3 * tmp3
+    tmp7 = tmp6 * tmp3
+    tmp8 = tl.full([1], 0.044715, tl.float32)
+    tmp9 = tmp7 * tmp8
+    tmp10 = tmp3 + tmp9
+    tmp11 = tl.full([1], 0.7978845608028654, tl.float32)
+    tmp12 = tmp10 * tmp11
+    tmp13 = libdevice.tanh(tmp12)
+    tmp14 = tl.full([1], 1.0, tl.float32)
+    tmp15 = tmp13 + tmp14
+    tmp16 = tmp5 * tmp15
+    tmp17 = tmp16.to(tl.float32)
+    tl.store(out_ptr0 + (x0 + 3008*x1), tmp17, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values) and 1545000 <= 1048576 * params["XBLOCK"]
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((515, 3000), dtype=torch.float16, device=device)
+    b_1 = torch.randn((3000,), dtype=torch.float16, device=device)
+    return (x_1, b_1,)
+
+
+def reference(x_1, b_1):
+    x_1 = x_1.float()
+    b_1 = b_1.float()
+    add = aten.add.Tensor(x_1, b_1)
+    mul_4 = aten.mul.Tensor(add, 0.5)
+    mul = aten.mul.Tensor(add, add)
+    mul_1 = aten.mul.Tensor(mul, add)
+    mul_2 = aten.mul.Tensor(mul_1, 0.044715)
+    add_1 = aten.add.Tensor(add, mul_2)
+    mul_3 = aten.mul.Tensor(add_1, 0.7978845608028654)
+    tanh = aten.tanh.default(mul_3)
+    add_2 = aten.add.Tensor(tanh, 1)
+    mul_5 = aten.mul.Tensor(mul_4, add_2)
+    return mul_5.to(torch.float16)
+
+
+def kernel(x_1, b_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((515, 3000), (3008, 1), dtype=torch.float16, device=x_1.device)
+    grid = (triton.cdiv(1545000, XBLOCK),)
+    fused_kernel[grid](x_1, b_1, out_ptr0, 1545000, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,67 @@
+"""Pointwise by Inductor: of dropout_by_mask, float16."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.01, "atol": 0.009}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr0, out_ptr1, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 2000500
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x2 = xindex
+    x0 = (xindex % 4001)
+    x1 = xindex // 4001
+    tmp0 = tl.load(in_ptr0 + (x2), xmask).to(tl.int1)
+    tmp1 = tl.load(in_ptr1 + (x2), xmask).to(tl.float32)
+    tmp2 = tl.full([1], 1.1111111111111112, tl.float32)
+    tmp3 = tmp1 * tmp2
+    tmp4 = tl.full([1], 0.0, tl.float32)
+    tmp5 = tl.where(tmp0, tmp3, tmp4)
+    tmp6 = tl.where(tmp0, tmp5, tmp4)
+    tmp7 = tmp6 * tmp2
+    tl.store(out_ptr0 + (x0 + 4032*x1), tmp5, xmask)
+    tl.store(out_ptr1 + (x0 + 4032*x1), tmp7, xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values) and 2000500 <= 1048576 * params["XBLOCK"]
+
+
+def inputs(device="cuda"):
+    arg1_1 = torch.rand((500, 4001), device=device) < 0.9
+    arg0_1 = torch.randn((500, 4001), dtype=torch.float16, device=device)
+    return (arg1_1, arg0_1,)
+
+
+def reference(arg1_1, arg0_1):
+    arg0_1 = arg0_1.float()
+    div = aten.div.Tensor(arg0_1, 0.9)
+    scalar_tensor = aten.scalar_tensor.default(0.0, dtype=torch.float32, device=arg1_1.device)
+    where = aten.where.self(arg1_1, div, scalar_tensor)
+    scalar_tensor_1 = aten.scalar_tensor.default(0, dtype=torch.float32, device=arg1_1.device)
+    where_1 = aten.where.self(arg1_1, where, scalar_tensor_1)
+    div_1 = aten.div.Tensor(where_1, 0.9)
+    return where.to(torch.float16), div_1.to(torch.float16)
+
+
+def kernel(arg1_1, arg0_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((500, 4001), (4032, 1), dtype=torch.float16, device=arg1_1.device)
+    out_ptr1 = torch.empty_strided((500, 4001), (4032, 1), dtype=torch.float16, device=arg1_1.device)
+    grid = (triton.cdiv(2000500, XBLOCK),)
+    fused_kernel[grid](arg1_1, arg0_1, out_ptr0, out_ptr1, 2000500, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0, out_ptr1

@@ -1,0 +1,65 @@
+"""Pointwise by Inductor: of polynomial, bfloat16."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.02, "atol": 0.04}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 2097152
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = tl.full([XBLOCK], True, tl.int1)[:]
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), None).to(tl.float32)
+    tmp1 = tl.full([1], 0.3, tl.float32)
+    tmp2 = tmp0 * tmp1
+    tmp3 = tl.full([1], 0.1, tl.float32)
+    tmp4 = tmp2 + tmp3
+    tmp5 = tmp4 * tmp0
+    tmp6 = tl.full([1], 0.7, tl.float32)
+    tmp7 = tmp5 - tmp6
+    tmp8 = tmp7 * tmp0
+    tmp9 = tl.full([1], 2.0, tl.float32)
+    tmp10 = tmp8 + tmp9
+    tl.store(out_ptr0 + (x0), tmp10, None)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values) and 2097152 <= 1048576 * params["XBLOCK"]
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    x_1 = x_1.float()
+    mul = aten.mul.Tensor(x_1, 0.3)
+    add = aten.add.Tensor(mul, 0.1)
+    mul_1 = aten.mul.Tensor(add, x_1)
+    sub = aten.sub.Tensor(mul_1, 0.7)
+    mul_2 = aten.mul.Tensor(sub, x_1)
+    add_1 = aten.add.Tensor(mul_2, 2.0)
+    return add_1.to(torch.bfloat16)
+
+
+def kernel(x_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((2048, 1024), (1024, 1), dtype=torch.bfloat16, device=x_1.device)
+    grid = (triton.cdiv(2097152, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr0, 2097152, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,72 @@
+"""Pointwise by Inductor: of positions_sinusoid, bfloat16."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime.triton_helpers import libdevice
+from torch._inductor.runtime.triton_helpers import math as tl_math
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.02, "atol": 0.02}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 2097152
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = tl.full([XBLOCK], True, tl.int1)[:]
+    x2 = xindex
+    x0 = (xindex % 1024)
+    x1 = xindex // 1024
+    tmp0 = tl.load(in_ptr0 + (x2), None).to(tl.float32)
+    tmp1 = (x0).to(tl.float32)
+    tmp2 = (tmp1).to(tl.float32)
+    tmp3 = tl.full([1], -0.01, tl.float32)
+    tmp4 = tmp2 * tmp3
+    tmp5 = libdevice.exp(tmp4)
+    tmp6 = (x1).to(tl.float32)
+    tmp7 = (tmp6).to(tl.float32)
+    tmp8 = tmp7 * tmp5
+    tmp9 = tl_math.sin(tmp8)
+    tmp10 = tmp9.to(tl.float32)
+    tmp11 = tmp0 + tmp10
+    tl.store(out_ptr0 + (x2), tmp11, None)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values) and 2097152 <= 1048576 * params["XBLOCK"]
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((2048, 1024), dtype=torch.bfloat16, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    iota = torch.ops.prims.iota.default(2048, start=0, step=1, dtype=torch.int64, device=x_1.device, requires_grad=False)
+    unsqueeze = aten.unsqueeze.default(iota, 1)
+    iota_1 = torch.ops.prims.iota.default(1024, start=0, step=1, dtype=torch.int64, device=x_1.device, requires_grad=False)
+    mul = aten.mul.Tensor(iota_1, -0.01)
+    exp = aten.exp.default(mul)
+    mul_1 = aten.mul.Tensor(unsqueeze, exp)
+    sin = aten.sin.default(mul_1)
+    x_1 = x_1.float()
+    add = aten.add.Tensor(x_1, sin)
+    return add.to(torch.bfloat16)
+
+
+def kernel(x_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((2048, 1024), (1024, 1), dtype=torch.bfloat16, device=x_1.device)
+    grid = (triton.cdiv(2097152, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr0, 2097152, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

@@ -1,0 +1,61 @@
+"""Pointwise by Inductor: of squeeze_excite, bfloat16."""
+
+import torch
+import triton
+import triton.language as tl
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1],
+}
+TOLERANCE = {"rtol": 0.02, "atol": 0.02}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, in_ptr1, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 401408
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = tl.full([XBLOCK], True, tl.int1)[:]
+    x2 = xindex
+    x1 = xindex // 784
+    tmp0 = tl.load(in_ptr0 + (x2), None).to(tl.float32)
+    tmp1 = tl.load(in_ptr1 + (x1), None, eviction_policy='evict_last').to(tl.float32)
+    tmp2 = tl.sigmoid(tmp1)
+    tmp3 = tmp0 * tmp2
+    tmp4 = tmp3 + tmp0
+    tl.store(out_ptr0 + (x2), tmp4, None)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((8, 64, 28, 28), dtype=torch.bfloat16, device=device)
+    gate_1 = torch.randn((8, 64), dtype=torch.bfloat16, device=device)
+    return (x_1, gate_1,)
+
+
+def reference(x_1, gate_1):
+    gate_1 = gate_1.float()
+    sigmoid = aten.sigmoid.default(gate_1)
+    unsqueeze = aten.unsqueeze.default(sigmoid, 2)
+    unsqueeze_1 = aten.unsqueeze.default(unsqueeze, 3)
+    x_1 = x_1.float()
+    mul = aten.mul.Tensor(x_1, unsqueeze_1)
+    add = aten.add.Tensor(mul, x_1)
+    return add.to(torch.bfloat16)
+
+
+def kernel(x_1, gate_1, *, XBLOCK=1024, num_warps=4, num_stages=1):
+    out_ptr0 = torch.empty_strided((8, 64, 28, 28), (50176, 784, 28, 1), dtype=torch.bfloat16, device=x_1.device)
+    grid = (triton.cdiv(401408, XBLOCK),)
+    fused_kernel[grid](x_1, gate_1, out_ptr0, 401408, XBLOCK=XBLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr0

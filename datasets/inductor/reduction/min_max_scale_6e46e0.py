@@ -1,0 +1,89 @@
+"""Reduction by Inductor: of min_max_scale, float16."""
+
+import torch
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+
+aten = torch.ops.aten
+
+KIND = "inductor"
+SPACE = {
+    "XBLOCK": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+    "R0_BLOCK": [16, 64, 128, 256, 512, 1024, 2048, 4096],
+    "num_warps": [1, 2, 4, 8, 16],
+    "num_stages": [1, 2, 3],
+}
+TOLERANCE = {"rtol": 0.01, "atol": 0.005}
+
+
+@triton.jit
+def fused_kernel(in_ptr0, out_ptr2, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+    xnumel = 509
+    r0_numel = 4003
+    rnumel = r0_numel
+    RBLOCK: tl.constexpr = R0_BLOCK
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
+    xmask = xindex < xnumel
+    r0_base = tl.arange(0, R0_BLOCK)[None, :]
+    rbase = r0_base
+    x0 = xindex
+    _tmp2 = tl.full([XBLOCK, R0_BLOCK], float("inf"), tl.float32)
+    _tmp4 = tl.full([XBLOCK, R0_BLOCK], float("-inf"), tl.float32)
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp0 = tl.load(in_ptr0 + (r0_1 + 4003*x0), r0_mask & xmask, eviction_policy='evict_last', other=0.0).to(tl.float32)
+        tmp1 = tl.broadcast_to(tmp0, [XBLOCK, R0_BLOCK])
+        tmp3 = triton_helpers.minimum(_tmp2, tmp1)
+        _tmp2 = tl.where(r0_mask & xmask, tmp3, _tmp2)
+        tmp5 = triton_helpers.maximum(_tmp4, tmp1)
+        _tmp4 = tl.where(r0_mask & xmask, tmp5, _tmp4)
+    tmp2 = triton_helpers.min2(_tmp2, 1)[:, None]
+    tmp4 = triton_helpers.max2(_tmp4, 1)[:, None]
+    for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
+        r0_index = r0_offset + r0_base
+        r0_mask = r0_index < r0_numel
+        roffset = r0_offset
+        rindex = r0_index
+        r0_1 = r0_index
+        tmp6 = tl.load(in_ptr0 + (r0_1 + 4003*x0), r0_mask & xmask, eviction_policy='evict_first', other=0.0).to(tl.float32)
+        tmp7 = tmp6 - tmp2
+        tmp8 = tmp4 - tmp2
+        tmp9 = tl.full([1, 1], 1e-06, tl.float32)
+        tmp10 = tmp8 + tmp9
+        tmp11 = (tmp7 / tmp10)
+        tl.store(out_ptr2 + (r0_1 + 4032*x0), tmp11, r0_mask & xmask)
+
+
+def valid(params, shape):
+    values = params["XBLOCK"] * params["R0_BLOCK"]
+    threads = 32 * params["num_warps"]
+    return values <= 128 * threads and threads <= max(32, values)
+
+
+def inputs(device="cuda"):
+    x_1 = torch.randn((509, 4003), dtype=torch.float16, device=device)
+    return (x_1,)
+
+
+def reference(x_1):
+    x_1 = x_1.float()
+    amin = aten.amin.default(x_1, [-1], True)
+    sub = aten.sub.Tensor(x_1, amin)
+    amax = aten.amax.default(x_1, [-1], True)
+    sub_1 = aten.sub.Tensor(amax, amin)
+    add = aten.add.Tensor(sub_1, 1e-06)
+    div = aten.div.Tensor(sub, add)
+    return div.to(torch.float16)
+
+
+def kernel(x_1, *, XBLOCK=1, R0_BLOCK=4096, num_warps=16, num_stages=1):
+    out_ptr2 = torch.empty_strided((509, 4003), (4032, 1), dtype=torch.float16, device=x_1.device)
+    grid = (triton.cdiv(509, XBLOCK),)
+    fused_kernel[grid](x_1, out_ptr2, 509, 4003, XBLOCK=XBLOCK, R0_BLOCK=R0_BLOCK, num_warps=num_warps, num_stages=num_stages)
+    return out_ptr2
