@@ -133,7 +133,7 @@ inductor.install(find("h100"))
 NARROW = (decayed, coded, gated)
 for function, settings, *shapes in (
     (decayed, {}, (40, 100)),
-    (coded, {}, (40, 100)),
+    (coded, {}, (4, 20)),
     (gated, _TUNED, (64, 48), (48, 40), (40,)),
     (outer, _BLOCK_POINTERS, (64, 32, 256)),
     (distances, {"triton.persistent_reductions": False}, (12, 40), (20, 40)),
