@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from solkit import study, worker
-from solkit.adapters import fake_cuda, triton_compiler
+from solkit import worker
 from solkit.core import Device, Work
 from solkit.measure._forkserver import ForkServer
 from solkit.roofline import devices
@@ -26,29 +23,31 @@ from solkit.roofline import devices
 HEADER = "import torch\nimport torch.nn.functional as F\n"
 
 
-def _hide_gpu() -> None:
-    """Keep the GPU from this process and its forks, which fake one.
+def _prepare_torch(hides_gpu: bool) -> None:
+    """One thread; and keep the GPU from this process and its forks, which fake one.
 
     torch counts GPUs once, at the first question, and a fork keeps the answer: it would come too
     late in `_child`. What is started anew, as measuring is, finds the environment as it was.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        assert not torch.cuda.is_available()
+    import torch
+
+    torch.set_num_threads(1)  # tensors are tiny here: threads would only wait for one another
+    if hides_gpu:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CUDA_VISIBLE_DEVICES", "")
+            assert not torch.cuda.is_available()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """``-m gpu`` alone leaves the GPU to this process: some of those tests time in it.
 
-    Processes of ``-n`` get long stretches of neighbours, which share what is costly to set up.
+    Processes of ``-n`` get long stretches of neighbours, which share what is costly to set up. The
+    one that starts them runs no test: they need not wait until it has loaded torch.
     """
-    if config.getoption("markexpr") != "gpu":
-        _hide_gpu()
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        _prepare_torch(hides_gpu=config.getoption("markexpr") != "gpu")
     if config.getoption("dist", "no") == "load":
         config.option.dist = "worksteal"
-
-
-torch.set_num_threads(1)  # tensors are tiny here: threads would only wait for one another
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -145,6 +144,12 @@ def run_in_child(function: Callable[..., Any], *args: Any, device: str = "h100")
 @functools.cache
 def _warm_up() -> None:
     """Load and compute what forks would else do each on its own; nothing is patched here."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    import solkit.study  # noqa: F401
+    from solkit.adapters import fake_cuda, triton_compiler
+
     fake_cuda.defer_dynamo()
     triton_compiler.prepare()
     with FakeTensorMode():
@@ -156,6 +161,9 @@ def _warm_up() -> None:
 def _child(
     sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: Device
 ) -> None:
+    from solkit import study
+    from solkit.adapters import fake_cuda
+
     try:
         study.fake(device)
         with fake_cuda.fake_tensors():
