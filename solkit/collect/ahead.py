@@ -66,7 +66,7 @@ class Ahead:
         self._environment = {**environment, **_NO_GPU}
         self._builders: set[str] = set()  # files that load extensions
         self._unbuilt: dict[str, Compiled] = {}  # why theirs do not build
-        self._server = ForkServer("solkit.study:warm_up", _NO_GPU)
+        self._server = ForkServer("solkit.collect.survey:warm_up", _NO_GPU)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(workers)
         self._surveys = ThreadPoolExecutor(workers)  # or they would wait in line

@@ -8,6 +8,7 @@ kernel's own code, and the compiler, may end the process.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import json
 import os
@@ -28,7 +29,7 @@ from solkit.datasets.record import to_json
 from solkit.kernelfiles._source import import_file
 from solkit.roofline.bound import bound
 
-__all__ = ["BoundFacts", "compile_ahead", "survey_bounds", "survey_space"]
+__all__ = ["BoundFacts", "compile_ahead", "survey_bounds", "survey_space", "warm_up"]
 
 Params = Mapping[str, Value]
 _MOST_TEXT = 500
@@ -48,6 +49,15 @@ class BoundFacts:
     operations: Mapping[str, int]
     read_bytes: int
     write_bytes: int
+
+
+def warm_up() -> None:
+    """Load and compute now what most kernel files need, so that forked children find it there.
+
+    What Inductor's files import takes a second, each time.
+    """
+    study.warm_up()
+    importlib.import_module("torch._inductor.runtime.triton_helpers")
 
 
 def survey_space(path: str, device: Device, answer: str) -> None:

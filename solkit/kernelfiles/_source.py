@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import inspect
@@ -170,7 +171,7 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     known: set[str] = set()
     lacking: list[str] = []
     matched = False
-    for name, tuner in _autotuners(module).items():
+    for name, tuner in _autotuners(module, len(vars(module)), len(sys.modules)).items():
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         configs = [(config, config.all_kwargs()) for config in tuner.configs]
         wanted = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
@@ -189,8 +190,13 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     return known
 
 
-def _autotuners(module: ModuleType) -> dict[str, Any]:
-    """The autotuners, by name, of a module and of those imported from its folder."""
+@functools.lru_cache(maxsize=16)
+def _autotuners(module: ModuleType, _names: int, _modules: int) -> dict[str, Any]:
+    """The autotuners, by name, of a module and of those imported from its folder.
+
+    To look through all modules takes milliseconds: it is done again when there are more of them, or
+    more names in this one.
+    """
     folder = str(Path(file_of(module)).resolve().parent)
     beside = _modules_in(folder)
     named = [item for each in (module, *beside) for item in list(vars(each).items())]

@@ -32,6 +32,7 @@ _HOST_TIMES, _HOST_MORE_S = 2.0, 100e-6
 _FASTEST_HZ = 3.0e9  # no GPU's SM clock is higher; at a lower one waiting takes longer
 _MOST_HIDDEN_S = 0.005
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z]")
+_OP = "aten::"
 
 
 class FlushBuffer:
@@ -248,29 +249,28 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
 
     Correlation ids of PyTorch's own ops are counted apart from CUDA's, so ops are left out.
     """
-    kinds = ((event, _kind(event)) for event in events)
-    return [
-        Activity(
-            kind,
-            event.name(),
-            event.start_ns(),
-            event.start_ns() + event.duration_ns(),
-            event.correlation_id(),
-            (event.device_index(), event.device_resource_id()),
-        )
-        for event, kind in kinds
-        if kind is not None
-    ]
+    found = []
+    for event in events:  # some dozens for each call that is timed
+        name = event.name()
+        if name.startswith(_OP):  # most are: not worth asking more
+            continue
+        kind = _kind(event, name)
+        if kind is not None:
+            start_ns = event.start_ns()
+            end_ns = start_ns + event.duration_ns()
+            stream = event.device_index(), event.device_resource_id()
+            found.append(Activity(kind, name, start_ns, end_ns, event.correlation_id(), stream))
+    return found
 
 
-def _kind(event: Any) -> Kind | None:
+def _kind(event: Any, name: str) -> Kind | None:
     on_gpu = event.device_type() == DeviceType.CUDA
     if event.is_user_annotation():
         return Kind.GPU_RANGE if on_gpu else Kind.RANGE
     if on_gpu:
         return Kind.GPU
     # runtime and driver calls are CPU events that bear the name of the CUDA function
-    return Kind.LAUNCH if _CUDA_CALL.match(event.name()) else None
+    return Kind.LAUNCH if _CUDA_CALL.match(name) else None
 
 
 def _event() -> torch.cuda.Event:
