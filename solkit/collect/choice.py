@@ -6,6 +6,9 @@ import itertools
 import random
 import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from solkit.core import Value
 from solkit.datasets.record import canonical
@@ -33,7 +36,8 @@ NEAR_BEST, REPEAT = "near_best", "repeat"
 NEAR, ENOUGH_NEAR = 1.1, 8
 """A configuration is good within this factor of its problem's best; so many are to be known."""
 
-_BEST = 4  # whose neighbours are tried
+_REACH = 0.6  # how far a time tells of others: of 0.15 to 1 the best on recorded spaces
+_MOST_LOG = 1.0  # of a time over the best: how bad the bad ones are tells nothing of the good ones
 _POINTS = 12  # of one Latin hypercube
 _DRAWN = 6  # single ones between two hypercubes
 
@@ -53,11 +57,13 @@ class Chooser:
     def __init__(self, valid: Sequence[Params], default: Params, seed: str) -> None:
         self._params = {canonical(params): params for params in valid}
         places = _places(valid)
-        self._place = dict(zip(self._params, places, strict=True))
-        self._name = {place: name for name, place in self._place.items()}
+        self._name = dict(zip(places, self._params, strict=True))
         self._sizes = [1 + max(column) for column in zip(*places)]
+        self._number = {name: number for number, name in enumerate(self._params)}
+        steps = np.maximum(np.array(self._sizes, float) - 1, 1)
+        spots = np.array(places, float).reshape(len(places), len(steps))
+        self._spots = spots / np.sqrt(steps)
         self._order = self._spread(canonical(default), random.Random(seed))
-        self._chance = random.Random(f"{seed} near")
         self._left = set(self._params)
         self._times_ms: dict[str, float] = {}
 
@@ -83,7 +89,7 @@ class Chooser:
         """Take note of one that was tried, and of its time where it was right."""
         name = canonical(params)
         self._left.discard(name)
-        if time_ms is not None and name in self._place:
+        if time_ms is not None and name in self._params:
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
 
     def spread(self, count: int) -> list[Chosen]:
@@ -92,31 +98,35 @@ class Chooser:
         return [self._take(name, how) for name, how in itertools.islice(fresh, count)]
 
     def near(self, count: int) -> list[Chosen]:
-        """Some that are one step of a parameter from the best so far, then two steps."""
-        best = sorted(self._times_ms, key=self._times_ms.__getitem__)[:_BEST]
-        steps: dict[str, int] = {}
-        for name in best:
-            for other, far in self._around(self._place[name]):
-                if other in self._left:
-                    steps[other] = min(far, steps.get(other, far))
-        nearest = sorted(steps, key=lambda name: (steps[name], self._chance.random()))
-        return [self._take(name, NEAR_BEST) for name in nearest[:count]]
+        """Some that are likely to be fast, going by the times of those like them; fastest first.
+
+        The logarithms of the times are smoothed over the space by kernel regression (E. A. Nadaraya
+        and G. S. Watson, 1964): each weighs exp(-d / reach), where d is the sum, over parameters,
+        of the steps between its values divided by the root of how many steps there are.
+        """
+        left = [number for name, number in self._number.items() if name in self._left]
+        if not left or not self._times_ms:
+            return []
+        known = [self._number[name] for name in self._times_ms]
+        log_times = np.log(list(self._times_ms.values()))
+        over_best = np.minimum(log_times - log_times.min(), _MOST_LOG)
+        far = self._far(left, known)
+        weights = np.exp(-far / _REACH)
+        expected = (weights @ over_best) / weights.sum(axis=1)
+        order = np.lexsort((far[:, over_best.argmin()], expected.round(9)))
+        names = list(self._params)
+        return [self._take(names[left[place]], NEAR_BEST) for place in order[:count]]
+
+    def _far(self, some: Sequence[int], others: Sequence[int]) -> np.ndarray[Any, Any]:
+        """How far each of some is from each of others."""
+        far = np.zeros((len(some), len(others)))
+        for column in self._spots.T:
+            far += abs(column[some][:, None] - column[others])
+        return far
 
     def _take(self, name: str, how: str) -> Chosen:
         self._left.discard(name)
         return self._params[name], how
-
-    def _around(self, place: _Place) -> Iterator[tuple[str, int]]:
-        """Valid configurations one and two steps away."""
-        singles = [(axis, by) for axis in range(len(place)) for by in (-1, 1)]
-        for first, second in itertools.combinations_with_replacement([None, *singles], 2):
-            moved = list(place)
-            for step in (first, second):
-                if step is not None:
-                    moved[step[0]] += step[1]
-            far = sum(abs(a - b) for a, b in zip(moved, place, strict=True))
-            if far and (name := self._name.get(tuple(moved))) is not None:
-                yield name, far
 
     def _spread(self, default: str, chance: random.Random) -> Iterator[tuple[str, str]]:
         """All of them once: the default, then hypercubes and single draws in turns."""

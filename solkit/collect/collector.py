@@ -194,16 +194,19 @@ class _Known:
         return self._rows.get((kernel_id, problem), [])
 
     def again(self, kernel_id: str, problem: str) -> list[Params]:
-        """Right ones of other runs that this run has not yet repeated, drawn by their names."""
+        """Right ones of other runs, drawn at random, that this run has not yet repeated.
+
+        Whole handfuls are drawn: a single one would cost almost as much.
+        """
         rows = self.of(kernel_id, problem)
         ours = {canonical(row.params) for row in rows if row.run_id == self._run_id}
-        found = {canonical(r.params): r.params for r in rows if r.verdict is Verdict.CORRECT}
-        return [
-            params
-            for name, params in found.items()
-            if name not in ours
-            and random.Random(f"{self._run_id} {kernel_id} {problem} {name}").random() < self._share
-        ]
+        others = [r for r in rows if r.run_id != self._run_id and r.verdict is Verdict.CORRECT]
+        found = {canonical(row.params): row.params for row in others}
+        chance = random.Random(f"{self._run_id} {kernel_id} {problem}")
+        names = chance.sample(sorted(found), len(found))
+        handfuls = [names[at : at + _HANDFUL] for at in range(0, len(names), _HANDFUL)]
+        drawn = [name for each in handfuls if chance.random() < self._share for name in each]
+        return [found[name] for name in drawn if name not in ours]
 
 
 def _cells(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 
 import pytest
@@ -76,19 +77,14 @@ def test_where_little_of_the_box_is_valid_all_of_it_comes_all_the_same():
     assert len(chooser(valid, {}).spread(1000)) == 50
 
 
-def test_near_the_best_are_those_one_step_away_then_two():
+def test_while_one_time_is_known_those_like_it_come_first():
     one = chooser()
     one.note({"BLOCK": 64, "SPLIT": 1, "EVICT": ""}, 1.0)
     chosen = one.near(100)
-    steps = {tuple(params.values()): how for params, how in chosen}
-    assert set(steps.values()) == {NEAR_BEST}
-    one_step = {(32, 1, ""), (128, 1, ""), (64, 2, ""), (64, 1, "evict_first")}
-    assert set(names(chosen)[:4]) == one_step
-    two_steps = {(16, 1, ""), (256, 1, ""), (64, 4, "")} | {
-        *((32, 2, ""), (128, 2, ""), (32, 1, "evict_first"), (128, 1, "evict_first")),
-        (64, 2, "evict_first"),
-    }
-    assert set(names(chosen)[4:]) == two_steps
+    assert {how for _, how in chosen} == {NEAR_BEST}
+    assert set(names(chosen)[:2]) == {(32, 1, ""), (128, 1, "")}  # one step of the longest axis
+    assert names(chosen)[-1][0] in (16, 256)
+    assert len(chosen) == len(VALID) - 1
     assert one.near(100) == []  # they are taken
 
 
@@ -98,13 +94,29 @@ def test_values_are_neighbours_by_size_not_by_spelling():
     assert {params["B"] for params, _ in one.near(2)} == {16, 1024}
 
 
-def test_only_the_four_best_have_neighbours():
-    valid = [{"B": b} for b in range(0, 100)]
+def test_between_two_good_ones_is_tried_before_beside_a_bad_one():
+    one = chooser([{"B": b} for b in range(9)], {})
+    for b, time_ms in ((1, 1.0), (3, 1.1), (6, 9.0)):
+        one.note({"B": b}, time_ms)
+    assert [params["B"] for params, _ in one.near(9)] == [0, 2, 4, 5, 7, 8]
+
+
+def test_what_is_expected_is_the_weighted_mean_of_what_is_known():
+    valid = [{"A": a, "B": b} for a in range(5) for b in range(3)]
+    times = {(0, 0): 2.0, (4, 2): 1.0, (2, 1): 1.5, (3, 0): 40.0}
     one = chooser(valid, {})
-    for place, b in enumerate(range(5, 100, 10)):
-        one.note({"B": b}, 10.0 - place)
-    found = {params["B"] for params, _ in one.near(100)}
-    assert found == {b + step for b in (95, 85, 75, 65) for step in (-2, -1, 1, 2)}
+    for (a, b), time_ms in times.items():
+        one.note({"A": a, "B": b}, time_ms)
+
+    def expected(a, b):
+        weights = {
+            (c, d): math.exp(-(abs(a - c) / 2 + abs(b - d) / math.sqrt(2)) / 0.6) for c, d in times
+        }
+        log = {place: min(math.log(time_ms), 1.0) for place, time_ms in times.items()}
+        return sum(weights[p] * log[p] for p in times) / sum(weights.values())
+
+    left = [(p["A"], p["B"]) for p in valid if (p["A"], p["B"]) not in times]
+    assert names(one.near(100)) == sorted(left, key=lambda place: expected(*place))
 
 
 def test_what_was_noted_is_not_tried_again_and_its_best_time_counts():
