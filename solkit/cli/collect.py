@@ -41,7 +41,7 @@ _PerCell = Annotated[
     int, typer.Option(min=1, metavar="N", help="Configurations of one kernel at one shape.")
 ]
 _Workers = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Processes that compile; 0: all cores but two.")
+    int, typer.Option(min=0, metavar="N", help="Processes that compile; 0: all cores but one.")
 ]
 _Index = Annotated[
     int, typer.Option("--device", min=0, metavar="INDEX", help="Which GPU, as CUDA counts.")

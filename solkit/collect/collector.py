@@ -56,7 +56,7 @@ class Limits:
         seconds: of timing, from the first handful on.
         per_cell: configurations of one kernel at one shape, those of earlier runs among them.
         repeats: the share of earlier runs' right configurations that is timed again.
-        workers: processes that compile; 0 for all cores but two.
+        workers: processes that compile; 0 for all cores but one.
     """
 
     seconds: float
@@ -151,7 +151,7 @@ def collect(
         WorkerError: the process that times cannot be started.
         TraceError: rows could not be written.
     """
-    workers = limits.workers or max((os.cpu_count() or 2) - 2, 1)
+    workers = limits.workers or max((os.cpu_count() or 2) - 1, 1)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="solkit-extensions-"))
         environment = toolchain.environment(device, folder)
