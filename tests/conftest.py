@@ -98,12 +98,11 @@ def interpreted() -> Iterator[Callable[..., Any]]:
     if triton < (3, 7) and numpy >= (2, 4):
         pytest.skip("this triton's interpreter needs numpy < 2.4")
     server = ForkServer("interpreting:warm_up", {**worker._ENVIRONMENT, "TRITON_INTERPRET": "1"})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
-        server.start()
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
 
     def call(folder: Path, function: str, *args: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", path)  # of the server, which is started when it is needed
             patch.setattr(worker, "_server", server)
             patch.setenv("TRITON_INTERPRET", "1")
             patch.syspath_prepend(str(folder))
