@@ -37,8 +37,8 @@ from solkit.measure.protocols import find
 
 __all__ = ["Limits", "Progress", "collect"]
 
-_HANDFUL = 8
-_NEAR_SHARE = 0.75  # of a later handful: 0.5 finds a tenth less near the best of recorded spaces
+HANDFUL = 8
+NEAR_SHARE = 0.75  # of a later handful: 0.5 finds a tenth less near the best of recorded spaces
 _MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
 _CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
 _PATIENCE_S = 600.0
@@ -103,13 +103,13 @@ class _Cell:
     def next(self, most: int) -> list[Chosen]:
         """The next handful."""
         if self.again:
-            repeated = [(params, REPEAT) for params in self.again[:_HANDFUL]]
-            del self.again[:_HANDFUL]
+            repeated = [(params, REPEAT) for params in self.again[:HANDFUL]]
+            del self.again[:HANDFUL]
             return repeated
-        size = min(_HANDFUL, most - self.count, len(self.chooser))
+        size = min(HANDFUL, most - self.count, len(self.chooser))
         if size <= 0:
             return []
-        near = self.chooser.near(round(_NEAR_SHARE * size)) if self.count else []
+        near = self.chooser.near(round(NEAR_SHARE * size)) if self.count else []
         chosen = near + self.chooser.spread(size - len(near))
         self.count += len(chosen)
         return chosen
@@ -204,7 +204,7 @@ class _Known:
         found = {canonical(row.params): row.params for row in others}
         chance = random.Random(f"{self._run_id} {kernel_id} {problem}")
         names = chance.sample(sorted(found), len(found))
-        handfuls = [names[at : at + _HANDFUL] for at in range(0, len(names), _HANDFUL)]
+        handfuls = [names[at : at + HANDFUL] for at in range(0, len(names), HANDFUL)]
         drawn = [name for each in handfuls if chance.random() < self._share for name in each]
         return [found[name] for name in drawn if name not in ours]
 
@@ -364,7 +364,7 @@ class _Collector:
             else:
                 cells.append(cell)
                 self._problems.setdefault(cell.problem_id, []).append(cell)
-                yield from self._served(cell, _HANDFUL)
+                yield from self._served(cell, HANDFUL)
         yield from self._rounds(cells, self._is_sought)
         yield from self._rounds(cells, self._contends)
         yield from self._rounds(cells, lambda _: True)
@@ -373,7 +373,7 @@ class _Collector:
         self, cells: Sequence[_Cell], is_wanted: Callable[[_Cell], bool]
     ) -> Iterator[_Order | None]:
         """A handful of each that is wanted, then another; what was begun late catches up first."""
-        most = _HANDFUL
+        most = HANDFUL
         while left := [cell for cell in cells if cell.is_due(self._per_cell) and is_wanted(cell)]:
             served = False
             for cell in filter(is_wanted, left):  # as it is by then
@@ -385,7 +385,7 @@ class _Collector:
             if 2 * sum(cell.is_pending for cell in left) > len(left):
                 yield None
             else:  # a few that take long to compile do not hold up the others
-                most += _HANDFUL
+                most += HANDFUL
 
     def _is_sought(self, cell: _Cell) -> bool:
         """Whether it may hold more of the good configurations of a problem that has few."""
