@@ -13,6 +13,7 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.collect import Progress
+    from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["collect"]
 
@@ -69,22 +70,32 @@ def collect(
     with _base.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
         from solkit.collect import Limits, part_of, sources
         from solkit.collect import collect as collecting
-        from solkit.datasets import runlog
+        from solkit.datasets.runlog import RunLog
         from solkit.roofline.nvml import live_device
 
         kernels = part_of(sources(what, family or ()), part)
-        gpu = live_device(device)
-        earlier = [row for path in after or () for row in runlog.read(path).rows]
         if out.resolve() in {path.resolve() for path in after or ()}:
             raise InputError(f"--after: {out} is the run itself")
+        earlier = [row for path in after or () for row in _rows(path)]
+        gpu = live_device(device)
         about = {"what": what, "part": part, "device": gpu.key, "per_shape": per_shape}
         limits = Limits(60 * gpu_minutes, per_shape, repeats, workers)
-        with runlog.RunLog(out, about) as log:
-            earlier += runlog.read(out).rows
+        with RunLog(out, about) as log:
+            earlier += _rows(out)
             _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} rows from before")
             told = _Teller(limits.seconds)
             progress = collecting(kernels, gpu, log, limits, earlier, told.progress, _base.complain)
         told.line(progress)
+
+
+def _rows(path: Path) -> tuple[TimedConfiguration, ...]:
+    """The rows of a run's file; lines that hold none are told."""
+    from solkit.datasets import runlog
+
+    run = runlog.read(path)
+    for fault in run.faults:
+        _base.complain(fault)
+    return run.rows
 
 
 class _Teller:

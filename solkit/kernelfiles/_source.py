@@ -171,7 +171,7 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     known: set[str] = set()
     lacking: list[str] = []
     matched = False
-    for name, tuner in _autotuners(module, len(vars(module)), len(sys.modules)).items():
+    for name, tuner in _autotuners(module).items():
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         configs = [(config, config.all_kwargs()) for config in tuner.configs]
         wanted = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
@@ -190,27 +190,26 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     return known
 
 
-@functools.lru_cache(maxsize=16)
-def _autotuners(module: ModuleType, _names: int, _modules: int) -> dict[str, Any]:
-    """The autotuners, by name, of a module and of those imported from its folder.
-
-    To look through all modules takes milliseconds: it is done again when there are more of them, or
-    more names in this one.
-    """
-    folder = str(Path(file_of(module)).resolve().parent)
-    beside = _modules_in(folder)
+def _autotuners(module: ModuleType) -> dict[str, Any]:
+    """The autotuners, by name, of a module and of those imported from its folder."""
+    names = _names_in(str(Path(file_of(module)).resolve().parent), len(sys.modules))
+    beside = [sys.modules[name] for name in names if name in sys.modules]
     named = [item for each in (module, *beside) for item in list(vars(each).items())]
     found = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
     return dict(found.values())
 
 
-def _modules_in(folder: str) -> list[ModuleType]:
-    """Those imported from a folder; of the thousands that there are, few take more than a look."""
+@functools.lru_cache(maxsize=16)
+def _names_in(folder: str, _count: int) -> list[str]:
+    """Modules imported from a folder; of the thousands that there are, few take more than a look.
+
+    That takes milliseconds all the same: it is done again when there are more of them or fewer.
+    """
     below = folder + "/"
     # not by getattr(module, "__file__"): some modules have one of their own, which is slow
-    every = list(sys.modules.values())
-    files = [(str(getattr(module, "__dict__", {}).get("__file__")), module) for module in every]
-    return [m for file, m in files if file.startswith(below) and "/" not in file[len(below) :]]
+    every = list(sys.modules.items())
+    files = [(str(getattr(module, "__dict__", {}).get("__file__")), name) for name, module in every]
+    return [n for file, n in files if file.startswith(below) and "/" not in file[len(below) :]]
 
 
 def autotuner_of(kernel: Any) -> Any:

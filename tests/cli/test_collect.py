@@ -36,9 +36,10 @@ def gpu(monkeypatch):
 
 def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
     monkeypatch.setattr("solkit.roofline.nvml._session", lambda: contextlib.nullcontext(None))
-    done = collect("scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", code=2)
-    assert "no GPU 0 in this machine" in done.output
+    given = ["scale.py", "--gpu-minutes", 1, "--out", "run.jsonl"]
+    assert "no GPU 0 in this machine" in collect(*given, code=2).output
     assert not (tmp_path / "run.jsonl").exists()
+    assert "cannot read nowhere.jsonl" in collect(*given, "--after", "nowhere.jsonl", code=2).output
 
 
 @pytest.mark.usefixtures("gpu")
@@ -60,6 +61,20 @@ def test_what_is_wrong_is_named(collect, arguments, text):
         pass
     given = ["--gpu-minutes", "1", "--out", "run.jsonl", *arguments]
     assert text in collect(*given, code=2).output
+
+
+@pytest.mark.usefixtures("gpu")
+def test_lines_of_earlier_runs_that_hold_no_row_are_told(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr("solkit.collect.collect", lambda *_: Progress())
+    for name in ("first.jsonl", "run.jsonl"):
+        with RunLog(name):
+            pass
+        with (tmp_path / name).open("a") as file:
+            file.write('{"row": {"kern')
+    given = ["scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", "--after", "first.jsonl"]
+    done = collect(*given)
+    for name in ("first.jsonl", "run.jsonl"):
+        assert f"{name}:2: the line is cut off" in done.output
 
 
 @pytest.mark.usefixtures("gpu")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+import triton
 
 from solkit import kernelfiles
 from solkit.adapters import fake_triton
 from solkit.errors import ParamsError
+from solkit.kernelfiles._source import import_file, restrict_autotuners
 
 KERNEL = """
     import torch, triton, triton.language as tl
@@ -74,6 +76,18 @@ def test_without_parameters_the_first_is_shown(form, in_child, tmp_path):
     (launch,), notes = in_child(launched, tmp_path, FORMS[form], {})
     assert launch.grid == (16, 1, 1)
     assert "4 configurations, showing the first" in notes[0]
+
+
+def test_one_made_anew_under_the_same_name_is_restricted_too(in_child, tmp_path):
+    def made_anew():
+        (tmp_path / "file.py").write_text(textwrap.dedent(KERNEL))
+        module = import_file(str(tmp_path / "file.py"))
+        restrict_autotuners(module, {"BLOCK": 256})
+        module.add = triton.autotune(module.add.every_config, key=["n"])(module.add.fn)
+        restrict_autotuners(module, {"BLOCK": 1024})
+        return [config.kwargs["BLOCK"] for config in module.add.configs]
+
+    assert in_child(made_anew) == [1024, 1024]
 
 
 def test_a_configuration_that_is_not_there_is_refused(in_child, tmp_path):
