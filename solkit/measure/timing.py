@@ -252,8 +252,8 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
     found = []
     for event in events:  # some dozens for each call that is timed
         name = event.name()
-        if name.startswith(_OP):  # most are: not worth asking more
-            continue
+        if name.startswith(_OP) and event.device_type() == DeviceType.CPU:
+            continue  # most are: not worth asking more; a kernel of a C++ namespace `aten` is none
         kind = _kind(event, name)
         if kind is not None:
             start_ns = event.start_ns()

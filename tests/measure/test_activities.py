@@ -152,6 +152,7 @@ def test_kineto_events_are_sorted_into_kinds():
         KinetoEvent("cuLaunchKernelEx", "CPU"),
         KinetoEvent("aten::cumsum", "CPU"),
         KinetoEvent("custom_op", "CPU"),
+        KinetoEvent("aten::a_candidates_own_kernel(float*)", "CUDA"),
         KinetoEvent("Memcpy DtoD (Device -> Device)", "CUDA"),
     ]
     activities = read_activities(events)
@@ -160,6 +161,7 @@ def test_kineto_events_are_sorted_into_kinds():
         Kind.GPU_RANGE,
         Kind.LAUNCH,
         Kind.LAUNCH,
+        Kind.GPU,
         Kind.GPU,
     ]
     assert activities[-1] == Activity(Kind.GPU, events[-1].of, 100, 120, 5, (0, 7))
