@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from solkit.datasets.record import CONFIGURATION
 from solkit.datasets.store import Store, shipped
 from solkit.errors import SolkitError
 
@@ -26,7 +28,7 @@ LEAST = 8
 
 
 def modelled(rows: pl.LazyFrame) -> pl.DataFrame:
-    """One row a configuration: its group, cell, times, and the model's."""
+    """One row a configuration, of repeats the median: its group, cell, times, and the model's."""
     launch = pl.element().struct
     each_ms = launch.field("demand").struct.field("model_ms") * launch.field("count")
     told = pl.col("launches").list.eval(each_ms)
@@ -39,14 +41,15 @@ def modelled(rows: pl.LazyFrame) -> pl.DataFrame:
             group=pl.when(name).then(pl.lit("CUDA C++")).otherwise(pl.col("origin")),
             ratio=pl.col("model_ms") / pl.col("kernel_sum_ms"),
         )
-        .select("group", *CELL, "time_ms", "hard_bound_ms", "model_ms", "ratio")
+        .group_by("group", *CONFIGURATION)
+        .agg(pl.col("time_ms", "hard_bound_ms", "model_ms", "ratio").median())
         .collect()
     )
 
 
 def ranked(rows: pl.DataFrame) -> pl.DataFrame:
     """One row a cell that holds enough: rank correlation, and the first choice's slowdown."""
-    chosen = pl.col("time_ms").sort_by("model_ms").first()
+    chosen = pl.col("time_ms").sort_by("model_ms", "params").first()
     return (
         rows.group_by("group", *CELL)
         .agg(
@@ -61,10 +64,10 @@ def ranked(rows: pl.DataFrame) -> pl.DataFrame:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=["h100"], help="shipped sets, or stores")
-    console = Console(width=120)
+    console = Console(width=150)
     for name in parser.parse_args().sets:
         try:
-            found = modelled((Store(name) if "/" in name else shipped(name)).scan())
+            found = modelled((Store(name) if Path(name).is_dir() else shipped(name)).scan())
         except SolkitError as error:
             print(f"modelled: {error}", file=sys.stderr)
             return 2
