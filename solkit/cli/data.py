@@ -274,9 +274,9 @@ def _show_frame(frame: polars.DataFrame) -> None:
 
 
 def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(*columns)
+    table = Table(*(Column(name, overflow="fold") for name in columns))  # a cut name is no name
     for row in rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
     _base.console().print(table)
