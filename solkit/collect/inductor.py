@@ -20,27 +20,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
 from solkit.collect import inductor_splits, inductor_templates  # noqa: F401 - they add graphs
 from solkit.collect.inductor_graphs import GRAPHS, Argument, Given, Graph, Index, Mask
-from solkit.collect.inductor_reference import CONTRACTIONS, LeftOut, Reference, check_text
+from solkit.collect.inductor_reference import LeftOut, Reference
 from solkit.collect.inductor_space import space, valid_text
+from solkit.collect.inductor_tolerance import check_text, permitted
 from solkit.roofline.devices import find
 
 __all__ = ["LeftOut", "kernel_files", "kernel_text", "write_kernel_files"]
 
 _LOG = logging.getLogger(__name__)
-_ROUNDING = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
-_TF32_ROUNDING = 5e-3
-_PRODUCT_ROUNDING = 2.0**-26
-"""By factor of a running product in float32: a quarter of what may come of n roundings, gamma_n
-(Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 3.1), as those of factors near 1
-are biased: a million of them, multiplied block by block in any of several orders, lost up to a
-tenth of it."""
 _MOST_LISTED = 512
 _ALLOCATES = (
     "    triton.set_allocator(lambda size, _alignment, _stream: "
@@ -177,12 +169,13 @@ def kernel_text(
     reference = Reference(lowered, list(map(_node, inputs)), list(map(_node, outputs)))
     problem = f"{_inputs_text(inputs, samples)}\n\n\n{reference.text()}"
     results = [samples[_node(buffer).name] for buffer in outputs]
+    passes = permitted(kernel, reference, results, problem)
     parts = (
-        f"{_head(about, kernel)}TOLERANCE = {_tolerance(kernel, reference, results, problem)}",
+        f"{_head(about, kernel)}TOLERANCE = {passes.text()}",
         kernel.source,
         valid_text(kernel),
         problem,
-        check_text(reference, len(outputs)),
+        check_text(reference.codes(), passes, len(outputs)),
         _launcher_text(kernel, inputs),
     )
     return "\n\n".join(part.rstrip() + "\n" for part in parts if part)
@@ -217,62 +210,6 @@ def _head(about: str, kernel: CaughtKernel) -> str:
         "aten = torch.ops.aten\n\n"
         f'KIND = "inductor"\nSPACE = {{\n{rows}}}\n'
     )
-
-
-def _tolerance(
-    kernel: CaughtKernel, reference: Reference, outputs: Sequence[torch.Tensor], problem: str
-) -> str:
-    """Rounding of the coarsest dtype, absolute at the scale of the outputs."""
-    rtol = max(_ROUNDING.get(o.dtype, 1e-4) for o in outputs)
-    rtol = max(rtol, _PRODUCT_ROUNDING * reference.longest_product)
-    uses_tf32 = bool(kernel.constants.get("ALLOW_TF32")) or "tf32" in kernel.source
-    if uses_tf32:
-        rtol = max(rtol, _TF32_ROUNDING)
-    scale = max(float(o.double().abs().mean()) for o in outputs)
-    atol = rtol * max(scale, 1e-6)
-    if uses_tf32 and reference.contracts_float32:
-        atol = max(atol, 2 * _tf32_error(problem, rtol))
-    return f'{{"rtol": {rtol:.2g}, "atol": {atol:.1g}}}'
-
-
-def _tf32_error(problem: str, rtol: float) -> float:
-    """How far outputs move, beyond `rtol`, where tensor cores cut operands down to tf32.
-
-    What follows a product may widen its error, and its columns may be of unlike scale.
-
-    Args:
-        problem: the text of ``inputs`` and ``reference``.
-        rtol: what is permitted in any case.
-    """
-    made: dict[str, Any] = {"torch": torch, "aten": torch.ops.aten}
-    exec(problem, made)
-    torch.manual_seed(0)
-    args = made["inputs"](device="cpu")
-    want = tree_leaves(made["reference"](*args))
-    with _Tf32Operands():  # type: ignore[no-untyped-call]
-        moved = tree_leaves(made["reference"](*args))
-    return max(
-        float(((m.double() - w.double()).abs() - rtol * w.double().abs()).max())
-        for m, w in zip(moved, want, strict=True)
-    )
-
-
-class _Tf32Operands(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Has products read float32 as tensor cores do, without the last 13 bits of the mantissa."""
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        """Run one op."""
-        if func._schema.name.removeprefix("aten::") in CONTRACTIONS:
-            args = tree_map(_cut, args)
-        return func(*args, **(kwargs or {}))
-
-
-def _cut(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
-        return value
-    return (value.view(torch.int32) & ~0x1FFF).view(torch.float32)
 
 
 def _inputs_text(inputs: Sequence[Buffer], samples: Mapping[str, torch.Tensor]) -> str:

@@ -1,4 +1,4 @@
-"""What a kernel that Inductor made computes, in aten calls: a file's ``reference`` and ``check``.
+"""What a kernel that Inductor made computes, in aten calls: a file's ``reference``.
 
 Inductor loads bfloat16 and float16 as float32 and rounds what it stores, nothing between
 (``emulate_precision_casts`` is off, as by default), while aten rounds at each call. Where that
@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from solkit.adapters.inductor import Lowered
 
-__all__ = ["CONTRACTIONS", "LeftOut", "Reference", "check_text"]
+__all__ = ["CONTRACTIONS", "LeftOut", "Reference"]
 
 CONTRACTIONS = frozenset(
     {"mm", "addmm", "bmm", "baddbmm", "convolution", "_int_mm", "_scaled_mm", "_grouped_mm"}
@@ -42,9 +42,6 @@ _SCANS = frozenset({"cumprod", "cumsum", "logcumsumexp"})
 """Calls that in a narrow dtype round each of their steps."""
 _COMPARISONS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
 _PRIMS = ("prims.iota.default", "prims.rev.default")
-_MOST_OFF = 1e-2
-"""The share of codes that may differ by one: Triton's division is not rounded to nearest, and a
-quotient of bfloat16 lies halfway between integers about that often."""
 
 
 class LeftOut(Exception):  # noqa: N818 - not an error: a kernel that gets no file, and why
@@ -120,28 +117,6 @@ class Reference:
             )
         (source,) = node.all_input_nodes
         return _value(source).is_floating_point() and source in self.calls
-
-
-def check_text(reference: Reference, outputs: int) -> str:
-    """The source of ``check``, empty where a tolerance will do: codes may fall either way."""
-    codes = reference.codes()
-    if not codes:
-        return ""
-    one = outputs == 1
-    lines = [
-        "def check(got, want):",
-        '    """Codes may differ by one where what is rounded lies halfway between two."""',
-    ]
-    for place in range(outputs):
-        mine, right = ("got", "want") if one else (f"got[{place}]", f"want[{place}]")
-        if place in codes:
-            lines += [
-                f"    apart = ({mine}.int() - {right}.int()).abs()",
-                f"    assert apart.max() <= 1 and apart.float().mean() < {_MOST_OFF:g}",
-            ]
-        else:
-            lines.append(f"    torch.testing.assert_close({mine}, {right}, **TOLERANCE)")
-    return "\n".join(lines)
 
 
 def _needed(wanted: Sequence[torch.fx.Node], given: frozenset[torch.fx.Node]) -> set[torch.fx.Node]:

@@ -28,7 +28,7 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.measure.inputs import seed_everything
 
-__all__ = ["Exact", "exact_reference"]
+__all__ = ["Exact", "exact_reference", "reference_in"]
 
 _DRAWS, _DRAWS_OF_FEW = 2, 6
 _FEW = 16
@@ -87,6 +87,17 @@ def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
     raise UnsupportedError("the reference does not run in wide arithmetic: " + "; ".join(failures))
 
 
+def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[torch.Tensor]:
+    """The reference's outputs on the same inputs, computed in that dtype throughout.
+
+    Args:
+        workload: left as it is.
+        wide: fp32 or fp64.
+        seed: set before.
+    """
+    return _WideReference(workload, wide, seed).values()
+
+
 class _WideReference:
     """A workload's reference, to be run in wide arithmetic.
 
@@ -109,6 +120,10 @@ class _WideReference:
             for move, output in zip(moves, self._run(draw), strict=True):
                 move.add(output)
         return [move.exact() for move in moves]
+
+    def values(self) -> list[torch.Tensor]:
+        """See `reference_in`."""
+        return self._run(0)
 
     def _run(self, draw: int) -> list[torch.Tensor]:
         """The outputs; on the inputs themselves for draw 0, else on inputs near them."""

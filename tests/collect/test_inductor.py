@@ -15,6 +15,7 @@ import solkit
 from solkit import pipeline
 from solkit.collect import inductor_splits, inductor_templates, sources  # noqa: F401
 from solkit.collect.inductor_graphs import GRAPHS, Given, Index, Mask
+from solkit.collect.inductor_tolerance import Permitted, check_text
 from solkit.collect.sources import INDUCTOR
 from solkit.core import AnalysisStatus
 
@@ -119,6 +120,12 @@ def coded(x):
     return scale, torch.round(x / scale).to(torch.int8)
 
 
+def centred(x):
+    high = x + 1000
+    low = high - high.mean(1, keepdim=True)
+    return low, low.sum(1)
+
+
 def gated(x, w, b):
     out = x @ w
     return torch.tanh(out * 0.3) * b
@@ -134,6 +141,7 @@ NARROW = (decayed, coded, gated)
 for function, settings, *shapes in (
     (decayed, {}, (40, 100)),
     (coded, {}, (4, 20)),
+    (centred, {}, (40, 100)),
     (gated, _TUNED, (64, 48), (48, 40), (40,)),
     (outer, _BLOCK_POINTERS, (64, 32, 256)),
     (distances, {"triton.persistent_reductions": False}, (12, 40), (20, 40)),
@@ -164,7 +172,8 @@ def made(tmp_path_factory):
 
 def test_what_is_made_of_graphs_computes_them(made, tmp_path):
     assert list(made) == [
-        *("coded_persistent_reduction", "decayed_persistent_reduction"),
+        *("centred_persistent_reduction", "coded_persistent_reduction"),
+        "decayed_persistent_reduction",
         *("distances_reduction", "each_foreach", "gated_mm", "outer_reduction"),
         *("product_mm", "product_mm_persistent_tma", "running_split_scan"),
         *("sums_mix_order_reduction", "together_combo", "total_cooperative_reduction"),
@@ -214,6 +223,37 @@ def test_codes_may_be_off_by_one_but_seldom(made):
             check((scale, bad), (scale, codes))
     with pytest.raises(AssertionError):
         check((scale * 1.01, codes), (scale, codes))
+
+
+def test_what_cancels_is_held_to_the_rounding_of_what_cancels(made):
+    part = _problem(made["centred_persistent_reduction"])
+    ulp = 2.0**-14  # of 1000
+    assert 2 * ulp < part["TOLERANCE"]["atol"] < 20 * ulp
+    torch.manual_seed(1)
+    low, nothing = part["reference"](*part["inputs"](device="cpu"))
+    assert 0 < nothing.abs().max() < 100 * 4 * ulp  # of 100 terms
+    check = part["check"]
+    check((low, -nothing), (low, nothing))
+    for bad in ((low, nothing + 1), (low + 0.01, nothing)):
+        with pytest.raises(AssertionError):
+            check(bad, (low, nothing))
+
+
+def test_a_check_holds_each_output_to_its_own():
+    passes = Permitted(1e-4, 1e-5, {2: 3e-9})
+    assert check_text([], Permitted(1e-4, 1e-5), 3) == ""
+    names: dict[str, Any] = {
+        "torch": torch,
+        "TOLERANCE": {"rtol": passes.rtol, "atol": passes.atol},
+    }
+    exec(check_text([0], passes, 3), names)
+    want = torch.zeros(200, dtype=torch.int8), torch.ones(200), torch.zeros(200)
+    seldom = torch.zeros(200, dtype=torch.int8)
+    seldom[7] = 1
+    names["check"]((seldom, want[1] + 1e-5, want[2] + 2e-9), want)
+    for place, bad in enumerate((seldom * 2, want[1] + 1e-3, want[2] + 1e-6)):
+        with pytest.raises(AssertionError):
+            names["check"]((*want[:place], bad, *want[place + 1 :]), want)
 
 
 def test_what_inductor_would_never_launch_is_left_out(made):

@@ -7,7 +7,7 @@ from torch import nn
 
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.exact import exact_reference
+from solkit.measure.exact import exact_reference, reference_in
 
 BF16 = torch.bfloat16
 
@@ -85,6 +85,15 @@ def test_destinations_are_outputs():
     (output,) = exact(reference, x, out, outputs=("out",))
     assert torch.equal(output.value, 2 * x.double())
     assert torch.equal(out, torch.zeros(4))
+
+
+@pytest.mark.parametrize("wide", [torch.float32, torch.float64])
+def test_a_reference_computes_in_the_dtype_that_is_asked_for(wide):
+    x = torch.tensor([0.1, 0.2], dtype=torch.bfloat16)
+    work = Workload((x,), {}, lambda x: ((x + 1e3).bfloat16() - 1e3).half(), None)
+    (got,) = reference_in(work, wide)
+    assert got.dtype is wide
+    assert torch.equal(got, (x.to(wide) + 1e3) - 1e3)
 
 
 def test_sensitivity_of_a_sum_is_the_norm_of_its_terms():

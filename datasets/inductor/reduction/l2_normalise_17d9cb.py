@@ -124,6 +124,13 @@ def reference(arg0_1):
     return div, copy_, add
 
 
+def check(got, want):
+    """What cancels to nothing may differ by rounding."""
+    torch.testing.assert_close(got[0], want[0], **TOLERANCE)
+    torch.testing.assert_close(got[1], want[1], **TOLERANCE)
+    torch.testing.assert_close(got[2], want[2], rtol=0.0001, atol=9e-10)
+
+
 def kernel(arg0_1, *, XBLOCK=1, R0_BLOCK=4096, num_warps=16, num_stages=1):
     out_ptr1 = torch.empty_strided((509, 4003), (4032, 1), dtype=torch.float32, device=arg0_1.device)
     out_ptr3 = torch.empty_strided((509, 4003), (4032, 1), dtype=torch.float32, device=arg0_1.device)

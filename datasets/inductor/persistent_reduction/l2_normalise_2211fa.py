@@ -102,6 +102,12 @@ def reference(arg0_1):
     return div.to(torch.bfloat16), add.to(torch.bfloat16)
 
 
+def check(got, want):
+    """What cancels to nothing may differ by rounding."""
+    torch.testing.assert_close(got[0], want[0], **TOLERANCE)
+    torch.testing.assert_close(got[1], want[1], rtol=0.02, atol=5e-09)
+
+
 def kernel(arg0_1, *, XBLOCK=1, num_warps=1, num_stages=1):
     out_ptr1 = torch.empty_strided((2048, 1024), (1024, 1), dtype=torch.bfloat16, device=arg0_1.device)
     out_ptr4 = torch.empty_strided((2048, 1024), (1024, 1), dtype=torch.bfloat16, device=arg0_1.device)
