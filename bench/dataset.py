@@ -4,8 +4,9 @@
 
 Of each set: valid configurations, failures, families and problems, how many problems have several
 implementations, how dense the good region of each problem is and whether it was found without the
-search near the best, how well repeats agree, rows under their hard bound, megabytes, seconds to
-load. Of several: the configurations that all have in common.
+search near the best, how well repeats agree, rows under their hard bound, rows whose time holds
+gaps that a stalled host left between launches, megabytes, seconds to load. Of several: the
+configurations that all have in common.
 
 A problem is *flat* where half of its configurations are within a tenth of the best: there is
 nothing to find. The exit code is 1 where a target is missed.
@@ -33,6 +34,7 @@ from solkit.errors import SolkitError
 UNSEARCHED = ("default", "random", "latin_hypercube", "exhaustive")
 
 _MB = 1e6
+_GAP_MS = 5e-3  # per launch: twice what 95 % of the launches on an H100 are apart
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def figures(store: Store) -> Iterator[tuple[str, float]]:
         yield "repeats: median difference", found.median
         yield "repeats: 95th percentile", found.p95
     yield "rows under their hard bound", _count(rows.filter(_under_bound()))
+    yield "rows with gaps between launches", _count(right.filter(_has_gaps()))
     files = [path.stat().st_size for path in store.folder.rglob("*.parquet")]
     yield "MB", sum(files) / _MB
     yield "largest file, MB", max(files, default=0) / _MB
@@ -158,6 +161,12 @@ def _count(rows: pl.LazyFrame) -> int:
 def _under_bound() -> pl.Expr:
     fast = pl.col("time_ms") < pl.col("hard_bound_ms")
     return (pl.col("verdict") == "correct") & fast.fill_null(False)
+
+
+def _has_gaps() -> pl.Expr:
+    launches = pl.col("launches").list.eval(pl.element().struct.field("count")).list.sum()
+    between_ms = pl.col("time_ms") - pl.col("kernel_sum_ms")
+    return between_ms > _GAP_MS * pl.max_horizontal(launches - 1, 1)
 
 
 def _load_s(store: Store) -> float:

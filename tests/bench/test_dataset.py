@@ -12,7 +12,7 @@ pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 from solkit.core import Verdict
-from solkit.datasets.record import TimedConfiguration
+from solkit.datasets.record import TimedConfiguration, TimedLaunch
 from solkit.datasets.store import Store
 
 ROW = TimedConfiguration(
@@ -79,6 +79,18 @@ def test_what_a_set_holds(dataset, store):
     assert told["repeats: median difference"] == pytest.approx(0.5)
     assert told["rows under their hard bound"] == 1
     assert 0 < told["largest file, MB"] <= told["MB"] < 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "between_us", "gaps"),
+    [((), 4, 0), ((), 6, 1), ((1,), 6, 1), ((2, 1), 8, 0), ((2, 1), 11, 1), ((1, 40), 190, 0)],
+)
+def test_a_host_that_stalled_between_launches_is_found(dataset, tmp_path, counts, between_us, gaps):
+    store = Store(tmp_path / "store", create=True)
+    launches = tuple(TimedLaunch("k", (1,), count=count) for count in counts)
+    kernel_sum_ms = ROW.time_ms - between_us / 1000
+    store.add([replace(ROW, launches=launches, kernel_sum_ms=kernel_sum_ms)])
+    assert dict(dataset.figures(store))["rows with gaps between launches"] == gaps
 
 
 def test_how_dense_the_good_region_is(dataset, store):
