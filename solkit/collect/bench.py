@@ -193,8 +193,9 @@ class _Bench:
             return self._tried(handful)
         except _LostError:
             raise
-        except Exception as error:  # of the problem or of timing: other problems go on
-            return [self._failed(error, handful.path)] * len(handful.choices)
+        except Exception as error:  # of the problem, which tells nothing of its candidates
+            failed = self._failed(error, handful.path, "loading it, its inputs or its reference")
+            return [replace(failed, verdict=Verdict.NOT_MEASURED)] * len(handful.choices)
 
     def _tried(self, handful: Handful) -> list[Tried]:
         from solkit.kernelfiles import load
@@ -286,11 +287,11 @@ class _Bench:
         self._machine.synchronize()
         return told, 1e3 * (time.perf_counter() - start)
 
-    def _failed(self, error: Exception, path: str) -> Tried:
+    def _failed(self, error: Exception, path: str, doing: str = "running it") -> Tried:
         """What a failure is; raises `_LostError` where it broke the context."""
         from solkit.measure.faults import explain, verdict_of
 
-        told = Tried(verdict_of(error), explain(error, "running it", path)[0][:_MOST_TEXT])
+        told = Tried(verdict_of(error), explain(error, doing, path)[0][:_MOST_TEXT])
         try:
             self._machine.synchronize()
         except RuntimeError:
