@@ -25,6 +25,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from solkit.collect.bench import GAP_MS
 from solkit.collect.choice import ENOUGH_NEAR, NEAR
 from solkit.datasets.card import repeats
 from solkit.datasets.record import CONFIGURATION
@@ -34,7 +35,6 @@ from solkit.errors import SolkitError
 UNSEARCHED = ("default", "random", "latin_hypercube", "exhaustive")
 
 _MB = 1e6
-_GAP_MS = 5e-3  # per launch: twice what 95 % of the launches on an H100 are apart
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _under_bound() -> pl.Expr:
 def _has_gaps() -> pl.Expr:
     launches = pl.col("launches").list.eval(pl.element().struct.field("count")).list.sum()
     between_ms = pl.col("time_ms") - pl.col("kernel_sum_ms")
-    return between_ms > _GAP_MS * pl.max_horizontal(launches - 1, 1)
+    return between_ms > GAP_MS * pl.max_horizontal(launches - 1, 1)
 
 
 def _load_s(store: Store) -> float:

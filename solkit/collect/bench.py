@@ -34,12 +34,25 @@ if TYPE_CHECKING:
     from solkit.measure.machine import Machine
     from solkit.measure.sampling import Series
 
-__all__ = ["NOTHING_CALLED", "SEED", "Called", "Environment", "Handful", "Lost", "Tried", "serve"]
+__all__ = [
+    "GAP_MS",
+    "NOTHING_CALLED",
+    "SEED",
+    "Called",
+    "Environment",
+    "Handful",
+    "Lost",
+    "Tried",
+    "serve",
+]
 
 SEED = 0
 """Of inputs, and of the order of timing."""
 
 NOTHING_CALLED = -1
+
+GAP_MS = 5e-3
+"""More between two launches is no plain gap: on an H100 twice what 95 % of them are apart."""
 
 Called = MutableSequence[int]
 """Memory that both processes have: the number of the configuration called last, and how many calls
@@ -301,12 +314,23 @@ class _Bench:
     def _time(
         self, chosen: Sequence[tuple[int, Workload]], found: dict[int, Tried], samples: int
     ) -> None:
-        """Time configurations in turns, by the first timer that works."""
+        """Time configurations in turns; those whose time holds gaps of a stalled host, again."""
+        timed = self._timed(chosen, found, samples)
+        stalled = [(number, w) for number, w in chosen if _has_gaps(timed[number])]
+        for number, again in self._timed(stalled, timed, samples).items():
+            if (again.time_ms or 0.0) < (timed[number].time_ms or 0.0):
+                timed[number] = again
+        found.update(timed)
+
+    def _timed(
+        self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Tried], samples: int
+    ) -> dict[int, Tried]:
+        """Each with its times, by the first timer that works."""
         from solkit.measure.activities import ActivityError
         from solkit.measure.sampling import Plan, Subject, in_turns, sample
 
         if not chosen:
-            return
+            return {}
         subjects = [Subject(str(number), partial(self._call, number, w)) for number, w in chosen]
         plan = Plan(warmup=1, minimum=samples, maximum=samples)  # each was called twice just now
         timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
@@ -318,11 +342,12 @@ class _Bench:
             except ActivityError as error:
                 reasons.append(str(error))
                 continue
+            how: dict[str, Any] = {"warmup_calls": plan.warmup, "method": timer.method}
             seen = conditions.since().model_dump()
-            for (number, _), series in zip(chosen, taken, strict=True):
-                times = {**_times(series), "method": timer.method, "conditions": seen}
-                found[number] = replace(found[number], warmup_calls=plan.warmup, **times)
-            return
+            return {
+                number: replace(found[number], **how, **_times(series), conditions=seen)
+                for (number, _), series in zip(chosen, taken, strict=True)
+            }
         raise RuntimeError("no way of timing works: " + "; ".join(reasons))
 
     def _call(self, number: int, workload: Workload) -> Callable[[], Any]:
@@ -348,6 +373,14 @@ def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
     leaves = tree_leaves((workload.args, dict(workload.kwargs)))
     tensors = [leaf for leaf in (*leaves, *got) if isinstance(leaf, torch.Tensor)]
     return tuple(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
+
+
+def _has_gaps(timed: Tried) -> bool:
+    """Whether the GPU waited between the launches of a call: for the host, or the call does so."""
+    if timed.time_ms is None or timed.kernel_sum_ms is None:
+        return False
+    launches = sum(each.launch.count for each in timed.launches)
+    return timed.time_ms - timed.kernel_sum_ms > GAP_MS * max(launches - 1, 1)
 
 
 def _times(series: Series) -> dict[str, Any]:
