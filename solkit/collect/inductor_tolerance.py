@@ -7,7 +7,7 @@ Notation
 
 ::
 
-    atol = max(rtol mean |y_ref|,  max(4 e - rtol |y|))
+    atol = max(rtol mean |y_ref|,  max(4 e - rtol |y|))        to one digit
 
 so that four times what float32 rounding does to the reference is permitted everywhere: where large
 terms cancel, that is more than a share of what they leave. Both kernel and reference lose e, which
