@@ -143,7 +143,9 @@ class RunLog:
             head = file.readline()
             lines = 1 + sum(1 for _ in file)  # one that was cut off among them
         if head.endswith(b"\n") or not _is_cut_header(head):
-            return _header(head, self.path)["run_id"], lines
+            header = _header(head, self.path)
+            _require_whole(header, self.path)
+            return header["run_id"], lines
         os.ftruncate(self._file, 0)  # new, or killed before it had a name
         run_id, now = new_run_id(), datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._lines = 0
@@ -168,8 +170,12 @@ class RunLog:
         self._lines += len(lines)
 
 
-def read(path: str | os.PathLike[str]) -> Run:
+def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
     """All that a run's file holds; it may be written meanwhile.
+
+    Args:
+        path: the file.
+        whole: refuse what `tried` wrote: its rows are named as those that they are short for.
 
     Raises:
         InputError: it cannot be read, or is no run's file.
@@ -181,6 +187,8 @@ def read(path: str | os.PathLike[str]) -> Run:
     try:
         with path.open("rb") as file:
             head = _header(file.readline(), path)
+            if whole:
+                _require_whole(head, path)
             for number, line in enumerate(file, 2):
                 if not line.strip():
                     continue
@@ -205,18 +213,26 @@ def tried(rows: Iterable[TimedConfiguration]) -> str:
     of the bytes, with nothing installed but Python. Rows keep their `run_id`.
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    about = {"holds": "what was tried and its time, no more"}
-    lines = [_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=about)]
+    lines = [_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=_IN_SHORT)]
     for row in rows:
         told = {name: getattr(row, name) for name in _TRIED}
         lines.append(_line(row=to_json(TimedConfiguration(**told))))
     return b"".join(lines).decode()
 
 
+_IN_SHORT = {"holds": "what was tried and its time, no more"}
 _TRIED = (
     *("kernel_id", "family", "kind", "origin", "problem_id", "device", "params", "verdict"),
     *("created", "chosen_by", "time_ms", "run_id", "sequence"),
 )
+
+
+def _require_whole(header: Mapping[str, Any], path: Path) -> None:
+    if header.get("about") == _IN_SHORT:
+        raise InputError(
+            f"{path} holds {_IN_SHORT['holds']}, for `solkit data collect --after`: "
+            "rows are taken from, and added to, the runs and stores that it was made of"
+        )
 
 
 def _line(**told: Any) -> bytes:

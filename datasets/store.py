@@ -272,7 +272,7 @@ def _gathered(
     for path in paths:
         for form, file in _files(path):
             if file.suffix == ".jsonl":
-                run = runlog.read(file)
+                run = runlog.read(file, whole=True)
                 rows.append(table_of(TimedConfiguration, run.rows))
                 sources.append(table_of(Source, run.sources))
                 faults += run.faults

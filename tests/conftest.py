@@ -6,7 +6,6 @@ import functools
 import gc
 import multiprocessing
 import os
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -98,7 +97,8 @@ def interpreted() -> Iterator[Callable[..., Any]]:
     if triton < (3, 7) and numpy >= (2, 4):
         pytest.skip("this triton's interpreter needs numpy < 2.4")
     server = ForkServer("interpreting:warm_up", {**worker._ENVIRONMENT, "TRITON_INTERPRET": "1"})
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    # not sys.path: folders of kernel files that were loaded are there, one with a select.py
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
     def call(folder: Path, function: str, *args: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ def _recognises(document: Document) -> bool:
 def _read(document: Document, labels: Labels) -> Imported:
     if labels != Labels():
         raise InputError(f"{document.path}: a run's rows say themselves what they are of")
-    run = runlog.read(document.path)
+    run = runlog.read(document.path, whole=True)
     return Imported(run.rows, run.sources, run.faults)
 
 

@@ -17,6 +17,7 @@ pytest.importorskip("pyarrow")
 from solkit.datasets import runlog
 from solkit.datasets.formats import FORMATS
 from solkit.datasets.store import Store
+from solkit.errors import SolkitError
 
 AUTOTUNED = {
     "key": [4096, "torch.float16"],
@@ -98,8 +99,11 @@ def test_export_of_what_was_tried_is_a_run_with_the_rows_own_names(store, tmp_pa
     ]
     assert {r.run_id for r in found.rows}.isdisjoint({found.run_id})
     assert found.rows[0].dtypes == () != kept[0].dtypes  # nothing else is told
-    done = run("import", store, tmp_path / "tried.jsonl")
-    assert "0 new rows, 2 known already" in done.stdout
+    for command in ("import", "merge"):
+        done = run(command, tmp_path / "other", tmp_path / "tried.jsonl", code=2)
+        assert "holds what was tried and its time, no more" in done.stderr
+    with pytest.raises(SolkitError, match="for `solkit data collect --after`"):
+        runlog.RunLog(tmp_path / "tried.jsonl")
 
 
 def test_merge_and_verify(store, tmp_path):
