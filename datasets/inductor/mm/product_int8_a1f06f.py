@@ -29,13 +29,13 @@ def fused_kernel(arg_A, arg_B, out_ptr0, BLOCK_M : tl.constexpr, BLOCK_N : tl.co
     B = arg_B
 
     M = 1000
-    N = 1500
+    N = 1504
     K = 712
     if M * N == 0:
         return
     stride_am = 712
     stride_ak = 1
-    stride_bk = 1500
+    stride_bk = 1504
     stride_bn = 1
     pid = tl.program_id(0).to(INDEX_DTYPE)
     grid_m = (M + BLOCK_M - 1) // BLOCK_M
@@ -76,7 +76,7 @@ def fused_kernel(arg_A, arg_B, out_ptr0, BLOCK_M : tl.constexpr, BLOCK_N : tl.co
 
         idx_m = b_k_idx_vals
         idx_n = offs_b_n[None, :]
-        xindex = idx_n + 1500*idx_m
+        xindex = idx_n + 1504*idx_m
         b = tl.load(B + (xindex), mask=b_mask, other=0.0)
 
         
@@ -86,7 +86,7 @@ def fused_kernel(arg_A, arg_B, out_ptr0, BLOCK_M : tl.constexpr, BLOCK_N : tl.co
     idx_m = rm[:, None]
     idx_n = rn[None, :]
     mask = (idx_m < M) & (idx_n < N)
-    xindex = idx_n + 1500*idx_m
+    xindex = idx_n + 1504*idx_m
     tl.store(out_ptr0 + (tl.broadcast_to(xindex, [BLOCK_M, BLOCK_N])), acc, mask)
 
 
@@ -98,7 +98,7 @@ def valid(params, shape):
 
 def inputs(device="cuda"):
     x_1 = torch.randint(-60, 60, (1000, 712), dtype=torch.int8, device=device)
-    w_1 = torch.randint(-60, 60, (712, 1500), dtype=torch.int8, device=device)
+    w_1 = torch.randint(-60, 60, (712, 1504), dtype=torch.int8, device=device)
     return (x_1, w_1,)
 
 
@@ -108,7 +108,7 @@ def reference(x_1, w_1):
 
 
 def kernel(x_1, w_1, *, BLOCK_M=64, BLOCK_N=32, BLOCK_K=32, GROUP_M=8, num_warps=8, num_stages=5):
-    out_ptr0 = torch.empty_strided((1000, 1500), (1500, 1), dtype=torch.int32, device=x_1.device)
-    grid = (triton.cdiv(1000, BLOCK_M)*triton.cdiv(1500, BLOCK_N), 1, 1,)
+    out_ptr0 = torch.empty_strided((1000, 1504), (1504, 1), dtype=torch.int32, device=x_1.device)
+    grid = (triton.cdiv(1000, BLOCK_M)*triton.cdiv(1504, BLOCK_N), 1, 1,)
     fused_kernel[grid](x_1, w_1, out_ptr0, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
     return out_ptr0

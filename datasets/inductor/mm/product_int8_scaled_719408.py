@@ -29,13 +29,13 @@ def fused_kernel(arg_A, arg_B, in_ptr2, out_ptr1, BLOCK_M : tl.constexpr, BLOCK_
     B = arg_B
 
     M = 1000
-    N = 1500
+    N = 1504
     K = 712
     if M * N == 0:
         return
     stride_am = 712
     stride_ak = 1
-    stride_bk = 1500
+    stride_bk = 1504
     stride_bn = 1
     pid = tl.program_id(0).to(INDEX_DTYPE)
     grid_m = (M + BLOCK_M - 1) // BLOCK_M
@@ -76,7 +76,7 @@ def fused_kernel(arg_A, arg_B, in_ptr2, out_ptr1, BLOCK_M : tl.constexpr, BLOCK_
 
         idx_m = b_k_idx_vals
         idx_n = offs_b_n[None, :]
-        xindex = idx_n + 1500*idx_m
+        xindex = idx_n + 1504*idx_m
         b = tl.load(B + (xindex), mask=b_mask, other=0.0)
 
         
@@ -86,7 +86,7 @@ def fused_kernel(arg_A, arg_B, in_ptr2, out_ptr1, BLOCK_M : tl.constexpr, BLOCK_
     idx_m = rm[:, None]
     idx_n = rn[None, :]
     mask = (idx_m < M) & (idx_n < N)
-    xindex = idx_n + 1500*idx_m
+    xindex = idx_n + 1504*idx_m
     tmp1 = tl.load(in_ptr2 + (tl.broadcast_to(idx_n, [BLOCK_M, BLOCK_N])), mask, eviction_policy='evict_last').to(tl.float32)
     tmp0 = acc.to(tl.float32)
     tmp2 = tmp1.to(tl.float32)
@@ -105,8 +105,8 @@ def valid(params, shape):
 
 def inputs(device="cuda"):
     x_1 = torch.randint(-60, 60, (1000, 712), dtype=torch.int8, device=device)
-    w_1 = torch.randint(-60, 60, (712, 1500), dtype=torch.int8, device=device)
-    s_1 = torch.empty((1500,), dtype=torch.float16, device=device).normal_(0.0299, 0.99)
+    w_1 = torch.randint(-60, 60, (712, 1504), dtype=torch.int8, device=device)
+    s_1 = torch.randn((1504,), dtype=torch.float16, device=device)
     return (x_1, w_1, s_1,)
 
 
@@ -120,7 +120,7 @@ def reference(x_1, w_1, s_1):
 
 
 def kernel(x_1, w_1, s_1, *, BLOCK_M=64, BLOCK_N=32, BLOCK_K=32, GROUP_M=8, num_warps=8, num_stages=5):
-    out_ptr1 = torch.empty_strided((1000, 1500), (1536, 1), dtype=torch.float16, device=x_1.device)
-    grid = (triton.cdiv(1000, BLOCK_M)*triton.cdiv(1500, BLOCK_N), 1, 1,)
+    out_ptr1 = torch.empty_strided((1000, 1504), (1536, 1), dtype=torch.float16, device=x_1.device)
+    grid = (triton.cdiv(1000, BLOCK_M)*triton.cdiv(1504, BLOCK_N), 1, 1,)
     fused_kernel[grid](x_1, w_1, s_1, out_ptr1, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, GROUP_M=GROUP_M, num_warps=num_warps, num_stages=num_stages)
     return out_ptr1
