@@ -17,6 +17,7 @@ import gzip
 import json
 import random
 import statistics
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from solkit.collect.choice import ENOUGH_NEAR, NEAR, Chooser, Params
 from solkit.collect.collector import HANDFUL, NEAR_SHARE
 from solkit.datasets.formats import Labels, read
 from solkit.datasets.record import canonical
+from solkit.errors import SolkitError
 
 TRIALS = (16, 24, 32, 48)
 RECORDED = Path(__file__).parent / "data" / "sweeps_h100.jsonl.gz"
@@ -88,19 +90,20 @@ def figures(space: Space, found: Sequence[float]) -> Mapping[int, tuple[bool, fl
     }
 
 
-def main() -> None:
-    """Print a line for each way of choosing."""
+def main() -> int:
+    """Print a line for each way of choosing; 2 where a file cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="*", type=Path, metavar="T4")
     parser.add_argument("--seeds", type=int, default=4)
     options = parser.parse_args()
-    every = [
-        *recorded(RECORDED),
-        *(space for path in options.files for space in brute_forced(path)),
-    ]
+    try:
+        given = [space for path in options.files for space in brute_forced(path)]
+    except SolkitError as error:
+        print(f"choosing: {error}", file=sys.stderr)
+        return 2
     spaces = [
         space
-        for space in every
+        for space in [*recorded(RECORDED), *given]
         if len(space) >= LEAST
         and statistics.median(t for _, t in space) > NEAR * min(t for _, t in space)
     ]
@@ -120,7 +123,8 @@ def main() -> None:
         ]
         table.add_row(name, *cells)
     Console().print(table)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

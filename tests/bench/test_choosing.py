@@ -10,11 +10,11 @@ SPACE = [({"A": a, "B": b}, 1.0 + abs(a - 7) + abs(b - 3)) for a in range(10) fo
 def test_each_configuration_comes_once_and_the_good_ones_early():
     found = choosing.searched(SPACE, "seed")
     assert len(found) == max(choosing.TRIALS)
-    assert sorted(found) != found
+    left = sorted(time_ms for _, time_ms in SPACE)
+    for time_ms in found:
+        left.remove(time_ms)  # none comes more often than it is there
     assert min(found[:32]) == 1.0
-    least = sorted(time_ms for _, time_ms in SPACE)
     assert sum(found) < sum(choosing.drawn(SPACE, "seed")[: len(found)])
-    assert sum(found) >= sum(least[: len(found)])
 
 
 def test_figures_by_hand():
