@@ -38,7 +38,7 @@ from solkit.measure.protocols import find
 __all__ = ["Limits", "Progress", "collect"]
 
 HANDFUL = 8
-NEAR_SHARE = 0.75  # of a later handful; 0.5 finds enough in 67 % of bench/choosing.py's runs, not 80 %
+NEAR_SHARE = 0.75  # of a later handful: finds more in bench/choosing.py than 0.5
 _MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
 _CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
 _PATIENCE_S = 600.0

@@ -32,7 +32,6 @@ _HOST_TIMES, _HOST_MORE_S = 2.0, 100e-6
 _FASTEST_HZ = 3.0e9  # no GPU's SM clock is higher; at a lower one waiting takes longer
 _MOST_HIDDEN_S = 0.005
 _CUDA_CALL = re.compile(r"cu(da)?[A-Z]")
-_OP = "aten::"
 
 
 class FlushBuffer:
@@ -252,8 +251,6 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
     found = []
     for event in events:  # some dozens for each call that is timed
         name = event.name()
-        if name.startswith(_OP) and event.device_type() == DeviceType.CPU:
-            continue  # most are: not worth asking more; a kernel of a C++ namespace `aten` is none
         kind = _kind(event, name)
         if kind is not None:
             start_ns = event.start_ns()
