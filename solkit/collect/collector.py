@@ -4,7 +4,8 @@ A handful is taken of every kernel and shape in turn (a *cell*); then more of th
 the best of a problem of which few good configurations are known yet; then of all that came near
 the best of their problem, then of the rest: so that a run that is cut has looked at all, and most
 where it counts. The first handful of a cell is spread over its space, of later ones most are near
-the best so far. Some handfuls are compiled ahead, in order, on all other cores.
+the best so far. Some handfuls are compiled ahead, in order, on all other cores; while the kernels
+that are next are still being surveyed, more is taken of those that were.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import random
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
@@ -83,6 +84,37 @@ class Progress:
     now: str = ""
 
 
+class _Problem:
+    """The times of a problem's right configurations, whichever kernel's."""
+
+    def __init__(self) -> None:
+        self._times_ms: dict[tuple[str, str], float] = {}
+        self._told: tuple[float | None, bool] | None = None  # of the times as they are
+
+    @property
+    def best_ms(self) -> float | None:
+        """The shortest time so far; ``None`` where none was right."""
+        return self._facts()[0]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether few of its good configurations are known."""
+        return self._facts()[1]
+
+    def note(self, row: TimedConfiguration) -> None:
+        """Take note of a row of its."""
+        if (time_ms := _good(row)) is not None:
+            name = row.kernel_id, canonical(row.params)
+            self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
+            self._told = None
+
+    def _facts(self) -> tuple[float | None, bool]:
+        if self._told is None:
+            times_ms = list(self._times_ms.values())
+            self._told = min(times_ms, default=None), is_sparse(times_ms)
+        return self._told
+
+
 @dataclass
 class _Cell:
     """One kernel at one shape."""
@@ -90,6 +122,7 @@ class _Cell:
     kernel: Kernel
     shape: Params
     problem_id: str
+    problem: _Problem
     bound: Mapping[str, Any]
     chooser: Chooser
     again: list[Params]
@@ -99,6 +132,11 @@ class _Cell:
     def is_due(self, most: int) -> bool:
         """Whether there is something to repeat, or something new before it has had so many."""
         return bool(self.again) or (self.count < most and len(self.chooser) > 0)
+
+    def note(self, row: TimedConfiguration) -> None:
+        """Take note of a new row of its."""
+        self.chooser.note(row.params, _good(row))
+        self.problem.note(row)
 
     def next(self, most: int) -> list[Chosen]:
         """The next handful."""
@@ -159,8 +197,8 @@ def collect(
         ahead = stack.enter_context(Ahead(device, workers, environment))
         stack.enter_context(exclusive(_uuid_of(device), _PATIENCE_S))
         process = stack.enter_context(TimingProcess(_uuid_of(device), environment))
-        here = [row for row in earlier if row.device == device.key]
-        cells = _cells(kernels, ahead, lost, _Known(here, log.run_id, limits.repeats))
+        known = _Known(kernels, device, earlier, log.run_id, limits.repeats)
+        cells = _cells(kernels, ahead, lost, known)
         collector = _Collector(device, log, process, ahead, cells, limits.per_cell)
         return collector.run(limits.seconds, _AHEAD * workers, show)
 
@@ -182,16 +220,32 @@ def _buildable(
 
 
 class _Known:
-    """What earlier rows tell: by cell, the configurations with their times, and which to repeat."""
+    """What earlier rows of a GPU tell of kernels: the times, and which to repeat."""
 
-    def __init__(self, rows: Sequence[TimedConfiguration], run_id: str, share: float) -> None:
-        self._rows: dict[tuple[str, str], list[TimedConfiguration]] = {}
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        device: Device,
+        rows: Sequence[TimedConfiguration],
+        run_id: str,
+        share: float,
+    ) -> None:
+        self._rows: defaultdict[tuple[str, str], list[TimedConfiguration]] = defaultdict(list)
+        self._problems: defaultdict[str, _Problem] = defaultdict(_Problem)
+        wanted = {kernel.kernel_id for kernel in kernels}
         for row in rows:
-            self._rows.setdefault((row.kernel_id, row.problem_id), []).append(row)
+            if row.kernel_id in wanted and row.device == device.key:
+                self._rows[row.kernel_id, row.problem_id].append(row)
+                self._problems[row.problem_id].note(row)
         self._run_id, self._share = run_id, share
 
     def of(self, kernel_id: str, problem: str) -> list[TimedConfiguration]:
-        return self._rows.get((kernel_id, problem), [])
+        """The rows of a cell."""
+        return self._rows[kernel_id, problem]
+
+    def problem(self, problem: str) -> _Problem:
+        """What is known of a problem: the same for all of its cells."""
+        return self._problems[problem]
 
     def again(self, kernel_id: str, problem: str) -> list[Params]:
         """Right ones of other runs, drawn at random, that this run has not yet repeated.
@@ -267,7 +321,7 @@ def _cell(
     again = known.again(kernel.kernel_id, problem)
     count = len({canonical(row.params) for row in rows})
     bound = {name: value for name, value in facts.items() if name != "error"}
-    return _Cell(kernel, shape, problem, bound, chooser, again, count)
+    return _Cell(kernel, shape, problem, known.problem(problem), bound, chooser, again, count)
 
 
 def _good(row: TimedConfiguration) -> float | None:
@@ -290,25 +344,51 @@ def _held_against(tried: Tried, bound: Mapping[str, Any]) -> Tried:
     return replace(tried, verdict=Verdict.IMPOSSIBLE, message=why)
 
 
-def _fill(waiting: list[_Order], orders: Iterator[_Order | None], most: int) -> None:
-    """Have so many handfuls compiled ahead, or as many as are known to be wanted."""
-    while len(waiting) < most:
-        order = next(orders, _END)
-        if isinstance(order, _Order):
-            waiting.append(order)
-        elif order is _END or waiting:
-            return
-        else:
+class _Waiting:
+    """The handfuls that compile, or wait for it.
+
+    Args:
+        orders: what is wanted, in order; ``None`` where that is not known yet.
+        most: how many at once.
+    """
+
+    def __init__(self, orders: Iterator[_Order | None], most: int) -> None:
+        self._orders, self._most = orders, most
+        self._handfuls: list[_Order] = []
+        self._is_over = False
+
+    def fill(self) -> None:
+        """Have as many as there may be, or as are known to be wanted."""
+        while len(self._handfuls) < self._most and not self._is_over:
+            order = next(self._orders, _END)
+            if order is None:
+                return
+            if isinstance(order, _Order):
+                self._handfuls.append(order)
+            else:
+                self._is_over = True
+
+    def begin(self) -> None:
+        """Wait until there is one, if there ever will be."""
+        self.fill()
+        while not (self._handfuls or self._is_over):
             time.sleep(_POLL_S)
+            self.fill()
 
+    def first_done(self) -> _Order | None:
+        """Take the first one that is compiled, whichever that is: some take a hundred times longer.
 
-def _first_done(waiting: list[_Order]) -> _Order:
-    """Take the first one that is compiled, whichever that is: some take a hundred times longer."""
-    while True:
-        for place, order in enumerate(waiting):
-            if order.compiled.done():
-                return waiting.pop(place)
-        wait([order.compiled for order in waiting], return_when=FIRST_COMPLETED)
+        ``None`` where there is none left. Meanwhile others are ordered, as kernels are surveyed.
+        """
+        while True:
+            self.begin()
+            for place, order in enumerate(self._handfuls):
+                if order.compiled.done():
+                    return self._handfuls.pop(place)
+            if not self._handfuls:
+                return None
+            compiling = [order.compiled for order in self._handfuls]
+            wait(compiling, timeout=_POLL_S, return_when=FIRST_COMPLETED)
 
 
 class _Collector:
@@ -326,29 +406,25 @@ class _Collector:
         self._device, self._log, self._process, self._ahead = device, log, process, ahead
         self._cells, self._per_cell = cells, per_cell
         self._progress = Progress()
-        self._problems: dict[str, list[_Cell]] = {}
 
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
-        orders = self._orders()
-        waiting: list[_Order] = []
-        _fill(waiting, orders, ahead)  # they compile while the process starts
+        waiting = _Waiting(self._orders(), ahead)
+        waiting.begin()  # it compiles while the process starts
         environment = self._process.start()
-        start = time.monotonic()
+        start = before = time.monotonic()
         progress = self._progress
-        while waiting and progress.seconds < seconds:
-            before = time.monotonic()
-            order = _first_done(waiting)
+        while progress.seconds < seconds and (order := waiting.first_done()) is not None:
             progress.waited_s += time.monotonic() - before
             rows = self._rows(order, order.compiled.result(), environment)
             self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
             for row in rows:
-                order.cell.chooser.note(row.params, _good(row))
+                order.cell.note(row)
             order.cell.is_pending = False
             progress.rows.update(row.verdict.value for row in rows)
-            progress.seconds, progress.now = time.monotonic() - start, order.cell.kernel.name
+            before = time.monotonic()
+            progress.seconds, progress.now = before - start, order.cell.kernel.name
             show(progress)
-            _fill(waiting, orders, ahead)
         return progress
 
     def _orders(self) -> Iterator[_Order | None]:
@@ -358,13 +434,19 @@ class _Collector:
         only such to wait for, or kernels that are being surveyed.
         """
         cells: list[_Cell] = []
+        meanwhile = self._rounds(cells, self._is_sought)
         for cell in self._cells:
-            if cell is None:
-                yield None
-            else:
+            if cell is not None:
                 cells.append(cell)
-                self._problems.setdefault(cell.problem_id, []).append(cell)
                 yield from self._served(cell, HANDFUL)
+                continue
+            order = next(meanwhile, _END)
+            if isinstance(order, _Order):
+                yield order
+            else:
+                yield None
+                if order is _END:
+                    meanwhile = self._rounds(cells, self._is_sought)
         yield from self._rounds(cells, self._is_sought)
         yield from self._rounds(cells, self._contends)
         yield from self._rounds(cells, lambda _: True)
@@ -389,22 +471,17 @@ class _Collector:
 
     def _is_sought(self, cell: _Cell) -> bool:
         """Whether it may hold more of the good configurations of a problem that has few."""
-        return self._is_within(_MAY_HOLD_BEST, cell) and is_sparse(self._times_ms(cell))
+        return cell.problem.is_sparse and self._is_within(_MAY_HOLD_BEST, cell)
 
     def _contends(self, cell: _Cell) -> bool:
         """Whether it has come near the best of its problem, or that is not known yet."""
         return self._is_within(_CONTENDS, cell)
 
     def _is_within(self, factor: float, cell: _Cell) -> bool:
-        own_ms = cell.chooser.best_ms
-        if own_ms is None:
+        own_ms, best_ms = cell.chooser.best_ms, cell.problem.best_ms
+        if own_ms is None or best_ms is None:
             return cell.is_pending
-        return own_ms <= factor * min(self._times_ms(cell))
-
-    def _times_ms(self, cell: _Cell) -> list[float]:
-        """Of all right configurations of its problem, whichever kernel's."""
-        every = self._problems[cell.problem_id]
-        return [time_ms for each in every for time_ms in each.chooser.times_ms]
+        return own_ms <= factor * best_ms
 
     def _served(self, cell: _Cell, most: int) -> Iterator[_Order]:
         """The next handful of a cell, if one is due."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 from collections import Counter
 from concurrent.futures import Future
 from dataclasses import replace
@@ -47,6 +48,17 @@ def done(value):
     else:
         future.set_result(value)
     return future
+
+
+@contextlib.contextmanager
+def resolved_late(future, value):
+    """What is waited for in vain fails a test instead of holding it up."""
+    timer = threading.Timer(5.0, lambda: future.done() or future.set_result(value))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class FakeAhead:
@@ -192,6 +204,58 @@ def test_more_is_tried_first_of_problems_of_which_few_good_ones_are_known(run, f
     assert Counter(first) == {"family/N=100": 16, "family/N=200": 16}
     assert {row.problem_id for row in rows[32:56]} == {"family/N=100"}
     assert Counter(row.problem_id for row in rows[56:])["family/N=200"] == 32
+
+
+def test_kernels_are_surveyed_while_others_compile(run, fakes, monkeypatch):
+    """Or a run after others, which orders little of each kernel, waits for the compiler."""
+    monkeypatch.setattr(collector, "_SURVEYED", 1)
+    ahead, _ = fakes
+    space, compiled = ahead.space, ahead.compiled
+    first, second = Future(), Future()
+    surveys, compilations = iter([None, second]), iter([first])
+
+    def counted(path, builds_extension):
+        if (late := next(surveys, None)) is None:
+            return space(path, builds_extension)
+        threading.Timer(0.1, late.set_result, [space(path, False).result()]).start()
+        return late
+
+    def ordered(path, shape, choices):
+        now = compiled(path, shape, choices)
+        if second.done() and not first.done():
+            first.set_result(now.result())
+        return next(compilations, None) or now
+
+    monkeypatch.setattr(ahead, "space", counted)
+    monkeypatch.setattr(ahead, "compiled", ordered)
+    with resolved_late(first, []):
+        assert len(run(per_cell=8)) == 32
+
+
+def test_more_is_tried_of_the_surveyed_while_others_are_surveyed(run, fakes, monkeypatch):
+    ahead, process = fakes
+    late, space = Future(), ahead.space
+    shapes = space("b.py", False).result()
+
+    def slower(handful):
+        times = 1000.0 if handful.path.endswith("b.py") else 1.0
+        handfuls.append(handful.path)
+        if len(handfuls) == 7:  # the third of this run
+            late.set_result(shapes)
+        return [
+            replace(tried, time_ms=times * tried.time_ms) if tried.time_ms else tried
+            for tried in map(process.one, handful.choices)
+        ]
+
+    handfuls = []
+    monkeypatch.setattr(process, "tried", slower)
+    run("one.jsonl", per_cell=8)
+    monkeypatch.setattr(ahead, "space", lambda p, b: late if "b.py" in p else space(p, b))
+    with resolved_late(late, shapes):
+        rows = run("two.jsonl", after=["one.jsonl"], repeats=0.0)
+    assert {row.implementation for row in rows[:16]} == {"family/a"}
+    assert Counter(row.implementation for row in rows) == {"family/a": 32, "family/b": 32}
+    assert len(handfuls) == 12
 
 
 def test_a_limit_under_a_handful(run):
