@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from solkit.collect.inductor_graphs import Given, Variant, add
+from solkit.collect.inductor.graphs import Given, Variant, add
 
 __all__: list[str] = []
 

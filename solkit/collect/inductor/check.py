@@ -1,11 +1,11 @@
-"""Whether Inductor's files compute their references: ``python -m solkit.collect.inductor_check``.
+"""Whether Inductor's files compute their references: ``python -m solkit.collect.inductor.check``.
 
 Each file is run on the CPU in Triton's interpreter, at its own shape. To run all programs would
 take minutes: some run, drawn at random, and what they have written is compared. A file in bfloat16,
 which the interpreter of Triton 3.6 gets wrong, is run in float32 instead.
 
-    python -m solkit.collect.inductor_check                    # all of datasets/inductor
-    python -m solkit.collect.inductor_check FILE ... --programs 20 --configurations 3
+    python -m solkit.collect.inductor.check                    # all of datasets/inductor
+    python -m solkit.collect.inductor.check FILE ... --programs 20 --configurations 3
 
 It exits with 1 where a file is wrong. Programs that wait for one another would wait for ever: of a
 cooperative kernel those configurations are run that split nothing. Where programs go on with what
@@ -186,7 +186,7 @@ def _poisoned(size: tuple[int, ...], stride: tuple[int, ...], **options: Any) ->
 
 def _main() -> None:
     if os.environ.get("TRITON_INTERPRET") != "1":  # which triton reads as it is imported
-        again = [sys.executable, "-m", "solkit.collect.inductor_check", *sys.argv[1:]]
+        again = [sys.executable, "-m", "solkit.collect.inductor.check", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, "TRITON_INTERPRET": "1"})
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("files", nargs="*", type=Path)

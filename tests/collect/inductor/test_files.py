@@ -13,9 +13,10 @@ import torch
 
 import solkit
 from solkit import pipeline
-from solkit.collect import inductor_splits, inductor_templates, sources  # noqa: F401
-from solkit.collect.inductor_graphs import GRAPHS, Given, Index, Mask
-from solkit.collect.inductor_tolerance import Permitted, check_text
+from solkit.collect import sources
+from solkit.collect.inductor import splits, templates  # noqa: F401 - they add graphs
+from solkit.collect.inductor.graphs import GRAPHS, Given, Index, Mask
+from solkit.collect.inductor.tolerance import Permitted, check_text
 from solkit.collect.sources import INDUCTOR
 from solkit.core import AnalysisStatus
 
@@ -76,10 +77,10 @@ from pathlib import Path
 import torch
 
 from solkit.adapters import inductor
-from solkit.collect.inductor import LeftOut, kernel_files
-from solkit.collect.inductor_graphs import _BLOCK_POINTERS, Graph, Variant
-from solkit.collect.inductor_splits import _COMBINED, _FORCED
-from solkit.collect.inductor_templates import _TMA, _TUNED
+from solkit.collect.inductor.files import LeftOut, kernel_files
+from solkit.collect.inductor.graphs import _BLOCK_POINTERS, Graph, Variant
+from solkit.collect.inductor.splits import _COMBINED, _FORCED
+from solkit.collect.inductor.templates import _TMA, _TUNED
 from solkit.roofline.devices import find
 
 
@@ -185,7 +186,7 @@ def test_what_is_made_of_graphs_computes_them(made, tmp_path):
     off = tmp_path / "off.py"
     text = made["coded_persistent_reduction"].read_text()
     off.write_text(text.replace("aten.round.default(div_1)", "aten.round.default(div_1) + 2"))
-    check = ("-m", "solkit.collect.inductor_check", "--programs", "3", "--configurations", "1")
+    check = ("-m", "solkit.collect.inductor.check", "--programs", "3", "--configurations", "1")
     done = _run(*check, *map(str, made.values()), str(wrong), str(off))
     found = dict(line.split(": ", 1) for line in done.stderr.splitlines() if ".py: " in line)
     bad = [name for name, told in found.items() if not told.startswith("right")]

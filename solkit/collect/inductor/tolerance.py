@@ -31,7 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from solkit.adapters.inductor import CaughtKernel
-from solkit.collect.inductor_reference import CONTRACTIONS, Reference
+from solkit.collect.inductor.reference import CONTRACTIONS, Reference
 from solkit.kernelfiles import Workload
 from solkit.measure.exact import exact_reference, reference_in
 

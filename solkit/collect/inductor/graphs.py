@@ -4,8 +4,8 @@ A `Graph` is a function of tensors with the shapes it is compiled for. Floating 
 dtype that is asked for; `Index`, `Mask` and `Given` stand for the others. Where `gradient` is set,
 what is compiled is the function together with the gradients of its floating arguments.
 
-Here is what needs no choice of Inductor's; `inductor_templates` has what it has templates for, and
-`inductor_splits` what it spreads over many programs or puts together in one launch.
+Here is what needs no choice of Inductor's; `templates` has what it has templates for, and
+`splits` what it spreads over many programs or puts together in one launch.
 """
 
 from __future__ import annotations

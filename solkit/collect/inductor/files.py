@@ -1,6 +1,6 @@
-"""Kernel files out of Inductor: ``python -m solkit.collect.inductor FOLDER``.
+"""Kernel files out of Inductor.
 
-Each graph of `solkit.collect.inductor_graphs` is compiled for an H100 that need not be there; each
+Each graph of `solkit.collect.inductor.graphs` is compiled for an H100 that need not be there; each
 kernel that comes of it becomes a file of SolKit's own form in ``FOLDER/<template>/``, whose
 reference is that part of the graph, in aten calls, which the kernel computes. A kernel is left out,
 and counted, where that part cannot be had or it cannot be launched by itself.
@@ -12,7 +12,6 @@ import hashlib
 import json
 import logging
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +22,11 @@ import torch
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
-from solkit.collect import inductor_splits, inductor_templates  # noqa: F401 - they add graphs
-from solkit.collect.inductor_graphs import GRAPHS, Argument, Given, Graph, Index, Mask
-from solkit.collect.inductor_reference import LeftOut, Reference
-from solkit.collect.inductor_space import space, valid_text
-from solkit.collect.inductor_tolerance import check_text, permitted
+from solkit.collect.inductor import splits, templates  # noqa: F401 - they add graphs
+from solkit.collect.inductor.graphs import GRAPHS, Argument, Given, Graph, Index, Mask
+from solkit.collect.inductor.reference import LeftOut, Reference
+from solkit.collect.inductor.space import space, valid_text
+from solkit.collect.inductor.tolerance import check_text, permitted
 from solkit.roofline.devices import find
 
 __all__ = ["LeftOut", "kernel_files", "kernel_text", "write_kernel_files"]
@@ -300,13 +299,3 @@ def _partial_lines(kernel: CaughtKernel) -> list[str]:
         made = f"parts[{place}].{reduction}(0).view({partial.buffer.size})"
         lines.append(f"    {partial.buffer.name} = {made}.to({partial.buffer.dtype})")
     return lines
-
-
-def _main() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    for name, count in sorted(write_kernel_files(Path(sys.argv[1]), sys.argv[2:]).items()):
-        _LOG.info("%6d %s", count, name)
-
-
-if __name__ == "__main__":
-    _main()

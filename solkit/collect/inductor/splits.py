@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from solkit.collect.inductor_graphs import Variant, add
+from solkit.collect.inductor.graphs import Variant, add
 
 __all__: list[str] = []
 
