@@ -29,6 +29,7 @@ __all__ = [
 Params = Mapping[str, Value]
 Chosen = tuple[Params, str]
 _Place = tuple[int, ...]
+_Typed = tuple[type, Value]
 
 DEFAULT, LATIN_HYPERCUBE, RANDOM = "default", "latin_hypercube", "random"
 NEAR_BEST, REPEAT = "near_best", "repeat"
@@ -174,17 +175,17 @@ def is_sparse(times_ms: Sequence[float]) -> bool:
 
 def _places(valid: Sequence[Params]) -> list[_Place]:
     """Each configuration's value of each parameter as its place among that parameter's values."""
-    levels: dict[str, dict[str, int]] = {}
+    levels: dict[str, dict[_Typed, int]] = {}
     for key in valid[0] if valid else ():
-        values = {_text(params[key]): params[key] for params in valid}
-        levels[key] = {
-            text: n for n, text in enumerate(sorted(values, key=lambda text: _rank(values[text])))
-        }
-    return [tuple(levels[key][_text(params[key])] for key in levels) for params in valid]
+        values = dict.fromkeys(_typed(params[key]) for params in valid)
+        ordered = sorted(values, key=lambda typed: _rank(typed[1]))
+        levels[key] = {typed: place for place, typed in enumerate(ordered)}
+    return [tuple(levels[key][_typed(params[key])] for key in levels) for params in valid]
 
 
-def _text(value: Value) -> str:
-    return canonical({"": value})
+def _typed(value: Value) -> _Typed:
+    """What tells 1 from 1.0 and from True."""
+    return type(value), value
 
 
 def _rank(value: Value) -> tuple[bool, float, str]:
