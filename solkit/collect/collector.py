@@ -73,8 +73,8 @@ class Progress:
     Attributes:
         rows: written in this run, by verdict.
         seconds: since the first handful.
-        waited_s: of these, how long the GPU had nothing to do, as what was next did not compile
-            fast enough.
+        waited_s: of these, how long the GPU had nothing to do, as what was next was still being
+            chosen or compiled.
         now: the kernel that was timed last.
     """
 
