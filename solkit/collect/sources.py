@@ -86,7 +86,7 @@ def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
         part: ``"I/N"``, the I-th of N parts of about as many kernels, counted from 1.
 
     Raises:
-        InputError: `part` says something else.
+        InputError: `part` says something else, or nothing falls to it.
     """
     place, _, parts = part.partition("/")
     if not (place.isdecimal() and parts.isdecimal() and 1 <= int(place) <= int(parts)):
@@ -94,6 +94,8 @@ def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
     counts = Counter(kernel.problem.sha256 for kernel in kernels)
     largest_first = sorted(counts, key=lambda problem: (-counts[problem], problem))
     chosen = set(largest_first[int(place) - 1 :: int(parts)])
+    if not chosen:
+        raise InputError(f"part {part} is empty: there are {len(counts)} problems to share out")
     return tuple(kernel for kernel in kernels if kernel.problem.sha256 in chosen)
 
 

@@ -164,3 +164,9 @@ def test_parts_hold_each_kernel_once_and_problems_whole():
 def test_a_part_that_there_is_not(part):
     with pytest.raises(InputError, match="expected I/N"):
         part_of((), part)
+
+
+def test_a_part_that_nothing_falls_to(families):
+    kernels = sources([str(families)])
+    with pytest.raises(InputError, match="part 3/3 is empty: there are 2 problems"):
+        part_of(kernels, "3/3")
