@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,18 +73,9 @@ class Chooser:
         return len(self._left)
 
     @property
-    def times_ms(self) -> Collection[float]:
-        """The time of each that was right so far, in milliseconds."""
-        return self._times_ms.values()
-
-    @property
     def best_ms(self) -> float | None:
         """The shortest time so far; ``None`` where none was right."""
         return min(self._times_ms.values(), default=None)
-
-    def params(self, name: str) -> Params | None:
-        """The configuration of that canonical name; ``None`` where it is not valid."""
-        return self._params.get(name)
 
     def note(self, params: Params, time_ms: float | None) -> None:
         """Take note of one that was tried, and of its time where it was right."""
