@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ __all__ = [
     "Chooser",
     "Params",
     "is_sparse",
+    "lacks_draws",
 ]
 
 Params = Mapping[str, Value]
@@ -162,6 +164,21 @@ def is_sparse(times_ms: Sequence[float]) -> bool:
     good_ms = NEAR * min(times_ms)
     few = sum(time_ms <= good_ms for time_ms in times_ms) < ENOUGH_NEAR
     return few and statistics.median(times_ms) > good_ms
+
+
+def lacks_draws(times_ms: Sequence[float], drawn_ms: Sequence[float]) -> bool:
+    """Whether the search alone found good configurations of a problem, and most are not good.
+
+    What is learned from such would take the search's word for which configurations can be good.
+
+    Args:
+        times_ms: of the configurations that were right.
+        drawn_ms: of those among them that were not found by the search.
+    """
+    if not times_ms:
+        return False
+    good_ms = NEAR * min(times_ms)
+    return min(drawn_ms, default=math.inf) > good_ms and statistics.median(times_ms) > good_ms
 
 
 def _places(valid: Sequence[Params]) -> list[_Place]:

@@ -1,11 +1,12 @@
 """The loop: choose, compile ahead, time, write; until the time is spent or nothing is left.
 
 A handful is taken of every kernel and shape in turn (a *cell*); then more of those that may hold
-the best of a problem of which few good configurations are known yet; then of all that came near
-the best of their problem, then of the rest: so that a run that is cut has looked at all, and most
-where it counts. The first handful of a cell is spread over its space, of later ones most are near
-the best so far. Some handfuls are compiled ahead, in order, on all other cores; while the kernels
-that are next are still being surveyed, more is taken of those that were.
+the best of a problem of which few good configurations are known yet, or none but by the search;
+then of all that came near the best of their problem, then of the rest: so that a run that is cut
+has looked at all, and most where it counts. The first handful of a cell is spread over its space;
+of later ones most are near the best so far, until enough good ones are known. Some handfuls are
+compiled ahead, in order, on all other cores; while the kernels that are next are still being
+surveyed, more is taken of those that were.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from typing import Any
 from solkit.collect import toolchain
 from solkit.collect.ahead import Ahead, Compiled
 from solkit.collect.bench import SEED, Environment, Handful, Tried
-from solkit.collect.choice import REPEAT, Chooser, Chosen, Params, is_sparse
+from solkit.collect.choice import (
+    NEAR_BEST,
+    REPEAT,
+    Chooser,
+    Chosen,
+    Params,
+    is_sparse,
+    lacks_draws,
+)
 from solkit.collect.rows import timed_launch, with_demands
 from solkit.collect.sources import Kernel
 from solkit.collect.timing_process import LostError, TimingProcess
@@ -40,6 +49,7 @@ __all__ = ["Limits", "Progress", "collect"]
 
 HANDFUL = 8
 NEAR_SHARE = 0.75  # of a later handful: finds more in bench/choosing.py than 0.5
+_NEAR_SHARE_LATE = 0.25  # once enough good ones are known: the best is sought, what is bad is told
 _MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
 _CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
 _PATIENCE_S = 600.0
@@ -89,30 +99,42 @@ class _Problem:
 
     def __init__(self) -> None:
         self._times_ms: dict[tuple[str, str], float] = {}
-        self._told: tuple[float | None, bool] | None = None  # of the times as they are
+        self._drawn: set[tuple[str, str]] = set()
+        self._known: _Standing | None = None  # of the times as they are
 
     @property
-    def best_ms(self) -> float | None:
-        """The shortest time so far; ``None`` where none was right."""
-        return self._facts()[0]
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether few of its good configurations are known."""
-        return self._facts()[1]
+    def standing(self) -> _Standing:
+        """What the times tell."""
+        if self._known is None:
+            times_ms = list(self._times_ms.values())
+            drawn_ms = [self._times_ms[name] for name in self._drawn]
+            best_ms = min(times_ms, default=None)
+            self._known = _Standing(best_ms, is_sparse(times_ms), lacks_draws(times_ms, drawn_ms))
+        return self._known
 
     def note(self, row: TimedConfiguration) -> None:
         """Take note of a row of its."""
         if (time_ms := _good(row)) is not None:
             name = row.kernel_id, canonical(row.params)
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
-            self._told = None
+            if row.chosen_by not in (NEAR_BEST, REPEAT):
+                self._drawn.add(name)
+            self._known = None
 
-    def _facts(self) -> tuple[float | None, bool]:
-        if self._told is None:
-            times_ms = list(self._times_ms.values())
-            self._told = min(times_ms, default=None), is_sparse(times_ms)
-        return self._told
+
+@dataclass(frozen=True)
+class _Standing:
+    """What is known of a problem.
+
+    Attributes:
+        best_ms: the shortest time so far; ``None`` where none was right.
+        is_sparse: whether few of its good configurations are known.
+        lacks_draws: whether those that are known were found by the search alone.
+    """
+
+    best_ms: float | None
+    is_sparse: bool
+    lacks_draws: bool
 
 
 @dataclass
@@ -147,10 +169,19 @@ class _Cell:
         size = min(HANDFUL, most - self.count, len(self.chooser))
         if size <= 0:
             return []
-        near = self.chooser.near(round(NEAR_SHARE * size)) if self.count else []
+        near = self.chooser.near(round(self._near_share() * size))
         chosen = near + self.chooser.spread(size - len(near))
         self.count += len(chosen)
         return chosen
+
+    def _near_share(self) -> float:
+        """How much of the next handful is to be near the best so far."""
+        standing = self.problem.standing
+        if not self.count:
+            return 0.0
+        if standing.is_sparse:
+            return NEAR_SHARE
+        return 0.0 if standing.lacks_draws else _NEAR_SHARE_LATE
 
 
 @dataclass(frozen=True)
@@ -470,15 +501,17 @@ class _Collector:
                 most += HANDFUL
 
     def _is_sought(self, cell: _Cell) -> bool:
-        """Whether it may hold more of the good configurations of a problem that has few."""
-        return cell.problem.is_sparse and self._is_within(_MAY_HOLD_BEST, cell)
+        """Whether it may hold good configurations that its problem lacks."""
+        standing = cell.problem.standing
+        is_lacking = standing.is_sparse or standing.lacks_draws
+        return is_lacking and self._is_within(_MAY_HOLD_BEST, cell)
 
     def _contends(self, cell: _Cell) -> bool:
         """Whether it has come near the best of its problem, or that is not known yet."""
         return self._is_within(_CONTENDS, cell)
 
     def _is_within(self, factor: float, cell: _Cell) -> bool:
-        own_ms, best_ms = cell.chooser.best_ms, cell.problem.best_ms
+        own_ms, best_ms = cell.chooser.best_ms, cell.problem.standing.best_ms
         if own_ms is None or best_ms is None:
             return cell.is_pending
         return own_ms <= factor * best_ms

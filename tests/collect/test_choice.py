@@ -8,7 +8,15 @@ from collections import Counter
 
 import pytest
 
-from solkit.collect.choice import DEFAULT, LATIN_HYPERCUBE, NEAR_BEST, RANDOM, Chooser, is_sparse
+from solkit.collect.choice import (
+    DEFAULT,
+    LATIN_HYPERCUBE,
+    NEAR_BEST,
+    RANDOM,
+    Chooser,
+    is_sparse,
+    lacks_draws,
+)
 
 SPACE = {"BLOCK": [16, 32, 64, 128, 256], "SPLIT": [1, 2, 4], "EVICT": ["", "evict_first"]}
 VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
@@ -162,3 +170,17 @@ def test_no_space(valid):
 )
 def test_where_few_good_ones_are_known(times_ms, sparse):
     assert is_sparse(times_ms) is sparse
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "drawn_ms", "lacks"),
+    [
+        ([], [], False),
+        ([1.0, 1.3, 1.4], [1.3, 1.4], True),
+        ([1.0, 1.3, 1.4], [], True),
+        ([1.0, 1.1, 1.3, 1.4, 1.5], [1.1, 1.4], False),
+        ([1.0, 1.05, 1.3], [1.3], False),  # flat
+    ],
+)
+def test_where_the_search_alone_found_good_ones(times_ms, drawn_ms, lacks):
+    assert lacks_draws(times_ms, drawn_ms) is lacks

@@ -27,6 +27,7 @@ from solkit.roofline import devices
 DEVICE = replace(devices.find("h100-sxm"), uuid="GPU-0")
 SPACE = {"BLOCK": [2**n for n in range(4, 14)], "num_warps": [1, 2, 4, 8], "SPLIT": [1, 2, 4]}
 VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
+RIGHT = [params for params in VALID if params["SPLIT"] == 1]
 SHAPES = ({"N": 100}, {"N": 200})
 BOUND = {
     "bound_ms": 0.5,
@@ -204,6 +205,46 @@ def test_more_is_tried_first_of_problems_of_which_few_good_ones_are_known(run, f
     assert Counter(first) == {"family/N=100": 16, "family/N=200": 16}
     assert {row.problem_id for row in rows[32:56]} == {"family/N=100"}
     assert Counter(row.problem_id for row in rows[56:])["family/N=200"] == 32
+
+
+def known_of(row, good):
+    """Rows like it: good ones, told by how they were chosen, and ten bad ones, drawn."""
+    chosen_by = [*good, *["random"] * 10]
+    return [
+        replace(row, params=params, chosen_by=how, time_ms=1.0 if n < len(good) else 3.0)
+        for n, (params, how) in enumerate(zip(RIGHT, chosen_by))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("good", "near"),
+    [
+        (["near_best"] * 3 + ["random"] * 3, 6),  # more good ones are wanted
+        (["near_best"] * 9, 0),  # good ones that were not searched for are
+        (["near_best"] * 8 + ["random"], 2),  # nothing is
+    ],
+)
+def test_later_ones_are_chosen_by_what_their_problem_lacks(run, fakes, tmp_path, good, near):
+    fakes[0].valid = RIGHT
+    row = next(row for row in run("first.jsonl", per_cell=1) if row.implementation == "family/a")
+    rows = known_of(row, good)
+    with RunLog(tmp_path / "earlier.jsonl") as log:
+        log.append(rows)
+    new = run(after=["earlier.jsonl"], per_cell=len(rows) + 8, repeats=0.0)
+    cell = row.kernel_id, row.problem_id
+    chosen = [each.chosen_by for each in new if (each.kernel_id, each.problem_id) == cell]
+    assert len(chosen) == 8
+    assert chosen.count(NEAR_BEST) == near
+
+
+def test_more_is_tried_first_of_problems_with_no_good_ones_but_the_searchs(run, fakes, tmp_path):
+    fakes[0].valid = RIGHT
+    with RunLog(tmp_path / "earlier.jsonl") as log:
+        for row in run("first.jsonl", per_cell=1):
+            how = NEAR_BEST if row.problem_id == "family/N=200" else "random"
+            log.append(known_of(row, [how] * 9))
+    new = run(after=["earlier.jsonl"], per_cell=27, repeats=0.0)
+    assert [row.problem_id for row in new] == ["family/N=200"] * 16 + ["family/N=100"] * 16
 
 
 def test_kernels_are_surveyed_while_others_compile(run, fakes, monkeypatch):
