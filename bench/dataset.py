@@ -1,6 +1,6 @@
 """What measured sets hold, and whether that is enough to learn from.
 
-    python bench/dataset.py [h100 h200 | STORE ...]
+    python bench/dataset.py [--spaces] [h100 h200 | STORE ...]
 
 Of each set: valid configurations, failures, families and problems, how many problems have several
 implementations, how dense the good region of each problem is and whether it was found without the
@@ -9,14 +9,18 @@ gaps that a stalled host left between launches, megabytes, seconds to load. Of s
 configurations that all have in common.
 
 A problem is *flat* where half of its configurations are within a tenth of the best: there is
-nothing to find. The exit code is 1 where a target is missed.
+nothing to find. Of some kernels all valid configurations were measured, and fewer than eight are
+good: with `--spaces` (minutes, as each kernel is asked for its valid configurations) it is told
+where that is so. The exit code is 1 where a target is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +29,16 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
+from solkit.collect.ahead import Ahead
 from solkit.collect.bench import GAP_MS
 from solkit.collect.choice import ENOUGH_NEAR, NEAR
+from solkit.collect.sources import sources
+from solkit.core import Device
 from solkit.datasets.card import repeats
 from solkit.datasets.record import CONFIGURATION
 from solkit.datasets.store import Store, configurations, shipped
 from solkit.errors import SolkitError
+from solkit.roofline import devices
 
 UNSEARCHED = ("default", "random", "latin_hypercube", "exhaustive")
 
@@ -138,6 +146,38 @@ def near_best(right: pl.LazyFrame) -> pl.DataFrame:
     )
 
 
+def wholly_measured(store: Store) -> Iterator[tuple[str, float]]:
+    """How many problems lack good configurations though every valid one was tried.
+
+    Raises:
+        UnknownDeviceError: the set's GPU is not in the catalogue.
+    """
+    rows = store.scan()
+    sizes = space_sizes(devices.find(rows.select("device").first().collect().item()))
+    tried = rows.select("problem_id", "kernel_id", "params").unique().collect()
+    counts = dict(tried.group_by("problem_id").len().iter_rows())
+    whole = [name for name, size in sizes.items() if counts.get(name, 0) >= size]
+    right = rows.filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
+    uneven = near_best(right).filter(pl.col("median") > NEAR * pl.col("best"))
+    enough, is_whole = pl.col("near") >= ENOUGH_NEAR, pl.col("problem_id").is_in(whole)
+    yield "such, measured whole, with fewer near the best", len(uneven.filter(is_whole & ~enough))
+    if len(uneven):
+        done = uneven.filter(enough | is_whole)
+        yield "such, with 8 near the best or measured whole", len(done) / len(uneven)
+
+
+def space_sizes(device: Device) -> Mapping[str, int]:
+    """By problem, how many valid configurations SolKit's own kernels have for it."""
+    sizes: Counter[str] = Counter()
+    with Ahead(device, os.cpu_count() or 1, {}) as ahead:
+        kernels = sources(["zoo", "inductor"])
+        surveys = [ahead.space(str(kernel.path)) for kernel in kernels]
+        for kernel, survey in zip(kernels, surveys, strict=True):
+            for found in survey.result():
+                sizes[kernel.problem_id(found["shape"])] += len(found["valid"])
+    return sizes
+
+
 def in_common(stores: list[Store]) -> int:
     """Configurations that are valid in all sets, whatever GPU they are of."""
     shared = ["kernel_id", "problem_id", "params"]
@@ -184,10 +224,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the figures; 1 where a target is missed, 2 where a set cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=["h100", "h200"], metavar="SET")
-    names = parser.parse_args(arguments).sets
+    parser.add_argument("--spaces", action="store_true", help="what was measured whole; minutes")
+    options = parser.parse_args(arguments)
+    names = options.sets
     try:
         stores = [_store(name) for name in names]
-        missed = sum(_told(name, store) for name, store in zip(names, stores, strict=True))
+        missed = 0
+        for name, store in zip(names, stores, strict=True):
+            missed += _told(name, store, options.spaces)
     except SolkitError as error:
         print(f"dataset: {error}", file=sys.stderr)
         return 2
@@ -200,11 +244,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if missed else 0
 
 
-def _told(name: str, store: Store) -> int:
+def _told(name: str, store: Store, with_spaces: bool) -> int:
     targets = dict(TARGETS)
     if name in VALID:
         targets["valid configurations"] = VALID[name]
-    told = {what: (figure, targets.get(what)) for what, figure in figures(store)}
+    found = [*figures(store), *(wholly_measured(store) if with_spaces else ())]
+    told = {what: (figure, targets.get(what)) for what, figure in found}
     return _print(name, told)
 
 

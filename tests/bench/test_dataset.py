@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -11,9 +12,11 @@ import pytest
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
+from solkit.collect import sources
 from solkit.core import Verdict
 from solkit.datasets.record import TimedConfiguration, TimedLaunch
 from solkit.datasets.store import Store
+from solkit.roofline import devices
 
 ROW = TimedConfiguration(
     "k0", "softmax", "softmax", "zoo", "softmax/M=0", "h100-sxm", {"B": 0}, Verdict.CORRECT,
@@ -98,6 +101,34 @@ def test_how_dense_the_good_region_is(dataset, store):
     assert told["problems, not flat"] == 3
     assert told["problems, not flat, with 8 near the best"] == pytest.approx(2 / 3)
     assert told["such, one of them found without search"] == pytest.approx(2 / 3)
+
+
+def test_what_was_measured_whole(dataset, store, monkeypatch):
+    sizes = {"softmax/M=0": 28, "softmax/M=1": 28, "softmax/M=2": 29, "softmax/M=3": 7}
+    monkeypatch.setattr(
+        dataset, "space_sizes", lambda device: sizes if device.key == "h100-sxm" else {}
+    )
+    told = dict(dataset.wholly_measured(store))
+    assert told["such, measured whole, with fewer near the best"] == 1  # M=0
+    assert told["such, with 8 near the best or measured whole"] == 1.0
+    sizes["softmax/M=0"] = 29
+    told = dict(dataset.wholly_measured(store))
+    assert told["such, measured whole, with fewer near the best"] == 0
+    assert told["such, with 8 near the best or measured whole"] == pytest.approx(2 / 3)
+
+
+def test_how_large_spaces_are(dataset, monkeypatch, pytestconfig, tmp_path):
+    """Of block_pointers.py at D=128, 26 of 28 pairs of TOKENS and num_warps are valid; 4 flags."""
+    zoo, folder = pytestconfig.rootpath / "datasets" / "zoo" / "rope", tmp_path / "rope"
+    folder.mkdir()
+    shutil.copy(zoo / "problem.py", folder)
+    for name in ("one.py", "two.py"):
+        shutil.copy(zoo / "block_pointers.py", folder / name)
+    kernels = sources([str(folder)])
+    monkeypatch.setattr(dataset, "sources", lambda _: kernels)
+    sizes = dataset.space_sizes(devices.find("h100-sxm"))
+    assert len(sizes) == 8
+    assert sizes["rope/D=128,H=64,T=1,dtype=bfloat16"] == 2 * 26 * 4
 
 
 def test_what_several_sets_have_in_common(dataset, store, tmp_path):
