@@ -15,9 +15,11 @@ A batch that `RunLog.append` came back from is on disk. A line that a crash cut 
 from __future__ import annotations
 
 import fcntl
+import gzip
 import json
 import os
 import secrets
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -174,7 +176,7 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
     """All that a run's file holds; it may be written meanwhile.
 
     Args:
-        path: the file.
+        path: the file, maybe compressed (``.gz``).
         whole: refuse what `tried` wrote: its rows are named as those that they are short for.
 
     Raises:
@@ -185,7 +187,7 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
     sources: list[Source] = []
     faults: list[str] = []
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = _header(file.readline(), path)
             if whole:
                 _require_whole(head, path)
@@ -201,8 +203,9 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
                     rows.append(found)
                 else:
                     sources.append(found)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error  # what gzip raises has none
+        raise InputError(f"cannot read {path}: {why}") from error
     return Run(head["run_id"], head.get("about", {}), tuple(rows), tuple(sources), tuple(faults))
 
 
