@@ -93,7 +93,7 @@ class RunLog:
     def append(
         self, rows: Iterable[TimedConfiguration], sources: Iterable[Source] = ()
     ) -> tuple[TimedConfiguration, ...]:
-        """Write a batch and have it on disk, all of it or nothing.
+        """Write a batch and have it on disk, all of it or nothing, interrupted or not.
 
         Args:
             rows: what was tried; their `run_id` and `sequence` are given here.
@@ -163,13 +163,15 @@ class RunLog:
             while rest:  # once, but where a disk is nearly full
                 rest = rest[os.write(self._file, rest) :]
             os.fsync(self._file)
-        except OSError as error:
+            self._lines += len(lines)
+        except BaseException as error:  # an interrupt too, after which the caller may go on
             os.ftruncate(self._file, size)
+            if not isinstance(error, OSError):
+                raise
             raise TraceError(
                 f"rows could not be written to {self.path}: {error.strerror}; "
                 "those before them are there"
             ) from error
-        self._lines += len(lines)
 
 
 def read(path: str | os.PathLike[str], whole: bool = False) -> Run:

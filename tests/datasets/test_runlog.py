@@ -144,6 +144,30 @@ def test_a_disk_that_fills_up_takes_back_the_batch(tmp_path, monkeypatch):
     assert runlog.read(path).sources == (SOURCE,)
 
 
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_an_interrupt_takes_back_the_batch(tmp_path, monkeypatch, call):
+    """Or what is written next would have its numbers: of rows that share them one is lost."""
+    path = tmp_path / "run.jsonl"
+    done = getattr(os, call)
+
+    def interrupted(*given):
+        done(*given)
+        raise KeyboardInterrupt
+
+    with runlog.RunLog(path) as log:
+        log.append(numbered(0, 1))
+        before = path.read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                log.append(numbered(1, 2), [SOURCE])
+        assert path.read_bytes() == before
+        log.append(numbered(3, 2), [SOURCE])
+    run = runlog.read(path)
+    assert (numbers(path), run.sources) == ([0, 3, 4], (SOURCE,))
+    assert len({row.sequence for row in run.rows}) == 3
+
+
 def test_a_file_system_that_is_really_full(tmp_path):
     """A limit on the file's size: the system itself writes half of a batch and then refuses."""
     path = tmp_path / "run.jsonl"
