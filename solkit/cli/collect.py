@@ -92,6 +92,11 @@ def _rows(path: Path) -> tuple[TimedConfiguration, ...]:
     """The rows of a run's file; lines that hold none are told."""
     from solkit.datasets import runlog
 
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder, not a run's file; a store is exported first: "
+            f"solkit data export {path} tried.jsonl --to tried"
+        )
     run = runlog.read(path)
     for fault in run.faults:
         _base.complain(fault)

@@ -42,6 +42,12 @@ def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
     assert "cannot read nowhere.jsonl" in collect(*given, "--after", "nowhere.jsonl", code=2).output
 
 
+def test_a_store_as_an_earlier_run_is_told_how_to_be_exported(collect, tmp_path):
+    (tmp_path / "kept" / "parts").mkdir(parents=True)
+    given = ["scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", "--after", "kept"]
+    assert "solkit data export kept tried.jsonl --to tried" in collect(*given, code=2).output
+
+
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("arguments", "text"),
