@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import secrets
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -35,6 +37,7 @@ class Exit(enum.IntEnum):
 
     REPORTED = 0
     SOLKIT_FAILED = 1
+    """It failed; of measured data also: a store is not whole, or nothing could be taken into it."""
     BAD_INPUT = 2
     """The input or a shape is at fault, or --fail-under was asked for and a shape has no score."""
     CANDIDATE_FAILED = 3
@@ -91,7 +94,7 @@ def stdout_kept_for_the_report() -> Iterator[None]:
 def console() -> Console:
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False, emoji=False)  # names hold [..] and :..: as well
 
 
 def check_writable(destination: str | None, option: str = "--json") -> None:
@@ -100,7 +103,7 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
     What the file holds stays, and a file that was not there is not left behind.
 
     Raises:
-        InputError: it cannot be opened.
+        InputError: it cannot be opened, or holds a run's measurements.
     """
     if destination is None or destination == "-":
         return
@@ -108,6 +111,11 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
     if path.is_fifo():  # opening it is noticed at its other end
         return
     is_new = not path.exists()
+    if path.is_file() and _is_run(path):
+        raise InputError(
+            f"{option}: {destination} is a run's file: its measurements are not overwritten; "
+            "name another, or move it away"
+        )
     try:
         path.open("a").close()
         if is_new:
@@ -117,12 +125,50 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
 
 
 def write(destination: str | None, text: Callable[[], str], option: str = "--json") -> None:
+    """Write a text to a file, or to stdout for ``-``; what the file held stays till it is whole.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     if destination is None:
         return
     if destination == "-":
         typer.echo(text())
         return
     try:
-        Path(destination).write_text(text() + "\n", encoding="utf-8")
+        _replace(Path(destination), text() + "\n")
     except OSError as error:
         raise InputError(f"{option}: cannot write {destination}: {error.strerror}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    """Have a text on disk beside a file, then put it in the file's place."""
+    target = path.resolve()  # a link goes on pointing there
+    held_open = path.parts[:2] in (("/", "dev"), ("/", "proc"))  # e.g. /dev/stdout, a file or not
+    if held_open or (path.exists() and not path.is_file()):
+        path.write_text(text, encoding="utf-8")
+        return
+    draft = target.with_name(f".solkit-{secrets.token_hex(8)}")
+    try:
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, draft)
+        draft.replace(target)
+    except PermissionError:  # a folder of others, where only the file may be written
+        target.write_text(text, encoding="utf-8")
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a file holds a run as it was measured, not what ``--to tried`` tells of some."""
+    from solkit.datasets import runlog
+
+    try:
+        runlog.read(path, whole=True)
+    except InputError:
+        return False
+    return True

@@ -5,9 +5,11 @@ A command a function; what they do is in `solkit.datasets`, where this joins nam
 
 from __future__ import annotations
 
+import contextlib
 import json as jsonlib
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +36,8 @@ app = typer.Typer(
 app.command()(collect)
 
 _SHOWN = 40  # rows of a query that a terminal shows
+_SHOWN_SIDEWAYS = 4  # of those that take a line a column
+_NARROWEST = 8  # what a column's name may be folded to
 
 _Store = Annotated[
     str, typer.Argument(metavar="STORE", help="A store's folder, or a set that SolKit ships.")
@@ -80,6 +84,8 @@ def import_(
 ) -> None:
     """Take the rows of other tools' files; of one that was imported before, only what is new.
 
+    Exit code 1 where a file has faults and not one row.
+
     Formats: run and trace (SolKit's own), kernel_tuner, t4, triton_autotune, helion,
     sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
     """
@@ -92,11 +98,19 @@ def import_(
         found = [_with_keys(formats.read(file, format, labels)) for file in files]
         for fault in (fault for each in found for fault in each.faults):
             _base.complain(fault)
-        added = target.add(
-            [row for each in found for row in each.rows],
-            [source for each in found for source in each.sources],
-        )
-        _tell(store, added)
+        refused = [
+            file for file, each in zip(files, found, strict=True) if each.faults and not each.rows
+        ]
+        if not refused or any(each.rows for each in found):  # else an empty store would be made
+            added = target.add(
+                [row for each in found for row in each.rows],
+                [source for each in found for source in each.sources],
+            )
+            _tell(store, added)
+        for file in refused:
+            _base.complain(f"{file}: none of its rows could be taken")
+    if refused:  # `import && rm` must not lose it
+        raise typer.Exit(Exit.SOLKIT_FAILED)
 
 
 @app.command()
@@ -122,7 +136,7 @@ def export(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Write rows for others to use."""
-    with _base.failures_as_exit_codes(verbose):
+    with _base.failures_as_exit_codes(verbose), _naming_the_clause(where, "--where "):
         found = _opened(store)
         if to == "huggingface":
             from solkit.datasets import card
@@ -156,11 +170,18 @@ def merge(
     ] = False,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Put what other stores hold into one; into a new one to have its parts sorted afresh."""
+    """Put what other stores hold into one; into a new one to have its parts sorted afresh.
+
+    Exit code 1 where there are faults and not one row can be read.
+    """
     with _base.failures_as_exit_codes(verbose):
         from solkit.datasets.store import Store
 
-        _tell(store, Store(store, create=True).merge(others, salvage))
+        added = Store(store, create=True).merge(others, salvage)
+        _tell(store, added)
+    if added.faults and not added.rows + added.known:
+        _base.complain("no row could be read of what was to be merged")
+        raise typer.Exit(Exit.SOLKIT_FAILED)
 
 
 @app.command()
@@ -184,11 +205,12 @@ def query(
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
-        found = _opened(store).query(sql)
+        with _naming_the_clause(sql):
+            found = _opened(store).query(sql)
         if "-" not in (json, csv):
             _show_frame(found)
         _base.write(json, found.write_json)
-        _base.write(csv, lambda: _flat(found).write_csv().rstrip("\n"), "--csv")
+        _base.write(csv, lambda: _flat(found).write_csv().removesuffix("\n"), "--csv")
 
 
 @app.command()
@@ -220,6 +242,38 @@ def _opened(name: str) -> Store:
     if Path(name).exists() or "/" in name:
         return Store(name)
     return shipped(name)
+
+
+@contextlib.contextmanager
+def _naming_the_clause(sql: str | None, option: str = "") -> Iterator[None]:
+    """Blame SQL for what polars refuses, be it only once it runs."""
+    from solkit.datasets.tables import polars_module
+
+    refusal = polars_module().exceptions.PolarsError
+    try:
+        yield
+    except (InputError, refusal) as error:
+        found = error if isinstance(error, refusal) else error.__cause__
+        if sql is None or not isinstance(found, refusal):
+            raise
+        raise InputError(f"{option}{sql!r}: {_reason(found)}") from error
+
+
+_ASIDE = re.compile(r"\n\n(?:Resolved plan until failure|This error occurred)|; valid columns")
+
+
+def _reason(refusal: Exception) -> str:
+    """What polars finds wrong with SQL, without its plan; with what a user needs to mend it."""
+    from solkit.datasets.record import TimedConfiguration
+    from solkit.datasets.tables import polars_module
+
+    reason = _ASIDE.split(str(refusal))[0]
+    if isinstance(refusal, polars_module().exceptions.ColumnNotFoundError):
+        names = ", ".join(each.name for each in fields(TimedConfiguration))
+        return f"{reason}\nthe columns of data: {names}"
+    if "datetime" in reason.lower():
+        return f"{reason}\nfor a time write e.g. created >= '2026-01-31 12:00'::timestamptz (UTC)"
+    return reason
 
 
 def _with_keys(found: Imported) -> Imported:
@@ -268,12 +322,20 @@ def _flat(frame: polars.DataFrame) -> polars.DataFrame:
 
 
 def _show_frame(frame: polars.DataFrame) -> None:
-    _print_table(frame.columns, frame.head(_SHOWN).rows())
-    if len(frame) > _SHOWN:
-        typer.echo(f"{_SHOWN} of {len(frame):,} rows; --json or --csv FILE has all")
+    """A line a row; a line a column where a terminal has no room for the columns' names."""
+    shown = frame.head(_SHOWN)
+    needed = 1 + sum(3 + min(len(name), _NARROWEST) for name in frame.columns)
+    if needed <= _base.console().width:
+        _print_table(frame.columns, shown.rows())
+    else:
+        shown = frame.head(_SHOWN_SIDEWAYS)
+        for row in shown.rows():
+            _print_table(("column", "value"), zip(frame.columns, row, strict=True))
+    if len(frame) > len(shown):
+        typer.echo(f"{len(shown)} of {len(frame):,} rows; --json or --csv FILE has all")
 
 
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def _print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     from rich.table import Column, Table
 
     table = Table(*(Column(name, overflow="fold") for name in columns))  # a cut name is no name

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -10,12 +13,14 @@ from typer.testing import CliRunner
 
 import solkit
 from solkit import cli
+from solkit.core import Verdict
 
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 from solkit.datasets import runlog
 from solkit.datasets.formats import FORMATS
+from solkit.datasets.record import TimedConfiguration
 from solkit.datasets.store import Store
 from solkit.errors import SolkitError
 
@@ -81,9 +86,126 @@ def test_query_answers_in_sql(store):
     assert "time_ms" in bad.stderr
 
 
+MESSAGES = ("ptxas: [sm_90a] got [1, 2] :x:", "at [/foo]", None, None)
+
+
+@pytest.fixture
+def failures(tmp_path):
+    """A store of attempts that failed, one on each of the first days of 2026."""
+    rows = [
+        TimedConfiguration(
+            kernel_id="k", family="softmax", kind="norm", origin="zoo", problem_id="p",
+            device="h100-sxm", params={}, verdict=Verdict.DOES_NOT_COMPILE, chosen_by="default",
+            created=datetime(2026, 1, day, tzinfo=timezone.utc), run_id="r", sequence=day,
+            message=message,
+        )
+        for day, message in enumerate(MESSAGES, 1)
+    ]  # fmt: skip
+    Store(tmp_path / "failures", create=True).add(rows)
+    return tmp_path / "failures"
+
+
+def test_csv_keeps_the_rows_that_end_it_with_nulls(failures):
+    sql = "select message from data order by sequence"
+    text = run("query", failures, sql, "--csv", "-").stdout
+    _, *rows = csv.reader(io.StringIO(text))
+    assert [row[0] if row else None for row in rows] == list(MESSAGES)
+    run("query", failures, sql, "--csv", failures.parent / "x.csv")
+    assert (failures.parent / "x.csv").read_text() == text
+
+
+def test_cells_and_names_are_shown_as_they_are(failures):
+    sql = 'select message as "[b]:x:" from data where message is not null'
+    shown = run("query", failures, sql).stdout
+    assert all(text in shown for text in ("[b]:x:", *MESSAGES[:2]))
+
+
+def test_an_answer_that_is_too_wide_is_shown_a_line_a_column(failures, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("query", failures, "select * from data order by sequence limit 1").stdout
+    lines = [[cell.strip() for cell in line.split("│")[1:3]] for line in shown.splitlines()]
+    cells = dict(line for line in lines if line)
+    assert list(cells) == Store(failures).scan().collect_schema().names()
+    assert (cells["message"], cells["time_ms"]) == (MESSAGES[0], "None")
+    narrow = run("query", failures, "select sequence, message from data").stdout
+    assert narrow.count("│ None") == 2
+    union = " union all ".join(["select * from data"] * 2)
+    assert "4 of 8 rows; --json or --csv FILE has all" in run("query", failures, union).stdout
+
+
+@pytest.mark.parametrize("to", ["huggingface", "t4", "tried"])
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("cast(family as int) > 3", "softmax"),
+        ("1", "oolean"),
+        ("message ~ '('", "unclosed group"),
+        ("family", "oolean"),
+        ("family =", "unable to parse"),
+        ("created > '2026-01-01'", "created >= '2026-01-31 12:00'::timestamptz (UTC)"),
+    ],
+)
+def test_a_condition_that_fails_is_the_users_and_named(failures, to, where, told):
+    target = failures.parent / "out"
+    error = run("export", failures, target, "--to", to, "--where", where, code=2).stderr
+    assert f"--where {where!r}: " in error
+    assert told in error
+    assert "Resolved plan" not in error
+    assert "This error occurred" not in error
+    assert "memory_clock_mhz" not in error  # no column is unknown
+    assert not target.exists()
+
+
+def test_an_unknown_column_is_told_with_those_that_there_are(failures):
+    asked = run("query", failures, "select speed from data", code=2)
+    chosen = run("export", failures, failures.parent / "out", "--where", "speed > 1", code=2)
+    for error in (asked.stderr, chosen.stderr):
+        assert '"speed"' in error
+        assert ", ".join(Store(failures).scan().collect_schema().names()) in error
+    assert "memory_clock_mhz" not in run("query", failures, "select from", code=2).stderr
+
+
+def test_times_are_asked_for_as_the_error_says(failures):
+    target = failures.parent / "out.jsonl"
+    where = "created >= '2026-01-02 12:00'::timestamptz"
+    run("export", failures, target, "--to", "tried", "--where", where)
+    assert [row.sequence for row in runlog.read(target).rows] == [3, 4]
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """A run's file of which no line is a row."""
+    with runlog.RunLog(tmp_path / "refused.jsonl") as log:
+        pass
+    with log.path.open("a") as file:
+        file.write('{"row": {}}\n{"row": {"kern')
+    return log.path
+
+
+def test_an_import_of_which_nothing_could_be_taken_fails_and_leaves_no_store(refused, store):
+    done = run("import", refused.parent / "new", refused, code=1)
+    assert f"{refused}:3: " in done.stderr
+    assert f"{refused}: none of its rows could be taken" in done.stderr
+    assert not (refused.parent / "new").exists()
+    run("import", store, refused, code=1)
+    tuned = refused.parent / "E=8,N=64,device_name=NVIDIA_H200.json"
+    tuned.write_text(json.dumps({"1": {"num_warps": 4}}))
+    done = run("import", refused.parent / "new", refused, tuned, code=1)
+    assert "1 new rows" in done.stdout
+    assert "1 known already" in run("import", refused.parent / "new", tuned).stdout
+
+
+def test_a_merge_of_which_nothing_can_be_read_fails(refused, store):
+    for options in ([], ["--salvage"]):
+        done = run("merge", refused.parent / "new", refused, *options, code=1)
+        assert "no row could be read" in done.stderr
+    assert "2 new rows" in run("merge", refused.parent / "new", refused, store).stdout
+    assert "2 known already" in run("merge", refused.parent / "new", refused, store).stdout
+
+
 def test_export_writes_a_set_or_t4(store, tmp_path):
     run("export", store, tmp_path / "set", "--title", "Some times")
-    assert "pretty_name: Some times" in (tmp_path / "set" / "README.md").read_text()
+    assert "\n# Some times\n" in (tmp_path / "set" / "README.md").read_text()
     run("export", store, tmp_path / "x.json", "--to", "t4", "--where", "time_ms > 0")
     (result,) = json.loads((tmp_path / "x.json").read_text())["results"]
     assert result["configuration"] == {"BLOCK": 64, "num_warps": 4}
@@ -114,7 +236,9 @@ def test_merge_and_verify(store, tmp_path):
     done = run("verify", tmp_path / "both", code=1)
     assert f"wrong: {part}" in done.stdout
     assert part.name in run("merge", tmp_path / "third", tmp_path / "both", code=2).stderr
-    run("merge", tmp_path / "third", tmp_path / "both", "--salvage")
+    done = run("merge", tmp_path / "third", tmp_path / "both", "--salvage", code=1)
+    assert "no row could be read" in done.stderr
+    run("merge", tmp_path / "third", tmp_path / "both", store, "--salvage")
 
 
 def test_a_mistake_names_the_valid_choices(store, tmp_path):
