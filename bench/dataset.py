@@ -160,10 +160,10 @@ def wholly_measured(store: Store) -> Iterator[tuple[str, float]]:
     right = rows.filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
     uneven = near_best(right).filter(pl.col("median") > NEAR * pl.col("best"))
     enough, is_whole = pl.col("near") >= ENOUGH_NEAR, pl.col("problem_id").is_in(whole)
-    yield "such, measured whole, with fewer near the best", len(uneven.filter(is_whole & ~enough))
+    yield "such, measured whole, fewer near", len(uneven.filter(is_whole & ~enough))
     if len(uneven):
         done = uneven.filter(enough | is_whole)
-        yield "such, with 8 near the best or measured whole", len(done) / len(uneven)
+        yield "such, 8 near or measured whole", len(done) / len(uneven)
 
 
 def space_sizes(device: Device) -> Mapping[str, int]:

@@ -109,12 +109,12 @@ def test_what_was_measured_whole(dataset, store, monkeypatch):
         dataset, "space_sizes", lambda device: sizes if device.key == "h100-sxm" else {}
     )
     told = dict(dataset.wholly_measured(store))
-    assert told["such, measured whole, with fewer near the best"] == 1  # M=0
-    assert told["such, with 8 near the best or measured whole"] == 1.0
+    assert told["such, measured whole, fewer near"] == 1  # M=0
+    assert told["such, 8 near or measured whole"] == 1.0
     sizes["softmax/M=0"] = 29
     told = dict(dataset.wholly_measured(store))
-    assert told["such, measured whole, with fewer near the best"] == 0
-    assert told["such, with 8 near the best or measured whole"] == pytest.approx(2 / 3)
+    assert told["such, measured whole, fewer near"] == 0
+    assert told["such, 8 near or measured whole"] == pytest.approx(2 / 3)
 
 
 def test_how_large_spaces_are(dataset, monkeypatch, pytestconfig, tmp_path):
