@@ -35,14 +35,19 @@ _VERDICTS = {
     "constraints": Verdict.NOT_MEASURED,  # outside the user's restrictions: never run
 }
 _INVALIDITY = {
+    Verdict.CORRECT: "correct",
+    Verdict.BEATS_ALGORITHM: "correct",
     Verdict.DOES_NOT_COMPILE: "compile",
     Verdict.CRASHED: "runtime",
     Verdict.OUT_OF_MEMORY: "runtime",
     Verdict.TIMED_OUT: "timeout",
     Verdict.WRONG: "correctness",
     Verdict.CHEATING: "correctness",
+    Verdict.IMPOSSIBLE: "correctness",  # no correct kernel can have that time
+    Verdict.DEGENERATE_PROBLEM: "correctness",  # which its problem cannot tell
+    Verdict.UNSTABLE: "runtime",  # right, but the run was disturbed: the time must not count
     Verdict.NOT_MEASURED: "constraints",
-}  # all others have a time, and are correct as far as T4 knows
+}
 _OBJECTIVE = "time"
 
 
@@ -118,7 +123,7 @@ def _result(row: TimedConfiguration) -> dict[str, Any]:
         times.update(row.extra.get("times", {}))
     if row.samples_ms:
         times["runtimes"] = list(row.samples_ms)
-    invalidity = _INVALIDITY.get(row.verdict, "correct")
+    invalidity = _INVALIDITY[row.verdict]
     if row.verdict is Verdict.NOT_MEASURED and row.time_ms is not None:
         invalidity = "correct"  # timed by a tool that did not check it
     result = {
@@ -129,7 +134,9 @@ def _result(row: TimedConfiguration) -> dict[str, Any]:
     }
     if row.origin == "t4":
         return {**result, **row.extra.get("result", {})}
-    value = invalidity if row.time_ms is None else row.time_ms
+    # a failure has a word for a time, as Kernel Tuner writes it: the least number is the best
+    counts = invalidity == "correct" and row.time_ms is not None
+    value = row.time_ms if counts else row.verdict.value
     return {
         **result,
         "correctness": int(invalidity == "correct"),
