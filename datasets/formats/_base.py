@@ -6,6 +6,7 @@ import functools
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -32,6 +33,7 @@ __all__ = [
     "converted",
     "imported_row",
     "instant",
+    "json_lines",
 ]
 
 MESSAGE_LIMIT = 2000
@@ -103,7 +105,7 @@ class Document:
             data = self.path.read_bytes()
             self.text = (gzip.decompress(data) if self.path.suffix == ".gz" else data).decode()
             changed = self.path.stat().st_mtime
-        except (OSError, EOFError, UnicodeDecodeError) as error:
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             raise InputError(f"cannot read {path}: {error}") from error
         self.changed = datetime.fromtimestamp(changed, timezone.utc)
 
@@ -134,12 +136,7 @@ class Document:
 
     def lines(self) -> Iterable[tuple[str, Any]]:
         """Each line of JSON Lines with its place; a line that is no JSON is ``None``."""
-        for number, line in enumerate(self.text.splitlines(), 1):
-            if line.strip():
-                try:
-                    yield f"line {number}", json.loads(line)
-                except ValueError:
-                    yield f"line {number}", None
+        return json_lines(self.text)
 
     def device(self, labels: Labels, told: str | None = None) -> str:
         """The GPU: as the user says, else as the file does.
@@ -151,6 +148,17 @@ class Document:
         if not found:
             raise InputError(f"{self.path} does not say which GPU it is about: give --device")
         return found
+
+
+def json_lines(text: str) -> Iterable[tuple[str, Any]]:
+    """Each line of JSON Lines with its place; a line that is no JSON is ``None``."""
+    # not `splitlines`: JSON may hold U+2028 and its like, which end a line there
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield f"line {number}", json.loads(line)
+            except ValueError:
+                yield f"line {number}", None
 
 
 def converted(

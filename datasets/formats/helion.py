@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import csv
 import io
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,13 +21,16 @@ from solkit.datasets.formats._base import (
     Labels,
     converted,
     imported_row,
+    json_lines,
 )
 from solkit.datasets.record import Source, TimedConfiguration, source_of
+from solkit.errors import InputError
 
 __all__ = ["FORMAT"]
 
 _COLUMNS = {"status", "perf_ms", "config", "generation"}
 _VERDICTS = {"ok": Verdict.CORRECT, "timeout": Verdict.TIMED_OUT, "error": Verdict.CRASHED}
+_NO_GPU = "does not say which GPU it is about, nor does what lies beside it: give --device"
 _EXTRA = ("generation", "config_index", "timestamp_s", "sample_id")
 
 
@@ -37,7 +39,9 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    about = _metadata(document)
+    about, cut = _metadata(document)
+    if not (labels.device or any(_gpu(each) for each in about.values())):
+        raise InputError("\n".join((*cut, f"{document.path} {_NO_GPU}")))
     sources: dict[str, Source] = {}
 
     def row(told: dict[str, str]) -> TimedConfiguration | None:
@@ -48,16 +52,29 @@ def _read(document: Document, labels: Labels) -> Imported:
     lines = csv.DictReader(io.StringIO(document.text))
     records = ((f"line {lines.line_num}", line) for line in lines)
     rows, faults = converted(document, records, row)
-    return Imported(rows, tuple(sources.values()), faults)
+    return Imported(rows, tuple(sources.values()), cut + faults)
 
 
-def _metadata(document: Document) -> Mapping[str, dict[str, Any]]:
-    """What ``*.meta.jsonl`` beside the log says, by run."""
+def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
+    """What ``*.meta.jsonl`` beside the log says, by run; and a sentence for each line of no use.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     path = document.path.with_name(document.name.removesuffix(".csv") + ".meta.jsonl")
     if not path.is_file():
-        return {}
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return {each.get("run_id", ""): each for each in records}
+        return {}, ()
+    told, faults = {}, []
+    for place, record in json_lines(Document(path).text):
+        if isinstance(record, dict):
+            told[record.get("run_id", "")] = record
+        else:
+            faults.append(f"{path}: {place}: is cut off or damaged")
+    return told, tuple(faults)
+
+
+def _gpu(about: dict[str, Any]) -> str | None:
+    return (about.get("hardware_info") or {}).get("device_name")
 
 
 def _row(
@@ -73,7 +90,9 @@ def _row(
         source = source_of(about["kernel_source"].encode(), f"{kernel}.py")
         digest, sources[source.sha256] = source.sha256, source
     hardware = about.get("hardware_info") or {}
-    gpu, versions = hardware.get("device_name"), hardware.get("versions") or {}
+    gpu, versions = _gpu(about), hardware.get("versions") or {}
+    if not (labels.device or gpu):
+        raise ValueError(_NO_GPU)
     status, time = told["status"], told["perf_ms"]
     compile_s = told.get("compile_time_s")
     return imported_row(
@@ -83,7 +102,7 @@ def _row(
         {"inputs": about["input_shapes"]} if about.get("input_shapes") else {},
         kernel,
         source_sha256=digest,
-        device=document.device(labels, gpu),
+        device=labels.device or gpu,
         device_name=gpu,
         params=_config(told["config"]),
         created=document.changed,

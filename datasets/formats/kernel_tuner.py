@@ -1,12 +1,14 @@
 """Cache files of Kernel Tuner, schema 1.x and the unversioned ones before.
 
 https://github.com/KernelTuner/kernel_tuner: one file a kernel and GPU, an entry a configuration,
-times in milliseconds. A cache that is still being written lacks its closing brackets.
+times in milliseconds. A cache that is still being written lacks its closing brackets; where the
+tuner was killed, maybe a part of its last entry too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from solkit.core import Verdict
@@ -30,6 +32,9 @@ VERDICTS = {
 }
 _FAILED_MS = 1e20  # what caches before schema 1.0 have as the time of a failure
 _KNOWN = {"time", "times", "compile_time", "timestamp"}
+_CACHE = re.compile(r'"cache"\s*:\s*\{')
+_NAME = re.compile(r'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*')
+_DECODER = json.JSONDecoder()
 
 
 def _recognises(document: Document) -> bool:
@@ -37,16 +42,35 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    told = document.json
-    if told is None:
-        told = json.loads(document.text.rstrip().rstrip(",") + "}}")
+    told, cut = (document.json, "") if document.json is not None else _open_cache(document.text)
     device = document.device(labels, told.get("device_name"))
 
     def row(entry: dict[str, Any]) -> TimedConfiguration:
         return _row(told, entry, device, document, labels)
 
     rows, faults = converted(document, told["cache"].items(), row)
+    if cut:
+        faults += (f"{document.path}: {cut[:40]!r}: is cut off or damaged",)
     return Imported(rows, faults=faults)
+
+
+def _open_cache(text: str) -> tuple[dict[str, Any], str]:
+    """What a cache that was not closed says, and what follows its last whole entry.
+
+    Raises:
+        ValueError: it ends before its entries begin.
+    """
+    start = _CACHE.search(text)
+    if start is None:
+        raise ValueError("is cut off before its first entry")
+    told, end = json.loads(text[: start.end()] + "}}"), start.end()
+    while name := _NAME.match(text, end):
+        try:
+            entry, end = _DECODER.raw_decode(text, name.end())
+        except ValueError:
+            break
+        told["cache"][json.loads(name[1])] = entry
+    return told, text[end:].strip(" \n\r\t,}")
 
 
 def _row(
