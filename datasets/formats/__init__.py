@@ -6,10 +6,12 @@ What a tool does not say stays unknown. A row that it timed without checking the
 
 from __future__ import annotations
 
+import csv
 import hashlib
-import json
 import os
+from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timezone
 
 from solkit.datasets.formats import (
     flashinfer_bench,
@@ -25,7 +27,7 @@ from solkit.datasets.formats import (
     vllm,
 )
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
-from solkit.datasets.record import TimedConfiguration, to_json
+from solkit.datasets.record import TimedConfiguration, canonical, to_json
 from solkit.errors import InputError
 
 __all__ = ["FORMATS", "Format", "Imported", "Labels", "read"]
@@ -52,10 +54,12 @@ FORMATS: dict[str, Format] = {
 def read(
     path: str | os.PathLike[str], name: str | None = None, labels: Labels | None = None
 ) -> Imported:
-    """The rows of a file, numbered.
+    """The rows of a file, each named by what it says.
 
-    The same file has the same rows each time, and one that has grown since has them too, so that a
-    store takes only what is new.
+    So a row has the same name in whatever file and place it stands: of a file that was read before,
+    wherever it has grown since, a store takes only what is new. Rows of two files that begin alike
+    are two all the same. The user's `Labels` count as far as they say which configuration a row is
+    of and the file does not: the family, and the GPU where the file names none.
 
     Args:
         path: the file, maybe compressed (``.gz``).
@@ -69,9 +73,9 @@ def read(
     chosen = _find(document, name)
     try:
         found = chosen.read(document, labels or Labels())
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
         raise InputError(f"{path} is no {chosen.about}: {type(error).__name__}: {error}") from error
-    return replace(found, rows=_numbered(chosen.name, found.rows))
+    return replace(found, rows=_numbered(chosen.name, found.rows, document.changed))
 
 
 def _find(document: Document, name: str | None) -> Format:
@@ -88,14 +92,36 @@ def _find(document: Document, name: str | None) -> Format:
     )
 
 
-_LABELS = {"family", "kind", "kernel_id", "problem_id"}  # the user's words change these
+def _numbered(
+    name: str, rows: tuple[TimedConfiguration, ...], changed: datetime
+) -> tuple[TimedConfiguration, ...]:
+    """Rows with a run, the tool on that day, and for a place in it a digest of what they say.
 
-
-def _numbered(name: str, rows: tuple[TimedConfiguration, ...]) -> tuple[TimedConfiguration, ...]:
-    """Rows with a run named by what the first of them says, whenever the file was touched."""
+    Args:
+        name: the format's.
+        rows: of a file.
+        changed: when the file was, which is when a row was measured where it does not say.
+    """
     if not rows or rows[0].run_id:
         return rows
-    first = {k: v for k, v in to_json(rows[0]).items() if k not in {"created", *_LABELS}}
-    digest = hashlib.sha256(json.dumps(first, sort_keys=True).encode()).hexdigest()
-    run_id = f"{name}-{digest[:12]}"
-    return tuple(replace(row, run_id=run_id, sequence=i) for i, row in enumerate(rows))
+    seen: Counter[str] = Counter()
+    numbered = []
+    for row in rows:
+        dated = row.created != changed
+        content = canonical({k: v for k, v in to_json(row).items() if k not in _aside(row, dated)})
+        digest = hashlib.sha256(f"{name} {seen[content]} {content}".encode()).digest()
+        seen[content] += 1  # equal rows of a file are as many attempts
+        run_id = f"{name}-{row.created.astimezone(timezone.utc):%Y%m%d}" if dated else name
+        place = int.from_bytes(digest[:8], "big") >> 1  # as a signed column of 64 bits holds
+        numbered.append(replace(row, run_id=run_id, sequence=place))
+    return tuple(numbered)
+
+
+def _aside(row: TimedConfiguration, dated: bool) -> set[str]:
+    """The fields that do not tell an attempt from another, or change when a file is touched."""
+    aside = {"kind", "schema_version"}
+    if not dated:
+        aside.add("created")
+    if row.device_name is not None:  # which the file told: `device` is but another word for it
+        aside.add("device")
+    return aside

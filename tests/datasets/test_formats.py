@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from solkit.core import Verdict
 from solkit.datasets import formats, runlog
 from solkit.datasets.formats import FORMATS, Labels, t4
 from solkit.datasets.formats._base import Document
+from solkit.datasets.record import canonical
 from solkit.errors import InputError
 
 H100 = Labels(device="h100-sxm")
@@ -231,6 +233,23 @@ def test_a_kernel_tuner_cache_that_is_still_being_written(tmp_path):
     assert len(formats.read(written(tmp_path / "open.json", text)).rows) == len(whole.rows) == 4
 
 
+@pytest.mark.parametrize("nested", [3.5, {"a": [1, "}"]}])
+def test_a_kernel_tuner_cache_that_was_cut_in_an_entry_loses_that_one(tmp_path, nested):
+    cache = {name: {**entry, "x": nested} for name, entry in KERNEL_TUNER["cache"].items()}
+    text = json.dumps({**KERNEL_TUNER, "cache": cache})
+    start = text.index('"32,1"')
+    whole = formats.read(written(tmp_path / "whole.json", json.loads(text))).rows
+    for end in range(start + 1, len(text) - 2):  # the last that lacks a bracket of that entry
+        path = written(tmp_path / "cut.json", text[:end])
+        found = formats.read(path)
+        assert tuple(row.params for row in found.rows) == tuple(row.params for row in whole[:3])
+        (fault,) = found.faults
+        assert fault.startswith(f"{path}: ")
+        assert fault.endswith("is cut off or damaged")
+    with pytest.raises(InputError, match="is cut off before its first entry"):
+        formats.read(written(tmp_path / "head.json", text[: text.index('"cache"')]))
+
+
 def test_t4_comes_back_as_it_was(tmp_path):
     path = tmp_path / "convolution.T4.json.gz"
     path.write_bytes(gzip.compress(json.dumps(T4).encode()))
@@ -252,8 +271,15 @@ def test_t4_comes_back_through_a_store(tmp_path):
     given = Document(REAL_T4).json if REAL_T4.is_file() else T4
     store = Store(tmp_path / "store", create=True)
     store.add(formats.read(written(tmp_path / "x.json", given), labels=H100).rows)
-    rows = sorted(store.rows(), key=lambda row: row.sequence)
-    assert_same_t4(json.loads(t4.dumps(rows)), given)
+    told = json.loads(t4.dumps(store.rows()))
+    assert_same_t4(by_configuration(told), by_configuration(given))  # a store has its own order
+
+
+def by_configuration(told):
+    return {
+        **told,
+        "results": sorted(told["results"], key=lambda each: canonical(each["configuration"])),
+    }
 
 
 def assert_same_t4(got, want):
@@ -285,6 +311,41 @@ def test_other_rows_as_t4(tmp_path):
     assert first["measurements"] == [{"name": "time", "value": 3.5, "unit": "ms"}]
     assert first["times"] == {"compilation": 900.0, "runtimes": [3.5, 3.25, 3.75]}
     assert (first["correctness"], told["results"][1]["correctness"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "invalidity"),
+    [
+        ("correct", "correct"),
+        ("beats_algorithm", "correct"),
+        ("wrong", "correctness"),
+        ("cheating", "correctness"),
+        ("impossible", "correctness"),
+        ("degenerate_problem", "correctness"),
+        ("does_not_compile", "compile"),
+        ("crashed", "runtime"),
+        ("out_of_memory", "runtime"),
+        ("unstable", "runtime"),
+        ("timed_out", "timeout"),
+        ("not_measured", "correct"),  # timed by a tool that checks no results
+    ],
+)
+def test_only_a_time_that_counts_is_a_time_to_t4(tmp_path, verdict, invalidity):
+    row = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows[0]
+    (result,) = json.loads(t4.dumps([replace(row, verdict=Verdict(verdict))]))["results"]
+    assert (result["invalidity"], result["correctness"]) == (invalidity, invalidity == "correct")
+    value = 3.5 if invalidity == "correct" else verdict
+    assert result["measurements"] == [{"name": "time", "value": value, "unit": "ms"}]
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_has_a_place_in_t4(tmp_path, verdict):
+    row = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows[0]
+    (result,) = json.loads(t4.dumps([replace(row, verdict=verdict, time_ms=None)]))["results"]
+    (measured,) = result["measurements"]
+    assert measured["value"] == verdict.value
+    schema = {"timeout", "compile", "runtime", "correctness", "constraints", "correct"}
+    assert result["invalidity"] in schema
 
 
 def test_tritons_autotune_cache(tmp_path):
@@ -351,6 +412,26 @@ def test_helions_newer_log_and_what_lies_beside_it(tmp_path):
     assert (row.family, row.device, row.shape) == ("add", "NVIDIA H200", {"inputs": "(4096,)"})
     assert (source.text, row.source_sha256) == ("def add(): ...", source.sha256)
     assert (row.torch_version, row.cuda_version) == ("2.13", "13.0")
+
+
+def test_a_line_that_was_cut_off_beside_helions_log_is_named(tmp_path):
+    beside = tmp_path / "tune.meta.jsonl"
+    written(beside, lines(HELION_META) + '{"run_id": "r2", "hardware_info": {"dev')
+    other = HELION_NEW.splitlines()[1].replace("r1", "r2", 1)
+    path = written(tmp_path / "tune.csv", HELION_NEW + other + "\n")
+    cut = f"{beside}: line 2: is cut off or damaged"
+    found = formats.read(path)
+    assert [row.device for row in found.rows] == ["NVIDIA H200"]
+    assert found.faults[0] == cut
+    assert found.faults[1].startswith(f"{path}: line 3: does not say which GPU it is about")
+    labelled = formats.read(path, labels=H100)
+    assert (len(labelled.rows), labelled.faults) == (2, (cut,))
+    written(beside, '{"run_id": "r1", "hard')
+    with pytest.raises(InputError, match=r"tune\.meta\.jsonl: line 1: is cut off(?s:.)*--device"):
+        formats.read(path)
+    beside.write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"cannot read .*tune\.meta\.jsonl"):
+        formats.read(path)
 
 
 def test_flashinfer_bench_traces(tmp_path):
@@ -470,6 +551,8 @@ def test_runs_keep_their_numbers(tmp_path):
     with runlog.RunLog(tmp_path / "run.jsonl") as log:
         logged = log.append(rows)
     assert formats.read(tmp_path / "run.jsonl").rows == logged
+    (tmp_path / "run.jsonl.gz").write_bytes(gzip.compress((tmp_path / "run.jsonl").read_bytes()))
+    assert formats.read(tmp_path / "run.jsonl.gz").rows == logged
     with pytest.raises(InputError, match="rows say themselves what they are of"):
         formats.read(tmp_path / "run.jsonl", labels=H100)
 
@@ -480,10 +563,106 @@ def test_runs_keep_their_numbers(tmp_path):
 def test_a_file_that_has_grown_keeps_the_names_of_its_rows(tmp_path):
     short = {**KERNEL_TUNER, "cache": dict(list(KERNEL_TUNER["cache"].items())[:2])}
     before = formats.read(written(tmp_path / "a.json", short)).rows
-    after = formats.read(written(tmp_path / "b.json", KERNEL_TUNER), labels=Labels(family="f")).rows
-    names = [[(row.run_id, row.sequence) for row in rows] for rows in (before, after)]
-    assert names[1][:2] == names[0]
-    assert len(set(names[1])) == 4
+    path = written(tmp_path / "b.json", KERNEL_TUNER)
+    os.utime(path, (1, 1))
+    after = formats.read(path).rows
+    assert names(after)[:2] == names(before)
+    assert len(set(names(after))) == 4
+
+
+def names(rows):
+    return [(row.run_id, row.sequence) for row in rows]
+
+
+def test_a_file_that_has_grown_in_the_middle_brings_only_what_is_new(tmp_path):
+    path = tmp_path / "level1_run" / "eval_results.json"
+    before = formats.read(written(path, KERNELBENCH)).rows
+    sample = {**KERNELBENCH["23"][0], "sample_id": 2, "runtime": 1.25}
+    grown = {**KERNELBENCH, "23": [*KERNELBENCH["23"], sample]}
+    after = formats.read(written(path, grown)).rows
+    (new,) = [row for row in after if names([row])[0] not in names(before)]
+    assert new.time_ms == 1.25
+    assert set(names(before)) < set(names(after))
+    assert len(set(names(after))) == 5
+
+
+def cache_that_begins_with_a_failure(time):
+    entries = {name: KERNEL_TUNER["cache"][name] for name in ("32,0", "16,0")}
+    return {**KERNEL_TUNER, "cache": {**entries, "16,0": {**entries["16,0"], "time": time}}}
+
+
+BEGIN_ALIKE = {  # the file's name, one file, and another in which the last row alone differs
+    "kernel_tuner": (
+        "a.json", cache_that_begins_with_a_failure(3.5), cache_that_begins_with_a_failure(4.5),
+    ),
+    "vllm": (
+        "E=1,N=2,device_name=X.json", TUNED, {**TUNED, "4096": {**TUNED["4096"], "num_warps": 4}},
+    ),
+    "triton_autotune": (
+        "out.txt", AUTOTUNE_LOG, AUTOTUNE_LOG.removesuffix("2\n") + "4\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEGIN_ALIKE)
+def test_files_that_begin_alike_lose_no_rows(tmp_path, name):
+    file, one, other = BEGIN_ALIKE[name]
+    first = formats.read(written(tmp_path / file, one), name, H100).rows
+    second = formats.read(written(tmp_path / file, other), name, H100).rows
+    assert names(first)[:-1] == names(second)[:-1]
+    assert names(first)[-1] != names(second)[-1]
+
+
+def test_rows_of_a_file_that_are_equal_are_kept_apart(tmp_path):
+    told = {**T4, "results": [T4["results"][0]] * 3}
+    thrice = formats.read(written(tmp_path / "a.json", told), labels=H100).rows
+    once = formats.read(written(tmp_path / "a.json", {**T4, "results": told["results"][:1]}),
+                        labels=H100).rows  # fmt: skip
+    assert len(set(names(thrice))) == 3
+    assert names(thrice)[:1] == names(once)
+
+
+def test_attempts_that_differ_in_their_time_of_day_alone_are_two(tmp_path):
+    later = {**T4["results"][1], "timestamp": "2023-12-23 01:00:00+00:00"}
+    told = {**T4, "results": [T4["results"][1], later]}
+    rows = formats.read(written(tmp_path / "a.json", told), labels=H100).rows
+    assert [row.run_id for row in rows] == ["t4-20231222", "t4-20231223"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "same"),
+    [
+        (Labels("a100"), True),  # the file names its GPU
+        (Labels(kind="stencil"), True),  # says nothing of which configuration it is
+        (Labels(family="conv"), False),
+    ],
+)
+def test_labels_tell_rows_apart_where_the_file_does_not(tmp_path, labels, same):
+    path = written(tmp_path / "a.json", KERNEL_TUNER)
+    found = formats.read(path, labels=labels).rows
+    assert (names(found) == names(formats.read(path).rows)) is same
+
+
+def test_two_gpus_that_only_the_user_tells_apart_are_two(tmp_path):
+    path = written(tmp_path / "out.txt", AUTOTUNE_LOG)
+    rows = [formats.read(path, labels=Labels(device)).rows for device in ("h100-sxm", "h200")]
+    assert set(names(rows[0])).isdisjoint(names(rows[1]))
+
+
+def test_what_ends_a_line_elsewhere_may_stand_in_json(tmp_path):
+    told = bench_trace("RUNTIME_ERROR", hardware="x")
+    told["evaluation"]["log"] = "one\u2028two\x85three"
+    path = written(tmp_path / "a.jsonl", json.dumps(told, ensure_ascii=False) + "\r\n")
+    found = formats.read(path)
+    assert [row.message for row in found.rows] == ["RUNTIME_ERROR: one\u2028two\x85three"]
+    assert found.faults == ()
+
+
+def test_a_file_of_which_nothing_can_be_taken_says_why(tmp_path):
+    """What `solkit data import` fails on."""
+    told = lines({**TRACE, "verdict": "fine"}, {**TRACE, "device": None})
+    found = formats.read(written(tmp_path / "a.jsonl", told))
+    assert (found.rows, len(found.faults)) == ((), 2)
 
 
 def test_a_value_of_another_type_costs_its_own_row(tmp_path):
@@ -540,6 +719,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "x.gz").write_text("not compressed")
     with pytest.raises(InputError, match=r"cannot read .*x\.gz"):
         formats.read(tmp_path / "x.gz")
+    whole = gzip.compress(json.dumps(KERNEL_TUNER).encode())
+    damaged = whole[:20] + bytes(each ^ 255 for each in whole[20:60]) + whole[60:]
+    for data in (whole[:-20], damaged):
+        (tmp_path / "x.json.gz").write_bytes(data)
+        for read in (formats.read, runlog.read):
+            with pytest.raises(InputError, match=r"cannot read .*x\.json\.gz"):
+                read(tmp_path / "x.json.gz")
     with pytest.raises(InputError, match="unknown format 'csv'; choose one of: run, trace"):
         formats.read(written(tmp_path / "a.json", T4), "csv")
     with pytest.raises(InputError, match="does not say which GPU it is about: give --device"):
