@@ -52,14 +52,15 @@ class Chooser:
     gives depends on the times.
 
     Args:
-        valid: every valid configuration, all of the same parameters.
+        valid: every valid configuration, all of the same parameters; one that is there twice
+            counts once.
         default: the kernel file's own.
         seed: what is drawn depends on it.
     """
 
     def __init__(self, valid: Sequence[Params], default: Params, seed: str) -> None:
         self._params = {canonical(params): params for params in valid}
-        places = _places(valid)
+        places = _places(list(self._params.values()))
         self._name = dict(zip(places, self._params, strict=True))
         self._sizes = [1 + max(column) for column in zip(*places)]
         self._number = {name: number for number, name in enumerate(self._params)}

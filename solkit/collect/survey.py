@@ -69,7 +69,7 @@ def survey_space(path: str, device: Device, answer: str) -> None:
     candidate, problem = loaded.description.candidate, loaded.description.problem
     assert candidate is not None
     valid = getattr(import_file(path), "valid", None)
-    names, values = candidate.space.keys(), candidate.space.values()
+    names, values = candidate.space.keys(), map(_distinct, candidate.space.values())
     every = [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
     default = {name: candidate.params[name] for name in names}
     found = []
@@ -78,6 +78,11 @@ def survey_space(path: str, device: Device, answer: str) -> None:
         kept = [params for params in every if valid is None or valid(params, sizes)]
         found.append({"shape": sizes, "default": default, "valid": kept})
     Path(answer).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _distinct(values: Sequence[Value]) -> list[Value]:
+    """Each value once; 1, 1.0 and True are three."""
+    return list({(type(value), value): value for value in values}.values())
 
 
 def survey_bounds(path: str, device: Device, answer: str) -> None:

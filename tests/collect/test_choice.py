@@ -38,6 +38,13 @@ def test_each_configuration_comes_once_the_default_first():
     assert {how for _, how in chosen[1:]} == {LATIN_HYPERCUBE, RANDOM}
 
 
+def test_a_configuration_that_is_there_twice_comes_once():
+    twice = chooser([{"B": 64}, {"B": 64}, {"B": 128}, {"B": 64.0}], {"B": 64})
+    assert len(twice) == 3
+    found = sorted((type(params["B"]).__name__, params["B"]) for params, _ in twice.spread(9))
+    assert found == [("float", 64.0), ("int", 64), ("int", 128)]
+
+
 def test_a_default_that_is_not_valid_is_left_out():
     chosen = chooser(default={"BLOCK": 7, "SPLIT": 1, "EVICT": ""}).spread(1000)
     assert len(chosen) == len(VALID)

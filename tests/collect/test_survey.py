@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from torch.utils import cpp_extension
@@ -62,9 +63,9 @@ def kernel(x, *, BLOCK=1024):
 
 @pytest.fixture
 def survey(tmp_path):
-    def survey(function):
+    def survey(function, text=SCALE):
         path, answer = tmp_path / "scale.py", tmp_path / "answer"
-        path.write_text(SCALE)
+        path.write_text(text)
         given = str(path), devices.find("h100-sxm"), str(answer)
         worker.call(f"solkit.collect.survey:{function}", *given)
         return json.loads(answer.read_text())
@@ -81,6 +82,13 @@ def test_the_valid_configurations_of_each_shape(survey):
     assert small["valid"] == [{"BLOCK": b, "num_warps": w} for b in (32, 64) for w in (1, 2)]
     assert half["valid"] == []
     assert len(large["valid"]) == 6
+
+
+def test_values_that_a_space_names_twice_are_tried_once(survey):
+    space = 'SPACE = {"BLOCK": [64, 64, 32, 64.0], "num_warps": [1]}'
+    small, _, _ = survey("survey_space", SCALE.replace(re.findall("SPACE.*", SCALE)[0], space))
+    blocks = [params["BLOCK"] for params in small["valid"]]
+    assert [(type(block), block) for block in blocks] == [(int, 64), (int, 32), (float, 64.0)]
 
 
 def test_the_bound_of_each_shape_and_why_there_is_none(survey):
