@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.collect.choice import Params
+from solkit.collect.faults import is_machine_fault
 from solkit.core import Device, Verdict
 from solkit.datasets.record import TimedLaunch, from_json
 from solkit.errors import WorkerError
@@ -33,16 +34,29 @@ class Compiled:
     """What compiling a configuration ahead came to.
 
     Attributes:
-        seconds: what it took, capturing its launches among it.
-        error: why it does not compile; empty where it does.
+        seconds: what it took, capturing its launches among it; ``None`` where that is not known.
+        error: why it does not compile, or was not compiled; empty where it was.
         launches: what it launches, with what the code asks for.
-        verdict: what a failure is.
+        verdict: what a failure is; ``not_measured`` where it is not the configuration's.
     """
 
-    seconds: float
+    seconds: float | None
     error: str = ""
     launches: tuple[TimedLaunch, ...] = ()
     verdict: Verdict = Verdict.DOES_NOT_COMPILE
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a process ended.
+
+    Attributes:
+        code: as `subprocess` has it; ``None`` where it took longer than it was given.
+        told: the same in words, and the last that it printed.
+    """
+
+    code: int | None
+    told: str
 
 
 class Ahead:
@@ -110,9 +124,9 @@ class Ahead:
 
     def _survey(self, function: str, path: str) -> list[dict[str, Any]]:
         with _answers() as answer:
-            told = self._run(function, (path, self._device, str(answer)), _SURVEY_S)
-            if not answer.exists():
-                raise WorkerError(f"{path} cannot be surveyed: {told}")
+            end = self._run(function, (path, self._device, str(answer)), _SURVEY_S)
+            if end.code != 0 or not answer.exists():  # or it may be a part of one
+                raise WorkerError(f"{path} cannot be surveyed: {end.told}")
             found: list[dict[str, Any]] = json.loads(answer.read_text(encoding="utf-8"))
             return found
 
@@ -136,16 +150,16 @@ class Ahead:
             rest = choices[len(done) :]
             with _answers() as answer:
                 given = path, shape, rest, self._device, limit_s, str(answer)
-                told = self._run("compile_ahead", given, _START_S + limit_s * len(rest))
+                end = self._run("compile_ahead", given, _START_S + limit_s * len(rest))
                 text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             lines = text.split("\n")[:-1]  # what follows the last newline was cut off
             done += map(_compiled, lines)
             if len(lines) < len(rest):
-                done.append(_ended(told, limit_s))
+                done.append(_ended(end, limit_s))
         return done
 
-    def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> str:
-        """Run it in a process of its own; how that ended, in words."""
+    def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> _End:
+        """Run it in a process of its own."""
         if self._is_closed:  # forking would start the server anew
             raise WorkerError("compiling has ended")
         with tempfile.TemporaryFile("w+") as output:
@@ -155,30 +169,42 @@ class Ahead:
                 env={**os.environ, **self._environment},
                 output=output.fileno(),
             )
-            ended = job.wait(limit_s)
-            if ended is None:
+            code = job.wait(limit_s)
+            if code is None:
                 job.end()
-                return f"it took over {limit_s:g} s"
+                return _End(None, f"it took over {limit_s:g} s")
             output.seek(0)
-            return f"exit code {ended}. {output.read()[-_MOST_TEXT:]}"
+            return _End(code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}")
 
 
-def _ended(told: str, limit_s: float) -> Compiled:
-    """What is said of a configuration that ended its process."""
-    if told.startswith(f"exit code {-signal.SIGALRM}."):
+def _ended(end: _End, limit_s: float) -> Compiled:
+    """What is said of a configuration that ended its process.
+
+    A compiler that crashes dies by a signal of its own. The limit of a whole handful, a process
+    that was killed (the system does so where memory is short) and an exception outside the
+    compiler (as where the disk is full) tell nothing of the configuration.
+    """
+    if end.code == -signal.SIGALRM:
         error = f"compiling it took over {limit_s:g} s"
         return Compiled(limit_s, error, verdict=Verdict.TIMED_OUT)
-    return Compiled(0.0, f"compiling it ended its process: {told}")
+    crashed = end.code is not None and end.code < 0 and end.code != -signal.SIGKILL
+    verdict = Verdict.DOES_NOT_COMPILE if crashed else Verdict.NOT_MEASURED
+    return Compiled(None, f"compiling it ended its process: {end.told}", verdict=verdict)
 
 
 def _compiled(line: str) -> Compiled:
     """What `solkit.collect.survey.compile_ahead` wrote of a configuration."""
     seconds, error, launches = json.loads(line)
-    return Compiled(seconds, error, tuple(from_json(TimedLaunch, each) for each in launches))
+    verdict = Verdict.NOT_MEASURED if is_machine_fault(error) else Verdict.DOES_NOT_COMPILE
+    told = tuple(from_json(TimedLaunch, each) for each in launches)
+    return Compiled(seconds, error, told, verdict)
 
 
 @contextlib.contextmanager
 def _answers() -> Any:
     """A path that nothing is at yet."""
-    with tempfile.TemporaryDirectory(prefix="solkit-collect-") as folder:
-        yield Path(folder) / "answer"
+    try:
+        with tempfile.TemporaryDirectory(prefix="solkit-collect-") as folder:
+            yield Path(folder) / "answer"
+    except OSError as error:
+        raise WorkerError(f"temporary files cannot be written: {error}") from error

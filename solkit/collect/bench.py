@@ -4,7 +4,8 @@ A handful are configurations of one kernel at one shape. They get the same input
 and held against the reference; those that are right are then timed in turns, in random order, by
 CUPTI's activity records as everywhere in SolKit, L2 flushed before each call by reading a buffer.
 After the checks inputs and reference results are held against a copy: where one of the handful
-wrote to them, each is tried again on its own, so that it spoils no other.
+wrote to them, each is tried again on its own, so that it spoils no other. Where timing them in
+turns fails, each is timed on its own, so that only what fails then has no time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import solkit
 from solkit.collect.choice import Params
+from solkit.collect.faults import is_machine_fault
 from solkit.core import KernelAnalysis, Verdict
 
 if TYPE_CHECKING:
@@ -92,7 +94,8 @@ class Tried:
     """What became of a configuration.
 
     Attributes:
-        verdict: what it is, ``correct`` where it was timed.
+        verdict: what it is, ``correct`` where it was timed, ``not_measured`` where what failed is
+            not its fault.
         message: why it failed.
         first_call_s: of the first call, by the host's clock.
         max_error: largest deviation from the reference.
@@ -264,12 +267,7 @@ class _Bench:
         del want, standard, shared, kept
         for long in (False, True):
             chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
-            try:
-                self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES)
-            except Exception as error:  # none of them has a time, but the others are what they are
-                failed = self._failed(error, handful.path)
-                for number, _ in chosen:
-                    found[number] = failed
+            self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES, handful.path)
         return [found[number] for number in numbers]
 
     def _checked(self, workload: Workload, standard: Any, writes: bool) -> tuple[Tried, float]:
@@ -302,9 +300,12 @@ class _Bench:
 
     def _failed(self, error: Exception, path: str, doing: str = "running it") -> Tried:
         """What a failure is; raises `_LostError` where it broke the context."""
+        from solkit.measure.activities import ActivityError
         from solkit.measure.faults import explain, verdict_of
 
-        told = Tried(verdict_of(error), explain(error, doing, path)[0][:_MOST_TEXT])
+        is_ours = isinstance(error, ActivityError) or is_machine_fault(str(error))
+        verdict = Verdict.NOT_MEASURED if is_ours else verdict_of(error)
+        told = Tried(verdict, explain(error, doing, path)[0][:_MOST_TEXT])
         try:
             self._machine.synchronize()
         except RuntimeError:
@@ -312,20 +313,47 @@ class _Bench:
         return told
 
     def _time(
-        self, chosen: Sequence[tuple[int, Workload]], found: dict[int, Tried], samples: int
+        self,
+        chosen: Sequence[tuple[int, Workload]],
+        found: dict[int, Tried],
+        samples: int,
+        path: str,
     ) -> None:
-        """Time configurations in turns; those whose time holds gaps of a stalled host, again."""
+        """Time configurations in turns; where that fails, each on its own.
+
+        One that fails then has no time, and keeps what else is known of it.
+        """
+        try:
+            found.update(self._in_turns(chosen, found, samples))
+            return
+        except Exception as error:  # whatever a candidate, or a timer, may raise
+            failed = self._failed(error, path, "timing it")
+        if len(chosen) > 1:  # it may be the fault of any, or of none
+            for each in chosen:
+                self._time([each], found, samples, path)
+            return
+        ((number, _),) = chosen
+        found[number] = replace(found[number], verdict=failed.verdict, message=failed.message)
+
+    def _in_turns(
+        self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Tried], samples: int
+    ) -> dict[int, Tried]:
+        """Each with its times; those whose time holds gaps of a stalled host are timed again."""
         timed = self._timed(chosen, found, samples)
         stalled = [(number, w) for number, w in chosen if _has_gaps(timed[number])]
         for number, again in self._timed(stalled, timed, samples).items():
             if (again.time_ms or 0.0) < (timed[number].time_ms or 0.0):
                 timed[number] = again
-        found.update(timed)
+        return timed
 
     def _timed(
         self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Tried], samples: int
     ) -> dict[int, Tried]:
-        """Each with its times, by the first timer that works."""
+        """Each with its times, by the first timer that works.
+
+        Raises:
+            ActivityError: none does.
+        """
         from solkit.measure.activities import ActivityError
         from solkit.measure.sampling import Plan, Subject, in_turns, sample
 
@@ -348,7 +376,7 @@ class _Bench:
                 number: replace(found[number], **how, **_times(series), conditions=seen)
                 for (number, _), series in zip(chosen, taken, strict=True)
             }
-        raise RuntimeError("no way of timing works: " + "; ".join(reasons))
+        raise ActivityError("no way of timing works: " + "; ".join(reasons))
 
     def _call(self, number: int, workload: Workload) -> Callable[[], Any]:
         self._say(number)

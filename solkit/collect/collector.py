@@ -64,7 +64,8 @@ class Limits:
     """When to stop.
 
     Attributes:
-        seconds: of timing, from the first handful on.
+        seconds: of timing, from the first handful on, which is waited for as long at most; what
+            still compiles then is given up.
         per_cell: configurations of one kernel at one shape, those of earlier runs among them.
         repeats: the share of earlier runs' right configurations that is timed again.
         workers: processes that compile; 0 for all cores but one.
@@ -210,14 +211,15 @@ def collect(
         log: the run's file.
         limits: when to stop.
         earlier: rows of this run and of others: configurations among them, on a GPU of this model,
-            are not tried again, but for the share of other runs' that is repeated.
+            are not tried again, but for the share of other runs' that is repeated, and those that
+            were not measured.
         show: told after each handful how far it is.
         lost: told of kernels and shapes that cannot be timed, in a sentence each.
 
     Raises:
         GpuBusyError: another SolKit holds the GPU.
         UnsupportedError: `device` is no live GPU.
-        WorkerError: the process that times cannot be started.
+        WorkerError: the process that times cannot be started, or none that compiles.
         TraceError: rows could not be written.
     """
     workers = limits.workers or max((os.cpu_count() or 2) - 1, 1)
@@ -265,6 +267,8 @@ class _Known:
         self._problems: defaultdict[str, _Problem] = defaultdict(_Problem)
         wanted = {kernel.kernel_id for kernel in kernels}
         for row in rows:
+            if row.verdict is Verdict.NOT_MEASURED:
+                continue  # it was no fault of its own: it is to be tried again
             if row.kernel_id in wanted and row.device == device.key:
                 self._rows[row.kernel_id, row.problem_id].append(row)
                 self._problems[row.problem_id].note(row)
@@ -399,24 +403,25 @@ class _Waiting:
             else:
                 self._is_over = True
 
-    def begin(self) -> None:
-        """Wait until there is one, if there ever will be."""
+    def begin(self, deadline: float) -> None:
+        """Wait until there is one, if there ever will be, or `time.monotonic` is at a deadline."""
         self.fill()
-        while not (self._handfuls or self._is_over):
+        while not (self._handfuls or self._is_over or time.monotonic() >= deadline):
             time.sleep(_POLL_S)
             self.fill()
 
-    def first_done(self) -> _Order | None:
+    def first_done(self, deadline: float) -> _Order | None:
         """Take the first one that is compiled, whichever that is: some take a hundred times longer.
 
-        ``None`` where there is none left. Meanwhile others are ordered, as kernels are surveyed.
+        ``None`` where there is none left, or none by the deadline. Meanwhile others are ordered, as
+        kernels are surveyed.
         """
         while True:
-            self.begin()
+            self.begin(deadline)
             for place, order in enumerate(self._handfuls):
                 if order.compiled.done():
                     return self._handfuls.pop(place)
-            if not self._handfuls:
+            if not self._handfuls or time.monotonic() >= deadline:
                 return None
             compiling = [order.compiled for order in self._handfuls]
             wait(compiling, timeout=_POLL_S, return_when=FIRST_COMPLETED)
@@ -441,11 +446,11 @@ class _Collector:
     def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
         """Until the seconds are over or nothing is left; see `collect`."""
         waiting = _Waiting(self._orders(), ahead)
-        waiting.begin()  # it compiles while the process starts
+        waiting.begin(time.monotonic() + seconds)  # it compiles while the process starts
         environment = self._process.start()
         start = before = time.monotonic()
-        progress = self._progress
-        while progress.seconds < seconds and (order := waiting.first_done()) is not None:
+        deadline, progress = start + seconds, self._progress
+        while before < deadline and (order := waiting.first_done(deadline)) is not None:
             progress.waited_s += time.monotonic() - before
             rows = self._rows(order, order.compiled.result(), environment)
             self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
@@ -592,7 +597,7 @@ class _Collector:
             l2=protocol.l2,
             launched=protocol.launched,
             launches=_launches(tried, compiled, self._device),
-            compile_s=round(compiled.seconds, 3),
+            compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
             first_call_s=tried.first_call_s,
             max_error=tried.max_error,
             message=tried.message,

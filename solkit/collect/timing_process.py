@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -98,7 +98,7 @@ class TimingProcess:
     def tried(self, handful: Handful) -> list[Tried]:
         """What became of each configuration.
 
-        Where the process ended before any was called, all failed alike: it was the problem.
+        Where the process ended before any was called, none is measured: it was no fault of theirs.
 
         Raises:
             LostError: one of them ended the process; ask again without it.
@@ -110,14 +110,22 @@ class TimingProcess:
         self._asked += len(handful.choices)
         called = self._now.called
         called[0] = NOTHING_CALLED
-        self._now.connection.send(handful)
-        told = self._heard(self._limit_s)
+        told = self._answer(handful)
         if isinstance(told, list):
             return told
         ended = self._lost(told)
         if called[0] == NOTHING_CALLED:
-            return [ended] * len(handful.choices)
+            return [replace(ended, verdict=Verdict.NOT_MEASURED)] * len(handful.choices)
         raise LostError(called[0], ended)
+
+    def _answer(self, handful: Handful) -> object:
+        """What is said of a handful, as `_heard` has it."""
+        assert self._now is not None
+        try:
+            self._now.connection.send(handful)
+        except OSError:  # it died since it was last seen alive
+            return EOFError
+        return self._heard(self._limit_s)
 
     def _lost(self, told: object) -> Tried:
         """What ended it, where it could still say so and where it could not."""

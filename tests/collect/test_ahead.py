@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,13 +12,20 @@ import pytest
 
 from solkit.collect import ahead
 from solkit.collect.ahead import Ahead, Compiled
+from solkit.core import Verdict
 from solkit.datasets.record import TimedDemand, TimedLaunch
 from solkit.errors import WorkerError
 from solkit.roofline import devices
 
 LAUNCH = {"name": "f", "grid": [4, 1, 1], "demand": {"load_bytes": 64, "operations": {"fp32": 8}}}
 LAUNCHES = (TimedLaunch("f", (4, 1, 1), demand=TimedDemand(load_bytes=64, operations={"fp32": 8})),)
-ENDS = {"dies": -11, "takes long": -signal.SIGALRM, "hangs": None}
+ENDS = {
+    "dies": -signal.SIGSEGV,
+    "takes long": -signal.SIGALRM,
+    "hangs": None,
+    "is killed": -signal.SIGKILL,
+    "cannot write": 1,
+}
 
 
 SMALL, LARGE = {"N": 8}, {"N": 9}
@@ -50,6 +58,8 @@ class FakeServer:
                 answer.write_text(json.dumps([{"shape": {"N": 8}}]))
                 return FakeFork(0)
             os.write(output, b"ImportError: no such module")
+            if given[0] == "cut.py":
+                answer.write_text('[{"shape"')
             return FakeFork(1)
         with answer.open("a") as file:
             for params in given[2]:
@@ -90,23 +100,50 @@ def test_what_compiling_came_to(working):
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "verdict", "seconds", "told"),
     [
-        ("dies", "ended its process: exit code -11. ptxas said no"),
-        ("takes long", "took over 3 s"),
-        ("hangs", "it took over "),
+        ("dies", Verdict.DOES_NOT_COMPILE, None, "its process: exit code -11. ptxas said no"),
+        ("takes long", Verdict.TIMED_OUT, 3.0, "took over 3 s"),
+        # no fault of the configuration's
+        ("hangs", Verdict.NOT_MEASURED, None, "it took over "),
+        ("is killed", Verdict.NOT_MEASURED, None, "exit code -9."),
+        ("cannot write", Verdict.NOT_MEASURED, None, "exit code 1."),
     ],
 )
-def test_one_that_ends_its_process_costs_no_other(working, what, told):
+def test_one_that_ends_its_process_costs_no_other(working, what, verdict, seconds, told):
     first, second, third = compiled(working, "", what, "")
     assert first == third == Compiled(0.5, "", LAUNCHES)
+    assert (second.verdict, second.seconds) == (verdict, seconds)
     assert told in second.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OSError: [Errno 28] No space left on device: 'kernel.cubin'",
+        "`ptxas` failed with error code -9 / `ptxas` stderr:",
+    ],
+)
+def test_a_compiler_that_the_machine_fails_says_nothing_of_the_kernel(working, error):
+    failed, too_big = compiled(working, error, "too big")
+    assert (failed.verdict, failed.error) == (Verdict.NOT_MEASURED, error)
+    assert too_big.verdict is Verdict.DOES_NOT_COMPILE
+
+
+def test_where_no_temporary_file_can_be_written_it_ends(working, monkeypatch):
+    def full(**_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ahead.tempfile, "TemporaryDirectory", full)
+    with pytest.raises(WorkerError, match=r"files cannot be written: .*No space left"):
+        compiled(working, "")
 
 
 def test_a_survey(working):
     assert working.space("good.py").result(300) == [{"shape": {"N": 8}}]
-    with pytest.raises(WorkerError, match=r"bad\.py cannot be surveyed: .*no such module"):
-        working.space("bad.py").result(300)
+    for path in ("bad.py", "cut.py"):  # the latter wrote a part of its answer
+        with pytest.raises(WorkerError, match=f"{path} cannot be surveyed: .*no such module"):
+            working.space(path).result(300)
 
 
 def test_an_extension_is_built_before_anything_else_is_compiled(working):

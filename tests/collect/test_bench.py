@@ -240,12 +240,69 @@ def test_a_problem_that_fails_fails_for_all(try_, said, what):
     assert said == []
 
 
-def test_where_nothing_can_time_the_others_are_what_they_are(try_, machine):
+def test_where_nothing_can_time_what_is_known_is_kept(try_, machine):
     machine.deaf = True
-    wrong, right = try_(*ways("wrong", "right"))
+    wrong, right, other = try_(*ways("wrong", "right", "right"))
     assert wrong.verdict is Verdict.WRONG
-    assert (right.verdict, right.time_ms) == (Verdict.CRASHED, None)
-    assert "no way of timing works: no GPU activity" in right.message
+    for each in (right, other):
+        assert (each.verdict, each.time_ms) == (Verdict.NOT_MEASURED, None)  # no fault of theirs
+        assert "no way of timing works: no GPU activity" in each.message
+        assert (each.max_error, each.dtypes) == (0.0, ("float32", "float32"))
+        assert each.first_call_s > 0
+
+
+FAILS_LATER = """
+import errno
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right", "is too large", "finds the disk full"]}
+called = []
+
+def reference(x):
+    return x * 2
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    called.append(HOW)
+    if called.count(HOW) > 2:  # it was right, and is being timed
+        if HOW == "is too large":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        if HOW == "finds the disk full":
+            raise OSError(errno.ENOSPC, "No space left on device")
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "verdict"),
+    [
+        ("is too large", Verdict.OUT_OF_MEMORY),
+        ("finds the disk full", Verdict.NOT_MEASURED),
+    ],
+)
+def test_one_that_fails_while_it_is_timed_costs_no_other_its_time(try_, how, verdict):
+    before, failed, after = try_(*ways("right", how, "right"), text=FAILS_LATER)
+    for right in (before, after):
+        assert (right.verdict, right.time_ms, right.message) == (Verdict.CORRECT, 6.0, None)
+    assert (failed.verdict, failed.time_ms, failed.samples_ms) == (verdict, None, ())
+    assert failed.message.startswith("timing it: O")
+    assert (failed.max_error, failed.dtypes) == (0.0, ("float32", "float32"))
+
+
+def test_a_failure_that_does_not_come_again_costs_nothing(try_, machine, monkeypatch):
+    stop, failures = machine.stop, [RuntimeError("NVML: unknown error")]
+
+    def fails_once():
+        if failures:
+            raise failures.pop()
+        return stop()
+
+    monkeypatch.setattr(machine, "stop", fails_once)
+    found = try_(*ways("right", "right"))
+    assert [(each.verdict, each.time_ms) for each in found] == [(Verdict.CORRECT, 6.0)] * 2
 
 
 def test_what_breaks_the_gpu_ends_it(try_, machine, said):

@@ -416,6 +416,49 @@ def test_it_stops_on_time(run, monkeypatch):
     assert 0 < len(rows) < 4 * 120
 
 
+def test_it_ends_on_time_where_nothing_has_been_compiled(run, fakes, monkeypatch):
+    never = Future()
+    monkeypatch.setattr(fakes[0], "compiled", lambda *_: never)
+    with resolved_late(never, []):
+        assert run(seconds=0.1) == ()
+        assert not never.done()
+
+
+def test_it_ends_on_time_where_nothing_has_been_surveyed(run, fakes, monkeypatch):
+    never = Future()
+    monkeypatch.setattr(fakes[0], "space", lambda *_: never)
+    with resolved_late(never, []):
+        assert run(seconds=0.1) == ()
+        assert not never.done()
+
+
+def test_what_was_not_measured_is_tried_again_by_a_later_run_alone(run, fakes, monkeypatch):
+    _, process = fakes
+    with monkeypatch.context() as patch:
+        unmeasured = Tried(Verdict.NOT_MEASURED, "no way of timing works", max_error=0.5)
+        patch.setattr(process, "one", lambda _: unmeasured)
+        first = run("first.jsonl", per_cell=120)
+    again = [row for row in first if row.verdict is Verdict.NOT_MEASURED]
+    assert again
+    assert {(row.message, row.max_error) for row in again} == {("no way of timing works", 0.5)}
+    assert set(keys(first).values()) == {1}  # not twice in one run
+    other = run("second.jsonl", ["first.jsonl"], per_cell=120)
+    assert keys(other) == keys(again)
+    resumed = run("first.jsonl", per_cell=120)
+    assert keys(resumed) == keys(again)
+    assert Verdict.NOT_MEASURED not in {row.verdict for row in resumed}
+    assert run("first.jsonl", per_cell=120) == ()
+
+
+def test_how_long_compiling_took_may_be_unknown(run, fakes, monkeypatch):
+    killed = Compiled(None, "exit code -9.", verdict=Verdict.NOT_MEASURED)
+    monkeypatch.setattr(fakes[0], "compiled", lambda *given: done([killed] * len(given[2])))
+    rows = run(per_cell=3)
+    assert {(row.verdict, row.message, row.compile_s) for row in rows} == {
+        (Verdict.NOT_MEASURED, "exit code -9.", None)
+    }
+
+
 def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fakes):
     fakes[0].error = "no such module"
     lost = []

@@ -83,9 +83,9 @@ def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
     assert pid_of(process) != first
 
 
-def test_what_ends_it_before_any_call_is_the_problem_of_all(process):
+def test_what_ends_it_before_any_call_is_no_fault_of_theirs(process):
     found = process.tried(handful("dies at once"))
-    assert [each.verdict for each in found] == [Verdict.CRASHED] * 3
+    assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 3
     assert "exit code 7" in found[2].message
 
 
@@ -94,6 +94,20 @@ def test_one_that_was_killed_meanwhile_is_replaced(process):
     os.kill(first, signal.SIGKILL)
     process._now.process.join()
     assert pid_of(process) != first
+
+
+def test_one_that_dies_just_before_it_is_asked_costs_no_more_than_that_handful(
+    process, monkeypatch
+):
+    first = pid_of(process)
+    spare, gone = process._spare.process.pid, process._now.process
+    os.kill(first, signal.SIGKILL)
+    gone.join()
+    monkeypatch.setattr(gone, "is_alive", lambda: True)  # as it was when it was looked
+    found = process.tried(handful())
+    assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 3
+    assert "exit code -9" in found[0].message
+    assert pid_of(process) == spare
 
 
 def test_a_spare_one_takes_over(process):
