@@ -1,0 +1,89 @@
+"""What a command writes to a file takes the place of what was there whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import stat
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from solkit.cli import _base
+from solkit.core import Verdict
+from solkit.datasets import runlog
+from solkit.datasets.record import TimedConfiguration
+from solkit.errors import InputError
+
+ROW = TimedConfiguration(
+    *("k", "softmax", "reduction", "zoo", "softmax/M=8", "h200", {"BLOCK": 8}, Verdict.CORRECT),
+    *(datetime(2026, 11, 22, tzinfo=timezone.utc), "random", 0.5),
+)
+
+
+@contextlib.contextmanager
+def files_end_at(size):
+    """A disk on which no file gets larger, in bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("before", ["what was there", None])
+def test_a_full_disk_leaves_what_was_there(tmp_path, before):
+    path = tmp_path / "out.json"
+    if before is not None:
+        path.write_text(before)
+    with files_end_at(1000), pytest.raises(InputError, match=r"DESTINATION: cannot write .*out"):
+        _base.write(str(path), lambda: "x" * 5000, "DESTINATION")
+    there = {each.name: each.read_text() for each in tmp_path.iterdir()}
+    assert there == ({} if before is None else {"out.json": before})
+
+
+def test_what_was_there_is_replaced(tmp_path):
+    (tmp_path / "kept").mkdir()
+    path, link = tmp_path / "kept" / "out.json", tmp_path / "link.json"
+    path.write_text("before")
+    path.chmod(0o604)
+    link.symlink_to(path)
+    _base.write(str(link), lambda: "after")
+    assert path.read_text() == "after\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    assert link.is_symlink()
+    assert [each.name for each in path.parent.iterdir()] == ["out.json"]
+
+
+def test_a_pipe_is_written_to_not_replaced(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        _base.write(str(path), lambda: "told")
+        assert os.read(reader, 100) == b"told\n"
+    finally:
+        os.close(reader)
+    _base.write(os.devnull, lambda: "told")
+    assert Path(os.devnull).is_char_device()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_run_is_not_overwritten(tmp_path, count):
+    path = tmp_path / "run.jsonl"
+    with runlog.RunLog(path) as log:
+        log.append([ROW] * count)
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"DESTINATION: .*run\.jsonl is a run's file"):
+        _base.check_writable(str(path), "DESTINATION")
+    assert path.read_bytes() == before
+
+
+def test_what_was_exported_before_is_overwritten(tmp_path):
+    path = tmp_path / "tried.jsonl"
+    for told in (runlog.tried([ROW]), "{}", "\xff\n", ""):
+        path.write_text(told, encoding="latin-1")
+        _base.check_writable(str(path), "DESTINATION")
