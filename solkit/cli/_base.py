@@ -37,7 +37,7 @@ class Exit(enum.IntEnum):
 
     REPORTED = 0
     SOLKIT_FAILED = 1
-    """It failed; of measured data also: a store is not whole, or nothing could be taken into it."""
+    """It failed; or, of `data verify`, a store is not whole."""
     BAD_INPUT = 2
     """The input or a shape is at fault, or --fail-under was asked for and a shape has no score."""
     CANDIDATE_FAILED = 3

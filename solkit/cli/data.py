@@ -84,7 +84,7 @@ def import_(
 ) -> None:
     """Take the rows of other tools' files; of one that was imported before, only what is new.
 
-    Exit code 1 where a file has faults and not one row.
+    Exit code 2 where a file has faults and not one row.
 
     Formats: run and trace (SolKit's own), kernel_tuner, t4, triton_autotune, helion,
     sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
@@ -110,7 +110,7 @@ def import_(
         for file in refused:
             _base.complain(f"{file}: none of its rows could be taken")
     if refused:  # `import && rm` must not lose it
-        raise typer.Exit(Exit.SOLKIT_FAILED)
+        raise typer.Exit(Exit.BAD_INPUT)
 
 
 @app.command()
@@ -172,7 +172,7 @@ def merge(
 ) -> None:
     """Put what other stores hold into one; into a new one to have its parts sorted afresh.
 
-    Exit code 1 where there are faults and not one row can be read.
+    Exit code 2 where there are faults and not one row can be read.
     """
     with _base.failures_as_exit_codes(verbose):
         from solkit.datasets.store import Store
@@ -181,7 +181,7 @@ def merge(
         _tell(store, added)
     if added.faults and not added.rows + added.known:
         _base.complain("no row could be read of what was to be merged")
-        raise typer.Exit(Exit.SOLKIT_FAILED)
+        raise typer.Exit(Exit.BAD_INPUT)
 
 
 @app.command()

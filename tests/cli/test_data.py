@@ -183,21 +183,21 @@ def refused(tmp_path):
 
 
 def test_an_import_of_which_nothing_could_be_taken_fails_and_leaves_no_store(refused, store):
-    done = run("import", refused.parent / "new", refused, code=1)
+    done = run("import", refused.parent / "new", refused, code=2)
     assert f"{refused}:3: " in done.stderr
     assert f"{refused}: none of its rows could be taken" in done.stderr
     assert not (refused.parent / "new").exists()
-    run("import", store, refused, code=1)
+    run("import", store, refused, code=2)
     tuned = refused.parent / "E=8,N=64,device_name=NVIDIA_H200.json"
     tuned.write_text(json.dumps({"1": {"num_warps": 4}}))
-    done = run("import", refused.parent / "new", refused, tuned, code=1)
+    done = run("import", refused.parent / "new", refused, tuned, code=2)
     assert "1 new rows" in done.stdout
     assert "1 known already" in run("import", refused.parent / "new", tuned).stdout
 
 
 def test_a_merge_of_which_nothing_can_be_read_fails(refused, store):
     for options in ([], ["--salvage"]):
-        done = run("merge", refused.parent / "new", refused, *options, code=1)
+        done = run("merge", refused.parent / "new", refused, *options, code=2)
         assert "no row could be read" in done.stderr
     assert "2 new rows" in run("merge", refused.parent / "new", refused, store).stdout
     assert "2 known already" in run("merge", refused.parent / "new", refused, store).stdout
@@ -236,7 +236,7 @@ def test_merge_and_verify(store, tmp_path):
     done = run("verify", tmp_path / "both", code=1)
     assert f"wrong: {part}" in done.stdout
     assert part.name in run("merge", tmp_path / "third", tmp_path / "both", code=2).stderr
-    done = run("merge", tmp_path / "third", tmp_path / "both", "--salvage", code=1)
+    done = run("merge", tmp_path / "third", tmp_path / "both", "--salvage", code=2)
     assert "no row could be read" in done.stderr
     run("merge", tmp_path / "third", tmp_path / "both", store, "--salvage")
 
