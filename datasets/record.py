@@ -189,7 +189,8 @@ class TimedConfiguration:
         time_ms: median time.
         bound_ms: the roofline.
         clock_mhz: median SM clock while it was timed.
-        run_id, sequence: the run and the place in it; given by the `solkit.datasets.runlog.RunLog`.
+        run_id, sequence: the run and the place in it, given by the `solkit.datasets.runlog.RunLog`;
+            of imported rows the format, and the day where it is told, and a digest of the row.
         implementation: the kernel's file, its name in its collection.
         entry_point: the function that is called.
         source_sha256, problem_sha256: of the kernel's file and of the reference's, in hexadecimal:
