@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ def export(
 
     Args:
         store: where they are.
-        folder: which must not hold anything yet.
+        folder: which must not hold anything yet; it is there whole or not at all.
         title: the set's name, for the card.
         notes: Markdown for the card: how, when and where it was measured, and its known limits.
         where: which rows, as a condition in SQL; all by default.
@@ -84,29 +85,38 @@ def export(
         The card.
 
     Raises:
-        InputError: the folder holds something, or nothing is left to export.
+        InputError: the folder holds something, a part is damaged, or nothing is left to export.
         TraceError: it cannot be written.
     """
-    pl = polars_module()
-    target = Path(folder)
+    target = Path(folder).resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{folder} holds something already: a set is exported into a new folder")
     rows = store.where(where).collect()
     if not len(rows):
         raise InputError(f"{store.folder}: no rows to export")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".export-", dir=target.parent) as drafts:
+            draft = Path(drafts) / target.name  # the card names the folder
+            _write(store, rows, draft)
+            text = render(Store(draft), title, notes)
+            (draft / "README.md").write_text(text, encoding="utf-8")
+            draft.rename(target)
+    except OSError as error:
+        raise TraceError(f"cannot write {folder}: {error.strerror or error}") from error
+    return Path(folder) / "README.md"
+
+
+def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
+    """Write rows, and the files that they refer to, as a store."""
+    pl = polars_module()
     told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
     sources = (
         store.sources().filter(pl.col("sha256").is_in(told.implode())).sort("sha256").collect()
     )
     order = ["device", "kind", "family", "problem_id", "kernel_id", "params"]
-    parts.write(target / "parts", TimedConfiguration, rows.sort(order).to_arrow())
-    parts.write(target / "sources", Source, sources.to_arrow())
-    card = target / "README.md"
-    try:
-        card.write_text(render(Store(target), title, notes), encoding="utf-8")
-    except OSError as error:
-        raise TraceError(f"cannot write {card}: {error.strerror}") from error
-    return card
+    parts.write(folder / "parts", TimedConfiguration, rows.sort(order).to_arrow())
+    parts.write(folder / "sources", Source, sources.to_arrow())
 
 
 def render(store: Store, title: str, notes: str = "") -> str:
@@ -135,7 +145,7 @@ def _front_matter(store: Store, title: str, count: int) -> str:
     )
     return f"""---
 license: {LICENSE}
-pretty_name: {json.dumps(title) if ":" in title else title}
+pretty_name: {json.dumps(title, ensure_ascii=False)}
 size_categories:
 - {size}
 tags:

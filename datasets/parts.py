@@ -1,18 +1,27 @@
 """Parts: the Parquet files of a store. Each is written whole under another name, then renamed.
 
 A part is never changed. What a process left unfinished has another name, and is no part.
+
+A part is *sealed*: its name ends in the SHA-256 of its footer, and the footer has the SHA-256 of
+each row group, so that every byte is held against what was written, and one that changed costs no
+other row group. Parts that were renamed, or written before there were seals, have the checksums of
+their pages alone, which cover neither the footer nor what stands before a page.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
+import json
 import os
-import secrets
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from solkit.datasets.record import SCHEMA_VERSION, Source, TimedConfiguration
 from solkit.datasets.tables import arrow, arrow_schema
@@ -28,6 +37,8 @@ __all__ = [
     "Damage",
     "check",
     "empty",
+    "form_of",
+    "is_sealed",
     "leftovers",
     "listed",
     "read",
@@ -48,6 +59,8 @@ UNFINISHED = ".part-"
 """What the names of files that are being written begin with."""
 
 _KEY = b"solkit.schema"
+_SEALS = b"solkit.row_groups"  # JSON: where each row group ends, and the SHA-256 of its bytes
+_SEALED = re.compile(r"-([0-9a-f]{64})$")
 _FORMS: dict[type, str] = {TimedConfiguration: "solkit.data", Source: "solkit.sources"}
 
 
@@ -68,7 +81,7 @@ class Damage:
     readable: int = 0
 
     def __str__(self) -> str:
-        if self.rows is None:
+        if not self.readable:
             return f"{self.path}: {self.reason}; nothing can be read from it"
         return f"{self.path}: {self.reason}; {self.readable} of {self.rows} rows can be read"
 
@@ -105,26 +118,40 @@ def write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
     return written
 
 
+def is_sealed(path: Path) -> bool:
+    """Whether a part's name tells what its bytes must be."""
+    return _SEALED.search(path.stem) is not None
+
+
+def form_of(path: Path) -> type:
+    """What a file's rows are by its own account; `TimedConfiguration` where it gives none."""
+    with contextlib.suppress(*_unreadable()), arrow().parquet.ParquetFile(path) as file:
+        name, _ = _told_form(file.metadata)
+        return next((form for form, known in _FORMS.items() if known == name), TimedConfiguration)
+    return TimedConfiguration
+
+
 def check(path: Path, form: type) -> None:
-    """See from its footer that a file is a part that can be read.
+    """See that a sealed part is as it was written, without decoding it.
 
     Raises:
         InputError: it is damaged, foreign, or of a newer form; says what can be saved.
     """
     damage = _fault(path, form)
-    if damage is not None:
-        raise InputError(f"{damage} (see: solkit data verify)")
+    if damage is None:
+        with arrow().parquet.ParquetFile(path) as file:
+            damage = _damage(path, file.metadata, _changed(path, file.metadata))
+    _refuse(damage)
 
 
 def read(path: Path, form: type) -> pyarrow.Table:
-    """A part as a table of the form's columns, its checksums verified.
+    """A part as a table of the form's columns, held against its seal and checksums.
 
     Raises:
         InputError: it is damaged, foreign, or of a newer form; says what can be saved.
     """
     table, damage = salvaged(path, form)
-    if damage is not None:
-        raise InputError(f"{damage}: solkit data merge NEW {path} --salvage")
+    _refuse(damage)
     return table
 
 
@@ -133,67 +160,96 @@ def salvaged(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
     damage = _fault(path, form)
     if damage is not None:
         return empty(form), damage
+    tables = [empty(form)]
     with arrow().parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        tables, faults = [empty(form)], []
+        faults = _changed(path, file.metadata)
         for group in range(file.num_row_groups):
-            try:
-                tables.append(_fitted(file.read_row_group(group), form))
-            except (OSError, arrow().ArrowException) as error:
-                faults.append(f"row group {group}: {_first_line(error)}")
-        rows = file.metadata.num_rows
-    whole = arrow().concat_tables(tables)
-    if not faults:
-        return whole, None
-    return whole, Damage(path, f"is damaged ({'; '.join(faults[:3])})", rows, whole.num_rows)
+            if group not in faults:
+                try:
+                    tables.append(_fitted(file.read_row_group(group), form))
+                except _unreadable() as error:
+                    faults[group] = _first_line(error)
+        return arrow().concat_tables(tables), _damage(path, file.metadata, faults)
+
+
+def _refuse(damage: Damage | None) -> None:
+    if damage is not None:
+        saving = f": solkit data merge NEW {shlex.quote(str(damage.path))} --salvage"
+        raise InputError(f"{damage}{saving if damage.readable else ''}")
 
 
 def _write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
-    stamp = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
-    path, draft = folder / f"{stamp}.parquet", folder / f"{UNFINISHED}{stamp}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with draft.open("xb") as file:
-            _encode(file, form, table)
-            file.flush()
-            os.fsync(file.fileno())
-        if draft.stat().st_size > PART_BYTES and table.num_rows > 1:
-            draft.unlink()
+        data = _encode(form, table)
+        if len(data) > PART_BYTES and table.num_rows > 1:
             half = table.num_rows // 2
             return _write(folder, form, table.slice(0, half)) + _write(
                 folder, form, table.slice(half)
             )
-        draft.rename(path)
-        _sync(folder)
+        return (_put(folder, data),)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise TraceError(
             f"{folder}: {table.num_rows} rows could not be written: "
             f"{error.strerror or error}; what was there before is"
         ) from error
-    return (path,)
 
 
-def _encode(file: Any, form: type, table: pyarrow.Table) -> None:
+def _put(folder: Path, data: bytes) -> Path:
+    """Write a part's bytes under a draft's name, and name it once they are on disk."""
+    seal = hashlib.sha256(_footer(io.BytesIO(data))).hexdigest()
+    path = folder / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{seal}.parquet"
+    draft = folder / f"{UNFINISHED}{path.stem}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with draft.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+        _sync(folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _encode(form: type, table: pyarrow.Table) -> bytes:
+    """A part's bytes: Parquet, with the SHA-256 of each row group in the footer."""
     version = f"{_FORMS[form]}/{SCHEMA_VERSION}".encode()
-    arrow().parquet.write_table(
-        _fitted(table, form).replace_schema_metadata({_KEY: version}),
-        file,
-        compression="zstd",
-        compression_level=9,
-        row_group_size=ROW_GROUP,
-        write_page_checksum=True,
-    )
+    fitted = _fitted(table, form).replace_schema_metadata({_KEY: version})
+    buffer, seals = io.BytesIO(), []
+    with arrow().parquet.ParquetWriter(
+        buffer, fitted.schema, compression="zstd", compression_level=9, write_page_checksum=True
+    ) as writer:
+        end = 0
+        for first in range(0, fitted.num_rows, ROW_GROUP):
+            writer.write_table(fitted.slice(first, ROW_GROUP))
+            start, end = end, buffer.tell()
+            seals.append((end, hashlib.sha256(buffer.getvalue()[start:end]).hexdigest()))
+        writer.add_key_value_metadata({_SEALS: json.dumps(seals)})
+    return buffer.getvalue()
+
+
+def _footer(file: BinaryIO) -> bytes:
+    """What follows the row groups of a Parquet file: the footer, its length, and ``PAR1``."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 8))
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(max(0, size - 8 - length))
+    return file.read()
 
 
 def _fault(path: Path, form: type) -> Damage | None:
     """What its footer says is wrong with a file."""
     try:
+        if not _has_its_footer(path):
+            return Damage(path, "was cut off, or its footer is damaged (SHA-256)")
         with arrow().parquet.ParquetFile(path) as file:
             found, rows = file.schema_arrow, file.metadata.num_rows
-    except (OSError, arrow().ArrowException) as error:
+            name, version = _told_form(file.metadata)
+    except _unreadable() as error:
         return Damage(path, f"is no Parquet file, or was cut off ({_first_line(error)})")
-    name, _, version = (found.metadata or {}).get(_KEY, b"").decode().partition("/")
     if name != _FORMS[form]:
         return Damage(path, f"is a foreign file: no {_FORMS[form]}")
     if not version.isdecimal() or int(version) > SCHEMA_VERSION:
@@ -203,6 +259,52 @@ def _fault(path: Path, form: type) -> Damage | None:
             reason = f"column {column.name} is {found.field(column.name).type}, not {column.type}"
             return Damage(path, reason, rows, 0)
     return None
+
+
+def _told_form(metadata: Any) -> tuple[str, str]:
+    """The form that a file says its rows are of, and the version of that."""
+    told = (metadata.metadata or {}).get(_KEY, b"").decode()
+    name, _, version = told.partition("/")
+    return name, version
+
+
+def _has_its_footer(path: Path) -> bool:
+    """Whether the footer is the one that the name tells; true where the name tells none."""
+    seal = _SEALED.search(path.stem)
+    if seal is None:
+        return True
+    with path.open("rb") as file:
+        return hashlib.sha256(_footer(file)).hexdigest() == seal[1]
+
+
+def _changed(path: Path, metadata: Any) -> dict[int, str]:
+    """Row groups whose bytes are not those that were written; none known where none are sealed."""
+    try:
+        seals = json.loads((metadata.metadata or {}).get(_SEALS, "[]"))
+    except ValueError:
+        return dict.fromkeys(range(metadata.num_row_groups), "its SHA-256 cannot be read")
+    start, faults = 0, {}
+    with path.open("rb") as file:
+        for group, (end, seal) in enumerate(seals):
+            if hashlib.sha256(file.read(end - start)).hexdigest() != seal:
+                faults[group] = "its bytes are not those that were written"
+            start = end
+    return faults
+
+
+def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
+    """What row groups with faults make of a file."""
+    if not faults:
+        return None
+    told = [f"row group {group}: {faults[group]}" for group in sorted(faults)]
+    lost = sum(metadata.row_group(group).num_rows for group in faults)
+    reason = f"is damaged ({'; '.join(told[:3])})"
+    return Damage(path, reason, metadata.num_rows, metadata.num_rows - lost)
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What pyarrow raises at files that are damaged: text that is no UTF-8 is a `ValueError`."""
+    return OSError, ValueError, arrow().ArrowException
 
 
 def _holds(found: Any, wanted: Any) -> bool:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from solkit.core import Verdict
 from solkit.datasets import parts, runlog
 from solkit.datasets.record import CONFIGURATION, ROW_KEY, Source, TimedConfiguration
 from solkit.datasets.tables import arrow, polars_module, polars_schema, records_of, table_of
@@ -35,6 +36,18 @@ if TYPE_CHECKING:
 __all__ = ["Added", "Store", "configurations", "shipped"]
 
 _SORTED_BY = ("device", "kind", "family", "problem_id", "kernel_id", "params", *ROW_KEY)
+_COUNTING = tuple(
+    each.value for each in (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.NOT_MEASURED)
+)
+"""Verdicts of rows whose time is one of the configuration's."""
+
+_UNCOMPARED = ("created", "device", "family", "kernel_id", "kind", "problem_id", "launches")
+"""What is passed over when rows of one run and place are compared.
+
+A file that is imported again may have been touched, or be labelled otherwise. `launches` follow
+from the kernel and its configuration; comparing them takes ten times as long as all others.
+"""
+
 _SHIPPED = Path(__file__).parent / "data"
 
 
@@ -73,7 +86,8 @@ class Store:
         is_store = (self.folder / "parts").is_dir() or (self.folder / "sources").is_dir()
         is_free = not self.folder.exists() or not any(self.folder.iterdir())
         if not is_store and not (create and is_free):
-            what = "holds other things" if not is_free else "is empty" if create else "is not there"
+            there = "is empty" if is_free else "holds other things"
+            what = there if self.folder.exists() else "is not there"
             raise InputError(f"{folder} is no store: it {what}; expected a folder with parts/")
 
     # ---------------------------------------------------------------------------------- reading
@@ -131,9 +145,20 @@ class Store:
             return context.execute(sql, eager=True)  # type: ignore[no-any-return]
 
     def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[TimedConfiguration]:
-        """Rows as records: all, or those of a frame that was filtered or sorted from `scan`."""
-        found = (self.scan() if frame is None else frame).collect()
-        return records_of(TimedConfiguration, found.to_arrow())
+        """Rows as records: all, or those of a frame that was filtered or sorted from `scan`.
+
+        Raises:
+            InputError: a part is damaged, or a row is none.
+        """
+        return self._records((self.scan() if frame is None else frame).collect())
+
+    def _records(self, found: polars.DataFrame) -> Iterator[TimedConfiguration]:
+        try:
+            yield from records_of(TimedConfiguration, found.to_arrow())
+        except ValueError as error:
+            raise InputError(
+                f"{self.folder}: a row cannot be read: {error} (see: solkit data verify)"
+            ) from error
 
     # ---------------------------------------------------------------------------------- writing
 
@@ -141,7 +166,9 @@ class Store:
         """Put rows, and files that they refer to, into the store.
 
         Raises:
-            InputError: a part that is there is damaged, or a row has no run.
+            InputError: a part that is there is damaged, a row has no run, or one says otherwise
+                than that of the same run and place that is there, or was given before it. Nothing
+                is written then.
             TraceError: they could not be written; what was there before is.
         """
         return self.add_tables(table_of(TimedConfiguration, rows), table_of(Source, sources))
@@ -151,8 +178,10 @@ class Store:
         if arrow().compute.any(arrow().compute.equal(rows["run_id"], "")).as_py():
             raise InputError("a row has no run_id: let a solkit.datasets.runlog.RunLog number it")
         with self._locked():
+            there = self.scan()
             new_sources = _new(sources, self.sources(), ("sha256",))
-            new_rows = _new(rows, self.scan(), ROW_KEY)
+            new_rows = _new(rows, there, ROW_KEY)
+            _refuse_others(rows, there, self.folder)
             # files first: a row never refers to one that is not there yet
             parts.write(self.folder / "sources", Source, new_sources.sort_by("sha256"))
             order = [(name, "ascending") for name in _SORTED_BY]
@@ -167,7 +196,7 @@ class Store:
             salvage: take what can be read of damaged files, and tell the rest in `Added.faults`.
 
         Raises:
-            InputError: one is none of these, or damaged.
+            InputError: one is none of these, or damaged; or as for `add`.
             TraceError: they could not be written; what was there before is.
         """
         rows, sources, faults = _gathered([Path(path) for path in paths], salvage)
@@ -200,7 +229,8 @@ def shipped(name: str) -> Store:
     """
     known = sorted(each.parent.name for each in _SHIPPED.glob("*/parts"))
     if name not in known:
-        raise InputError(f"no set {name!r}; there are: {', '.join(known) or 'none'}")
+        neither = "" if Path(name).exists() else ", nor is there a folder of that name"
+        raise InputError(f"no set {name!r}; there are: {', '.join(known) or 'none'}{neither}")
     return Store(_SHIPPED / name)
 
 
@@ -212,11 +242,12 @@ def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
 
     Returns:
         The columns of `CONFIGURATION`, and ``family``, ``kind``, ``origin``, ``bound_ms``;
-        ``tries`` and ``timed``, how often it was tried and how often that gave a time;
-        ``time_ms``, the median of those; ``spread``, the largest of those over the smallest.
+        ``tries`` and ``timed``, how often it was tried and how often that gave a time that counts
+        (it was right, or nobody checked and a tool told its time); ``time_ms``, the median of
+        those; ``spread``, the largest of those over the smallest.
     """
     pl = polars_module()
-    time = pl.col("time_ms")
+    time = pl.col("time_ms").filter(pl.col("verdict").is_in(_COUNTING))
     return rows.group_by(CONFIGURATION).agg(
         pl.col("family", "kind", "origin").first(),
         pl.col("bound_ms").drop_nulls().first(),
@@ -239,11 +270,20 @@ def _naming_columns(sql: str, rows: polars.LazyFrame) -> Iterator[None]:
 
 
 def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
+    """The rows of parts. All readers come by here, so that none answers from damaged bytes."""
     pl = polars_module()
-    for path in files:
+    sealed = [path for path in files if parts.is_sealed(path)]
+    for path in sealed:
         parts.check(path, form)
-    if not files:
-        return pl.LazyFrame(schema=polars_schema(form))  # type: ignore[no-any-return]
+    # polars knows no checksums: what has no seal is read here, by pyarrow
+    frames = [pl.from_arrow(parts.read(path, form)).lazy() for path in files if path not in sealed]
+    if sealed:
+        frames.append(_scan_parquet(sealed, form))
+    return pl.concat([pl.LazyFrame(schema=polars_schema(form)), *frames])  # type: ignore[no-any-return]
+
+
+def _scan_parquet(files: list[Path], form: type) -> polars.LazyFrame:
+    pl = polars_module()
     return pl.scan_parquet(  # type: ignore[no-any-return]
         files,
         schema=polars_schema(form),
@@ -262,6 +302,35 @@ def _new(given: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) ->
     keys = pl.from_arrow(given.select(key)).lazy().with_row_index("place")
     fresh = keys.unique(key, keep="first").join(there.select(key), on=key, how="anti")
     return given.take(fresh.select("place").collect()["place"].sort().to_arrow())
+
+
+def _refuse_others(given: pyarrow.Table, there: polars.LazyFrame, folder: Path) -> None:
+    """Rows of one run and place must say the same, or dropping the later ones would lose data."""
+    pl = polars_module()
+    told = [name for name in given.column_names if name not in (*ROW_KEY, *_UNCOMPARED)]
+    rows = pl.from_arrow(given.select([*ROW_KEY, *told])).lazy()
+    held = there.select(rows.collect_schema().names()).join(rows, on=ROW_KEY, how="semi")
+    first = pl.concat([held, rows]).unique(ROW_KEY, keep="first", maintain_order=True)
+    # null is no difference: an older part may lack the column
+    differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_first") for name in told)
+    others = (
+        rows.join(first, on=ROW_KEY, suffix="_first")
+        .filter(differs)
+        .group_by("run_id")
+        .agg(pl.len(), pl.col("sequence").min())
+        .sort("run_id")
+        .collect()
+    )
+    if len(others):
+        run, count, place = others.row(0)
+        more = f", and rows of {len(others) - 1} other runs" if len(others) > 1 else ""
+        raise InputError(
+            f"{count} rows of run {run}, from sequence {place} on{more} are not those of the same "
+            f"run and sequence that {folder} holds or that were given before: copies of one file "
+            "have gone on apart, or it was read otherwise before. Nothing was written. Keep them "
+            "in a store of their own; or, of a run's file, take the lines that the copies share "
+            "out of one and give its first line another run_id"
+        )
 
 
 def _gathered(
@@ -299,7 +368,9 @@ def _files(path: Path) -> Iterator[tuple[type, Path]]:
         yield from ((Source, each) for each in found.source_parts)
     elif not path.exists():
         raise InputError(f"{path} is not there")
-    elif path.suffix in (".parquet", ".jsonl"):
+    elif path.suffix == ".parquet":
+        yield parts.form_of(path), path
+    elif path.suffix == ".jsonl":
         yield TimedConfiguration, path
     else:
         raise InputError(

@@ -56,7 +56,7 @@ def verify(store: Store) -> Verification:
         len(sources),
         tuple(damage),
         (*_row_faults(rows), *_source_faults(sources)),
-        (*_missing(rows, sources), *_unfinished(store)),
+        (*_missing(rows, sources), *_unsealed(store), *_unfinished(store)),
     )
 
 
@@ -96,6 +96,16 @@ def _missing(rows: polars.DataFrame, sources: polars.DataFrame) -> list[str]:
     told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
     count = told.is_in(sources["sha256"].implode()).not_().sum()
     return [f"{count} of {len(told)} files that rows refer to are not here"] if count else []
+
+
+def _unsealed(store: Store) -> list[str]:
+    files = [each for each in (*store.parts, *store.source_parts) if not parts.is_sealed(each)]
+    if not files:
+        return []
+    return [
+        f"{len(files)} files have no SHA-256 in their names, so that damage to their footers may "
+        f"go unseen: solkit data merge NEW {store.folder}"
+    ]
 
 
 def _unfinished(store: Store) -> list[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -9,10 +10,10 @@ pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 from solkit.core import Verdict
-from solkit.datasets import card
-from solkit.datasets.record import TimedConfiguration, source_of
+from solkit.datasets import card, parts
+from solkit.datasets.record import Source, TimedConfiguration, source_of
 from solkit.datasets.store import Store
-from solkit.errors import InputError
+from solkit.errors import InputError, TraceError
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
@@ -58,12 +59,49 @@ def test_an_exported_set_is_a_store_with_a_card(store, tmp_path):
     text = path.read_text()
     front = text.split("---\n")[1]
     assert "license: cc-by-4.0\n" in front
-    assert "pretty_name: Times\n" in front
+    assert 'pretty_name: "Times"\n' in front
     assert "- config_name: sources\n  data_files: sources/*.parquet\n" in front
     assert "Measured by hand." in text
     assert "| h100-sxm | softmax | 1 | 1 | 1 | 4 | 7 | 0 |" in text
     assert "| b | 2026-01-01 01:00 | 3 | NVIDIA H100 |" in text
     assert "1.00% in the median and 1.90% at the 95th percentile" in text
+
+
+@pytest.mark.parametrize("title", ["#1 set", "[my] set", "a: b", 'so "called"', "null", "ö 😀"])
+def test_any_title_is_one_in_the_front_matter(store, title):
+    front = card.render(store, title).split("---\n")[1]
+    (line,) = (line for line in front.splitlines() if line.startswith("pretty_name: "))
+    assert json.loads(line.removeprefix("pretty_name: ")) == title  # which YAML reads alike
+
+
+def test_a_set_is_there_whole_or_not_at_all(store, tmp_path, monkeypatch):
+    write = parts.write
+
+    def full_at_the_sources(folder, form, table):
+        if form is Source:
+            raise TraceError("No space left on device")
+        return write(folder, form, table)
+
+    before = sorted(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "write", full_at_the_sources)
+        with pytest.raises(TraceError, match="No space left on device"):
+            card.export(store, tmp_path / "set", "Times")
+    assert sorted(tmp_path.iterdir()) == before
+    (tmp_path / "set").mkdir()
+    path = card.export(store, tmp_path / "set", "Times")
+    assert Store(tmp_path / "set").scan().collect().height == 8
+    assert 'Store("set")' in path.read_text()
+
+
+def test_a_damaged_store_is_not_exported(store, tmp_path):
+    for (path,) in (store.parts, store.source_parts):
+        whole = path.read_bytes()
+        path.write_bytes(bytes([whole[0], *whole[1:40], whole[40] ^ 1, *whole[41:]]))
+        with pytest.raises(InputError, match=path.name):
+            card.export(store, tmp_path / "set", "Times")
+        path.write_bytes(whole)
+    assert not (tmp_path / "set").exists()
 
 
 def test_a_set_needs_rows_and_a_new_folder(store, tmp_path):

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import multiprocessing
 import os
+import random
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -45,6 +50,12 @@ SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 
 def numbered(*numbers, run="run", **changes):
     return [replace(ROW, run_id=run, sequence=n, params={"n": n}, **changes) for n in numbers]
+
+
+def unsealed(store):
+    """The only part of a store, under a name that tells nothing, as older ones have it."""
+    (path,) = store.parts
+    return path.rename(path.with_name("part.parquet"))
 
 
 def found(store):
@@ -119,6 +130,23 @@ def test_repeats_add_up_and_do_not_collide(store):
     assert row["spread"] == pytest.approx(1.5)
 
 
+def test_times_count_where_the_verdict_says_so(store):
+    verdicts = {
+        0: (Verdict.CORRECT, 1.0), 1: (Verdict.IMPOSSIBLE, 1e-4), 2: (Verdict.IMPOSSIBLE, 1e-4),
+        3: (Verdict.UNSTABLE, 7.0), 4: (Verdict.DEGENERATE_PROBLEM, 1e-3),
+        5: (Verdict.CHEATING, 0.1), 6: (Verdict.BEATS_ALGORITHM, 1.5),
+    }  # fmt: skip
+    rows = [
+        replace(ROW, sequence=n, verdict=verdict, time_ms=time)
+        for n, (verdict, time) in verdicts.items()
+    ]
+    imported = replace(ROW, sequence=9, kernel_id="b", verdict=Verdict.NOT_MEASURED, time_ms=3.0)
+    store.add([*rows, imported])
+    found = configurations(store.scan()).sort("kernel_id")
+    found = found.select("tries", "timed", "time_ms", "spread").collect().rows()
+    assert found == [(1, 1, 3.0, 1.0), (7, 2, 1.25, 1.5)]
+
+
 # --------------------------------------------------------------------------------- how it is read
 
 
@@ -135,7 +163,7 @@ def test_parts_are_sorted_so_that_filters_pass_over_row_groups(store, monkeypatc
 
 def test_a_store_made_before_a_column_was_added_is_read(store):
     store.add([ROW])
-    (path,) = store.parts
+    path = unsealed(store)
     table = pq.read_table(path).drop_columns(["extra", "clock_mhz"])
     launches = table["launches"].combine_chunks()
     fields = [field for field in launches.values.type if field.name != "registers"]
@@ -177,6 +205,18 @@ def test_a_query_in_sql_is_answered(store):
         store.query("nonsense")
 
 
+def test_a_row_that_is_none_is_told_with_its_store(store):
+    table = tables.table_of(TimedConfiguration, [ROW])
+    place = table.schema.get_field_index("verdict")
+    parts.write(
+        store.folder / "parts",
+        TimedConfiguration,
+        table.set_column(place, "verdict", pa.array(["fine"])),
+    )
+    with pytest.raises(InputError, match=rf"{store.folder}: a row cannot be read: .*fine"):
+        list(store.rows())
+
+
 # -------------------------------------------------------------------------------- what is no store
 
 
@@ -188,7 +228,10 @@ def test_only_a_store_is_opened_and_only_a_free_folder_becomes_one(tmp_path):
         Store(tmp_path / "file", create=True)
     with pytest.raises(InputError, match="is no store: it holds other things"):
         Store(tmp_path, create=True)
-    with pytest.raises(InputError, match="no set 'nothing'; there are: "):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="is no store: it is empty"):
+        Store(tmp_path / "empty")
+    with pytest.raises(InputError, match=r"no set 'nothing'; there are: .*, nor is there a folder"):
         shipped("nothing")
 
 
@@ -197,13 +240,18 @@ def test_a_damaged_part_is_named_and_nothing_is_added_meanwhile(store):
     (path,) = store.parts
     path.write_bytes(path.read_bytes()[:-100])
     for action in (store.scan, lambda: store.add(numbered(2))):
-        with pytest.raises(InputError, match=rf"{path.name}: is no Parquet file, or was cut off"):
+        with pytest.raises(
+            InputError, match=rf"{path.name}: was cut off, or its footer is damaged"
+        ):
             action()
+    path = unsealed(store)
+    with pytest.raises(InputError, match=rf"{path.name}: is no Parquet file, or was cut off"):
+        store.scan()
 
 
 def test_a_foreign_part_and_a_newer_one_are_named(store):
     store.add([ROW])
-    (path,) = store.parts
+    path = unsealed(store)
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({}), path)
     with pytest.raises(InputError, match=r"is a foreign file: no solkit\.data"):
@@ -217,6 +265,74 @@ def test_a_foreign_part_and_a_newer_one_are_named(store):
     pq.write_table(changed, path)
     with pytest.raises(InputError, match="column device is int64, not string"):
         store.scan()
+
+
+def test_a_changed_byte_is_never_answered_from(store, monkeypatch):
+    monkeypatch.setattr(parts, "ROW_GROUP", 4)
+    store.add(numbered(*range(12)), [SOURCE])
+    chance = random.Random(1)
+    for path, form, read in (
+        (store.parts[0], TimedConfiguration, store.scan),
+        (store.source_parts[0], Source, store.sources),
+    ):
+        whole, rows = path.read_bytes(), read().collect().rows()
+        for step in range(100):
+            if step % 5:
+                damaged = bytearray(whole)
+                damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+            else:
+                damaged = whole[: chance.randrange(len(whole))]
+            path.write_bytes(damaged)
+            with pytest.raises(InputError, match=re.escape(str(path))):
+                read()
+            table, damage = parts.salvaged(path, form)
+            saved = pl.from_arrow(table).rows()
+            assert damage is not None
+            assert len(saved) == damage.readable
+            assert all(row in rows for row in saved)
+        path.write_bytes(whole)
+    assert found(store) == list(range(12))
+
+
+def test_a_part_without_a_seal_is_held_against_its_page_checksums(store):
+    store.add(numbered(*range(30)))
+    path = unsealed(store)
+    assert found(store) == list(range(30))
+    data = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"part\.parquet: is damaged .*row group 0"):
+        store.query("select count(*) from data")
+
+
+def test_damage_to_a_part_without_a_seal_never_ends_in_a_traceback(store, monkeypatch):
+    monkeypatch.setattr(parts, "ROW_GROUP", 4)
+    store.add(numbered(*range(12)))
+    path = unsealed(store)
+    whole, chance = path.read_bytes(), random.Random(1)
+    footer = int.from_bytes(whole[-8:-4], "little")
+    for step in range(60):
+        damaged = bytearray(whole)
+        damaged[-1 - chance.randrange(footer if step % 2 else len(whole))] ^= 1 << step % 8
+        path.write_bytes(damaged)
+        with contextlib.suppress(InputError):
+            store.scan().collect()
+
+
+def test_row_groups_are_sealed_from_the_first_byte_to_the_footer(store, monkeypatch):
+    monkeypatch.setattr(parts, "ROW_GROUP", 10)
+    store.add(numbered(*range(25)))
+    (path,) = store.parts
+    data = path.read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    seals = json.loads(pq.ParquetFile(path).metadata.metadata[b"solkit.row_groups"])
+    ends = [end for end, _ in seals]
+    starts = [0, *ends[:-1]]
+    assert (len(ends), ends[-1]) == (3, len(data) - 8 - length)
+    sealed = [hashlib.sha256(data[start:end]).hexdigest() for start, end in zip(starts, ends)]
+    assert [seal for _, seal in seals] == sealed
+    assert path.stem.endswith(f"-{hashlib.sha256(data[ends[-1] :]).hexdigest()}")
 
 
 # ------------------------------------------------------------------------------ merging, salvaging
@@ -261,6 +377,50 @@ def test_what_can_be_read_of_a_damaged_part_is_salvaged(store, tmp_path, monkeyp
     added = target.merge([store.folder], salvage=True)
     assert (added.rows, len(added.faults)) == (20, 1)
     assert found(target) == [*range(10, 20), *range(30, 40)]
+
+
+def test_the_salvage_that_is_named_works_for_sources_too(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ROW_GROUP", 1)
+    others = [source_of(b"a = 1", "a.py"), source_of(b"b = 2", "b.py")]
+    store.add([ROW], others)
+    (path,) = store.source_parts
+    healthy = Store(tmp_path / "healthy", create=True)
+    assert healthy.merge([path]) == Added(0, 0, 2)
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1  # in the first row group
+    path.write_bytes(data)
+    target = Store(tmp_path / "saved", create=True)
+    with pytest.raises(InputError) as error:
+        target.merge([store.folder])
+    told = re.search(
+        r"1 of 2 rows can be read: solkit data merge NEW (.*) --salvage$", str(error.value)
+    )
+    assert target.merge([told[1]], salvage=True).sources == 1
+    path.write_bytes(data[:-1])
+    with pytest.raises(InputError, match=r"nothing can be read from it$"):
+        target.merge([store.folder])
+
+
+def test_copies_of_a_run_that_went_on_apart_are_told_and_nothing_is_written(store, tmp_path):
+    with runlog.RunLog(tmp_path / "a.jsonl") as log:
+        log.append(numbered(0, 1))
+    (tmp_path / "b.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    for name, numbers in (("a", (5, 6)), ("b", (6, 7, 8))):
+        with runlog.RunLog(tmp_path / f"{name}.jsonl") as log:
+            log.append(numbered(*numbers))
+    store.merge([tmp_path / "a.jsonl"])
+    empty = Store(tmp_path / "empty", create=True)
+    for target, given in ((store, ["b"]), (empty, ["a", "b"])):
+        before = found(target)
+        with pytest.raises(InputError, match=rf"^2 rows of run {log.run_id}, from sequence 3 on"):
+            target.merge([tmp_path / f"{name}.jsonl" for name in given])
+        assert found(target) == before
+
+
+def test_a_row_imported_again_may_be_labelled_otherwise(store):
+    store.add([ROW])
+    again = replace(ROW, created=START + timedelta(hours=1), family="other", problem_id="other/M=4")
+    assert store.add([again]) == Added(0, 1, 0)
 
 
 # ------------------------------------------------------------------------- interrupted, full, alike

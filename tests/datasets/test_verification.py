@@ -94,3 +94,22 @@ def test_damage_is_told_by_file_and_the_rest_is_read(store):
     assert "00-notes.parquet: is no Parquet file, or was cut off" in first
     assert first.endswith("nothing can be read from it")
     assert "is a foreign file: no solkit.data" in second
+
+
+def test_parts_whose_names_tell_no_hash_are_a_note(store):
+    (path,) = store.parts
+    path.rename(path.with_name("part.parquet"))
+    found = verify(store)
+    assert found.is_whole
+    (note,) = found.notes
+    assert note.startswith("1 files have no SHA-256 in their names")
+
+
+def test_a_footer_that_changed_is_told(store):
+    (path,) = store.parts
+    data = path.read_bytes()
+    place = data.rindex(b"time_ms")  # the column would be one that nobody knows, and times null
+    path.write_bytes(data[:place] + b"tire_ms" + data[place + 7 :])
+    (damage,) = verify(store).damage
+    assert damage.path == path
+    assert "its footer is damaged" in damage.reason
