@@ -41,11 +41,12 @@ _COUNTING = tuple(
 )
 """Verdicts of rows whose time is one of the configuration's."""
 
-_UNCOMPARED = ("created", "device", "family", "kernel_id", "kind", "problem_id", "launches")
+_UNCOMPARED = ("created", "device", "kind", "schema_version", "launches")
 """What is passed over when rows of one run and place are compared.
 
-A file that is imported again may have been touched, or be labelled otherwise. `launches` follow
-from the kernel and its configuration; comparing them takes ten times as long as all others.
+The first are what `solkit.datasets.formats.read` does not tell attempts apart by: a file that is
+imported again may have been touched, or be labelled otherwise. `launches` follow from the kernel
+and its configuration, and take ten times as long to compare as all others.
 """
 
 _SHIPPED = Path(__file__).parent / "data"
@@ -229,8 +230,8 @@ def shipped(name: str) -> Store:
     """
     known = sorted(each.parent.name for each in _SHIPPED.glob("*/parts"))
     if name not in known:
-        neither = "" if Path(name).exists() else ", nor is there a folder of that name"
-        raise InputError(f"no set {name!r}; there are: {', '.join(known) or 'none'}{neither}")
+        nor = "" if Path(name).exists() else ", and no folder of that name"
+        raise InputError(f"no set {name!r}{nor}; there are: {', '.join(known) or 'none'}")
     return Store(_SHIPPED / name)
 
 

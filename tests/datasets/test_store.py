@@ -231,7 +231,9 @@ def test_only_a_store_is_opened_and_only_a_free_folder_becomes_one(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="is no store: it is empty"):
         Store(tmp_path / "empty")
-    with pytest.raises(InputError, match=r"no set 'nothing'; there are: .*, nor is there a folder"):
+    with pytest.raises(
+        InputError, match="no set 'nothing', and no folder of that name; there are: "
+    ):
         shipped("nothing")
 
 
@@ -419,7 +421,7 @@ def test_copies_of_a_run_that_went_on_apart_are_told_and_nothing_is_written(stor
 
 def test_a_row_imported_again_may_be_labelled_otherwise(store):
     store.add([ROW])
-    again = replace(ROW, created=START + timedelta(hours=1), family="other", problem_id="other/M=4")
+    again = replace(ROW, created=START + timedelta(hours=1), kind="other", device="h100")
     assert store.add([again]) == Added(0, 1, 0)
 
 
