@@ -130,9 +130,14 @@ class Store:
             return rows
         pl = polars_module()
         with _naming_columns(condition, rows):
-            chosen = rows.filter(pl.sql_expr(condition))
-            chosen.collect_schema()
-        return chosen
+            pl.sql_expr(condition)  # or its text might end the clause that it is put into
+            # not as an expression: with those, polars compares times with no text
+            context = pl.SQLContext({"data": rows})
+            value = context.execute(f"SELECT ({condition}) AS value FROM data", eager=False)
+            kind = value.collect_schema()["value"]
+        if kind != pl.Boolean:
+            raise InputError(f"{condition!r} is no condition: it is {kind}, not Boolean")
+        return context.execute(f"SELECT * FROM data WHERE ({condition})", eager=False)  # type: ignore[no-any-return]
 
     def query(self, sql: str) -> polars.DataFrame:
         """The answer to a query in SQL, of the tables ``data`` and ``sources``.

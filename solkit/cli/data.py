@@ -271,8 +271,6 @@ def _reason(refusal: Exception) -> str:
     if isinstance(refusal, polars_module().exceptions.ColumnNotFoundError):
         names = ", ".join(each.name for each in fields(TimedConfiguration))
         return f"{reason}\nthe columns of data: {names}"
-    if "datetime" in reason.lower():
-        return f"{reason}\nfor a time write e.g. created >= '2026-01-31 12:00'::timestamptz (UTC)"
     return reason
 
 
