@@ -95,13 +95,19 @@ def export(
     if not len(rows):
         raise InputError(f"{store.folder}: no rows to export")
     try:
+        is_new = not target.exists()
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".export-", dir=target.parent) as drafts:
+        beside = target.parent if is_new else target  # which a shell or a mount may hold
+        with tempfile.TemporaryDirectory(prefix=".export-", dir=beside) as drafts:
             draft = Path(drafts) / target.name  # the card names the folder
             _write(store, rows, draft)
             text = render(Store(draft), title, notes)
             (draft / "README.md").write_text(text, encoding="utf-8")
-            draft.rename(target)
+            if is_new:
+                draft.rename(target)
+            else:
+                for part in sorted(draft.iterdir()):
+                    part.rename(target / part.name)
     except OSError as error:
         raise TraceError(f"cannot write {folder}: {error.strerror or error}") from error
     return Path(folder) / "README.md"

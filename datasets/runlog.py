@@ -14,25 +14,27 @@ A batch that `RunLog.append` came back from is on disk. A line that a crash cut 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gzip
 import json
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from solkit.datasets.record import Source, TimedConfiguration, from_json, to_json
 from solkit.errors import InputError, TraceError
 
-__all__ = ["SCHEMA", "Run", "RunLog", "new_run_id", "read", "tried"]
+__all__ = ["SCHEMA", "Run", "RunLog", "is_run", "new_run_id", "read", "tried"]
 
 SCHEMA = "solkit.run/1"
+_GZIP = b"\x1f\x8b"  # what gzip's files begin with: RFC 1952, 2.3.1
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class RunLog:
         self, rows: Iterable[TimedConfiguration], sources: Iterable[Source] = ()
     ) -> tuple[TimedConfiguration, ...]:
         """Write a batch and have it on disk, all of it or nothing, interrupted or not.
+
+        Of one that is taken back empty lines are left, so that no number is given twice.
 
         Args:
             rows: what was tried; their `run_id` and `sequence` are given here.
@@ -166,6 +170,7 @@ class RunLog:
             self._lines += len(lines)
         except BaseException as error:  # an interrupt too, after which the caller may go on
             os.ftruncate(self._file, size)
+            self._pass_over(len(lines), cut_off)
             if not isinstance(error, OSError):
                 raise
             raise TraceError(
@@ -173,12 +178,23 @@ class RunLog:
                 "those before them are there"
             ) from error
 
+    def _pass_over(self, count: int, cut_off: bool) -> None:
+        """Leave lines empty: who read rows before they were taken back has seen their numbers."""
+        if not self._lines:
+            return
+        before = os.fstat(self._file).st_size
+        try:
+            with contextlib.suppress(OSError):
+                os.write(self._file, b"\n" * (cut_off + count))
+        finally:
+            self._lines += max(os.fstat(self._file).st_size - before - cut_off, 0)
+
 
 def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
     """All that a run's file holds; it may be written meanwhile.
 
     Args:
-        path: the file, maybe compressed (``.gz``).
+        path: the file, maybe gzipped.
         whole: refuse what `tried` wrote: its rows are named as those that they are short for.
 
     Raises:
@@ -189,7 +205,7 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
     sources: list[Source] = []
     faults: list[str] = []
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _opened(path) as file:
             head = _header(file.readline(), path)
             if whole:
                 _require_whole(head, path)
@@ -209,6 +225,27 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Run:
         why = getattr(error, "strerror", None) or error  # what gzip raises has none
         raise InputError(f"cannot read {path}: {why}") from error
     return Run(head["run_id"], head.get("about", {}), tuple(rows), tuple(sources), tuple(faults))
+
+
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a run's own does: one that measured, no more of it is looked at."""
+    try:
+        with _opened(Path(path)) as file:
+            _require_whole(_header(file.readline(), Path(path)), Path(path))
+    except (InputError, OSError, EOFError, zlib.error):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file's bytes, unpacked where they are gzip's, whatever its name."""
+    with path.open("rb") as file:
+        if file.peek(len(_GZIP)).startswith(_GZIP):
+            with gzip.open(file) as unpacked:
+                yield unpacked
+        else:
+            yield file
 
 
 def tried(rows: Iterable[TimedConfiguration]) -> str:

@@ -107,11 +107,13 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
     """
     if destination is None or destination == "-":
         return
+    from solkit.datasets import runlog
+
     path = Path(destination)
     if path.is_fifo():  # opening it is noticed at its other end
         return
     is_new = not path.exists()
-    if path.is_file() and _is_run(path):
+    if path.is_file() and runlog.is_run(path):
         raise InputError(
             f"{option}: {destination} is a run's file: its measurements are not overwritten; "
             "name another, or move it away"
@@ -161,14 +163,3 @@ def _replace(path: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8")
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _is_run(path: Path) -> bool:
-    """Whether a file holds a run as it was measured, not what ``--to tried`` tells of some."""
-    from solkit.datasets import runlog
-
-    try:
-        runlog.read(path, whole=True)
-    except InputError:
-        return False
-    return True

@@ -94,6 +94,17 @@ def test_a_set_is_there_whole_or_not_at_all(store, tmp_path, monkeypatch):
     assert 'Store("set")' in path.read_text()
 
 
+def test_an_empty_folder_is_filled_not_replaced(store, tmp_path):
+    """A shell may stand in it, or a file system be mounted there."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    inode = folder.stat().st_ino
+    card.export(store, folder, "Times")
+    assert folder.stat().st_ino == inode
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "parts", "sources"]
+    assert len(list(Store(folder).rows())) == len(list(store.rows()))
+
+
 def test_a_damaged_store_is_not_exported(store, tmp_path):
     for (path,) in (store.parts, store.source_parts):
         whole = path.read_bytes()
