@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
+import io
 import json
 import os
 import secrets
@@ -26,7 +27,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from solkit.datasets.record import Source, TimedConfiguration, from_json, to_json
 from solkit.errors import InputError, TraceError
@@ -238,7 +239,7 @@ def is_run(path: str | os.PathLike[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[io.BufferedIOBase]:
     """A file's bytes, unpacked where they are gzip's, whatever its name."""
     with path.open("rb") as file:
         if file.peek(len(_GZIP)).startswith(_GZIP):
