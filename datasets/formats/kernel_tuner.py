@@ -2,11 +2,12 @@
 
 https://github.com/KernelTuner/kernel_tuner: one file a kernel and GPU, an entry a configuration,
 times in milliseconds. A cache that is still being written lacks its closing brackets; where the
-tuner was killed, maybe a part of its last entry too.
+tuner was killed, maybe a part of its last entry too. What is damaged costs itself alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any
@@ -33,7 +34,7 @@ VERDICTS = {
 _FAILED_MS = 1e20  # what caches before schema 1.0 have as the time of a failure
 _KNOWN = {"time", "times", "compile_time", "timestamp"}
 _CACHE = re.compile(r'"cache"\s*:\s*\{')
-_NAME = re.compile(r'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*')
+_ENTRY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?=\{)')
 _DECODER = json.JSONDecoder()
 
 
@@ -42,20 +43,22 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    told, cut = (document.json, "") if document.json is not None else _open_cache(document.text)
+    told, lost = (document.json, []) if document.json is not None else _open_cache(document.text)
     device = document.device(labels, told.get("device_name"))
 
     def row(entry: dict[str, Any]) -> TimedConfiguration:
         return _row(told, entry, device, document, labels)
 
     rows, faults = converted(document, told["cache"].items(), row)
-    if cut:
-        faults += (f"{document.path}: {cut[:40]!r}: is cut off or damaged",)
+    faults += tuple(
+        f"{document.path}: {part[:40]!r}, {len(part)} characters: is cut off or damaged"
+        for part in lost
+    )
     return Imported(rows, faults=faults)
 
 
-def _open_cache(text: str) -> tuple[dict[str, Any], str]:
-    """What a cache that was not closed says, and what follows its last whole entry.
+def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
+    """What a cache that is no JSON says, and what stands between and after its whole entries.
 
     Raises:
         ValueError: it ends before its entries begin.
@@ -64,13 +67,24 @@ def _open_cache(text: str) -> tuple[dict[str, Any], str]:
     if start is None:
         raise ValueError("is cut off before its first entry")
     told, end = json.loads(text[: start.end()] + "}}"), start.end()
-    while name := _NAME.match(text, end):
-        try:
-            entry, end = _DECODER.raw_decode(text, name.end())
-        except ValueError:
-            break
-        told["cache"][json.loads(name[1])] = entry
-    return told, text[end:].strip(" \n\r\t,}")
+    params, lost, looked = set(told["tune_params_keys"]), [], end
+    while name := _ENTRY.search(text, looked):
+        looked = name.end()  # of what is none, the inside too: it may hold those that follow it
+        with contextlib.suppress(ValueError):
+            entry, after = _DECODER.raw_decode(text, looked)
+            if _is_entry(entry, params):
+                lost.append(text[end : name.start()])
+                told["cache"][name[1]] = entry
+                end = looked = after
+    lost.append(text[end:])
+    return told, [part for each in lost if (part := each.strip(" \n\r\t,}"))]
+
+
+def _is_entry(told: Any, params: set[str]) -> bool:
+    """Whether it tells a configuration, and holds no other entry."""
+    if not isinstance(told, dict) or not told.keys() >= params:
+        return False
+    return not any(_is_entry(each, params) for each in told.values())
 
 
 def _row(

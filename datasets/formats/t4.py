@@ -46,8 +46,10 @@ _INVALIDITY = {
     Verdict.IMPOSSIBLE: "correctness",  # no correct kernel can have that time
     Verdict.DEGENERATE_PROBLEM: "correctness",  # which its problem cannot tell
     Verdict.UNSTABLE: "runtime",  # right, but the run was disturbed: the time must not count
-    Verdict.NOT_MEASURED: "constraints",
 }
+_RESTRICTING = ("t4", "kernel_tuner")
+"""Formats that call `Verdict.NOT_MEASURED` what the user's restrictions exclude."""
+
 _OBJECTIVE = "time"
 
 
@@ -105,17 +107,28 @@ def _row(
 def dumps(rows: Iterable[TimedConfiguration]) -> str:
     """Rows as a T4 file; what they had of one when they were imported is as it was.
 
-    Of other rows T4 has no place for: kernel, problem, GPU and all that is known of them.
+    Of other rows T4 has no place for: kernel, problem, GPU and all that is known of them. Rows that
+    nothing was found out about, as where the machine failed, are left out: T4 has no word for that.
     """
     about: dict[str, Any] = {}
     results = []
     for row in rows:
         about.update(row.extra.get("file", {}) if row.origin == "t4" else {})
-        results.append(_result(row))
+        if (invalidity := _invalidity(row)) is not None:
+            results.append(_result(row, invalidity))
     return json.dumps({**about, "schema_version": VERSION, "results": results}, indent=1)
 
 
-def _result(row: TimedConfiguration) -> dict[str, Any]:
+def _invalidity(row: TimedConfiguration) -> str | None:
+    """T4's word for what became of a configuration; ``None`` where nothing was found out."""
+    if row.verdict is not Verdict.NOT_MEASURED:
+        return _INVALIDITY[row.verdict]
+    if row.origin in _RESTRICTING:
+        return "constraints"
+    return None if row.time_ms is None else "correct"  # timed by a tool that did not check it
+
+
+def _result(row: TimedConfiguration, invalidity: str) -> dict[str, Any]:
     times: dict[str, Any] = {}
     if row.compile_s is not None:
         times["compilation"] = row.compile_s * 1000
@@ -123,9 +136,6 @@ def _result(row: TimedConfiguration) -> dict[str, Any]:
         times.update(row.extra.get("times", {}))
     if row.samples_ms:
         times["runtimes"] = list(row.samples_ms)
-    invalidity = _INVALIDITY[row.verdict]
-    if row.verdict is Verdict.NOT_MEASURED and row.time_ms is not None:
-        invalidity = "correct"  # timed by a tool that did not check it
     result = {
         "timestamp": str(row.created),
         "configuration": dict(row.params),

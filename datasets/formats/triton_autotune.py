@@ -3,7 +3,8 @@
 https://github.com/triton-lang/triton (``triton/runtime/autotuner.py``): ``<kernel>.autotune.json``
 in Triton's cache, where ``cache_results`` is set, holds the 50, 20 and 80 % quantiles of each
 configuration in milliseconds, infinite where it failed. ``TRITON_PRINT_AUTOTUNING=1`` prints which
-configurations were tried and which won, no times. Neither names the GPU, nor checks results.
+configurations were tried and which won, no times. Neither names the GPU, nor checks results. Only
+the line that ends a tuning tells its problem: one that is still open is left out.
 """
 
 from __future__ import annotations
@@ -99,7 +100,12 @@ def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
 def _log(document: Document, labels: Labels) -> Imported:
     device = document.device(labels)
     rows: list[TimedConfiguration] = []
+    faults: list[str] = []
     for shape, dtypes, kernel, configs, best in _tunings(document.text):
+        if best is None:
+            left_out = f"its configurations ({len(configs)}) are left out"
+            faults.append(f"{document.path}: tuning of {kernel} is not finished: {left_out}")
+            continue
         for config, failure in configs.items():
             rows.append(
                 imported_row(
@@ -117,14 +123,17 @@ def _log(document: Document, labels: Labels) -> Imported:
                     chosen_by="tuned" if config == best else "exhaustive",
                 )
             )
-    return Imported(tuple(rows))
+    return Imported(tuple(rows), faults=tuple(faults))
 
 
-_Tuning = tuple[dict[str, Any], tuple[str, ...], str, dict[str, str], str]
+_Tuning = tuple[dict[str, Any], tuple[str, ...], str, dict[str, str], str | None]
 
 
 def _tunings(text: str) -> Iterator[_Tuning]:
-    """Every tuning: shape, dtypes, kernel, why each configuration failed (or ``""``), the best."""
+    """Every tuning: shape, dtypes, kernel, why each configuration failed (or ``""``), the best.
+
+    Of one that is not finished, neither the problem nor the best (``None``) is known.
+    """
     tried: dict[str, dict[str, str]] = {}
     last: tuple[str, str] | None = None
     marks = sorted(
@@ -141,8 +150,8 @@ def _tunings(text: str) -> Iterator[_Tuning]:
             configs = tried.pop(mark["name"], {})
             configs.setdefault(mark["config"], "")
             yield *_key(_literal(mark["key"] or "()")), mark["name"], configs, mark["config"]
-    for kernel, configs in tried.items():  # cut off before it was done
-        yield {}, (), kernel, configs, ""
+    for kernel, configs in tried.items():
+        yield {}, (), kernel, configs, None
 
 
 def _config(text: str) -> dict[str, Any]:

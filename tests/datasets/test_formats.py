@@ -109,7 +109,16 @@ Triton autotuning for function norm,
 with key as (8,),
 finished after 0.50s,
 best config selected: BLOCK: 32, num_warps: 1, maxnreg: None;
+"""
+AUTOTUNE_OPEN = """\
 Autotuning kernel scan with config num_warps: 2
+Autotuning kernel scan with config num_warps: 4
+"""
+AUTOTUNE_END = """\
+Triton autotuning for function scan,
+with key as (512,),
+finished after 0.50s,
+best config selected: num_warps: 4;
 """
 
 HELION_OLD = """\
@@ -250,6 +259,41 @@ def test_a_kernel_tuner_cache_that_was_cut_in_an_entry_loses_that_one(tmp_path, 
         formats.read(written(tmp_path / "head.json", text[: text.index('"cache"')]))
 
 
+def five_entries():
+    more = {"48,0": {"block_size_x": 48, "use_shmem": 0, "time": 2.5}}
+    return json.dumps({**KERNEL_TUNER, "cache": {**KERNEL_TUNER["cache"], **more}})
+
+
+SECOND = 'Config", "compile_time": 800.0, "timestamp": "2023-12-22 09:54:06+00:00"}, '
+
+
+@pytest.mark.parametrize(
+    ("damaged", "lost"),
+    [
+        ("\0" + SECOND[1:], "16,1"),
+        (SECOND.replace("}", "\0"), "16,1"),
+        (SECOND.replace("}", ""), "16,1"),  # it swallows those that follow
+        (SECOND.replace("}", ', "x": {"a": 1}, "b": \0}'), "16,1"),  # what is in it is no entry
+        (SECOND.replace(", ", ", \0", 1), "16,1"),
+        (SECOND.replace('"timestamp"', '"timestamp'), "16,1"),
+        (SECOND.replace("}, ", "}, \0"), None),  # between two
+    ],
+)
+def test_damage_within_a_kernel_tuner_cache_costs_what_is_damaged_alone(tmp_path, damaged, lost):
+    text = five_entries()
+    assert text.count(SECOND) == 1
+    whole = formats.read(written(tmp_path / "whole.json", text)).rows
+    kept = [row for row in whole if lost != "{block_size_x},{use_shmem}".format(**row.params)]
+    assert len(kept) == (5 if lost is None else 4)
+    for still_open in (text.removesuffix("}}"), text):
+        path = written(tmp_path / "damaged.json", still_open.replace(SECOND, damaged))
+        found = formats.read(path)
+        assert names(found.rows) == names(kept)
+        (fault,) = found.faults
+        assert fault.startswith(f"{path}: ")
+        assert fault.endswith("is cut off or damaged")
+
+
 def test_t4_comes_back_as_it_was(tmp_path):
     path = tmp_path / "convolution.T4.json.gz"
     path.write_bytes(gzip.compress(json.dumps(T4).encode()))
@@ -332,7 +376,8 @@ def test_other_rows_as_t4(tmp_path):
 )
 def test_only_a_time_that_counts_is_a_time_to_t4(tmp_path, verdict, invalidity):
     row = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows[0]
-    (result,) = json.loads(t4.dumps([replace(row, verdict=Verdict(verdict))]))["results"]
+    told = t4.dumps([replace(row, origin="triton_autotune", verdict=Verdict(verdict))])
+    (result,) = json.loads(told)["results"]
     assert (result["invalidity"], result["correctness"]) == (invalidity, invalidity == "correct")
     value = 3.5 if invalidity == "correct" else verdict
     assert result["measurements"] == [{"name": "time", "value": value, "unit": "ms"}]
@@ -346,6 +391,29 @@ def test_every_verdict_has_a_place_in_t4(tmp_path, verdict):
     assert measured["value"] == verdict.value
     schema = {"timeout", "compile", "runtime", "correctness", "constraints", "correct"}
     assert result["invalidity"] in schema
+
+
+def test_t4_is_told_of_no_configuration_that_nothing_was_found_out_about(tmp_path):
+    excluded = {"block_size_x": 99, "use_shmem": 1, "time": "InvalidConfig"}
+    cache = {**KERNEL_TUNER["cache"], "99,1": excluded}
+    rows = formats.read(written(tmp_path / "cache.json", {**KERNEL_TUNER, "cache": cache})).rows
+    failed = replace(
+        rows[0], origin="zoo", verdict=Verdict.NOT_MEASURED, time_ms=None, samples_ms=(),
+        message="OSError: No space left on device",
+    )  # fmt: skip
+    untimed = formats.read(written(tmp_path / "out.txt", AUTOTUNE_LOG), labels=H100).rows
+    told = json.loads(t4.dumps([failed, *untimed, rows[-1]]))["results"]
+    assert [(each["configuration"], each["invalidity"]) for each in told] == [
+        ({"BLOCK": 128, "HINT": "none", "num_warps": 8, "num_ctas": 1, "num_stages": 2}, "compile"),
+        ({"block_size_x": 99, "use_shmem": 1}, "constraints"),
+    ]
+
+
+def test_what_t4_calls_excluded_stays_so_though_it_has_a_time(tmp_path):
+    result = {**T4["results"][-1], "measurements": [{"name": "time", "value": 1e9, "unit": ""}]}
+    found = formats.read(written(tmp_path / "a.json", {**T4, "results": [result]}), labels=H100)
+    (again,) = json.loads(t4.dumps(found.rows))["results"]
+    assert (again["invalidity"], again["measurements"]) == ("constraints", result["measurements"])
 
 
 def test_tritons_autotune_cache(tmp_path):
@@ -368,7 +436,7 @@ def test_tritons_autotune_cache(tmp_path):
 
 def test_tritons_autotune_log(tmp_path):
     found = formats.read(written(tmp_path / "out.txt", AUTOTUNE_LOG), labels=H100)
-    best, failed, softmax, norm, scan = found.rows
+    best, failed, softmax, norm = found.rows
     assert best.params == {
         "BLOCK": 64, "HINT": "a, b", "num_warps": 4, "num_ctas": 1, "num_stages": 2,
     }  # fmt: skip
@@ -378,8 +446,25 @@ def test_tritons_autotune_log(tmp_path):
     assert failed.message == "out of resource: shared memory"
     assert (softmax.family, softmax.params) == ("softmax", {"num_warps": 1})
     assert (norm.family, norm.shape, norm.chosen_by) == ("norm", {"key0": 8}, "tuned")
-    assert (scan.family, scan.chosen_by) == ("scan", "exhaustive")
     assert {row.time_ms for row in found.rows} == {None}
+    assert found.faults == ()
+
+
+def test_a_tuning_that_is_not_finished_is_left_out_until_it_is(tmp_path):
+    path = tmp_path / "out.txt"
+    before = formats.read(written(path, AUTOTUNE_LOG + AUTOTUNE_OPEN), labels=H100)
+    left_out = f"{path}: tuning of scan is not finished: its configurations (2) are left out"
+    assert before.faults == (left_out,)
+    assert names(before.rows) == names(formats.read(written(path, AUTOTUNE_LOG), labels=H100).rows)
+    whole = formats.read(written(path, AUTOTUNE_LOG + AUTOTUNE_OPEN + AUTOTUNE_END), labels=H100)
+    assert whole.faults == ()
+    new = [row for row in whole.rows if names([row])[0] not in names(before.rows)]
+    assert [(row.problem_id, row.params, row.chosen_by) for row in new] == [
+        ("scan/key0=512", {"num_warps": 2}, "exhaustive"),
+        ("scan/key0=512", {"num_warps": 4}, "tuned"),
+    ]
+    alone = formats.read(written(path, AUTOTUNE_OPEN), labels=H100)
+    assert (alone.rows, alone.faults) == ((), (left_out,))
 
 
 def test_tritons_own_classes_write_what_is_read(tmp_path):
@@ -387,7 +472,11 @@ def test_tritons_own_classes_write_what_is_read(tmp_path):
     autotuner = pytest.importorskip("triton.runtime.autotuner")
     config = autotuner.Config({"BLOCK": 64}, num_warps=8, num_stages=2)
     cache = {"key": [8], "configs_timings": [(config.__dict__, [0.5, 0.5, 0.5])]}
-    log = f"Autotuning kernel matmul with config {config}\n"
+    log = (
+        f"Autotuning kernel matmul with config {config}\n"
+        "Triton autotuning for function matmul,\nwith key as (8,),\n"
+        f"finished after 0.50s,\nbest config selected: {config};\n"
+    )
     expected = {"BLOCK": 64, "num_warps": 8, "num_stages": 2, "num_ctas": 1}
     for name, told in (("matmul.autotune.json", cache), ("out.txt", log)):
         (row,) = formats.read(written(tmp_path / name, told), labels=H100).rows
@@ -599,7 +688,7 @@ BEGIN_ALIKE = {  # the file's name, one file, and another in which the last row 
         "E=1,N=2,device_name=X.json", TUNED, {**TUNED, "4096": {**TUNED["4096"], "num_warps": 4}},
     ),
     "triton_autotune": (
-        "out.txt", AUTOTUNE_LOG, AUTOTUNE_LOG.removesuffix("2\n") + "4\n",
+        "out.txt", AUTOTUNE_LOG + AUTOTUNE_END, AUTOTUNE_LOG + AUTOTUNE_END.replace("4;", "8;"),
     ),
 }  # fmt: skip
 
