@@ -58,8 +58,8 @@ def read(
 
     So a row has the same name in whatever file and place it stands: of a file that was read before,
     wherever it has grown since, a store takes only what is new. Rows of two files that begin alike
-    are two all the same. Where the path alone tells what is said elsewhere inside (the kernel of T4
-    results, the run of KernelBench's), it counts: equal failures of two kernels are two. The user's
+    are two all the same. Where the path alone tells what rows are of (the kernel of T4 results, the
+    run of KernelBench's), it counts, or equal failures of two kernels would be one. The user's
     `Labels` count as far as they say which configuration a row is of and the file does not: the
     family, and the GPU where the file names none.
 

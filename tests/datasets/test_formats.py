@@ -784,6 +784,64 @@ SAMPLES = {
 }
 
 
+@pytest.mark.parametrize(
+    "name", ["kernel_tuner", "flashinfer_bench", "sol_execbench", "kernelbench_results", "trace"]
+)
+def test_a_file_of_another_name_has_the_same_rows(tmp_path, name):
+    rows, others = rows_under(tmp_path, SAMPLES[name][0], f"b{SAMPLES[name][0]}", SAMPLES[name][1])
+    assert undated(rows) == undated(others)
+
+
+def rows_under(folder, one, other, told):
+    return [formats.read(written(folder / each, told), labels=H100).rows for each in (one, other)]
+
+
+def undated(rows):
+    """What a store compares of rows that it has already."""
+    return [replace(row, created=None) for row in rows]
+
+
+def test_a_log_of_another_name_has_the_same_rows(tmp_path):
+    rows, others = rows_under(tmp_path, "a.txt", "b.txt", AUTOTUNE_LOG)
+    assert undated(rows) == undated(others)
+    for stem in "ab":
+        written(tmp_path / f"{stem}.meta.jsonl", lines(HELION_META))
+    rows, others = rows_under(tmp_path, "a.csv", "b.csv", HELION_NEW)
+    assert undated(rows) == undated(others)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("t4", "b.json"),
+        ("triton_autotune", "b.autotune.json"),
+        ("helion", "b.csv"),
+        ("kernelbench_results", "level1_run/eval_results.json"),
+        ("vllm", "E=1,N=4,device_name=X.json"),
+        ("sglang", "E=1,N=4,device_name=X_down.json"),
+    ],
+)
+def test_what_the_path_alone_tells_is_what_rows_are_of(tmp_path, name, other):
+    """Of two kernels, what was tried alike and failed alike are two attempts: none may be lost."""
+    rows, others = rows_under(tmp_path, *(SAMPLES[name][0], other, SAMPLES[name][1]))
+    assert set(names(rows)).isdisjoint(names(others))
+    assert {row.kernel_id + row.problem_id for row in rows}.isdisjoint(
+        row.kernel_id + row.problem_id for row in others
+    )
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"run"}))  # which numbers its rows itself
+def test_a_file_that_is_gzipped_or_elsewhere_has_the_same_rows(tmp_path, name):
+    file, told = SAMPLES[name]
+    path = written(tmp_path / "one" / "run" / file, told)
+    rows = formats.read(path, labels=H100).rows
+    zipped = tmp_path / "two" / "run" / f"{file}.gz"
+    zipped.parent.mkdir(parents=True)
+    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    assert rows
+    assert undated(rows) == undated(formats.read(zipped, labels=H100).rows)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_is_recognised_by_its_format_alone(tmp_path, name):
     path = written(tmp_path / SAMPLES[name][0], SAMPLES[name][1])
