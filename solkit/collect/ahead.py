@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from solkit.collect.choice import Params
-from solkit.collect.faults import is_machine_fault
 from solkit.core import Device, Verdict
 from solkit.datasets.record import TimedLaunch, from_json
 from solkit.errors import WorkerError
@@ -123,12 +122,15 @@ class Ahead:
         return self._pool.submit(self._compile, path, shape, choices)
 
     def _survey(self, function: str, path: str) -> list[dict[str, Any]]:
-        with _answers() as answer:
-            end = self._run(function, (path, self._device, str(answer)), _SURVEY_S)
-            if end.code != 0 or not answer.exists():  # or it may be a part of one
-                raise WorkerError(f"{path} cannot be surveyed: {end.told}")
-            found: list[dict[str, Any]] = json.loads(answer.read_text(encoding="utf-8"))
-            return found
+        try:
+            with _answers() as answer:
+                end = self._run(function, (path, self._device, str(answer)), _SURVEY_S)
+                if end.code != 0 or not answer.exists():  # or it may be a part of one
+                    raise WorkerError(f"{path} cannot be surveyed: {end.told}")
+                found: list[dict[str, Any]] = json.loads(answer.read_text(encoding="utf-8"))
+        except OSError as error:  # the system grants no process, or no file
+            raise WorkerError(f"{path} cannot be surveyed: {error}") from error
+        return found
 
     def _built(self, path: str, surveyed: Future[list[dict[str, Any]]]) -> list[dict[str, Any]]:
         """What was surveyed, once the extension is there."""
@@ -143,15 +145,23 @@ class Ahead:
         return [{**each, "valid": each["valid"][:1]} for each in shapes]
 
     def _compile(self, path: str, shape: Params, choices: Sequence[Params]) -> list[Compiled]:
-        """One that ends the process, or takes too long, costs no other."""
+        """One that ends the process, or takes too long, costs no other.
+
+        Where the system grants no process, or no file, the rest of the handful is not measured.
+        """
         limit_s = _BUILD_S if path in self._builders else self._limit_s
         done: list[Compiled] = []
         while len(done) < len(choices):
             rest = choices[len(done) :]
-            with _answers() as answer:
-                given = path, shape, rest, self._device, limit_s, str(answer)
-                end = self._run("compile_ahead", given, _START_S + limit_s * len(rest))
-                text = answer.read_text(encoding="utf-8") if answer.exists() else ""
+            try:
+                with _answers() as answer:
+                    given = path, shape, rest, self._device, limit_s, str(answer)
+                    end = self._run("compile_ahead", given, _START_S + limit_s * len(rest))
+                    text = answer.read_text(encoding="utf-8") if answer.exists() else ""
+            except OSError as error:
+                why = f"it could not be compiled: {error}"
+                failed = Compiled(None, why, verdict=Verdict.NOT_MEASURED)
+                return [*done, *[failed] * len(rest)]
             lines = text.split("\n")[:-1]  # what follows the last newline was cut off
             done += map(_compiled, lines)
             if len(lines) < len(rest):
@@ -194,17 +204,18 @@ def _ended(end: _End, limit_s: float) -> Compiled:
 
 def _compiled(line: str) -> Compiled:
     """What `solkit.collect.survey.compile_ahead` wrote of a configuration."""
-    seconds, error, launches = json.loads(line)
-    verdict = Verdict.NOT_MEASURED if is_machine_fault(error) else Verdict.DOES_NOT_COMPILE
+    seconds, error, launches, is_machine_fault = json.loads(line)
+    verdict = Verdict.NOT_MEASURED if is_machine_fault else Verdict.DOES_NOT_COMPILE
     told = tuple(from_json(TimedLaunch, each) for each in launches)
     return Compiled(seconds, error, told, verdict)
 
 
 @contextlib.contextmanager
-def _answers() -> Any:
+def _answers() -> Iterator[Path]:
     """A path that nothing is at yet."""
     try:
-        with tempfile.TemporaryDirectory(prefix="solkit-collect-") as folder:
-            yield Path(folder) / "answer"
+        folder = tempfile.TemporaryDirectory(prefix="solkit-collect-", ignore_cleanup_errors=True)
     except OSError as error:
         raise WorkerError(f"temporary files cannot be written: {error}") from error
+    with folder:
+        yield Path(folder.name) / "answer"

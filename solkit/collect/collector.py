@@ -7,6 +7,10 @@ has looked at all, and most where it counts. The first handful of a cell is spre
 of later ones most are near the best so far, until enough good ones are known. Some handfuls are
 compiled ahead, in order, on all other cores; while the kernels that are next are still being
 surveyed, more is taken of those that were.
+
+What failed for no fault of its own (`not_measured`) is tried again when a run goes on or another
+comes after, once: what fails so twice counts as tried. Of a cell of which a handful failed so and
+nothing ever ran to its end, no more is tried: its reference may fail whatever the configuration.
 """
 
 from __future__ import annotations
@@ -48,6 +52,8 @@ from solkit.measure.protocols import find
 __all__ = ["Limits", "Progress", "collect"]
 
 HANDFUL = 8
+_TRIES = 2  # in vain, each of another start
+_NEVER_RAN = (Verdict.NOT_MEASURED, Verdict.DOES_NOT_COMPILE, Verdict.TIMED_OUT)
 NEAR_SHARE = 0.75  # of a later handful: finds more in bench/choosing.py than 0.5
 _NEAR_SHARE_LATE = 0.25  # once enough good ones are known: the best is sought, what is bad is told
 _MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
@@ -151,13 +157,20 @@ class _Cell:
     again: list[Params]
     count: int = 0
     is_pending: bool = False
+    has_run: bool = False
+    in_vain: set[str] = field(default_factory=set)  # those that were not measured
 
     def is_due(self, most: int) -> bool:
         """Whether there is something to repeat, or something new before it has had so many."""
+        if not self.has_run and len(self.in_vain) >= HANDFUL:
+            return False  # nor would the next ones be measured
         return bool(self.again) or (self.count < most and len(self.chooser) > 0)
 
     def note(self, row: TimedConfiguration) -> None:
-        """Take note of a new row of its."""
+        """Take note of a row of its."""
+        self.has_run |= row.verdict not in _NEVER_RAN
+        if row.verdict is Verdict.NOT_MEASURED:
+            self.in_vain.add(canonical(row.params))
         self.chooser.note(row.params, _good(row))
         self.problem.note(row)
 
@@ -211,8 +224,8 @@ def collect(
         log: the run's file.
         limits: when to stop.
         earlier: rows of this run and of others: configurations among them, on a GPU of this model,
-            are not tried again, but for the share of other runs' that is repeated, and those that
-            were not measured.
+            are not tried again, but for the share of other runs' that is repeated, and those of
+            which all that is known is that they were not measured, once.
         show: told after each handful how far it is.
         lost: told of kernels and shapes that cannot be timed, in a sentence each.
 
@@ -266,12 +279,16 @@ class _Known:
         self._rows: defaultdict[tuple[str, str], list[TimedConfiguration]] = defaultdict(list)
         self._problems: defaultdict[str, _Problem] = defaultdict(_Problem)
         wanted = {kernel.kernel_id for kernel in kernels}
+        rows = [row for row in rows if row.kernel_id in wanted and row.device == device.key]
+        in_vain: defaultdict[tuple[str, ...], set[tuple[str, int]]] = defaultdict(set)
         for row in rows:
             if row.verdict is Verdict.NOT_MEASURED:
+                in_vain[row.key].add((row.run_id, row.sequence))  # two files may hold the same row
+        for row in rows:
+            if row.verdict is Verdict.NOT_MEASURED and len(in_vain[row.key]) < _TRIES:
                 continue  # it was no fault of its own: it is to be tried again
-            if row.kernel_id in wanted and row.device == device.key:
-                self._rows[row.kernel_id, row.problem_id].append(row)
-                self._problems[row.problem_id].note(row)
+            self._rows[row.kernel_id, row.problem_id].append(row)
+            self._problems[row.problem_id].note(row)
         self._run_id, self._share = run_id, share
 
     def of(self, kernel_id: str, problem: str) -> list[TimedConfiguration]:
@@ -351,12 +368,13 @@ def _cell(
     problem = kernel.problem_id(shape)
     chooser = Chooser(found["valid"], found["default"], f"{kernel.name} {problem}")
     rows = known.of(kernel.kernel_id, problem)
-    for row in rows:
-        chooser.note(row.params, _good(row))
     again = known.again(kernel.kernel_id, problem)
     count = len({canonical(row.params) for row in rows})
     bound = {name: value for name, value in facts.items() if name != "error"}
-    return _Cell(kernel, shape, problem, known.problem(problem), bound, chooser, again, count)
+    cell = _Cell(kernel, shape, problem, known.problem(problem), bound, chooser, again, count)
+    for row in rows:
+        cell.note(row)
+    return cell
 
 
 def _good(row: TimedConfiguration) -> float | None:

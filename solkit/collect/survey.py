@@ -23,6 +23,7 @@ from solkit import kernelfiles, study
 from solkit.adapters import fake_cuda, triton_compiler
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.analysis import analyse_extensions, capture, cuda, followed
+from solkit.collect.faults import is_machine_fault
 from solkit.collect.rows import timed_launch
 from solkit.core import Device, KernelAnalysis, Value
 from solkit.datasets.record import to_json
@@ -124,9 +125,10 @@ def compile_ahead(
 
     Extensions of torch's that they load are built, or found built, in torch's folder of them.
 
-    A line holds the seconds it took, why it does not compile, which is empty where it does, and the
-    launches with what their code asks for: fields of `TimedLaunch`. One that takes longer than
-    `limit_s` to compile ends the process by SIGALRM.
+    A line holds the seconds it took, why it does not compile, which is empty where it does, the
+    launches with what their code asks for (fields of `TimedLaunch`), and whether it was the machine
+    that failed, which all that the compiler said tells and its first words may not. One that takes
+    longer than `limit_s` to compile ends the process by SIGALRM.
     """
     _give_way()
     study.fake(device)
@@ -139,13 +141,14 @@ def compile_ahead(
         for params in choices:
             start = time.perf_counter()
             with _ended_after(limit_s), cuda.recording() as extensions:
-                captured, error = _compile(loaded, shape, params, device)
+                captured, error, log = _compile(loaded, shape, params, device)
             seconds = time.perf_counter() - start
             launches: list[dict[str, Any]] = []
             if not error:
                 launches += _followed(captured, device)
                 launches += _followed_extensions(extensions.launches, device)
-            file.write(json.dumps([seconds, error[:_MOST_TEXT], launches]) + "\n")
+            told = seconds, error[:_MOST_TEXT], launches, is_machine_fault(log)
+            file.write(json.dumps(told) + "\n")
             file.flush()
 
 
@@ -159,20 +162,21 @@ _Captured = Sequence[tuple[CapturedLaunch, triton_compiler.Compiled]]
 
 def _compile(
     loaded: kernelfiles.LoadedKernel, shape: Params, params: Params, device: Device
-) -> tuple[_Captured, str]:
-    """What a configuration launches, as compiled; and why it does not compile."""
+) -> tuple[_Captured, str, str]:
+    """What a configuration launches, as compiled; why it does not compile, in short and in full."""
     try:
         launches, _ = capture(loaded.workload(shape, params), params)
     except Exception as error:  # whatever a launcher may raise on tensors that hold nothing
-        unbuilt = isinstance(error.__cause__, fake_cuda.BuildError)
-        return (), str(error.__cause__) if unbuilt else ""  # the others are tried live
+        if isinstance(error.__cause__, fake_cuda.BuildError):
+            return (), str(error.__cause__), error.__cause__.log
+        return (), "", ""  # it is tried live
     told = []
     for launch in launches:
         compiled = triton_compiler.fill_cache(launch.kernel, device)
         if compiled.error is not None:
-            return (), compiled.error
+            return (), compiled.error, compiled.error
         told.append((launch, compiled))
-    return told, ""
+    return told, "", ""
 
 
 def _followed(captured: _Captured, device: Device) -> Iterator[dict[str, Any]]:

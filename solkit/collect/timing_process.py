@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ __all__ = ["LostError", "TimingProcess"]
 
 _START_S = 180.0
 _LIMIT_S = 60.0
+_GONE_S = 10.0  # from its last word to its exit code: the driver has much to clear away
 _LOOK_S = 0.5  # how often it is looked whether something else was called meanwhile
 _MOST_ASKED = 10_000  # Triton unloads nothing, and keeps some 150 kB of each kernel
 
@@ -128,13 +130,22 @@ class TimingProcess:
         return self._heard(self._limit_s)
 
     def _lost(self, told: object) -> Tried:
-        """What ended it, where it could still say so and where it could not."""
+        """What ended it, where it could still say so and where it could not.
+
+        What kills it from outside, as the system does where memory is short, is no configuration's
+        fault.
+        """
+        assert self._now is not None
+        if told is EOFError:
+            self._now.process.join(_GONE_S)
+        was_killed = self._now.process.exitcode == -signal.SIGKILL  # not by us, as yet
         code, self._now = _end(self._now), None
         if isinstance(told, Lost):
             return told.tried
         if told is TimeoutError:
             return Tried(Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s")
-        return Tried(Verdict.CRASHED, f"it ended its process (exit code {code})")
+        verdict = Verdict.NOT_MEASURED if was_killed else Verdict.CRASHED
+        return Tried(verdict, f"it ended its process (exit code {code})")
 
     def _heard(self, limit_s: float) -> object:
         """The next message; ``TimeoutError`` where none came, ``EOFError`` where it is gone."""

@@ -397,11 +397,23 @@ def test_extensions_are_built_where_that_is_wanted(in_child):
                 cpp_extension.load_inline("broken", "a")
         with pytest.raises(UnsupportedError, match="not analysed"):  # by its source, as ever
             extension.f(cuda(2))
-        return built, str(error.value)
+        return built, str(error.value), error.value.log
 
-    built, told = in_child(build)
+    built, told, log = in_child(build)
+    assert log == LOG
     assert built == [("name", "a", ["b"]), ("broken", "a", None)]
     assert told == "cuda.cu(3): error: no such type / cuda.cu(9): error: nor this"
+
+
+FULL_DISK = """Error building extension 'name': [1/2] c++ -c main.cpp -o main.o
+FAILED: main.o
+/tmp/ccXoHvB1.s: Assembler messages:
+/tmp/ccXoHvB1.s: Error: can't close main.o: No space left on device"""
+
+
+def test_an_error_of_the_assemblers_is_told():
+    told = str(fake_cuda.BuildError(FULL_DISK))
+    assert told == "ccXoHvB1.s: Error: can't close main.o: No space left on device"
 
 
 def test_what_builds_extensions_finds_nvcc_though_torch_says_it_was_built_without(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from solkit.collect.bench import Environment, Lost, Tried
@@ -36,6 +37,12 @@ def second(connection, path):
     """What calling the second configuration does."""
     if path == "dies":
         os._exit(7)
+    if path == "is killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if path == "is killed and goes slowly":  # as where the driver clears away
+        connection.close()
+        time.sleep(1.5)
+        os.kill(os.getpid(), signal.SIGKILL)
     if path == "hangs":
         time.sleep(600)
     if path == "loses the GPU":

@@ -44,11 +44,13 @@ class FakeServer:
     """Its processes do what the path says; a configuration of "dies" ends its process."""
 
     def __init__(self, *_):
-        self.forks, self.asked = 0, []
+        self.forks, self.asked, self.fails = 0, [], None
 
     def fork(self, function, given, *, env, output):
         assert (env["CUDA_VISIBLE_DEVICES"], env["A"]) == ("", "1")
         self.forks += 1
+        if self.fails is not None:
+            raise self.fails
         answer = Path(given[-1])
         if function.endswith(":survey_space"):
             if given[0] in SHAPES:
@@ -68,7 +70,8 @@ class FakeServer:
                     file.write('[0.1, "cut o')
                     os.write(output, b"ptxas said no")
                     return FakeFork(ENDS[params["DO"]])
-                file.write(json.dumps([0.5, params["DO"], [LAUNCH]]) + "\n")
+                told = 0.5, params["DO"], [LAUNCH], params["DO"] == "the disk is full"
+                file.write(json.dumps(told) + "\n")
         return FakeFork(0)
 
     def close(self):
@@ -117,17 +120,24 @@ def test_one_that_ends_its_process_costs_no_other(working, what, verdict, second
     assert told in second.error
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        "OSError: [Errno 28] No space left on device: 'kernel.cubin'",
-        "`ptxas` failed with error code -9 / `ptxas` stderr:",
-    ],
-)
-def test_a_compiler_that_the_machine_fails_says_nothing_of_the_kernel(working, error):
-    failed, too_big = compiled(working, error, "too big")
-    assert (failed.verdict, failed.error) == (Verdict.NOT_MEASURED, error)
+def test_a_compiler_that_the_machine_fails_says_nothing_of_the_kernel(working):
+    failed, too_big = compiled(working, "the disk is full", "too big")
+    assert (failed.verdict, failed.error) == (Verdict.NOT_MEASURED, "the disk is full")
     assert too_big.verdict is Verdict.DOES_NOT_COMPILE
+
+
+def test_a_process_that_cannot_be_forked_costs_its_handful_alone(working):
+    fails = OSError(errno.EMFILE, "Too many open files")
+    working._server.fails = fails
+    first, second = compiled(working, "", "too big")
+    assert first == second
+    assert (first.verdict, first.seconds) == (Verdict.NOT_MEASURED, None)
+    assert first.error == f"it could not be compiled: {fails}"
+    with pytest.raises(WorkerError) as error:
+        working.space("good.py").result(300)
+    assert str(error.value) == f"good.py cannot be surveyed: {fails}"
+    working._server.fails = None
+    assert compiled(working, "") == [Compiled(0.5, "", LAUNCHES)]
 
 
 def test_where_no_temporary_file_can_be_written_it_ends(working, monkeypatch):

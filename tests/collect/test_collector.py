@@ -434,20 +434,77 @@ def test_it_ends_on_time_where_nothing_has_been_surveyed(run, fakes, monkeypatch
 
 def test_what_was_not_measured_is_tried_again_by_a_later_run_alone(run, fakes, monkeypatch):
     _, process = fakes
+    one = process.one
     with monkeypatch.context() as patch:
         unmeasured = Tried(Verdict.NOT_MEASURED, "no way of timing works", max_error=0.5)
-        patch.setattr(process, "one", lambda _: unmeasured)
+        patch.setattr(process, "one", lambda p: unmeasured if p["num_warps"] == 8 else one(p))
         first = run("first.jsonl", per_cell=120)
     again = [row for row in first if row.verdict is Verdict.NOT_MEASURED]
     assert again
     assert {(row.message, row.max_error) for row in again} == {("no way of timing works", 0.5)}
     assert set(keys(first).values()) == {1}  # not twice in one run
-    other = run("second.jsonl", ["first.jsonl"], per_cell=120)
+    other = run("second.jsonl", ["first.jsonl"], per_cell=120, repeats=0.0)
     assert keys(other) == keys(again)
     resumed = run("first.jsonl", per_cell=120)
     assert keys(resumed) == keys(again)
     assert Verdict.NOT_MEASURED not in {row.verdict for row in resumed}
     assert run("first.jsonl", per_cell=120) == ()
+
+
+def unmeasured(handful):
+    """What becomes of it where its reference raises."""
+    return [Tried(Verdict.NOT_MEASURED, "no such op")] * len(handful.choices)
+
+
+@pytest.mark.parametrize("later", ["second.jsonl", "first.jsonl"])
+def test_what_two_starts_did_not_measure_counts_as_tried(run, fakes, monkeypatch, later):
+    """Whether another run tried it again or the same one went on."""
+    _, process = fakes
+    one, vain = process.one, Tried(Verdict.NOT_MEASURED, "killed")
+    after = {"first.jsonl"} - {later}
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "one", lambda p: vain if p["num_warps"] == 8 else one(p))
+        first = run("first.jsonl", per_cell=120)
+        second = run(later, after, per_cell=120, repeats=0.0)
+    again = [row for row in first if row.verdict is Verdict.NOT_MEASURED]
+    assert len(again) == 4 * 19  # 10 BLOCK of 2 SPLIT that compile, but one ends the process
+    assert keys(second) == keys(again)
+    assert run("third.jsonl", {*after, later}, per_cell=120, repeats=0.0) == ()
+
+
+def test_a_row_that_is_there_twice_is_one_try(run, fakes, monkeypatch):
+    fakes[0].valid = RIGHT  # which all compile
+    with monkeypatch.context() as patch:
+        patch.setattr(fakes[1], "tried", unmeasured)
+        first = run("first.jsonl", per_cell=1)
+    assert {row.verdict for row in first} == {Verdict.NOT_MEASURED}
+    assert keys(run("second.jsonl", ["first.jsonl"] * 2, per_cell=1)) == keys(first)
+
+
+def test_a_cell_that_cannot_be_measured_ends_in_a_run_and_in_all(run, fakes, monkeypatch):
+    fakes[0].valid = RIGHT
+    _, process = fakes
+    tried = process.tried
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "tried", lambda h: (unmeasured if "b.py" in h.path else tried)(h))
+        first = run("first.jsonl", per_cell=24)
+        assert Counter(row.implementation for row in first) == {"family/a": 48, "family/b": 16}
+        second = run("second.jsonl", ["first.jsonl"], per_cell=24, repeats=0.0)
+        assert keys(second) == keys(row for row in first if row.implementation == "family/b")
+        assert run("third.jsonl", ["first.jsonl", "second.jsonl"], repeats=0.0) == ()
+    passed = run("third.jsonl", ["first.jsonl"], per_cell=24, repeats=0.0)
+    assert Counter(row.verdict for row in passed) == {Verdict.CORRECT: 2 * 24}
+
+
+def test_what_does_not_compile_does_not_hide_that_nothing_can_be_measured(run, fakes, monkeypatch):
+    monkeypatch.setattr(fakes[1], "tried", unmeasured)
+    rows = run(per_cell=120)
+    cells = Counter(
+        (row.kernel_id, row.problem_id) for row in rows if row.verdict is Verdict.NOT_MEASURED
+    )
+    assert {row.verdict for row in rows} == {Verdict.NOT_MEASURED, Verdict.DOES_NOT_COMPILE}
+    assert len(cells) == 4
+    assert all(8 <= count < 16 for count in cells.values())
 
 
 def test_how_long_compiling_took_may_be_unknown(run, fakes, monkeypatch):

@@ -193,4 +193,14 @@ def test_extensions_are_built_and_their_launches_told(ahead):
 
 def test_an_extension_that_does_not_build(ahead):
     _, told = ahead("cuda.cu(3): error: no such type")
-    assert [line[1:] for line in told] == [["cuda.cu(3): error: no such type", []]] * 2
+    assert [line[1:] for line in told] == [["cuda.cu(3): error: no such type", [], False]] * 2
+
+
+def test_what_the_machine_failed_may_be_told_last_of_many_lines(ahead):
+    """What is kept of a log is its first errors, cut to 500 characters."""
+    long = "".join(f"cuda.cu({n}): error: {'no such type ' * 40}\n" for n in range(3))
+    log = f"Error building extension 'twice': [1/2] nvcc\n{long}"
+    _, told = ahead(f"{log}nvcc error   : 'cicc' died due to signal 9 (Kill signal)")
+    assert [(len(error), is_ours) for _, error, _, is_ours in told] == [(500, True)] * 2
+    _, told = ahead(log)
+    assert [is_ours for *_, is_ours in told][-2:] == [False] * 2

@@ -64,6 +64,8 @@ def test_one_process_answers_all(monkeypatch):
     ("path", "verdict", "message"),
     [
         ("dies", Verdict.CRASHED, "it ended its process (exit code 7)"),
+        ("is killed", Verdict.NOT_MEASURED, "it ended its process (exit code -9)"),  # from outside
+        ("is killed and goes slowly", Verdict.NOT_MEASURED, "it ended its process (exit code -9)"),
         ("hangs", Verdict.TIMED_OUT, "killed after 1 s"),
         ("loses the GPU", Verdict.CRASHED, "an illegal memory access"),
     ],

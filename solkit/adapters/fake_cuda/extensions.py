@@ -25,7 +25,15 @@ __all__ = ["BuildError", "Extension", "WhenImported", "building_extensions", "ex
 
 
 class BuildError(SolkitError):
-    """A C++ extension does not build; the message is the compiler's."""
+    """A C++ extension does not build; the message is the compilers' first errors.
+
+    Attributes:
+        log: all that they printed.
+    """
+
+    def __init__(self, log: str) -> None:
+        self.log = log
+        super().__init__(_first_errors(log))
 
 
 @dataclass(frozen=True)
@@ -122,13 +130,13 @@ def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) ->
     try:
         function(*args, **kwargs)
     except (RuntimeError, OSError, ImportError) as error:  # of ninja, no compiler, no symbol
-        raise BuildError(_first_errors(str(error))) from error
+        raise BuildError(str(error)) from error
 
 
 def _first_errors(log: str) -> str:
     """The first two lines with an error in what compilers print, else the first; no folders."""
     lines = [re.sub(r"^/\S*/", "", line.strip()) for line in log.splitlines() if line.strip()]
-    told = [line for line in lines if re.search(r"\berror\s*:|undefined reference", line)]
+    told = [line for line in lines if re.search(r"(?i)\berror\s*:|undefined reference", line)]
     return " / ".join(told[:2] or lines[:1])
 
 
