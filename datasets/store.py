@@ -346,7 +346,7 @@ def _gathered(
     faults: list[str] = []
     for path in paths:
         for form, file in _files(path):
-            if file.suffix == ".jsonl":
+            if file.suffix != ".parquet":
                 run = runlog.read(file, whole=True)
                 rows.append(table_of(TimedConfiguration, run.rows))
                 sources.append(table_of(Source, run.sources))
@@ -376,10 +376,10 @@ def _files(path: Path) -> Iterator[tuple[type, Path]]:
         raise InputError(f"{path} is not there")
     elif path.suffix == ".parquet":
         yield parts.form_of(path), path
-    elif path.suffix == ".jsonl":
+    elif path.name.endswith((".jsonl", ".jsonl.gz")):
         yield TimedConfiguration, path
     else:
         raise InputError(
-            f"{path} is no store, part (*.parquet) or run's file (*.jsonl); "
+            f"{path} is no store, part (*.parquet) or run's file (*.jsonl, *.jsonl.gz); "
             "other formats: solkit data import"
         )

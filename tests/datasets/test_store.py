@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
 import multiprocessing
@@ -353,6 +354,9 @@ def test_stores_parts_and_runs_are_merged(store, tmp_path):
         f"{tmp_path}/run.jsonl:5: the line is cut off: 1 bytes that are no JSON",
     )
     assert store.merge([*other.parts]) == Added(0, 2, 0)
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "run.jsonl").read_bytes()))
+    assert store.merge([packed]).known == 2
     for path, why in [
         ("none", "is not there"),
         ("x.csv", "is no store, part"),
