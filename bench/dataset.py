@@ -9,8 +9,8 @@ gaps that a stalled host left between launches, megabytes, seconds to load. Of s
 configurations that all have in common.
 
 A problem is *flat* where half of its configurations are within a tenth of the best: there is
-nothing to find. Of some kernels all valid configurations were measured, and fewer than eight are
-good: with `--spaces` (minutes, as each kernel is asked for its valid configurations) it is told
+nothing to find. Of some problems all valid configurations were measured, and fewer than eight
+are good: with `--spaces` (minutes, as each kernel is asked for its valid configurations) it is told
 where that is so. The exit code is 1 where a target is missed.
 """
 

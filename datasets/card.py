@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from solkit.datasets import parts
 from solkit.datasets.record import CONFIGURATION, Source, TimedConfiguration
-from solkit.datasets.store import Store
+from solkit.datasets.store import Store, blaming
 from solkit.datasets.tables import polars_module
 from solkit.errors import InputError, TraceError
 
@@ -85,13 +85,15 @@ def export(
         The card.
 
     Raises:
-        InputError: the folder holds something, a part is damaged, or nothing is left to export.
+        InputError: the folder holds something, a part is damaged, `where` is no condition, or
+            nothing is left to export.
         TraceError: it cannot be written.
     """
     target = Path(folder).resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{folder} holds something already: a set is exported into a new folder")
-    rows = store.where(where).collect()
+    with blaming(where):
+        rows = store.where(where).collect()
     if not len(rows):
         raise InputError(f"{store.folder}: no rows to export")
     try:

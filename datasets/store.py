@@ -18,8 +18,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Added", "Store", "configurations", "shipped"]
+__all__ = ["Added", "Store", "blaming", "configurations", "shipped"]
 
 _SORTED_BY = ("device", "kind", "family", "problem_id", "kernel_id", "params", *ROW_KEY)
 _COUNTING = tuple(
@@ -48,6 +49,9 @@ The first are what `solkit.datasets.formats.read` does not tell attempts apart b
 imported again may have been touched, or be labelled otherwise. `launches` follow from the kernel
 and its configuration, and take ten times as long to compare as all others.
 """
+
+_ASIDE = re.compile(r"\n\n(?:Resolved plan until failure|This error occurred)|; valid columns")
+"""What follows polars's reason, and is of no use to who wrote the SQL."""
 
 _SHIPPED = Path(__file__).parent / "data"
 
@@ -129,7 +133,7 @@ class Store:
         if condition is None:
             return rows
         pl = polars_module()
-        with _naming_columns(condition, rows):
+        with blaming(condition):
             pl.sql_expr(condition)  # or its text might end the clause that it is put into
             # not as an expression: with those, polars compares times with no text
             context = pl.SQLContext({"data": rows})
@@ -147,7 +151,7 @@ class Store:
         """
         rows = self.scan()
         context = polars_module().SQLContext({"data": rows, "sources": self.sources()})
-        with _naming_columns(sql, rows):
+        with blaming(sql):
             return context.execute(sql, eager=True)  # type: ignore[no-any-return]
 
     def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[TimedConfiguration]:
@@ -265,14 +269,25 @@ def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
 
 
 @contextlib.contextmanager
-def _naming_columns(sql: str, rows: polars.LazyFrame) -> Iterator[None]:
-    """Tell what polars finds wrong with SQL, and which columns there are."""
+def blaming(sql: str | None) -> Iterator[None]:
+    """Tell what polars refuses in the body as an error in that SQL, if there is any.
+
+    Some it refuses when it plans, some only when what `Store.where` gave is collected.
+
+    Raises:
+        InputError: polars raised; says why, and which columns there are where one is unknown.
+    """
+    errors = polars_module().exceptions
     try:
         yield
-    except polars_module().exceptions.PolarsError as error:
-        what = str(error).partition("; valid columns")[0]
-        columns = ", ".join(rows.collect_schema().names())
-        raise InputError(f"{sql!r}: {what}\nthe columns of data: {columns}") from error
+    except errors.PolarsError as error:
+        if sql is None:
+            raise
+        reason = _ASIDE.split(str(error))[0]
+        if isinstance(error, errors.ColumnNotFoundError):
+            names = ", ".join(each.name for each in fields(TimedConfiguration))
+            reason += f"\nthe columns of data: {names}"
+        raise InputError(f"{sql!r}: {reason}") from error
 
 
 def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:

@@ -5,11 +5,9 @@ A command a function; what they do is in `solkit.datasets`, where this joins nam
 
 from __future__ import annotations
 
-import contextlib
 import json as jsonlib
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,7 +134,9 @@ def export(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Write rows for others to use."""
-    with _base.failures_as_exit_codes(verbose), _naming_the_clause(where, "--where "):
+    with _base.failures_as_exit_codes(verbose):
+        from solkit.datasets.store import blaming
+
         found = _opened(store)
         if to == "huggingface":
             from solkit.datasets import card
@@ -145,13 +145,15 @@ def export(
         elif to == "t4":
             from solkit.datasets.formats import t4
 
-            rows = found.rows(found.where(where))
+            with blaming(where):
+                rows = found.rows(found.where(where))
             _base.check_writable(str(destination), "DESTINATION")
             _base.write(str(destination), lambda: t4.dumps(rows), "DESTINATION")
         elif to == "tried":
             from solkit.datasets import runlog
 
-            rows = found.rows(found.where(where))
+            with blaming(where):
+                rows = found.rows(found.where(where))
             _base.check_writable(str(destination), "DESTINATION")
             _base.write(str(destination), lambda: runlog.tried(rows), "DESTINATION")
         else:
@@ -205,8 +207,7 @@ def query(
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
-        with _naming_the_clause(sql):
-            found = _opened(store).query(sql)
+        found = _opened(store).query(sql)
         if "-" not in (json, csv):
             _show_frame(found)
         _base.write(json, found.write_json)
@@ -242,36 +243,6 @@ def _opened(name: str) -> Store:
     if Path(name).exists() or "/" in name:
         return Store(name)
     return shipped(name)
-
-
-@contextlib.contextmanager
-def _naming_the_clause(sql: str | None, option: str = "") -> Iterator[None]:
-    """Blame SQL for what polars refuses, be it only once it runs."""
-    from solkit.datasets.tables import polars_module
-
-    refusal = polars_module().exceptions.PolarsError
-    try:
-        yield
-    except (InputError, refusal) as error:
-        found = error if isinstance(error, refusal) else error.__cause__
-        if sql is None or not isinstance(found, refusal):
-            raise
-        raise InputError(f"{option}{sql!r}: {_reason(found)}") from error
-
-
-_ASIDE = re.compile(r"\n\n(?:Resolved plan until failure|This error occurred)|; valid columns")
-
-
-def _reason(refusal: Exception) -> str:
-    """What polars finds wrong with SQL, without its plan; with what a user needs to mend it."""
-    from solkit.datasets.record import TimedConfiguration
-    from solkit.datasets.tables import polars_module
-
-    reason = _ASIDE.split(str(refusal))[0]
-    if isinstance(refusal, polars_module().exceptions.ColumnNotFoundError):
-        names = ", ".join(each.name for each in fields(TimedConfiguration))
-        return f"{reason}\nthe columns of data: {names}"
-    return reason
 
 
 def _with_keys(found: Imported) -> Imported:

@@ -87,3 +87,6 @@ def test_what_was_exported_before_is_overwritten(tmp_path):
     for told in (runlog.tried([ROW]), "{}", "\xff\n", ""):
         path.write_text(told, encoding="latin-1")
         _base.check_writable(str(path), "DESTINATION")
+        assert path.read_text(encoding="latin-1") == told  # which stays till there is another
+        _base.write(str(path), lambda: "new", "DESTINATION")
+        assert path.read_text() == "new\n"

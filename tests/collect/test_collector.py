@@ -416,17 +416,10 @@ def test_it_stops_on_time(run, monkeypatch):
     assert 0 < len(rows) < 4 * 120
 
 
-def test_it_ends_on_time_where_nothing_has_been_compiled(run, fakes, monkeypatch):
+@pytest.mark.parametrize("job", ["compiled", "space"])
+def test_it_ends_on_time_where_nothing_has_been_done_ahead(run, fakes, monkeypatch, job):
     never = Future()
-    monkeypatch.setattr(fakes[0], "compiled", lambda *_: never)
-    with resolved_late(never, []):
-        assert run(seconds=0.1) == ()
-        assert not never.done()
-
-
-def test_it_ends_on_time_where_nothing_has_been_surveyed(run, fakes, monkeypatch):
-    never = Future()
-    monkeypatch.setattr(fakes[0], "space", lambda *_: never)
+    monkeypatch.setattr(fakes[0], job, lambda *_: never)
     with resolved_late(never, []):
         assert run(seconds=0.1) == ()
         assert not never.done()
