@@ -76,7 +76,7 @@ def export(
 
     Args:
         store: where they are.
-        folder: which must not hold anything yet; it is there whole or not at all.
+        folder: which must not hold anything yet; a new one is there whole or not at all.
         title: the set's name, for the card.
         notes: Markdown for the card: how, when and where it was measured, and its known limits.
         where: which rows, as a condition in SQL; all by default.
