@@ -37,11 +37,12 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
-from solkit.core import Candidate, Difference, Ratio, Value
+from solkit.core import Candidate, Difference, MeasureSettings, Ratio, Value
 from solkit.errors import SolkitError
-from solkit.measure import Session, is_available, ratios
-from solkit.measure.messages import Turns
-from solkit.measure.statistics import median_interval
+from solkit.measure import Session, is_available
+from solkit.measure.guarded.messages import Turns
+from solkit.measure.timing import ratios
+from solkit.measure.timing.statistics import median_interval
 from solkit.roofline import nvml
 
 ROOT = Path(__file__).parent.parent
@@ -167,13 +168,13 @@ def _take(document: Row, number: int, out: Path, console: Console, rows: Sequenc
 def in_turns(session: Session, kernel: Kernel, pairs: int, budget_s: float) -> list[Row]:
     """Compare a kernel with itself, as ``solkit compare`` does."""
     candidate = Candidate("kernel", str(ROOT / kernel.path), {})
+    limit_s = LIMIT_S + 4 * pairs * budget_s  # of both together
     start = time.perf_counter()
     try:
         outcome = session.compare(
             [candidate, candidate],
             kernel.shape,
-            time_limit_s=LIMIT_S + 4 * pairs * budget_s,
-            budget_s=budget_s,
+            settings=MeasureSettings(time_limit_s=limit_s / 2, turns_s=budget_s),
             repeats=pairs,
         )
     except SolkitError as error:

@@ -14,7 +14,7 @@ import torch
 
 from solkit import kernelfiles
 from solkit.core import Value
-from solkit.measure.inputs import seed_everything
+from solkit.kernelfiles.seeding import seed_everything
 
 __all__ = ["METHODS", "do_bench", "events", "time_pairs"]
 

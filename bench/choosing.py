@@ -1,86 +1,87 @@
-"""How soon `solkit data collect` finds good configurations: its choice, on recorded spaces.
+"""How soon `solkit data collect` finds good configurations: its choice, on recorded benches.
 
-    python bench/choosing.py [T4 FILE ...] [--seeds 4]
+    python bench/choosing.py [FILE ...] [--seeds 4]
 
 A space is a kernel at a shape with the measured times of many configurations: those recorded on an
-H100 for bench/sweeps.py, and whatever brute-forced spaces are given as T4 files. Flat ones (half of
-the configurations within 10 % of the best) are left out: there is nothing to find. Told, after so
-many trials: in how many of the runs eight configurations within 10 % of the best were found (or all
-that there are), and how much slower the best found is than the best. Beside it the same trials with
-no search, each configuration drawn at random.
+H100 for the kernels of bench/sweeps and the examples, and the brute-forced spaces of FILEs in any
+format that `solkit data import` reads. Flat spaces (half of the configurations within 10 % of the
+best) are left out: there is nothing to find. The table says for each number of trials in what share
+of the runs eight configurations within 10 % of the best were found (or all that there are), and how
+much slower the best one found is than the best. Beside it stand the same figures without a search,
+each configuration drawn at random.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import random
 import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from solkit.collect.choice import ENOUGH_NEAR, NEAR, Chooser, Params
-from solkit.collect.collector import HANDFUL, NEAR_SHARE
-from solkit.datasets.formats import Labels, read
-from solkit.datasets.record import canonical
+from solkit.collect import recorded
+from solkit.collect.choice import ENOUGH_NEAR, NEAR, Chooser
+from solkit.collect.collector import NEAR_SHARE
+from solkit.core import Configuration, Outcome
 from solkit.errors import SolkitError
+from solkit.measure.benches import HANDFUL, RecordedBench
 
 TRIALS = (16, 24, 32, 48)
 RECORDED = Path(__file__).parent / "data" / "sweeps_h100.jsonl.gz"
 LEAST = 30  # configurations: fewer are no space to search
 
-Space = Sequence[tuple[Params, float]]
+Space = Sequence[Outcome]
 
 
-def recorded(path: Path) -> Iterator[Space]:
-    """The spaces of `sweeps_gpu.py`'s file."""
-    spaces: dict[str, list[tuple[Params, float]]] = defaultdict(list)
-    with gzip.open(path, "rt") as file:
-        for row in map(json.loads, file):
-            if row.get("median_ms"):
-                spaces[f"{row['file']} {row['shape']}"].append((row["params"], row["median_ms"]))
-    yield from spaces.values()
-
-
-def brute_forced(path: Path) -> Iterator[Space]:
-    """The spaces of a T4 file."""
-    spaces: dict[str, list[tuple[Params, float]]] = defaultdict(list)
-    for row in read(path, labels=Labels(device="a100")).rows:  # whichever it is
+def spaces(path: Path, device: str | None = None) -> Iterator[Space]:
+    """The outcomes with a time of each kernel and shape of a recording."""
+    found: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    for row in RecordedBench.read(path, device=device).recording:
         if row.time_ms is not None:
-            spaces[f"{row.kernel_id} {row.problem_id} {row.device}"].append(
-                (row.params, row.time_ms)
-            )
-    yield from spaces.values()
+            found[row.kernel_id, row.problem_id].append(row)
+    yield from found.values()
 
 
 def searched(space: Space, seed: str) -> list[float]:
-    """The times in the order in which a collection would come by them."""
-    times = {canonical(params): time_ms for params, time_ms in space}
-    chooser = Chooser([params for params, _ in space], {}, seed)
+    """The times in the order in which a collection finds them."""
+    (cell,) = recorded(space)
+    bench, chooser = RecordedBench(space), Chooser(cell.space, {}, seed)
     found: list[float] = []
-    while len(found) < min(max(TRIALS), len(times)):
+    while len(found) < min(max(TRIALS), len(space)):
         near = chooser.near(round(NEAR_SHARE * HANDFUL))
-        for params, _ in [*near, *chooser.spread(HANDFUL - len(near))]:
-            found.append(times[canonical(params)])
-            chooser.note(params, found[-1])
+        chosen = [*near, *chooser.spread(HANDFUL - len(near))]
+        bench.submit([replace(cell.default, params=params) for params, _ in chosen])
+        for configuration, outcome in bench.outcomes():
+            assert outcome.time_ms is not None
+            found.append(outcome.time_ms)
+            chooser.note(configuration.params, outcome.time_ms)
     return found
 
 
 def drawn(space: Space, seed: str) -> list[float]:
     """The times in random order."""
-    return [time_ms for _, time_ms in random.Random(seed).sample(space, len(space))]
+    bench = RecordedBench(space)
+    configurations: Sequence[Configuration] = bench.configurations()
+    bench.submit(random.Random(seed).sample(configurations, len(configurations)))
+    return [outcome.time_ms or 0.0 for _, outcome in bench.outcomes()]
+
+
+def times(space: Space) -> list[float]:
+    """The times of a space, in ms."""
+    return [row.time_ms for row in space if row.time_ms is not None]
 
 
 def figures(space: Space, found: Sequence[float]) -> Mapping[int, tuple[bool, float]]:
-    """After so many trials: whether enough good ones were found, and the slowdown."""
-    good_ms = NEAR * min(time_ms for _, time_ms in space)
-    enough = min(ENOUGH_NEAR, sum(time_ms <= good_ms for _, time_ms in space))
+    """By number of trials: whether enough good ones were found, and the slowdown."""
+    times_ms = times(space)
+    good_ms = NEAR * min(times_ms)
+    enough = min(ENOUGH_NEAR, sum(time_ms <= good_ms for time_ms in times_ms))
     return {
         trials: (
             sum(time_ms <= good_ms for time_ms in found[:trials]) >= enough,
@@ -93,27 +94,26 @@ def figures(space: Space, found: Sequence[float]) -> Mapping[int, tuple[bool, fl
 def main() -> int:
     """Print a line for each way of choosing; 2 where a file cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="T4")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--seeds", type=int, default=4)
     options = parser.parse_args()
-    try:
-        given = [space for path in options.files for space in brute_forced(path)]
+    try:  # a file may not say which GPU it is of, and it does not matter
+        given = [space for path in options.files for space in spaces(path, "any")]
     except SolkitError as error:
         print(f"choosing: {error}", file=sys.stderr)
         return 2
-    spaces = [
+    chosen = [
         space
-        for space in [*recorded(RECORDED), *given]
-        if len(space) >= LEAST
-        and statistics.median(t for _, t in space) > NEAR * min(t for _, t in space)
+        for space in [*spaces(RECORDED), *given]
+        if len(space) >= LEAST and statistics.median(times(space)) > NEAR * min(times(space))
     ]
-    table = Table(title=f"{len(spaces)} spaces, {options.seeds} runs of each", title_justify="left")
+    table = Table(title=f"{len(chosen)} spaces, {options.seeds} runs of each", title_justify="left")
     for column in ("", *(f"{trials} trials" for trials in TRIALS)):
         table.add_column(column)
     for name, choose in (("search", searched), ("random", drawn)):
         runs = [
             figures(space, choose(space, str(seed)))
-            for space in spaces
+            for space in chosen
             for seed in range(options.seeds)
         ]
         cells = [

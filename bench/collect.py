@@ -1,10 +1,10 @@
-"""How many configurations a second `solkit data collect` times and checks, and how idle the GPU is.
+"""How many configurations a second `solkit data collect` checks and times, and how idle the GPU is.
 
     python bench/collect.py --seconds 120 [--family softmax ...] [--out RUN.jsonl]
 
-Idle is what NVML's utilisation leaves: the share of its sampling periods in which no kernel ran.
-That a configuration is checked (called once, its outputs held against the reference's) is part of
-its cost, that what is not in Triton's cache is compiled on the other cores too.
+Idle is the share of NVML's sampling periods in which no kernel ran. Checking a configuration (one
+call, its outputs compared with the reference) is part of its cost; so is compiling what Triton's
+cache lacks, on the other cores.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from pathlib import Path
 
 import pynvml
 
-from solkit.collect import Limits, Progress, collect, sources
-from solkit.datasets.runlog import RunLog
+from solkit.collect import Limits, Progress, collect, surveyed
+from solkit.datasets.kernels import select
+from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import SolkitError
+from solkit.measure.benches.trusted import Ahead, TrustedBench
 from solkit.roofline.nvml import live_device
 
 TARGET = 40.0
@@ -63,27 +65,32 @@ def main() -> int:
     except SolkitError as error:
         print(f"collect: {error}", file=sys.stderr)
         return 2
-    kernels = sources(["zoo"], options.family)
+    kernels = select(["zoo"], options.family)
     shares: list[tuple[float, int]] = []
 
     def show(progress: Progress) -> None:
-        shares.append((progress.seconds, len(seen)))
+        shares.append((progress.gpu_s, len(seen)))
 
     with tempfile.TemporaryDirectory() as folder, utilisation(str(device.uuid)) as seen:
         path = options.out or Path(folder) / "run.jsonl"
-        limits = Limits(options.seconds, workers=options.workers)
-        with RunLog(path) as log:
-            progress = collect(kernels, device, log, limits, (), show, print)
+        limits = Limits(options.seconds)
+        with (
+            OutcomeLog(path, resume=True) as log,
+            Ahead(device, options.workers) as ahead,
+            TrustedBench(ahead, log, kernels, print) as bench,
+        ):
+            cells = surveyed(kernels, ahead, print)
+            progress = collect(cells, bench, limits, run_id=log.run_id, show=show)
     if not shares:
         print("nothing was timed")
         return 1
     count, right = sum(progress.rows.values()), progress.rows["correct"]
-    rate = count / progress.seconds
+    rate = count / progress.gpu_s
     busy = statistics.fmean(seen[shares[0][1] : shares[-1][1]] or [0.0])
     print(
-        f"{device.name}: {count} configurations ({right} right) in {progress.seconds:.0f} s: "
+        f"{device.name}: {count} configurations ({right} right) in {progress.gpu_s:.0f} s: "
         f"{rate:.1f} a second (target {TARGET:g}); the GPU idled {1 - busy:.0%} of the time, "
-        f"{progress.waited_s / progress.seconds:.0%} of it for want of something compiled"
+        f"{bench.waited_s / progress.gpu_s:.0%} of it for want of something compiled"
     )
     return 0 if rate >= TARGET else 1
 

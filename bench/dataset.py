@@ -17,6 +17,7 @@ where that is so. The exit code is 1 where a target is missed.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -29,15 +30,14 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from solkit.collect.ahead import Ahead
-from solkit.collect.bench import GAP_MS
 from solkit.collect.choice import ENOUGH_NEAR, NEAR
-from solkit.collect.sources import sources
-from solkit.core import Device
+from solkit.core import CONFIGURATION, Device
 from solkit.datasets.card import repeats
-from solkit.datasets.record import CONFIGURATION
+from solkit.datasets.kernels import select
 from solkit.datasets.store import Store, configurations, shipped
 from solkit.errors import SolkitError
+from solkit.measure.benches.trusted.ahead import Ahead
+from solkit.measure.benches.trusted.timing import GAP_MS
 from solkit.roofline import devices
 
 UNSEARCHED = ("default", "random", "latin_hypercube", "exhaustive")
@@ -102,7 +102,7 @@ def figures(store: Store) -> Iterator[tuple[str, float]]:
         yield "repeats: median difference", found.median
         yield "repeats: 95th percentile", found.p95
     yield "rows under their hard bound", _count(rows.filter(_under_bound()))
-    yield "rows with gaps between launches", _count(right.filter(_has_gaps()))
+    yield "rows with gaps between launches", _count(_launched(store, right).filter(_HAS_GAPS))
     files = [path.stat().st_size for path in store.folder.rglob("*.parquet")]
     yield "MB", sum(files) / _MB
     yield "largest file, MB", max(files, default=0) / _MB
@@ -169,9 +169,9 @@ def wholly_measured(store: Store) -> Iterator[tuple[str, float]]:
 def space_sizes(device: Device) -> Mapping[str, int]:
     """By problem, how many valid configurations SolKit's own kernels have for it."""
     sizes: Counter[str] = Counter()
-    with Ahead(device, os.cpu_count() or 1, {}) as ahead:
-        kernels = sources(["zoo", "inductor"])
-        surveys = [ahead.space(str(kernel.path)) for kernel in kernels]
+    with Ahead(device, os.cpu_count() or 1) as ahead:
+        kernels = select(["zoo", "inductor"])
+        surveys = [ahead.space(kernel, build=False) for kernel in kernels]
         for kernel, survey in zip(kernels, surveys, strict=True):
             for found in survey.result():
                 sizes[kernel.problem_id(found["shape"])] += len(found["valid"])
@@ -203,10 +203,22 @@ def _under_bound() -> pl.Expr:
     return (pl.col("verdict") == "correct") & fast.fill_null(False)
 
 
-def _has_gaps() -> pl.Expr:
-    launches = pl.col("launches").list.eval(pl.element().struct.field("count")).list.sum()
-    between_ms = pl.col("time_ms") - pl.col("kernel_sum_ms")
-    return between_ms > GAP_MS * pl.max_horizontal(launches - 1, 1)
+def _launched(store: Store, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows with ``launched``: how many launches a call makes, by its facts or its own column."""
+    facts = store.facts().collect()
+    told = [json.loads(text)["launches"] for text in facts["text"]]
+    counts = [sum(each["launch"].get("count", 1) for each in launches) for launches in told]
+    by_facts = pl.LazyFrame(
+        {"facts_id": facts["id"], "by_facts": pl.Series(counts, dtype=pl.Int64)}
+    )
+    own = pl.col("launches").list.eval(pl.element().struct.field("count")).list.sum()
+    joined = rows.join(by_facts, on="facts_id", how="left")
+    return joined.with_columns(launched=pl.coalesce("by_facts", own))
+
+
+_HAS_GAPS = pl.col("time_ms") - pl.col("kernel_sum_ms") > GAP_MS * pl.max_horizontal(
+    pl.col("launched") - 1, 1
+)
 
 
 def _load_s(store: Store) -> float:

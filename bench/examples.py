@@ -145,7 +145,14 @@ def print_launches(console: Console, reports: dict[str, Report]) -> int:
 
 def figures(kernels: tuple[KernelAnalysis, ...]) -> list[tuple[object, ...]]:
     return [
-        (k.launch.name, k.launch.grid, k.launch.num_warps, k.registers, k.spills, k.shared_bytes)
+        (
+            k.launch.name,
+            k.launch.grid,
+            k.launch.num_warps,
+            k.facts.registers,
+            k.facts.spills,
+            k.facts.shared_bytes,
+        )
         for k in kernels
     ]
 

@@ -29,8 +29,8 @@ from pathlib import Path
 from kernelbench_suite import Problem, find_problems
 
 import solkit
-from solkit import worker
 from solkit.errors import SolkitError
+from solkit.processes import jobs as worker
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def solar_bound(problem: Problem, python: str, checkout: Path, limit_s: float) -
 
 def resources() -> tuple[float, float]:
     """(MB of the largest process, CPU seconds of all) of this one and those it has waited for."""
-    worker.shutdown()
+    worker.shared().close()
     used = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     memory_kib = max(usage.ru_maxrss for usage in used)  # KiB on Linux
     return memory_kib / 1024, sum(usage.ru_utime + usage.ru_stime for usage in used)

@@ -1,6 +1,6 @@
 """Make a table of what `kernelbench_times` measured, with the bound beside each time.
 
-    python bench/kernelbench_dataset.py DIR/times.jsonl KERNELBENCH --gpu h100 --device h100-sxm
+    python bench/kernelbench_dataset.py LOG KERNELBENCH --gpu h100 --device h100-sxm
 
 Writes ``datasets/data/kernelbench_<gpu>.parquet`` and its card (``.md``), and prints what the
 times say of the bounds, in Markdown: the distribution of measured over bound, the widest gaps, and
@@ -20,7 +20,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from kernelbench import percentile, print_table
-from kernelbench_suite import OK, VARIANTS, Problem, Row, find_problems
+from kernelbench_suite import (
+    OK,
+    SAME_AS_DEFAULT,
+    VARIANTS,
+    Problem,
+    Row,
+    find_problems,
+    has_matrix_product,
+)
 from kernelbench_times import read_lines
 
 import solkit
@@ -31,9 +39,6 @@ from solkit.roofline import devices
 from solkit.roofline.score import time_verdict
 
 ROOT = Path(__file__).parent.parent
-_ROUNDING = {"float64": 2e-15, "float32": 1e-6, "float16": 8e-3, "bfloat16": 6e-2}
-"""Eight units in the last place, about: a smaller change of the output is no dependence."""
-
 _CATEGORIES = {
     "attention": r"Attention|MinGPT",
     "convolution": r"conv",
@@ -97,11 +102,7 @@ def precision_of(row: Row, work: Work) -> str:
 def timed_reference(row: Row, bounds: Bounds | None, device: str) -> TimedReference:
     """A row of the table from a line of the journal."""
     columns = {f.name: row.get(f.name) for f in fields(TimedReference)}
-    change, rounding = row.get("input_change"), _ROUNDING.get(row.get("output_dtype", ""), 0.0)
-    columns |= {
-        "category": category(row["name"]),
-        "degenerate": None if change is None else change <= rounding,
-    }
+    columns["category"] = category(row["name"])
     if bounds is not None:
         columns |= _bound_columns(row, bounds, device)
     return TimedReference(**columns)
@@ -122,7 +123,8 @@ def _bound_columns(row: Row, bounds: Bounds, device: str) -> Row:
     }
     if row["status"] == OK and bound.time_ms > 0:
         columns["ratio"] = row["median_ms"] / bound.time_ms
-        columns["verdict"] = time_verdict(bound, devices.find(device), row["median_ms"]).value
+        given = row["median_ms"], bound.time_ms, bound.at.hard_ms
+        columns["verdict"] = time_verdict(*given, devices.find(device)).value
     return columns
 
 
@@ -153,7 +155,20 @@ def make_table(
             bounds[key] = bounds_of(by_hash[key], device)
         except SolkitError as error:
             print(f"no bound: {error}", file=sys.stderr)
+    wanted += [row for key, found in bounds.items() for row in alike(wanted, key, found.work)]
+    wanted.sort(key=lambda row: (row["level"], row["number"], VARIANTS.index(row["variant"])))
     return [timed_reference(row, bounds.get(row["sha256"]), device) for row in wanted]
+
+
+def alike(rows: Sequence[Row], sha256: str, work: Work) -> list[Row]:
+    """Rows for the tf32 variants of a problem that has no matrix product: they are not run."""
+    known = {row["variant"]: row for row in rows if row["sha256"] == sha256}
+    if has_matrix_product(op.op for op in work.ops):
+        return []
+    kept = ("run", "device", "level", "number", "name", "sha256")
+    first = {name: next(iter(known.values()))[name] for name in kept}
+    tf32 = [each for each in VARIANTS if each.endswith("tf32") and each not in known]
+    return [{**first, "variant": each, "status": SAME_AS_DEFAULT} for each in tf32]
 
 
 # ------------------------------------------------------------------------------------ findings
@@ -264,7 +279,7 @@ CARD = """# KernelBench's references on an {device}
 
 Times of the PyTorch references of [KernelBench](https://github.com/ScalingIntelligence/KernelBench)
 (MIT licence; levels {levels}), and SolKit's bounds for them: {rows} rows, {timed} of them timed, of
-{problems} problems. The problems themselves are not here: a row names its file by SHA-256.
+{problems} problems. The set does not contain the problems: a row names its file by SHA-256.
 
 ```python
 from solkit.datasets import kernelbench
@@ -275,17 +290,16 @@ row.median_ms, row.roofline_ms, row.limiter
 
 ## How it was measured
 
-By `bench/kernelbench_times.py`, on one {device}, clocks as they were:
+By `bench/kernelbench_times.py` on one {device}, with unlocked clocks. Each variant is a candidate
+that SolKit's guarded bench checks against the eager reference and times in turns with it:
 
 {runs}
-Per problem: inputs from the file's `get_inputs`, made on the GPU, weights from a fixed seed, no
-gradients, modules in training mode as the files leave them. A call's time is last end minus first
-start over all its kernels and copies (CUPTI activity, through PyTorch's profiler; `method` says
-`events` where that was not to be had). L2 is cold: {flush}.
-Eager and compiled calls alternate in random order, after {warmup} warm-up calls of each (one where
-a call takes over 0.1 s), until the median's 95 % interval is within {precision:.0%} or about 0.15 s
-of GPU time are used, with six samples at the least. While one problem is timed nothing else runs
-on the GPU. `torch.compile` has its default settings.
+For each problem, inputs come from the file's `get_inputs` and are made on the GPU. Weights have a
+fixed seed. There are no gradients, and modules stay in training mode, as the files leave them. A
+call's time is last end minus first start over all its kernels and copies (CUPTI activity, through
+PyTorch's profiler; `method` says `events` where CUPTI was not available). L2 is cold: {flush}.
+{warmup} warm-up calls do not count. While a problem is timed, nothing else runs on the GPU.
+`torch.compile` has its default settings. A variant whose results are out of tolerance has no time.
 
 | variant | run as | tf32 in matrix products | tf32 in convolutions |
 |---|---|---|---|
@@ -294,26 +308,25 @@ on the GPU. `torch.compile` has its default settings.
 | `eager_tf32` | the module | yes | yes |
 | `compiled_tf32` | `torch.compile(module)` | yes | yes |
 
-A tf32 variant of a problem without a matrix product would be the default one again: its status
-is `same_as_default`, and `baseline` gives the default's row. Bounds are for {target}, at tf32 where
+Without a matrix product, a tf32 variant would equal the default one: its status is
+`same_as_default`, and `baseline` gives the default's row. Bounds are for {target}, at tf32 where
 the variant may use it (`precision`), else for the tolerance of the outputs' dtype.
 
 ## Columns
 
-Units are in the names; a column is empty where it does not apply.
+Names contain the units. A column is empty where it does not apply.
 
-| column | what |
+| column | meaning |
 |---|---|
 {columns}
 ## Known limits
 
-- One GPU, one machine, one set of versions; a few per cent between runs are to be expected.
+- One GPU, one machine, one set of versions. Expect a few per cent between runs.
 - References only: they are baselines, not good kernels. cuDNN chooses its algorithms without
   benchmarking (`torch.backends.cudnn.benchmark` is off).
-- Problems that draw random numbers (dropout) draw others when compiled, so that their
-  `relative_error` says nothing.
-- `degenerate` rests on two sets of inputs from the same distribution: it can be fooled.
-- What failed (out of memory, does not compile, too slow) has a row that says so in `status`.
+- Problems that draw random numbers (dropout) draw different ones when compiled, so they are out of
+  tolerance.
+- Failures (out of memory, does not compile, too slow) have a row with the reason in `status`.
 """
 
 
@@ -322,8 +335,7 @@ def card(table: Sequence[TimedReference], lines: Sequence[Row], gpu: str, device
     used = {row.run for row in table}
     runs = [line for line in lines if line["kind"] == "run" and line["run"] in used]
     about = [
-        f"- {r['run']}: driver {r['driver']}, torch {r['torch']}, CUDA {r['cuda']}, cuDNN "
-        f"{r['cudnn']}, triton {r['triton']}\n"
+        f"- {r['run']}: driver {r['driver']}, torch {r['torch']}, triton {r['triton']}\n"
         for r in runs
     ]
     return CARD.format(
@@ -335,8 +347,7 @@ def card(table: Sequence[TimedReference], lines: Sequence[Row], gpu: str, device
         gpu=gpu,
         runs="".join(about),
         flush=runs[-1]["flush"],
-        warmup=runs[-1]["plan"]["warmup"],
-        precision=runs[-1]["plan"]["precision"],
+        warmup=runs[-1]["warmup"],
         target=devices.find(device).name,
         columns="".join(f"| `{name}` | {text} |\n" for name, text in column_texts().items()),
     )
@@ -355,19 +366,20 @@ def column_texts() -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("journal", type=Path, help="times.jsonl of kernelbench_times")
+    parser.add_argument("log", type=Path, help="the log of kernelbench_times")
     parser.add_argument("path", type=Path, help="the checkout of KernelBench that was timed")
     parser.add_argument("--gpu", default="h100", help="the table's name")
     parser.add_argument("--device", default="h100-sxm", help="bounds are for that GPU")
+    parser.add_argument("--levels", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--out", type=Path, default=ROOT / "datasets" / "data", metavar="DIR")
     options = parser.parse_args()
     target = devices.find(options.device)
-    lines = read_lines(options.journal)
+    problems = find_problems(options.path, options.levels)
+    lines = read_lines(options.log, problems)
     lines = [n for n in lines if devices.find(n["device"]).key == target.key]
     if not any(line["kind"] == "time" for line in lines):
-        raise SystemExit(f"{options.journal} has no times of a {target.name}")
-    levels = sorted({line["level"] for line in lines if line["kind"] == "time"})
-    table = make_table(lines, find_problems(options.path, levels), options.device)
+        raise SystemExit(f"{options.log} has no times of a {target.name}")
+    table = make_table(lines, problems, options.device)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"kernelbench_{options.gpu}.parquet"
     write(table, path)

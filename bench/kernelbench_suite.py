@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from solkit.core import Verdict
 from solkit.datasets.kernelbench import OK, SAME_AS_DEFAULT, VARIANTS
 
 __all__ = [
     "OK",
     "SAME_AS_DEFAULT",
     "VARIANTS",
-    "Failure",
-    "Job",
     "Problem",
     "Row",
     "find_problems",
+    "has_matrix_product",
     "sha256_of",
 ]
 
 Row = dict[str, Any]
 """One line of a journal (`kernelbench_times`)."""
 
+_MATRIX_OPS = frozenset("mm addmm bmm baddbmm addbmm mv addmv dot".split())
+_HOLDING_PRODUCTS = ("attention", "rnn", "lstm", "gru")
 _FILE_NAME = re.compile(r"(\d+)_.+\.py")
 
 
@@ -54,35 +54,6 @@ class Problem:
         return f"{self.level}/{self.name}"
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why there is no time: a failing `solkit.core.Verdict` and what was said."""
-
-    verdict: Verdict
-    message: str
-
-    def row(self) -> Row:
-        """The columns of a row that say so."""
-        return {"status": self.verdict.value, "message": self.message}
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a worker of `kernelbench_times` is asked for.
-
-    Attributes:
-        problem: which.
-        variants: those of `VARIANTS` that have no row yet.
-        compile_failure: how ``torch.compile`` ended its process before: it is not tried again.
-        alone: whether no other problem is on the GPU, so that lack of memory is final.
-    """
-
-    problem: Problem
-    variants: tuple[str, ...]
-    compile_failure: Failure | None = None
-    alone: bool = False
-
-
 def find_problems(checkout: Path, levels: Iterable[int]) -> list[Problem]:
     """Every problem of those levels, by level and number.
 
@@ -94,6 +65,16 @@ def find_problems(checkout: Path, levels: Iterable[int]) -> list[Problem]:
         FileNotFoundError: a level has no problems there.
     """
     return [problem for level in levels for problem in _level(checkout, level)]
+
+
+def has_matrix_product(ops: Iterable[str]) -> bool:
+    """Whether any ATen op is one whose precision ``matmul.allow_tf32`` decides.
+
+    Args:
+        ops: such as ``"aten.mm"``.
+    """
+    names = {op.removeprefix("aten.").partition(".")[0] for op in ops}
+    return any(n in _MATRIX_OPS or any(o in n for o in _HOLDING_PRODUCTS) for n in names)
 
 
 def sha256_of(path: Path) -> str:

@@ -1,332 +1,221 @@
 """Time KernelBench's references on this machine's GPU: eager and compiled, with and without tf32.
 
-    python bench/kernelbench_times.py KERNELBENCH --out DIR --minutes 8 [--levels 1 2]
+    python bench/kernelbench_times.py KERNELBENCH --log FILE --minutes 60 [--levels 1 2]
 
-Appends one JSON line per problem and variant to ``DIR/times.jsonl``, on disk before the next is
-begun, so that a run may be cut at any moment: the next run with the same ``--out`` goes on where
-that one ended. A problem that fails has rows too, which say how (``--again`` tries them once
-more). `kernelbench_dataset` makes a table of these lines.
+Each variant of a reference is a candidate (`candidate_text`) that the guarded bench checks against
+the reference and times. Outcomes go to a log (docs/logs.md); the same command with the same
+``--log`` resumes it. A variant that fails has an outcome too, which says how (``--again`` tries
+those once more). `kernelbench_dataset` makes a table of the log.
 
-``--workers`` processes compile at the same time; on the GPU they take turns (`kernelbench_gpu`).
-Exits with 1 where something was left to do and nothing could be timed.
+Exits with 1 where something was left to do and nothing could be timed, with 2 without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-import os
 import sys
 import tempfile
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from kernelbench_suite import (
-    OK,
-    SAME_AS_DEFAULT,
-    VARIANTS,
-    Failure,
-    Job,
-    Problem,
-    Row,
-    find_problems,
-)
+from kernelbench_suite import OK, VARIANTS, Problem, Row, find_problems, has_matrix_product
 
-from solkit.core import Verdict
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, study
+from solkit.core import Configuration, MeasureSettings, Outcome, Verdict
+from solkit.datasets import outcomelog
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import SolkitError
+from solkit.measure.benches import Bench
+from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.outcomes import Prospect
+from solkit.pipeline.environment import environment
+from solkit.roofline.cases import unmeasured
+from solkit.roofline.nvml import live_device
 
-FILE = "times.jsonl"
-_NO_NEW_JOB_S = 30.0  # before the end: what a job takes, about
-_JOB_LIMIT_S = 180.0
-_START_LIMIT_S = 120.0
+Key = tuple[str, str]
+"""A problem's hash and a variant."""
 
-
-class Journal:
-    """The lines of ``times.jsonl``: of a run, then those of its problems.
-
-    Args:
-        path: the file; made where there is none, else added to.
-    """
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.lines = read_lines(path)
-        _drop_torn_line(path)
-        self._file = path.open("a", encoding="utf-8")
-
-    def append(self, line: Row) -> None:
-        """Add a line; it is on disk when this returns."""
-        self.lines.append(line)
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+SETTINGS = MeasureSettings(time_limit_s=240.0)  # compiling takes up to a minute
+TIMED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
 
 
-def read_lines(path: Path) -> list[Row]:
-    """The whole lines of a journal; a last one that was cut short is left out."""
-    if not path.exists():
-        return []
-    whole, _, _torn = path.read_text(encoding="utf-8").rpartition("\n")
-    return [json.loads(line) for line in whole.splitlines()]
+def candidate_text(problem: Problem, variant: str) -> str:
+    """A reference in one variant, as the source of a KernelBench candidate."""
+    compiled, tf32 = variant.startswith("compiled"), variant.endswith("tf32")
+    call = "torch.compile(super().forward)" if compiled else "super().forward"
+    return f"""{Path(problem.path).read_text(encoding="utf-8")}
 
 
-def _drop_torn_line(path: Path) -> None:
-    if path.exists():
-        whole, newline, torn = path.read_bytes().rpartition(b"\n")
-        if torn:
-            path.write_bytes(whole + newline)
+class ModelNew(Model):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.call = {call}
+
+    def forward(self, *args, **kwargs):
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = {tf32}
+        try:
+            return self.call(*args, **kwargs)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+"""
 
 
-def jobs_left(
-    problems: Iterable[Problem], lines: Iterable[Row], device: str, again: bool
-) -> list[Job]:
-    """What a device has no rows for yet.
+def candidates(problems: Iterable[Problem], folder: Path) -> dict[Key, Configuration]:
+    """Every variant of every problem, its file written to a folder."""
+    found = {}
+    for problem in problems:
+        for variant in VARIANTS:
+            path = folder / f"{problem.name}.{variant}.py"
+            path.write_text(candidate_text(problem, variant), encoding="utf-8")
+            how = "default" if variant == VARIANTS[0] else "exhaustive"
+            configuration = Configuration(str(path), "ModelNew", {}, {}, problem.path, how)
+            found[problem.sha256, variant] = configuration
+    return found
 
-    Args:
-        problems: all that are wanted.
-        lines: of the journal.
-        device: its name; another device's rows do not count.
-        again: whether rows of failures do not count either.
-    """
-    done = {
-        (line["sha256"], line["variant"])
-        for line in lines
-        if line["kind"] == "time" and line["device"] == device
-        if not again or line["status"] in (OK, SAME_AS_DEFAULT)
+
+def variant_of(outcome: Outcome) -> str:
+    """Which variant an outcome is of: the end of the candidate's name."""
+    return str(outcome.implementation).rpartition(".")[2]
+
+
+# ----------------------------------------------------------------------------------- measuring
+
+
+def left(
+    wanted: Mapping[Key, Configuration], done: Iterable[Outcome], again: bool
+) -> list[Configuration]:
+    """What has no outcome yet; with `again`, what has no time yet."""
+    known = {
+        (each.problem_sha256, variant_of(each))
+        for each in done
+        if not again or each.verdict in TIMED
     }
-    left = {p: tuple(v for v in VARIANTS if (p.sha256, v) not in done) for p in problems}
-    return [Job(problem, variants) for problem, variants in left.items() if variants]
+    return [configuration for key, configuration in wanted.items() if key not in known]
 
 
-def after_failure(job: Job, failure: Failure) -> Job | None:
-    """What to try once more after a job failed: ``None`` where that was its last chance.
+def drive(bench: Bench, configurations: Iterable[Configuration], gpu_s: float) -> int:
+    """Measure until the budget is spent; how many have a time."""
+    timed = 0
+    for each in configurations:
+        if bench.clock.gpu_s() >= gpu_s:
+            break
+        bench.submit([each])
+        for configuration, outcome in bench.outcomes():
+            timed += outcome.verdict in TIMED
+            told = f"{outcome.time_ms:.4f} ms" if outcome.time_ms else outcome.verdict.value
+            print(f"{Path(configuration.path).stem}: {told}", flush=True)
+    return timed
 
-    Lack of memory may be the others' doing; a process that died may have died of compiling.
-    """
-    if failure.verdict is Verdict.OUT_OF_MEMORY:
-        return None if job.alone else replace(job, alone=True)
-    return None if job.compile_failure else replace(job, compile_failure=failure)
 
+def prospects(analyser: Analyser) -> Callable[[Configuration], Prospect]:
+    """The bound of each; what PyTorch launches is not analysed."""
 
-@dataclass
-class Worker:
-    """A process that answers jobs."""
-
-    process: BaseProcess
-    pipe: Connection
-    since: float
-    limit_s: float
-    job: Job | None = None
-    ready: bool = False
-
-    @property
-    def overdue(self) -> bool:
-        """Whether what it does takes too long."""
-        return (self.job is not None or not self.ready) and (
-            time.monotonic() - self.since > self.limit_s
+    def prospect(each: Configuration) -> Prospect:
+        plan = Plan(each.path, each.reference, [each.shape], analysing=False)
+        known = study(analyser, plan)
+        precision = SETTINGS.precision
+        return Prospect(
+            known.kernel, unmeasured(known.cases[0], analyser.device, precision, "cold")
         )
 
-    def give(self, job: Job) -> None:
-        """Hand it a job."""
-        self.job, self.since, self.limit_s = job, time.monotonic(), _JOB_LIMIT_S
-        self.pipe.send(job)
-
-    def end(self) -> None:
-        """Kill it."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
+    return prospect
 
 
-@dataclass
-class Run:
-    """One run: what is left, who works on it, and until when.
+def is_needed(configuration: Configuration, prospect: Callable[[Configuration], Prospect]) -> bool:
+    """Whether a variant differs from the default one: tf32 matters to matrix products alone."""
+    if not configuration.path.endswith("tf32.py"):
+        return True
+    return has_matrix_product(op.op for op in prospect(configuration).result.work.ops)
 
-    Attributes:
-        journal: where rows go.
-        problems: all that are wanted.
-        workers: how many processes.
-        deadline: on the clock of `time.monotonic`.
-        again: as for `jobs_left`.
-        lock: the file of the `kernelbench_gpu.Turn`.
-        work: `kernelbench_gpu.work`, run in each process.
-        run: when this run began, its name in the journal.
-        device: the GPU's name, once a worker has told.
-        queue: jobs that nobody works on.
-        crew: the processes that live.
+
+# ------------------------------------------------------------------------------------- reading
+
+
+def read_lines(path: Path, problems: Iterable[Problem]) -> list[Row]:
+    """The outcomes in a log as rows of the table, after a row for each of its runs.
+
+    Args:
+        path: the log.
+        problems: those of the checkout that was timed.
     """
-
-    journal: Journal
-    problems: Sequence[Problem]
-    workers: int
-    deadline: float
-    again: bool
-    lock: Path
-    work: Callable[[Connection, Path], None]
-    run: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat("T", "seconds"))
-    device: str = ""
-    queue: deque[Job] = field(default_factory=deque)
-    crew: list[Worker] = field(default_factory=list)
-
-    def __call__(self) -> None:
-        """Work until all is done or the time is up."""
-        self.crew = [self._hire() for _ in range(self.workers)]
-        try:
-            while self.crew and time.monotonic() < self.deadline:
-                self._step()
-        finally:
-            for worker in self.crew:
-                worker.end()
-
-    def _step(self) -> None:
-        by_pipe = {worker.pipe: worker for worker in self.crew}
-        for pipe in wait(list(by_pipe), timeout=1.0):
-            self._hear(by_pipe[pipe])  # type: ignore[index]
-        for worker in [w for w in self.crew if w.overdue]:
-            message = f"took over {worker.limit_s:.0f} s"
-            self._lost(worker, Failure(Verdict.TIMED_OUT, message))
-        self._assign()
-
-    def _assign(self) -> None:
-        late = time.monotonic() > self.deadline - _NO_NEW_JOB_S
-        busy = sum(worker.job is not None for worker in self.crew)
-        for worker in [w for w in self.crew if w.ready and w.job is None]:
-            job = None if late else self._next(busy)
-            if job is not None:
-                worker.give(job)
-                busy += 1
-            elif late or not (busy or self.queue):
-                self._dismiss(worker)
-
-    def _next(self, busy: int) -> Job | None:
-        """The next job; those that want the GPU alone wait for the others to be done."""
-        if not self.queue or (busy and self.queue[0].alone):
-            return None
-        if any(worker.job is not None and worker.job.alone for worker in self.crew):
-            return None
-        return self.queue.popleft()
-
-    def _hear(self, worker: Worker) -> None:
-        try:
-            kind, content = worker.pipe.recv()
-        except (EOFError, OSError):
-            worker.process.join(1.0)
-            message = f"exit code {worker.process.exitcode}"
-            self._lost(worker, Failure(Verdict.CRASHED, message))
-            return
-        if kind == "ready":
-            worker.ready = True
-            self._begin(content)
-        elif kind == "row":
-            self._write(worker, content)
-        elif kind == "ended":
-            self._lost(worker, content)
-        else:
-            job, worker.job = worker.job, None
-            if kind == "failed" and job is not None:
-                self._failed(job, content)
-
-    def _begin(self, environment: Row) -> None:
-        """The first worker that is ready tells which device this is."""
-        if self.device:
-            return
-        self.device = environment["device"]
-        self.journal.append({"kind": "run", "run": self.run, **environment})
-        self.queue.extend(jobs_left(self.problems, self.journal.lines, self.device, self.again))
-        print(f"{self.device}: {len(self.queue)} of {len(self.problems)} problems to do")
-
-    def _write(self, worker: Worker, row: Row) -> None:
-        assert worker.job is not None
-        self._append(worker.job.problem, row)
-        variants = tuple(v for v in worker.job.variants if v != row["variant"])
-        worker.job = replace(worker.job, variants=variants)
-
-    def _append(self, problem: Problem, row: Row) -> None:
-        key: dict[str, Any] = {
-            "kind": "time",
-            "run": self.run,
-            "device": self.device,
-            "level": problem.level,
-            "number": problem.number,
-            "name": problem.name,
-            "sha256": problem.sha256,
-        }
-        self.journal.append({**key, **row})
-        time_ms = f"{row['median_ms']:.4f} ms" if row["status"] == OK else row["status"]
-        print(f"{problem.label} {row['variant']}: {time_ms}", flush=True)
-
-    def _failed(self, job: Job, failure: Failure) -> None:
-        if not job.variants:
-            return
-        print(f"{job.problem.label} failed: {failure.verdict.value}: {failure.message}", flush=True)
-        next_try = after_failure(job, failure)
-        if next_try is not None:
-            self.queue.append(next_try)
-            return
-        for variant in job.variants:
-            self._append(job.problem, {"variant": variant, **failure.row()})
-
-    def _lost(self, worker: Worker, failure: Failure) -> None:
-        """A worker that died or hangs; another takes its place, unless it never got ready."""
-        worker.end()
-        self.crew.remove(worker)
-        if worker.job is not None:
-            self._failed(worker.job, failure)
-        if worker.ready:
-            self.crew.append(self._hire())
-        else:
-            print(f"a worker never got ready: {failure.message}", file=sys.stderr)
-
-    def _dismiss(self, worker: Worker) -> None:
-        worker.end()
-        self.crew.remove(worker)
-
-    def _hire(self) -> Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=self.work, args=(theirs, self.lock), daemon=True)
-        process.start()
-        theirs.close()  # or we would not hear of its death
-        return Worker(process, ours, time.monotonic(), _START_LIMIT_S)
+    by_hash = {problem.sha256: problem for problem in problems}
+    outcomes = [o for o in outcomelog.read(path).rows if o.problem_sha256 in by_hash]
+    runs = {each.run_id: _run(each) for each in reversed(outcomes)}
+    return [*runs.values(), *(_line(each, by_hash[str(each.problem_sha256)]) for each in outcomes)]
 
 
-def _work(pipe: Connection, lock: Path) -> None:
-    from kernelbench_gpu import work  # torch is the worker's alone: this process starts at once
+def _run(first: Outcome) -> Row:
+    versions = ("driver", "torch", "triton")
+    return {
+        "kind": "run",
+        "run": first.run_id,
+        "device": first.device_name,
+        "flush": first.flush,
+        "warmup": first.warmup_calls,
+        **{name: getattr(first, f"{name}_version") for name in versions},
+    }
 
-    work(pipe, lock)
+
+def _line(outcome: Outcome, problem: Problem) -> Row:
+    variant, timed = variant_of(outcome), outcome.verdict in TIMED
+    known = timed or outcome.verdict is Verdict.DEGENERATE_PROBLEM
+    right = known or (False if outcome.verdict is Verdict.WRONG else None)
+    return {
+        "kind": "time",
+        "run": outcome.run_id,
+        "device": outcome.device_name,
+        "level": problem.level,
+        "number": problem.number,
+        "name": problem.name,
+        "sha256": problem.sha256,
+        "variant": variant,
+        "status": OK if known and outcome.time_ms is not None else outcome.verdict.value,
+        "message": outcome.message,
+        "median_ms": outcome.time_ms,
+        "low_ms": outcome.low_ms,
+        "high_ms": outcome.high_ms,
+        "kernel_sum_ms": outcome.kernel_sum_ms,
+        "samples": len(outcome.samples_ms),
+        "method": outcome.method,
+        "sm_clock_mhz": outcome.clock_mhz,
+        "matmul_tf32": variant.endswith("tf32"),
+        "conv_tf32": True,  # PyTorch's default, which no variant changes
+        "max_error": outcome.max_error,
+        "within_tolerance": right,
+        "degenerate": outcome.verdict is Verdict.DEGENERATE_PROBLEM if known else None,
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("path", type=Path, help="a checkout of KernelBench")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--minutes", type=float, required=True, help="end after that long")
+    parser.add_argument("--log", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--minutes", type=float, required=True, help="budget of the GPU")
     parser.add_argument("--levels", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--limit", type=int, help="no more problems than that")
     parser.add_argument("--again", action="store_true", help="try those that failed once more")
-    workers = max(1, (os.cpu_count() or 1) - 3)  # three cores for who has the turn
-    parser.add_argument("--workers", type=int, default=workers)
     options = parser.parse_args()
-    deadline = time.monotonic() + 60 * options.minutes
-    # each worker compiles in its own process; Triton's and Inductor's caches are shared
-    os.environ.update(TORCHINDUCTOR_COMPILE_THREADS="1", OMP_NUM_THREADS="1")
-    journal = Journal(options.out / FILE)
     problems = find_problems(options.path, options.levels)[: options.limit]
-    with tempfile.TemporaryDirectory() as folder:
-        lock = Path(folder) / "turn"
-        run = Run(journal, problems, options.workers, deadline, options.again, lock, _work)
-        run()
-    left = jobs_left(problems, journal.lines, run.device, again=False)
-    timed = sum(line.get("status") == OK and line["run"] == run.run for line in journal.lines)
-    print(f"{len(problems) - len(left)} of {len(problems)} problems done, {timed} rows timed now")
-    return 0 if timed or not left else 1
+    try:
+        device = live_device()
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            OutcomeLog(options.log, {"what": "KernelBench's references"}, resume=True) as log,
+            Analyser(device) as analyser,
+            GuardedBench(device, prospects(analyser), log, SETTINGS, environment()) as bench,
+        ):
+            wanted = candidates(problems, Path(folder))
+            todo = left(wanted, outcomelog.read(options.log).rows, options.again)
+            print(f"{device.name}: {len(todo)} of {len(wanted)} variants to do")
+            needed = (each for each in todo if is_needed(each, prospects(analyser)))
+            timed = drive(bench, needed, 60 * options.minutes)
+    except SolkitError as error:
+        print(f"kernelbench_times: {error}", file=sys.stderr)
+        return 2
+    print(f"{timed} timed now")
+    return 0 if timed or not todo else 1
 
 
 if __name__ == "__main__":

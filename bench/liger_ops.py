@@ -197,9 +197,9 @@ def row(kernel: KernelAnalysis) -> dict[str, Any]:
         "count": launch.count,
         "num_warps": launch.num_warps,
         "num_stages": launch.num_stages,
-        "registers": kernel.registers,
-        "spills": kernel.spills,
-        "shared_bytes": kernel.shared_bytes,
+        "registers": kernel.facts.registers,
+        "spills": kernel.facts.spills,
+        "shared_bytes": kernel.facts.shared_bytes,
         "error": kernel.error,
     }
 
@@ -207,7 +207,7 @@ def row(kernel: KernelAnalysis) -> dict[str, Any]:
 def analysed(device: Device, names: list[str]) -> dict[str, Any]:
     """Every op with no GPU: this very process is the one that is thrown away."""
     from solkit.adapters import fake_cuda, fake_triton
-    from solkit.analysis import analyse
+    from solkit.analysis.candidate import analyse
 
     fake_cuda.install(device)
     fake_triton.install(device)

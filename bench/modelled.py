@@ -2,17 +2,18 @@
 
     python bench/modelled.py [h100 ... | STORE ...]
 
-By origin and language, over configurations that were right and whose launches were all followed (no
-machine code was read for them, see `solkit.datasets.record.TimedDemand`): modelled time over the
-measured sum of its kernels, which no gap between them that a busy host leaves is part of; and
-within each kernel and shape of eight configurations or more, the rank correlation of the two, and
-how much slower the model's first choice is than the best. Modelled times under the hard bound are
-counted too.
+By origin and language, over correct configurations whose launches were all followed: the modelled
+time over the measured sum of the kernels, which holds no gap that a busy host leaves between them;
+and within each kernel and shape of eight configurations or more, the rank correlation of the two,
+and how much slower the model's first choice is than the best. Modelled times under the hard bound
+are counted too. Rows that have facts are modelled now; rows of version 1 have the time that was
+modelled when they were collected, without machine code (`solkit.datasets.version1`).
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 
@@ -20,24 +21,30 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from solkit.datasets.record import CONFIGURATION
+from solkit.core import CONFIGURATION, Device
+from solkit.datasets.facts import facts_from_json
 from solkit.datasets.store import Store, shipped
 from solkit.errors import SolkitError
+from solkit.roofline import devices
+from solkit.roofline.calibration import calibrated
+from solkit.roofline.kernel.described import described
 
 CELL = ("kernel_id", "problem_id", "device")
 LEAST = 8
 
 
-def modelled(rows: pl.LazyFrame) -> pl.DataFrame:
+def modelled(store: Store) -> pl.DataFrame:
     """One row a configuration, of repeats the median: its group, cell, times, and the model's."""
     launch = pl.element().struct
     each_ms = launch.field("demand").struct.field("model_ms") * launch.field("count")
     told = pl.col("launches").list.eval(each_ms)
+    is_told = (told.list.len() > 0) & ~told.list.eval(pl.element().is_null()).list.any()
     name = pl.col("implementation").str.contains("/cuda_")
+    rows = store.scan().filter(pl.col("verdict") == "correct")
     return (
-        rows.filter(pl.col("verdict") == "correct", pl.col("launches").list.len() > 0)
-        .with_columns(model_ms=told.list.sum(), unknown=told.list.eval(pl.element().is_null()))
-        .filter(~pl.col("unknown").list.any())
+        rows.join(by_facts(store, rows), on=["facts_id", "device"], how="left")
+        .with_columns(model_ms=pl.coalesce("by_facts", pl.when(is_told).then(told.list.sum())))
+        .filter(pl.col("model_ms").is_not_null())
         .with_columns(
             group=pl.when(name).then(pl.lit("CUDA C++")).otherwise(pl.col("origin")),
             ratio=pl.col("model_ms") / pl.col("kernel_sum_ms"),
@@ -46,6 +53,31 @@ def modelled(rows: pl.LazyFrame) -> pl.DataFrame:
         .agg(pl.col("kernel_sum_ms", "hard_bound_ms", "model_ms", "ratio").median())
         .collect()
     )
+
+
+def by_facts(store: Store, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The modelled time, ``by_facts``, of each facts and device that rows have."""
+    pairs = rows.select("facts_id", "device").drop_nulls().unique()
+    texts = pairs.join(store.facts(), left_on="facts_id", right_on="id").collect()
+    times = [_time_ms(text, device) for device, text in texts.select("device", "text").rows()]
+    told = texts.select("facts_id", "device", by_facts=pl.Series(times, dtype=pl.Float64))
+    return told.lazy()
+
+
+@functools.cache
+def _gpu(device: str) -> Device:
+    return calibrated(devices.find(device))
+
+
+def _time_ms(text: str, device: str) -> float | None:
+    """The modelled time of all launches of a call; ``None`` where one is not known."""
+    gpu, total_ms = _gpu(device), 0.0
+    for facts in facts_from_json(text):
+        found = described(facts, gpu).model
+        if found is None:
+            return None
+        total_ms += facts.launch.count * found.time_ms
+    return total_ms
 
 
 def ranked(rows: pl.DataFrame) -> pl.DataFrame:
@@ -68,7 +100,7 @@ def main() -> int:
     console = Console(width=150)
     for name in parser.parse_args().sets:
         try:
-            found = modelled((Store(name) if Path(name).is_dir() else shipped(name)).scan())
+            found = modelled(Store(name) if Path(name).is_dir() else shipped(name))
         except SolkitError as error:
             print(f"modelled: {error}", file=sys.stderr)
             return 2
@@ -87,11 +119,11 @@ def _table(name: str, rows: pl.DataFrame) -> Table:
         own, of = rows.filter(pl.col("group") == group), cells.filter(pl.col("group") == group)
         within = own["ratio"].is_between(0.5, 2).mean()
         low, middle, high = (own["ratio"].quantile(q) for q in (0.05, 0.5, 0.95))
-        rank = of["rank"].drop_nans().median()
+        ranks = of["rank"].drop_nans().median(), of["slowdown"].median(), of["slowdown"].mean()
+        rank, slowdown, mean = ("" if each is None else f"{each:.3f}" for each in ranks)
         under = own.filter(pl.col("model_ms") < pl.col("hard_bound_ms")).height
         figures = (f"{own.height:,}", f"{within:.1%}", f"{low:.2f}", f"{middle:.2f}", f"{high:.2f}")
-        told = (f"{of.height}", f"{rank:.2f}", f"{of['slowdown'].median():.3f}")
-        table.add_row(group, *figures, *told, f"{of['slowdown'].mean():.3f}", str(under))
+        table.add_row(group, *figures, f"{of.height}", rank, slowdown, mean, str(under))
     return table
 
 

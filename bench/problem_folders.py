@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import solkit
-from solkit import worker
-from solkit.core import Device, Problem, Study, Value
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, study
+from solkit.core import Device, Problem, Value
 from solkit.errors import SolkitError
 from solkit.roofline import devices
 from solkit.roofline.bound import bound
@@ -113,15 +114,14 @@ def outcomes_of(
 
 def outcome_of(problem: Problem, shape: Shape, device: Device, limit_s: float) -> Outcome:
     """The bound of one workload."""
-    arguments = (problem.path, None, device, (shape,), {}, False, 1)
     start = time.perf_counter()
     try:
-        study: Study = worker.call("solkit.study:study", *arguments, timeout_s=limit_s)
+        with Analyser(device, cache=False, limit_s=limit_s) as analyser:
+            case = study(analyser, Plan(problem.path, shapes=(shape,), analysing=False)).cases[0]
     except SolkitError as error:
         seconds = time.perf_counter() - start
         return Outcome(problem.name, shape, seconds, failure=str(error).strip())
     seconds = time.perf_counter() - start
-    case = study.cases[0]
     found = bound(case.work, device, tolerance=case.tolerance)
     unmodelled = case.work.unmodelled
     return Outcome(problem.name, shape, seconds, found.time_ms, found.limiter, unmodelled)

@@ -46,10 +46,10 @@ import solkit
 from solkit.adapters import nsight
 from solkit.core import Counters, Device, KernelAnalysis
 from solkit.errors import CountersError, SolkitError
-from solkit.measure.counting import environment, matched
+from solkit.measure.counters.counting import environment, matched
 from solkit.report import units
 from solkit.roofline import nvml
-from solkit.roofline.counted import sectors
+from solkit.roofline.kernel.counted import sectors
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "bench/data/sectors_h100.json"

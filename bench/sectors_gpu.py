@@ -19,8 +19,8 @@ import torch
 import triton
 
 from solkit.kernelfiles import load
-from solkit.measure._counted import counting
-from solkit.measure.inputs import seed_everything
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.counters.program import counting
 
 MARKER = "job_marker"
 ENDED = "the run ended here"

@@ -4,12 +4,14 @@
     python bench/store.py --kills 50        # SIGKILL at random moments: rows lost, rows doubled
 
 The rows are made up, but as varied as measured ones: times with noise on the clock's grid of 32 ns,
-40 families, two GPUs, launches with compiler statistics, a tenth failures with a message each.
+40 families, two GPUs, a tenth failures with a message each. Each configuration has facts, on
+whichever GPU it was timed, about half as large as a real launch's.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import subprocess
@@ -17,20 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from solkit.core import Verdict
-from solkit.datasets import runlog, tables
-from solkit.datasets.record import (
-    TimedConfiguration,
-    TimedDemand,
-    TimedLaunch,
-    kernel_id,
-    problem_id,
-    source_of,
-)
+from solkit.core import Outcome, StoredFacts, Verdict, canonical
+from solkit.datasets import outcomelog, tables
+from solkit.datasets.record import kernel_id, problem_id, source_of
 from solkit.datasets.store import Store
 
 DEVICES = ("h100-sxm", "h200-sxm")
@@ -38,14 +33,14 @@ START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 TICK_MS = 32e-6  # of CUPTI's timestamps
 
 
-def synthetic(count: int, seed: int = 0) -> Iterator[TimedConfiguration]:
+def synthetic(count: int, seed: int = 0) -> Iterator[Outcome]:
     """Rows as a collector would write them."""
     chance = random.Random(seed)
     for index in range(count):
         yield _row(chance, index)
 
 
-def _row(chance: random.Random, index: int) -> TimedConfiguration:
+def _row(chance: random.Random, index: int) -> Outcome:
     family = f"family{chance.randrange(40)}"
     implementation = f"{family}/variant{chance.randrange(6)}.py"
     shape = {"M": 2 ** chance.randrange(6, 14), "N": chance.choice((100, 1000, 4096, 8192))}
@@ -91,31 +86,15 @@ def _row(chance: random.Random, index: int) -> TimedConfiguration:
     }
     if failed:
         message = f"out of resource: shared memory, {chance.randrange(10**6)} of 232448 bytes"
-        return TimedConfiguration(**common, verdict=Verdict.DOES_NOT_COMPILE, message=message)
-    return TimedConfiguration(**common, **_measured(chance, shape, params))
+        return Outcome(**common, verdict=Verdict.DOES_NOT_COMPILE, message=message)
+    return Outcome(**common, **_measured(chance, shape))
 
 
-def _measured(chance: random.Random, shape: dict[str, int], params: dict[str, int]) -> dict:
+def _measured(chance: random.Random, shape: dict[str, int]) -> dict:
     median = chance.lognormvariate(0, 1) * shape["M"] * shape["N"] * 1e-8 + 0.002
     samples = tuple(
         round(median * chance.gauss(1, 0.01) / TICK_MS) * TICK_MS
         for _ in range(chance.randrange(9, 21))
-    )
-    launch = TimedLaunch(
-        "kernel",
-        (shape["M"] // 16, shape["N"] // 16 + 1, 1),
-        params["num_warps"],
-        params["num_stages"],
-        1,
-        constants=params | shape,
-        signature={"x_ptr": "*bf16", "y_ptr": "*bf16", "M": "i32"},
-        registers=chance.randrange(16, 256),
-        spills=0,
-        shared_bytes=params["BLOCK_M"] * params["BLOCK_N"] * 2,
-        occupancy=chance.randrange(1, 16) / 16,
-        waves=shape["M"] * shape["N"] / 256 / 132,
-        tensor_cores=True,
-        demand=_demand(chance, shape, median),
     )
     return {
         "verdict": Verdict.CORRECT,
@@ -135,7 +114,6 @@ def _measured(chance: random.Random, shape: dict[str, int], params: dict[str, in
         "flush": "a 256 MiB buffer is read before each call",
         "launched": "eager",
         "warmup_calls": 3,
-        "launches": (launch,),
         "launch_count": 1,
         "compile_s": chance.random(),
         "first_call_s": chance.random() * 0.01,
@@ -143,18 +121,31 @@ def _measured(chance: random.Random, shape: dict[str, int], params: dict[str, in
     }
 
 
-def _demand(chance: random.Random, shape: dict[str, int], time_ms: float) -> TimedDemand:
-    numbers = {
-        each.name: chance.randrange(shape["M"] * shape["N"])
-        for each in fields(TimedDemand)
-        if each.type == "int"
+def facts_of(row: Outcome) -> StoredFacts:
+    """Facts as varied as real ones, the same for equal configurations."""
+    name = canonical([row.kernel_id, row.problem_id, dict(row.params)])
+    chance = random.Random(name)
+    size = int(row.shape["M"]) * int(row.shape["N"])
+    access = {
+        "line": [chance.randrange(20, 60) for _ in range(6)],
+        "kind": ["load", "load", "load", "store", "load", "store"],
+        "requests": [size // 2 ** chance.randrange(5, 9) for _ in range(6)],
+        "sectors": [size // 2 ** chance.randrange(3, 6) for _ in range(6)],
     }
-    reals = {each.name: chance.random() for each in fields(TimedDemand) if each.type == "float"}
-    terms = {name: time_ms * chance.random() for name in ("dram", "l2", "latency", "launch")}
-    pipes = {"fp32": shape["M"] * shape["N"], "int32": chance.randrange(shape["M"])}
-    return TimedDemand(
-        **{**numbers, **reals}, operations=pipes, model_ms=sum(terms.values()), terms=terms
-    )
+    distances = sorted(chance.randrange(size) for _ in range(12))
+    launch = {
+        "launch": {
+            "name": "kernel",
+            "constants": dict(row.params),
+            "signature": {"x_ptr": "*bf16"},
+        },
+        "registers": chance.randrange(16, 256),
+        "shared_bytes": 2 ** chance.randrange(10, 18),
+        "instructions": {f"op{n}": chance.randrange(1, 400) for n in range(40)},
+        "requests": {"accesses": access, "reuse": {"distances_bytes": distances}},
+    }
+    text = json.dumps({"version": 1, "launches": [launch]}, separators=(",", ":"))
+    return StoredFacts(hashlib.sha256(name.encode()).hexdigest(), text)
 
 
 def _sha256(text: str) -> str:
@@ -164,21 +155,27 @@ def _sha256(text: str) -> str:
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Write that many rows, and see what they cost."""
     rows = tuple(synthetic(count))
+    facts = {each.id: each for each in map(facts_of, rows)}
+    rows = tuple(replace(row, facts_id=facts_of(row).id) for row in rows)
     names = {str(name) for row in rows for name in (row.implementation, row.family)}
     logged = min(count, 4000)
     began = time.perf_counter()
-    with runlog.RunLog(folder / "run.jsonl") as log:
+    with outcomelog.OutcomeLog(folder / "run.jsonl", resume=True) as log:
         for start in range(0, logged, 20):
-            log.append(rows[start : start + 20])
+            batch = rows[start : start + 20]
+            log.append(batch, (), [facts[str(row.facts_id)] for row in batch])
     found = {
         "rows": count,
         "run_rows_per_s": logged / (time.perf_counter() - began),
         "run_bytes_per_row": (folder / "run.jsonl").stat().st_size / logged,
     }
     store = Store(folder / "store", create=True)
-    found |= _timed("write", lambda: store.add(rows, [source_of(n.encode(), n) for n in names]))
-    sizes = [each.stat().st_size for each in (*store.parts, *store.source_parts)]
+    sources = [source_of(name.encode(), name) for name in names]
+    found |= _timed("write", lambda: store.add(rows, sources, facts.values()))
+    sizes = [each.stat().st_size for each in store.files()]
     found |= {"files": len(sizes), "megabytes": sum(sizes) / 1e6, "largest_mb": max(sizes) / 1e6}
+    facts_bytes = sum(each.stat().st_size for each in store.files(StoredFacts))
+    found |= {"facts": len(facts), "facts_bytes_each": facts_bytes / len(facts)}
     pl = tables.polars_module()
     chosen = (pl.col("device") == DEVICES[0]) & (pl.col("family") == "family7")
     best = pl.col("time_ms").min()
@@ -227,7 +224,7 @@ def kill(times: int, folder: Path) -> dict[str, float]:
     return {
         "kills": times,
         "parts_cut_off": unfinished,
-        "lines_cut_off": len(runlog.read(folder / "run.jsonl").faults),
+        "lines_cut_off": len(outcomelog.read(folder / "run.jsonl").faults),
         "committed_to_the_run": logged,
         "committed_to_the_store": stored,
         "rows_found": len(found),
@@ -240,12 +237,13 @@ def write_forever(folder: Path) -> None:
     """Log rows numbered by their seed, and merge them into a store; tell what is on disk."""
     store = Store(folder / "store", create=True)
     store.add(())
-    with runlog.RunLog(folder / "run.jsonl") as log:
-        number = max((row.seed or 0 for row in runlog.read(log.path).rows), default=-1) + 1
+    with outcomelog.OutcomeLog(folder / "run.jsonl", resume=True) as log:
+        number = max((row.seed or 0 for row in outcomelog.read(log.path).rows), default=-1) + 1
         print("ready", flush=True)
         while True:
             for _ in range(5):
-                log.append([replace(row, seed=number + i) for i, row in enumerate(synthetic(4))])
+                rows = [replace(row, seed=number + i) for i, row in enumerate(synthetic(4))]
+                log.append(rows, facts=map(facts_of, rows))
                 number += 4
                 print("logged", number, flush=True)
             store.merge([log.path])

@@ -26,12 +26,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from solkit.core import Verdict
+from solkit.core import MeasureSettings, Verdict
 from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available
-from solkit.measure import session as sessions
-from solkit.measure._forkserver import children_of
-from solkit.measure.protocols import PROTOCOLS
+from solkit.measure.guarded import waiting
+from solkit.measure.timing.protocols import PROTOCOLS
+from solkit.processes.forkserver import children_of
 
 TARGET_S = 0.25
 PROBLEM = """
@@ -153,7 +153,9 @@ def gpu_mib() -> float:
 
 def measure(session: Session, path: Path, problem: Path, protocol: str) -> Verdict:
     try:
-        outcome = session.measure(str(path), {}, {}, reference=str(problem), protocol=protocol)
+        outcome = session.measure(
+            str(path), {}, {}, reference=str(problem), settings=MeasureSettings(protocol=protocol)
+        )
         return outcome.verdict
     except UnsupportedError:  # a CPU's time is never passed off as a GPU's: it was right
         return Verdict.CORRECT
@@ -182,9 +184,9 @@ def run(
     problem = folder / "problem.py"
     problem.write_text(PROBLEM)
     stages = Stages()
-    sessions._log.addHandler(stages)
-    sessions._log.setLevel(logging.DEBUG)
-    sessions._log.propagate = False
+    waiting._log.addHandler(stages)
+    waiting._log.setLevel(logging.DEBUG)
+    waiting._log.propagate = False
     verdicts: Counter[str] = Counter()
     beyond_s, used_s = [], []
     levels: dict[int, dict[str, float]] = {}

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
 import os
 import random
 import sys
@@ -22,7 +21,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +112,7 @@ class Implementation:
         family, kind: of its problem.
         name: the file's, without its ending.
         loaded: the file.
-        valid: its ``valid(params, shape)``.
+        listed: its ``SPACE``, as the file writes it.
         doc: what it says of itself.
     """
 
@@ -122,7 +120,7 @@ class Implementation:
     kind: str
     name: str
     loaded: Any
-    valid: Any
+    listed: Mapping[str, Any]
     doc: str
 
     @property
@@ -140,19 +138,11 @@ class Implementation:
     def default(self) -> dict[str, Any]:
         """The configuration that the file itself takes."""
         candidate = self.loaded.description.candidate
-        return {name: candidate.params[name] for name in candidate.space}
-
-    @cached_property
-    def space(self) -> list[dict[str, Any]]:
-        """Every configuration, valid or not."""
-        named = self.loaded.description.candidate.space
-        return [
-            dict(zip(named, values, strict=True)) for values in itertools.product(*named.values())
-        ]
+        return {name: candidate.params[name] for name in candidate.space.values}
 
     def configurations(self, shape: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Those that are valid at a shape."""
-        return [params for params in self.space if self.valid(params, shape)]
+        return list(self.loaded.space(shape).walk())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -196,7 +186,7 @@ def _loaded(path: Path) -> Implementation:
     problem = importlib.import_module(f"solkit.datasets.zoo.{family}.problem")
     loaded = kernelfiles.load(str(path))
     return Implementation(
-        family, problem.KIND, path.stem, loaded, module.valid, module.__doc__ or ""
+        family, problem.KIND, path.stem, loaded, module.SPACE, module.__doc__ or ""
     )
 
 
@@ -306,8 +296,10 @@ def tiny(each: Implementation) -> dict[str, Any]:
 
 def errors(each: Implementation, shape: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
     """What is wrong with the results of a configuration; empty where nothing is."""
-    from solkit.measure.compare import default_tolerance, judge
-    from solkit.measure.inputs import fresh, seed_everything
+    from solkit.core import default_tolerance
+    from solkit.kernelfiles.seeding import seed_everything
+    from solkit.measure.checking.closeness import judge
+    from solkit.measure.checking.inputs import fresh
 
     seed_everything(0)
     workload = each.loaded.workload(shape, params, "cpu")

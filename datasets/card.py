@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from solkit.core import CONFIGURATION, Outcome, Source, StoredFacts, Verdict
 from solkit.datasets import parts
-from solkit.datasets.record import CONFIGURATION, Source, TimedConfiguration
 from solkit.datasets.store import Store, blaming
 from solkit.datasets.tables import polars_module
 from solkit.errors import InputError, TraceError
@@ -26,12 +26,14 @@ __all__ = ["LICENSE", "Repeats", "export", "render", "repeats"]
 
 LICENSE = "cc-by-4.0"
 
+_RIGHT = [each.value for each in Verdict if each.is_right]
+
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """How well times of one configuration agree between runs.
+    """How well the times of a configuration agree between runs.
 
     Attributes:
         configurations: how many were timed in two runs or more.
@@ -47,7 +49,7 @@ class Repeats:
 def repeats(rows: polars.LazyFrame) -> Repeats:
     """Compare the times of each configuration between runs; within a run the median counts."""
     pl = polars_module()
-    timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict") == "correct")
+    timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict").is_in(_RIGHT))
     a_run = timed.group_by(*CONFIGURATION, "run_id").agg(
         pl.col("time_ms").median(), pl.col("created").min()
     )
@@ -76,7 +78,7 @@ def export(
 
     Args:
         store: where they are.
-        folder: which must not hold anything yet; a new one is there whole or not at all.
+        folder: a new or empty one; a new one is complete or absent.
         title: the set's name, for the card.
         notes: Markdown for the card: how, when and where it was measured, and its known limits.
         where: which rows, as a condition in SQL; all by default.
@@ -85,13 +87,13 @@ def export(
         The card.
 
     Raises:
-        InputError: the folder holds something, a part is damaged, `where` is no condition, or
-            nothing is left to export.
+        InputError: the folder is not empty, a part is damaged, `where` is invalid, or there is
+            nothing to export.
         TraceError: it cannot be written.
     """
     target = Path(folder).resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{folder} holds something already: a set is exported into a new folder")
+        raise InputError(f"{folder} is not empty: a set is exported into a new folder")
     with blaming(where):
         rows = store.where(where).collect()
     if not len(rows):
@@ -116,19 +118,27 @@ def export(
 
 
 def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
-    """Write rows, and the files that they refer to, as a store."""
+    """Write rows, and the files and facts that they refer to, as a store.
+
+    Paths are left out: they only describe the machine.
+    """
     pl = polars_module()
+    rows = rows.with_columns(path=pl.lit(None, pl.String), problem_path=pl.lit(None, pl.String))
     told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
     sources = (
         store.sources().filter(pl.col("sha256").is_in(told.implode())).sort("sha256").collect()
     )
     order = ["device", "kind", "family", "problem_id", "kernel_id", "params"]
-    parts.write(folder / "parts", TimedConfiguration, rows.sort(order).to_arrow())
+    ordered = rows.sort(order)
+    named = ordered.lazy().select(id="facts_id").drop_nulls().unique(maintain_order=True)
+    facts = named.join(store.facts(), on="id", maintain_order="left").collect()
+    parts.write(folder / "parts", Outcome, ordered.to_arrow())
     parts.write(folder / "sources", Source, sources.to_arrow())
+    parts.write(folder / "facts", StoredFacts, facts.to_arrow())
 
 
 def render(store: Store, title: str, notes: str = "") -> str:
-    """The card of a set, as Markdown: what can be counted, counted; the rest from `notes`."""
+    """The card of a set, as Markdown: counts and conditions, and the text of `notes`."""
     rows = store.scan()
     body = [
         _front_matter(store, title, _count(rows)),
@@ -145,7 +155,7 @@ def _count(rows: polars.LazyFrame) -> int:
 
 def _front_matter(store: Store, title: str, count: int) -> str:
     size = next((name for most, name in _SIZES if count < most), "1M<n<10M")
-    folders = {"default": "parts", "sources": "sources"}
+    folders = {"default": "parts", "sources": "sources", "facts": "facts"}
     configs = "\n".join(
         f"- config_name: {name}\n  data_files: {folder}/*.parquet"
         for name, folder in folders.items()
@@ -233,11 +243,11 @@ best = rows.filter(pl.col("verdict") == "correct").group_by("problem_id").agg(pl
 print(best.collect())
 ```
 
-A row is one configuration of one kernel on one problem, as it was tried once. Columns and units
-are described in `solkit.datasets.record.TimedConfiguration`. Rows with the same
+A row is one attempt at one configuration of one kernel on one problem. `solkit.core.Outcome`
+describes columns and units. Rows with the same
 `{"`, `".join(CONFIGURATION)}` are repeats.
-Failures have a verdict and no time. The files that `source_sha256` and `problem_sha256` name are in
-`sources/`, where they are known. Licence: CC-BY-4.0.
+Failures have a verdict and no time. `sources/` holds the files that `source_sha256` and
+`problem_sha256` name, where they are known. Licence: CC-BY-4.0.
 """
 
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from solkit.datasets import shipped
 from solkit.errors import InputError, UnsupportedError
 
 __all__ = [
@@ -34,8 +35,6 @@ with tf32 allowed in matrix products (in convolutions it is allowed by default).
 
 OK, SAME_AS_DEFAULT = "ok", "same_as_default"
 """Values of `TimedReference.status` that are no failure."""
-
-_DATA = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True)
@@ -118,11 +117,12 @@ def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
 
     Raises:
         InputError: there is none for that GPU.
-        UnsupportedError: pyarrow is not installed.
+        UnsupportedError: pyarrow or the measured sets are not installed.
     """
-    path = _DATA / f"kernelbench_{gpu}.parquet"
+    tables = shipped.folder(f"KernelBench times for {gpu!r}")
+    path = tables / f"kernelbench_{gpu}.parquet"
     if not path.exists():
-        known = sorted(p.stem.partition("_")[2] for p in _DATA.glob("kernelbench_*.parquet"))
+        known = sorted(p.stem.partition("_")[2] for p in tables.glob("kernelbench_*.parquet"))
         raise InputError(f"no KernelBench times for {gpu!r}; there are: {', '.join(known)}")
     return read(path)
 
@@ -139,7 +139,7 @@ def baseline(
 
     Raises:
         InputError: no such file, table or variant, or no time for it.
-        UnsupportedError: pyarrow is not installed.
+        UnsupportedError: pyarrow or the measured sets are not installed.
     """
     if variant not in VARIANTS:
         raise InputError(f"unknown variant {variant!r}; choose one of: {', '.join(VARIANTS)}")

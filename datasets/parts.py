@@ -1,11 +1,11 @@
 """Parts: the Parquet files of a store. Each is written whole under another name, then renamed.
 
-A part is never changed. What a process left unfinished has another name, and is no part.
+A part is never changed. A file that a process left unfinished has another name and is not a part.
 
 A part is *sealed*: its name ends in the SHA-256 of its footer, and the footer has the SHA-256 of
-each row group, so that every byte is held against what was written, and one that changed costs no
-other row group. Parts that were renamed, or written before there were seals, have the checksums of
-their pages alone, which cover neither the footer nor what stands before a page.
+each row group. So every byte is checked, and damage to one row group costs no other. Parts that
+were renamed, or written before there were seals, have only the checksums of their pages, which
+cover neither the footer nor the page headers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from solkit.datasets.record import SCHEMA_VERSION, Source, TimedConfiguration
+from solkit.core import Outcome, Source, StoredFacts
+from solkit.core.outcomes import SCHEMA_VERSION
 from solkit.datasets.tables import arrow, arrow_schema
+from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError, TraceError
 
 if TYPE_CHECKING:
@@ -50,29 +52,34 @@ PART_BYTES = 15_000_000
 """No part is larger, if it has more than one row."""
 
 PART_ROWS = 50_000
-"""No part has more rows: some 15 MB."""
+"""No part has more rows: about 15 MB."""
 
 ROW_GROUP = 4096
-"""Rows that are read or passed over together."""
+"""Rows that are read or skipped together."""
 
 UNFINISHED = ".part-"
-"""What the names of files that are being written begin with."""
+"""Prefix of the names of files that are being written."""
 
 _KEY = b"solkit.schema"
 _SEALS = b"solkit.row_groups"  # JSON: where each row group ends, and the SHA-256 of its bytes
 _SEALED = re.compile(r"-([0-9a-f]{64})$")
-_FORMS: dict[type, str] = {TimedConfiguration: "solkit.data", Source: "solkit.sources"}
+_FORMS: dict[type, tuple[str, int]] = {
+    Outcome: ("solkit.data", SCHEMA_VERSION),
+    Source: ("solkit.sources", 1),
+    StoredFacts: ("solkit.facts", 1),
+}
+"""The name of each form, and its newest version."""
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong with a file that should be a part.
+    """What is wrong with a part.
 
     Attributes:
         path: the file.
         reason: a sentence.
-        rows: how many it should have; ``None`` where that cannot be told.
-        readable: how many of them can be saved.
+        rows: how many it should have; ``None`` if that is not known.
+        readable: how many of them can be read.
     """
 
     path: Path
@@ -87,12 +94,12 @@ class Damage:
 
 
 def listed(folder: Path) -> tuple[Path, ...]:
-    """The parts in a folder, oldest first; none where there is no such folder."""
+    """The parts in a folder, oldest first; none if there is no such folder."""
     return tuple(sorted(each for each in folder.glob("*.parquet") if each.name[0] != "."))
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
-    """Files that a process began and did not finish."""
+    """Files that a process started and did not finish."""
     return folder.glob(f"{UNFINISHED}*")
 
 
@@ -102,15 +109,15 @@ def empty(form: type) -> pyarrow.Table:
 
 
 def write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
-    """Write a table as parts, each on disk and whole before it has its name.
+    """Write a table as parts. Each is complete and on disk before it gets its name.
 
     Args:
         folder: where; made if need be.
         form: what its rows are.
-        table: in the order in which it is to be kept.
+        table: in the order to keep.
 
     Raises:
-        TraceError: a part could not be written; those before it are there.
+        TraceError: a part could not be written; earlier parts were.
     """
     written: tuple[Path, ...] = ()
     for start in range(0, table.num_rows, PART_ROWS):
@@ -119,23 +126,23 @@ def write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a part's name tells what its bytes must be."""
+    """Whether a part's name holds the checksum of its footer."""
     return _SEALED.search(path.stem) is not None
 
 
 def form_of(path: Path) -> type:
-    """What a file's rows are by its own account; `TimedConfiguration` where it gives none."""
+    """The form that a file says its rows have; `Outcome` if it does not say."""
     with contextlib.suppress(*_unreadable()), arrow().parquet.ParquetFile(path) as file:
         name, _ = _told_form(file.metadata)
-        return next((form for form, known in _FORMS.items() if known == name), TimedConfiguration)
-    return TimedConfiguration
+        return next((form for form, (known, _) in _FORMS.items() if known == name), Outcome)
+    return Outcome
 
 
 def check(path: Path, form: type) -> None:
-    """See that a sealed part is as it was written, without decoding it.
+    """Check that a sealed part is unchanged, without decoding it.
 
     Raises:
-        InputError: it is damaged, foreign, or of a newer form; says what can be saved.
+        InputError: it is damaged, foreign, or of a newer form; says what can be read.
     """
     damage = _fault(path, form)
     if damage is None:
@@ -145,10 +152,10 @@ def check(path: Path, form: type) -> None:
 
 
 def read(path: Path, form: type) -> pyarrow.Table:
-    """A part as a table of the form's columns, held against its seal and checksums.
+    """A part as a table of the form's columns; its seal and checksums are checked.
 
     Raises:
-        InputError: it is damaged, foreign, or of a newer form; says what can be saved.
+        InputError: it is damaged, foreign, or of a newer form; says what can be read.
     """
     table, damage = salvaged(path, form)
     _refuse(damage)
@@ -156,7 +163,7 @@ def read(path: Path, form: type) -> pyarrow.Table:
 
 
 def salvaged(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
-    """All row groups of a file that can be read, and what is wrong where it is not all of them."""
+    """All readable row groups of a file, and what is wrong if that is not all of them."""
     damage = _fault(path, form)
     if damage is not None:
         return empty(form), damage
@@ -190,12 +197,12 @@ def _write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
     except OSError as error:
         raise TraceError(
             f"{folder}: {table.num_rows} rows could not be written: "
-            f"{error.strerror or error}; what was there before is"
+            f"{error.strerror or error}; the files before it are unchanged"
         ) from error
 
 
 def _put(folder: Path, data: bytes) -> Path:
-    """Write a part's bytes under a draft's name, and name it once they are on disk."""
+    """Write a part's bytes to a draft, and rename it once they are on disk."""
     seal = hashlib.sha256(_footer(io.BytesIO(data))).hexdigest()
     path = folder / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{seal}.parquet"
     draft = folder / f"{UNFINISHED}{path.stem}"
@@ -216,8 +223,10 @@ def _put(folder: Path, data: bytes) -> Path:
 
 def _encode(form: type, table: pyarrow.Table) -> bytes:
     """A part's bytes: Parquet, with the SHA-256 of each row group in the footer."""
-    version = f"{_FORMS[form]}/{SCHEMA_VERSION}".encode()
+    version = "{}/{}".format(*_FORMS[form]).encode()
     fitted = _fitted(table, form).replace_schema_metadata({_KEY: version})
+    if form is Outcome and fitted[LAUNCHES].null_count == fitted.num_rows:
+        fitted = fitted.drop_columns([LAUNCHES])
     buffer, seals = io.BytesIO(), []
     with arrow().parquet.ParquetWriter(
         buffer, fitted.schema, compression="zstd", compression_level=9, write_page_checksum=True
@@ -241,7 +250,7 @@ def _footer(file: BinaryIO) -> bytes:
 
 
 def _fault(path: Path, form: type) -> Damage | None:
-    """What its footer says is wrong with a file."""
+    """What is wrong with a file according to its footer."""
     try:
         if not _has_its_footer(path):
             return Damage(path, "was cut off, or its footer is damaged (SHA-256)")
@@ -249,11 +258,12 @@ def _fault(path: Path, form: type) -> Damage | None:
             found, rows = file.schema_arrow, file.metadata.num_rows
             name, version = _told_form(file.metadata)
     except _unreadable() as error:
-        return Damage(path, f"is no Parquet file, or was cut off ({_first_line(error)})")
-    if name != _FORMS[form]:
-        return Damage(path, f"is a foreign file: no {_FORMS[form]}")
-    if not version.isdecimal() or int(version) > SCHEMA_VERSION:
-        return Damage(path, f"is of form {version}, newer than {SCHEMA_VERSION}, the newest known")
+        return Damage(path, f"is not a Parquet file, or was cut off ({_first_line(error)})")
+    known, newest = _FORMS[form]
+    if name != known:
+        return Damage(path, f"is a foreign file, not {known}")
+    if not version.isdecimal() or int(version) > newest:
+        return Damage(path, f"has version {version}; the newest that this SolKit reads is {newest}")
     for column in arrow_schema(form):
         if column.name in found.names and not _holds(found.field(column.name).type, column.type):
             reason = f"column {column.name} is {found.field(column.name).type}, not {column.type}"
@@ -269,7 +279,7 @@ def _told_form(metadata: Any) -> tuple[str, str]:
 
 
 def _has_its_footer(path: Path) -> bool:
-    """Whether the footer is the one that the name tells; true where the name tells none."""
+    """Whether the footer has the checksum in the name; true if the name has none."""
     seal = _SEALED.search(path.stem)
     if seal is None:
         return True
@@ -278,7 +288,7 @@ def _has_its_footer(path: Path) -> bool:
 
 
 def _changed(path: Path, metadata: Any) -> dict[int, str]:
-    """Row groups whose bytes are not those that were written; none known where none are sealed."""
+    """Row groups that changed since they were written, as far as they are sealed."""
     try:
         seals = json.loads((metadata.metadata or {}).get(_SEALS, "[]"))
     except ValueError:
@@ -287,13 +297,13 @@ def _changed(path: Path, metadata: Any) -> dict[int, str]:
     with path.open("rb") as file:
         for group, (end, seal) in enumerate(seals):
             if hashlib.sha256(file.read(end - start)).hexdigest() != seal:
-                faults[group] = "its bytes are not those that were written"
+                faults[group] = "its bytes have changed"
             start = end
     return faults
 
 
 def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
-    """What row groups with faults make of a file."""
+    """The damage of a file whose row groups have these faults."""
     if not faults:
         return None
     told = [f"row group {group}: {faults[group]}" for group in sorted(faults)]
@@ -303,12 +313,12 @@ def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """What pyarrow raises at files that are damaged: text that is no UTF-8 is a `ValueError`."""
+    """What pyarrow raises for damaged files: text that is not UTF-8 is a `ValueError`."""
     return OSError, ValueError, arrow().ArrowException
 
 
 def _holds(found: Any, wanted: Any) -> bool:
-    """Whether a column's type is the wanted one; an older struct may lack fields."""
+    """Whether a column has the wanted type; an older struct may lack fields."""
     if arrow().types.is_list(wanted) and arrow().types.is_list(found):
         return _holds(found.value_type, wanted.value_type)
     if arrow().types.is_struct(wanted) and arrow().types.is_struct(found):
@@ -318,7 +328,7 @@ def _holds(found: Any, wanted: Any) -> bool:
 
 
 def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
-    """A table with the form's columns alone, in their order; null where an older part has none."""
+    """A table with only the form's columns, in their order; null if an older part lacks one."""
     schema = arrow_schema(form)
     if table.schema.names == schema.names:
         return table.cast(schema)

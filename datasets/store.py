@@ -1,14 +1,15 @@
-"""A store of measured data: a folder of Parquet files that only ever gains some.
+"""A store of measured data: a folder of Parquet files. Files are only ever added.
 
 ::
 
     my-data/
-        parts/*.parquet      rows, `TimedConfiguration`; sorted, so that filters pass over most
+        parts/*.parquet      rows, `Outcome`; sorted, so that filters skip most row groups
         sources/*.parquet    the files that rows refer to, each once, `Source`
+        facts/*.parquet      the facts that rows refer to, each once, `StoredFacts`
 
-A row that is there already (the same run and place in it) is not written again, so that whatever
-was interrupted is simply done again. Any number of processes on one file system may write: they
-wait for one another. Reading is lazy and needs no lock.
+A row that is there already (same run, same place in it) is not written again, so an interrupted
+command can simply be repeated. Any number of processes on one file system may write: they wait for
+each other. Reading is lazy and needs no lock.
 
 What needs polars and pyarrow (``pip install 'solkit[data]'``) is imported where it is used.
 """
@@ -19,41 +20,43 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solkit.core import Verdict
-from solkit.datasets import parts, runlog
-from solkit.datasets.record import CONFIGURATION, ROW_KEY, Source, TimedConfiguration
+from solkit.core import CONFIGURATION, ROW_KEY, Outcome, Source, StoredFacts, Verdict
+from solkit.datasets import outcomelog, parts
+from solkit.datasets.shipped import folder as shipped_sets
 from solkit.datasets.tables import arrow, polars_module, polars_schema, records_of, table_of
+from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError, TraceError
 
 if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Added", "Store", "blaming", "configurations", "shipped"]
+__all__ = ["Added", "Store", "Tables", "blaming", "configurations", "shipped"]
+
+_FOLDERS: dict[type, str] = {Outcome: "parts", Source: "sources", StoredFacts: "facts"}
+_FIELDS: dict[type, str] = {Outcome: "rows", Source: "sources", StoredFacts: "facts"}  # of Tables
 
 _SORTED_BY = ("device", "kind", "family", "problem_id", "kernel_id", "params", *ROW_KEY)
 _COUNTING = tuple(
     each.value for each in (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.NOT_MEASURED)
 )
-"""Verdicts of rows whose time is one of the configuration's."""
+"""Rows with these verdicts count towards the time of their configuration."""
 
-_UNCOMPARED = ("created", "device", "kind", "schema_version", "launches")
-"""What is passed over when rows of one run and place are compared.
+_UNCOMPARED = ("created", "device", "kind", "schema_version", LAUNCHES, "facts_id")
+"""What is ignored when rows of one run and place are compared.
 
-The first are what `solkit.datasets.formats.read` does not tell attempts apart by: a file that is
-imported again may have been touched, or be labelled otherwise. `launches` follow from the kernel
-and its configuration, and take ten times as long to compare as all others.
+The first do not name an imported row (`solkit.datasets.formats.read`): a file that is imported
+again may have been touched, or be labelled otherwise. The last two follow from the kernel, its
+configuration and Triton.
 """
 
 _ASIDE = re.compile(r"\n\n(?:Resolved plan until failure|This error occurred)|; valid columns")
-"""What follows polars's reason, and is of no use to who wrote the SQL."""
-
-_SHIPPED = Path(__file__).parent / "data"
+"""What follows polars's reason and does not help who wrote the SQL."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,67 @@ class Added:
         known: how many were there already, or were given twice.
         sources: how many files are new.
         faults: what could not be taken, a sentence each.
+        facts: how many facts are new.
     """
 
     rows: int
     known: int
     sources: int
     faults: tuple[str, ...] = ()
+    facts: int = 0
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a store holds, or is given, as Arrow tables: `Outcome`, `Source` and `StoredFacts`."""
+
+    rows: pyarrow.Table
+    sources: pyarrow.Table
+    facts: pyarrow.Table
+
+    @staticmethod
+    def of(
+        rows: Iterable[Outcome] = (),
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+    ) -> Tables:
+        """The tables of some records."""
+        return Tables(
+            table_of(Outcome, rows), table_of(Source, sources), table_of(StoredFacts, facts)
+        )
+
+    @staticmethod
+    def together(tables: Iterable[Tables]) -> Tables:
+        """Tables one after the other."""
+        rows, sources, facts = zip(*((t.rows, t.sources, t.facts) for t in tables), strict=True)
+        return Tables(*map(arrow().concat_tables, (rows, sources, facts)))
+
+    def keys(self) -> list[outcomelog.RowKey]:
+        """The run and the place of each row."""
+        return list(zip(*(self.rows[name].to_pylist() for name in ROW_KEY), strict=True))
+
+    def without(self, facts_of: Mapping[outcomelog.RowKey, str]) -> tuple[str, ...]:
+        """A sentence if some facts belong to rows that are not here."""
+        left = facts_of.keys() - set(self.keys())
+        told = f"facts belong to {len(left)} rows that are not here: merge them with these rows"
+        return (f"{told} into a new store",) if left else ()
+
+    def with_facts(self, facts_of: Mapping[outcomelog.RowKey, str]) -> Tables:
+        """The same, with the facts of some rows in place of the launches of version 1."""
+        found = [facts_of.get(key) for key in self.keys()]
+        if not any(found):
+            return self
+        pa, rows = arrow(), self.rows
+        linked = pa.array(found, pa.string())
+        columns = {
+            "facts_id": pa.compute.coalesce(linked, rows["facts_id"]),
+            LAUNCHES: pa.compute.if_else(
+                linked.is_null(), rows[LAUNCHES], pa.scalar(None, rows[LAUNCHES].type)
+            ),
+        }
+        for name, column in columns.items():
+            rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+        return replace(self, rows=rows)
 
 
 class Store:
@@ -88,24 +146,34 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{folder} is a file; a store is a folder")
-        is_store = (self.folder / "parts").is_dir() or (self.folder / "sources").is_dir()
+        is_store = any(each.is_dir() for each in self.folders)
         is_free = not self.folder.exists() or not any(self.folder.iterdir())
         if not is_store and not (create and is_free):
-            there = "is empty" if is_free else "holds other things"
-            what = there if self.folder.exists() else "is not there"
-            raise InputError(f"{folder} is no store: it {what}; expected a folder with parts/")
+            there = "is empty" if is_free else "contains other files"
+            what = there if self.folder.exists() else "does not exist"
+            raise InputError(f"{folder} is not a store: it {what}; expected a folder with parts/")
 
     # ---------------------------------------------------------------------------------- reading
 
     @property
     def parts(self) -> tuple[Path, ...]:
         """The files with rows, oldest first."""
-        return parts.listed(self.folder / "parts")
+        return self.files(Outcome)
 
     @property
     def source_parts(self) -> tuple[Path, ...]:
         """The files with sources, oldest first."""
-        return parts.listed(self.folder / "sources")
+        return self.files(Source)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that hold files."""
+        return tuple(self.folder / each for each in _FOLDERS.values())
+
+    def files(self, form: type | None = None) -> tuple[Path, ...]:
+        """The files of one form of record, oldest first; all files by default."""
+        forms = _FOLDERS if form is None else (form,)
+        return tuple(path for each in forms for path in parts.listed(self.folder / _FOLDERS[each]))
 
     def scan(self) -> polars.LazyFrame:
         """Every row, lazily: only the columns and row groups that a query needs are read.
@@ -113,7 +181,7 @@ class Store:
         Raises:
             InputError: a part is damaged or foreign.
         """
-        return _scan(self.parts, TimedConfiguration)
+        return _scan(self.parts, Outcome)
 
     def sources(self) -> polars.LazyFrame:
         """Every `Source`, lazily.
@@ -123,48 +191,57 @@ class Store:
         """
         return _scan(self.source_parts, Source)
 
-    def where(self, condition: str | None) -> polars.LazyFrame:
-        """`scan`, of the rows that a condition in SQL holds for; of all without one.
+    def facts(self) -> polars.LazyFrame:
+        """All `StoredFacts`, lazily: join them on `Outcome.facts_id`.
 
         Raises:
-            InputError: a part is damaged, or it is no condition on the columns.
+            InputError: a part is damaged or foreign.
+        """
+        return _scan(self.files(StoredFacts), StoredFacts)
+
+    def where(self, condition: str | None) -> polars.LazyFrame:
+        """The rows of `scan` that satisfy a condition in SQL; all rows without one.
+
+        Raises:
+            InputError: a part is damaged, or the condition is invalid.
         """
         rows = self.scan()
         if condition is None:
             return rows
         pl = polars_module()
         with blaming(condition):
-            pl.sql_expr(condition)  # or its text might end the clause that it is put into
-            # not as an expression: with those, polars compares times with no text
+            pl.sql_expr(condition)  # or its text could end the clause that it is inserted into
+            # not as an expression: there polars cannot compare times with text
             context = pl.SQLContext({"data": rows})
             value = context.execute(f"SELECT ({condition}) AS value FROM data", eager=False)
             kind = value.collect_schema()["value"]
         if kind != pl.Boolean:
-            raise InputError(f"{condition!r} is no condition: it is {kind}, not Boolean")
+            raise InputError(f"{condition!r} is not a condition: it is {kind}, not Boolean")
         return context.execute(f"SELECT * FROM data WHERE ({condition})", eager=False)  # type: ignore[no-any-return]
 
     def query(self, sql: str) -> polars.DataFrame:
-        """The answer to a query in SQL, of the tables ``data`` and ``sources``.
+        """The result of a query in SQL on the tables ``data``, ``sources`` and ``facts``.
 
         Raises:
-            InputError: a part is damaged, or it is no query of these tables.
+            InputError: a part is damaged, or the query is invalid.
         """
         rows = self.scan()
-        context = polars_module().SQLContext({"data": rows, "sources": self.sources()})
+        tables = {"data": rows, "sources": self.sources(), "facts": self.facts()}
+        context = polars_module().SQLContext(tables)
         with blaming(sql):
             return context.execute(sql, eager=True)  # type: ignore[no-any-return]
 
-    def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[TimedConfiguration]:
-        """Rows as records: all, or those of a frame that was filtered or sorted from `scan`.
+    def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[Outcome]:
+        """Rows as records: all, or those of a frame made from `scan`.
 
         Raises:
-            InputError: a part is damaged, or a row is none.
+            InputError: a part is damaged, or a row is invalid.
         """
         return self._records((self.scan() if frame is None else frame).collect())
 
-    def _records(self, found: polars.DataFrame) -> Iterator[TimedConfiguration]:
+    def _records(self, found: polars.DataFrame) -> Iterator[Outcome]:
         try:
-            yield from records_of(TimedConfiguration, found.to_arrow())
+            yield from records_of(Outcome, found.to_arrow())
         except ValueError as error:
             raise InputError(
                 f"{self.folder}: a row cannot be read: {error} (see: solkit data verify)"
@@ -172,50 +249,94 @@ class Store:
 
     # ---------------------------------------------------------------------------------- writing
 
-    def add(self, rows: Iterable[TimedConfiguration], sources: Iterable[Source] = ()) -> Added:
-        """Put rows, and files that they refer to, into the store.
+    def add(
+        self,
+        rows: Iterable[Outcome],
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+    ) -> Added:
+        """Add rows, and the files and facts that they refer to.
 
         Raises:
-            InputError: a part that is there is damaged, a row has no run, or one says otherwise
-                than that of the same run and place that is there, or was given before it. Nothing
-                is written then.
-            TraceError: they could not be written; what was there before is.
+            InputError: a part of the store is damaged, a row has no run, or it differs from another
+                row of the same run and place, in the store or given here. Nothing is written.
+            TraceError: they could not be written; the store is unchanged.
         """
-        return self.add_tables(table_of(TimedConfiguration, rows), table_of(Source, sources))
+        return self.add_tables(Tables.of(rows, sources, facts))
 
-    def add_tables(self, rows: pyarrow.Table, sources: pyarrow.Table) -> Added:
-        """`add`, of tables as `solkit.datasets.tables.table_of` makes them."""
+    def add_tables(self, given: Tables) -> Added:
+        """`add`, of tables."""
+        rows = given.rows
         if arrow().compute.any(arrow().compute.equal(rows["run_id"], "")).as_py():
-            raise InputError("a row has no run_id: let a solkit.datasets.runlog.RunLog number it")
+            raise InputError("a row has no run_id: an OutcomeLog numbers rows")
         with self._locked():
             there = self.scan()
-            new_sources = _new(sources, self.sources(), ("sha256",))
-            new_rows = _new(rows, there, ROW_KEY)
+            sources = _new(given.sources, self.sources(), ("sha256",))
+            facts = _new(given.facts, self.facts(), ("id",))
+            new = _new(rows, there, ROW_KEY)
             _refuse_others(rows, there, self.folder)
-            # files first: a row never refers to one that is not there yet
-            parts.write(self.folder / "sources", Source, new_sources.sort_by("sha256"))
-            order = [(name, "ascending") for name in _SORTED_BY]
-            parts.write(self.folder / "parts", TimedConfiguration, new_rows.sort_by(order))
-        return Added(new_rows.num_rows, rows.num_rows - new_rows.num_rows, new_sources.num_rows)
+            new = new.sort_by([(name, "ascending") for name in _SORTED_BY])
+            # rows last: what they refer to is there before them
+            self._write(Source, sources.sort_by("sha256"))
+            self._write(StoredFacts, _as_referred_to(facts, new))
+            self._write(Outcome, new)
+        known = rows.num_rows - new.num_rows
+        return Added(new.num_rows, known, sources.num_rows, facts=facts.num_rows)
 
     def merge(self, paths: Iterable[str | os.PathLike[str]], salvage: bool = False) -> Added:
-        """Put into the store what others hold.
+        """Add the content of other stores and files.
+
+        Rows get the facts that a log has for them (`outcomelog.Contents.facts_of`). Rows that this
+        store has already do not, as parts never change: merge into a new store to give them facts.
 
         Args:
-            paths: stores, parts (``*.parquet``) and files of runs (``*.jsonl``).
-            salvage: take what can be read of damaged files, and tell the rest in `Added.faults`.
+            paths: stores, parts (``*.parquet``) and logs (``*.jsonl``).
+            salvage: take what can be read of damaged files, and report the rest in `Added.faults`.
 
         Raises:
-            InputError: one is none of these, or damaged; or as for `add`.
-            TraceError: they could not be written; what was there before is.
+            InputError: a path is none of these, or damaged; or as for `add`.
+            TraceError: they could not be written; the store is unchanged.
         """
-        rows, sources, faults = _gathered([Path(path) for path in paths], salvage)
-        added = self.add_tables(rows, sources)
-        return Added(added.rows, added.known, added.sources, faults)
+        tables, facts_of, faults = _gathered([Path(path) for path in paths], salvage)
+        added = self.add_tables(tables.with_facts(facts_of))
+        if facts_of and added.known:
+            known = f"{added.known} rows are in {self.folder} already and were not given facts"
+            faults += (f"{known}: merge into a new store for that",)
+        return replace(added, faults=faults + tables.without(facts_of))
+
+    def with_facts(
+        self,
+        folder: str | os.PathLike[str],
+        facts_of: Mapping[outcomelog.RowKey, str],
+        facts: Iterable[StoredFacts],
+    ) -> Store:
+        """Write a new store: this one, with facts for some of its rows.
+
+        Such a row refers to its facts and has no `launches` of version 1; all else is unchanged.
+
+        Args:
+            folder: of the new store; it must be empty.
+            facts_of: ids of facts, by run and place of the row.
+            facts: those that this store lacks.
+
+        Raises:
+            InputError: the folder is not empty, or a part is damaged.
+            TraceError: the store could not be written.
+        """
+        target = Store(folder, create=True)
+        if target.files():
+            raise InputError(f"{folder} is a store already: choose a new folder")
+        held, _, _ = _gathered([self.folder], salvage=False)
+        given = Tables.together([held, Tables.of(facts=facts)])
+        target.add_tables(given.with_facts(facts_of))
+        return target
+
+    def _write(self, form: type, table: pyarrow.Table) -> None:
+        parts.write(self.folder / _FOLDERS[form], form, table)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Wait for other writers, and clear away what any that died left unfinished."""
+        """Wait for other writers, then remove the unfinished files of those that died."""
         try:
             (self.folder / "parts").mkdir(parents=True, exist_ok=True)
             lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -223,8 +344,8 @@ class Store:
             raise TraceError(f"cannot write to {self.folder}: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for each in ("parts", "sources"):
-                for draft in parts.leftovers(self.folder / each):
+            for folder in self.folders:
+                for draft in parts.leftovers(folder):
                     draft.unlink()
             yield
         finally:
@@ -232,20 +353,22 @@ class Store:
 
 
 def shipped(name: str) -> Store:
-    """A set that SolKit ships.
+    """A set that SolKit ships, by name.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is no such set.
+        UnsupportedError: the sets are not installed.
     """
-    known = sorted(each.parent.name for each in _SHIPPED.glob("*/parts"))
+    nor = "" if Path(name).exists() else ", and no folder of that name"
+    sets = shipped_sets(f"no store {name!r}{nor}")
+    known = sorted(each.parent.name for each in sets.glob("*/parts"))
     if name not in known:
-        nor = "" if Path(name).exists() else ", and no folder of that name"
-        raise InputError(f"no set {name!r}{nor}; there are: {', '.join(known) or 'none'}")
-    return Store(_SHIPPED / name)
+        raise InputError(f"no set {name!r}{nor}; there are: {', '.join(known)}")
+    return Store(sets / name)
 
 
 def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
-    """One row a configuration: its repeats together.
+    """One row per configuration, with its repeats combined; comparisons in turns are left out.
 
     Args:
         rows: of `Store.scan`, maybe filtered.
@@ -253,29 +376,33 @@ def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
     Returns:
         The columns of `CONFIGURATION`, and ``family``, ``kind``, ``origin``, ``bound_ms``;
         ``tries`` and ``timed``, how often it was tried and how often that gave a time that counts
-        (it was right, or nobody checked and a tool told its time); ``time_ms``, the median of
-        those; ``spread``, the largest of those over the smallest.
+        (it was correct, or another tool timed it unchecked); ``time_ms``, their median;
+        ``spread``, the largest of them over the smallest.
     """
     pl = polars_module()
     time = pl.col("time_ms").filter(pl.col("verdict").is_in(_COUNTING))
-    return rows.group_by(CONFIGURATION).agg(
-        pl.col("family", "kind", "origin").first(),
-        pl.col("bound_ms").drop_nulls().first(),
-        tries=pl.len(),
-        timed=time.count(),
-        time_ms=time.median(),
-        spread=time.max() / time.min(),
+    return (
+        rows.filter(pl.col("comparison").is_null())
+        .group_by(CONFIGURATION)
+        .agg(
+            pl.col("family", "kind", "origin").first(),
+            pl.col("bound_ms").drop_nulls().first(),
+            tries=pl.len(),
+            timed=time.count(),
+            time_ms=time.median(),
+            spread=time.max() / time.min(),
+        )
     )
 
 
 @contextlib.contextmanager
 def blaming(sql: str | None) -> Iterator[None]:
-    """Tell what polars refuses in the body as an error in that SQL, if there is any.
+    """Report an error of polars in the body as one in that SQL, if there is any.
 
-    Some it refuses when it plans, some only when what `Store.where` gave is collected.
+    Polars finds some errors when it plans, and some when the result of `Store.where` is collected.
 
     Raises:
-        InputError: polars raised; says why, and which columns there are where one is unknown.
+        InputError: polars raised; says why, and names all columns if one is unknown.
     """
     errors = polars_module().exceptions
     try:
@@ -285,18 +412,18 @@ def blaming(sql: str | None) -> Iterator[None]:
             raise
         reason = _ASIDE.split(str(error))[0]
         if isinstance(error, errors.ColumnNotFoundError):
-            names = ", ".join(each.name for each in fields(TimedConfiguration))
+            names = ", ".join(polars_schema(Outcome).names())
             reason += f"\nthe columns of data: {names}"
         raise InputError(f"{sql!r}: {reason}") from error
 
 
 def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
-    """The rows of parts. All readers come by here, so that none answers from damaged bytes."""
+    """The rows of parts. Every reader goes through here, so none reads damaged bytes."""
     pl = polars_module()
     sealed = [path for path in files if parts.is_sealed(path)]
     for path in sealed:
         parts.check(path, form)
-    # polars knows no checksums: what has no seal is read here, by pyarrow
+    # polars checks no checksums, so pyarrow reads unsealed parts
     frames = [pl.from_arrow(parts.read(path, form)).lazy() for path in files if path not in sealed]
     if sealed:
         frames.append(_scan_parquet(sealed, form))
@@ -326,13 +453,13 @@ def _new(given: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) ->
 
 
 def _refuse_others(given: pyarrow.Table, there: polars.LazyFrame, folder: Path) -> None:
-    """Rows of one run and place must say the same, or dropping the later ones would lose data."""
+    """Refuse rows of one run and place that differ: dropping the later one would lose data."""
     pl = polars_module()
     told = [name for name in given.column_names if name not in (*ROW_KEY, *_UNCOMPARED)]
     rows = pl.from_arrow(given.select([*ROW_KEY, *told])).lazy()
     held = there.select(rows.collect_schema().names()).join(rows, on=ROW_KEY, how="semi")
     first = pl.concat([held, rows]).unique(ROW_KEY, keep="first", maintain_order=True)
-    # null is no difference: an older part may lack the column
+    # null counts as equal: an older part may lack the column
     differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_first") for name in told)
     others = (
         rows.join(first, on=ROW_KEY, suffix="_first")
@@ -346,30 +473,41 @@ def _refuse_others(given: pyarrow.Table, there: polars.LazyFrame, folder: Path) 
         run, count, place = others.row(0)
         more = f", and rows of {len(others) - 1} other runs" if len(others) > 1 else ""
         raise InputError(
-            f"{count} rows of run {run}, from sequence {place} on{more} are not those of the same "
-            f"run and sequence that {folder} holds or that were given before: copies of one file "
-            "have gone on apart, or it was read otherwise before. Nothing was written. Keep them "
-            "in a store of their own; or, of a run's file, take the lines that the copies share "
-            "out of one and give its first line another run_id"
+            f"{count} rows of run {run}, from sequence {place} on{more} differ from rows of the "
+            f"same run and sequence in {folder} or given earlier: copies of one log were continued "
+            "separately, or the file was read in another way before. Nothing was written. Keep "
+            "them in a separate store"
         )
+
+
+def _as_referred_to(facts: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
+    """Facts in the order of the rows that refer to them, so that similar ones are neighbours."""
+    pl = polars_module()
+    named = pl.from_arrow(rows.select(["facts_id"])).lazy().with_row_index("place")
+    places = named.drop_nulls().unique("facts_id", keep="first")
+    ordered = (
+        pl.from_arrow(facts).lazy().join(places, left_on="id", right_on="facts_id", how="left")
+    )
+    return ordered.sort("place", "text", nulls_last=True).drop("place").collect().to_arrow()
 
 
 def _gathered(
     paths: list[Path], salvage: bool
-) -> tuple[pyarrow.Table, pyarrow.Table, tuple[str, ...]]:
-    rows, sources = [table_of(TimedConfiguration, ())], [table_of(Source, ())]
-    faults: list[str] = []
+) -> tuple[Tables, dict[outcomelog.RowKey, str], tuple[str, ...]]:
+    """The content of stores, parts and logs: tables, facts of other rows, and faults."""
+    found, faults = [Tables.of()], list[str]()
+    facts_of: dict[outcomelog.RowKey, str] = {}
     for path in paths:
         for form, file in _files(path):
             if file.suffix != ".parquet":
-                run = runlog.read(file, whole=True)
-                rows.append(table_of(TimedConfiguration, run.rows))
-                sources.append(table_of(Source, run.sources))
-                faults += run.faults
+                log = outcomelog.read(file, whole=True)
+                found.append(Tables.of(log.rows, log.sources, log.facts))
+                facts_of.update(log.facts_of)
+                faults += log.faults
             else:
-                table = _table(file, form, salvage, faults)
-                (rows if form is TimedConfiguration else sources).append(table)
-    return arrow().concat_tables(rows), arrow().concat_tables(sources), tuple(faults)
+                held = {_FIELDS[form]: _table(file, form, salvage, faults)}
+                found.append(replace(Tables.of(), **held))
+    return Tables.together(found), facts_of, tuple(faults)
 
 
 def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.Table:
@@ -382,19 +520,18 @@ def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.
 
 
 def _files(path: Path) -> Iterator[tuple[type, Path]]:
-    """The files that hold what a path names, each with what its rows are."""
+    """The files that a path stands for, each with the form of its rows."""
     if path.is_dir():
         found = Store(path)
-        yield from ((TimedConfiguration, each) for each in found.parts)
-        yield from ((Source, each) for each in found.source_parts)
+        yield from ((form, each) for form in _FOLDERS for each in found.files(form))
     elif not path.exists():
-        raise InputError(f"{path} is not there")
+        raise InputError(f"{path} does not exist")
     elif path.suffix == ".parquet":
         yield parts.form_of(path), path
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
-        yield TimedConfiguration, path
+        yield Outcome, path
     else:
         raise InputError(
-            f"{path} is no store, part (*.parquet) or run's file (*.jsonl, *.jsonl.gz); "
-            "other formats: solkit data import"
+            f"{path} is not a store, a part (*.parquet) or a log (*.jsonl, *.jsonl.gz); "
+            "for other formats: solkit data import"
         )

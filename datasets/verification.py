@@ -1,14 +1,14 @@
-"""Whether a store is whole: every part read to its end, and what rows claim held against it."""
+"""Whether a store is whole: reads every part and checks what its rows say."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from solkit.core import Verdict
+from solkit.core import ROW_KEY, Outcome, Source, StoredFacts, Verdict
 from solkit.datasets import parts
-from solkit.datasets.record import ROW_KEY, Source, TimedConfiguration
 from solkit.datasets.store import Store
 from solkit.datasets.tables import polars_module
 
@@ -20,13 +20,13 @@ __all__ = ["Verification", "verify"]
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found in a store.
+    """The result of checking a store.
 
     Attributes:
-        rows, sources: how many can be read.
-        damage: files that are not wholly readable, and what can be saved of each.
-        faults: what is wrong with what can be read, a sentence each.
-        notes: what is worth knowing and no fault.
+        rows, sources, facts: how many can be read.
+        damage: files that cannot be read completely, and how much of each can.
+        faults: what is wrong with the readable rows, a sentence each.
+        notes: what is not wrong but worth knowing.
     """
 
     rows: int
@@ -34,6 +34,7 @@ class Verification:
     damage: tuple[parts.Damage, ...] = ()
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    facts: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -42,21 +43,22 @@ class Verification:
 
 
 def verify(store: Store) -> Verification:
-    """Read all of a store, and say what is wrong with it."""
+    """Read all of a store and say what is wrong with it."""
     pl = polars_module()
     tables, damage = [], []
-    for form, files in ((TimedConfiguration, store.parts), (Source, store.source_parts)):
-        read = [parts.salvaged(path, form) for path in files]
+    for form in (Outcome, Source, StoredFacts):
+        read = [parts.salvaged(path, form) for path in store.files(form)]
         damage += [fault for _, fault in read if fault is not None]
         empty = pl.from_arrow(parts.empty(form))
         tables.append(pl.concat([empty, *(pl.from_arrow(table) for table, _ in read)]))
-    rows, sources = tables
+    rows, sources, facts = tables
     return Verification(
         len(rows),
         len(sources),
         tuple(damage),
-        (*_row_faults(rows), *_source_faults(sources)),
-        (*_missing(rows, sources), *_unsealed(store), *_unfinished(store)),
+        (*_row_faults(rows), *_source_faults(sources), *_facts_faults(facts)),
+        (*_missing(rows, sources, facts), *_unsealed(store), *_unfinished(store)),
+        len(facts),
     )
 
 
@@ -68,50 +70,67 @@ def _row_faults(rows: polars.DataFrame) -> list[str]:
         faults.append(f"{double} rows are there twice (same {' and '.join(ROW_KEY)})")
     verdicts = [each.value for each in Verdict]
     for name in rows["verdict"].filter(~rows["verdict"].is_in(verdicts)).unique().sort():
-        faults.append(f"{name!r} is no verdict; there are: {', '.join(verdicts)}")
+        faults.append(f"{name!r} is not a verdict; expected one of: {', '.join(verdicts)}")
     bad = rows.filter((pl.col("time_ms") <= 0) | ~pl.col("time_ms").is_finite())
     if len(bad):
-        faults.append(f"{len(bad)} times are no positive number")
+        faults.append(f"{len(bad)} times are not positive numbers")
     under = rows.filter(
         pl.col("time_ms") < pl.col("hard_bound_ms"),
         ~pl.col("verdict").is_in([Verdict.IMPOSSIBLE.value, Verdict.CHEATING.value]),
     )
     if len(under):
         problem = under["problem_id"][0]
-        faults.append(f"{len(under)} times are under their hard bound, e.g. of {problem}")
+        faults.append(f"{len(under)} times are below their hard bound, e.g. of {problem}")
     return faults
 
 
 def _source_faults(sources: polars.DataFrame) -> list[str]:
     return [
-        f"source {name} does not have the SHA-256 it is kept under ({sha256})"
+        f"source {name} does not have the SHA-256 that it is stored under ({sha256})"
         for sha256, name, text in sources.rows()
         if hashlib.sha256((text or "").encode()).hexdigest() != sha256
     ]
 
 
-def _missing(rows: polars.DataFrame, sources: polars.DataFrame) -> list[str]:
-    """Files that rows refer to and the store lacks: what was imported often comes without."""
-    pl = polars_module()
-    told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
-    count = told.is_in(sources["sha256"].implode()).not_().sum()
-    return [f"{count} of {len(told)} files that rows refer to are not here"] if count else []
+def _facts_faults(facts: polars.DataFrame) -> list[str]:
+    faults = []
+    for name, text in facts.rows():
+        try:
+            json.loads(text)
+        except ValueError as error:
+            faults.append(f"facts {name} are not JSON: {error}")
+    return faults
+
+
+def _missing(
+    rows: polars.DataFrame, sources: polars.DataFrame, facts: polars.DataFrame
+) -> list[str]:
+    """What rows refer to and the store lacks: imported rows often come without."""
+    files = polars_module().concat([rows["source_sha256"], rows["problem_sha256"]])
+    notes = []
+    for what, told, there in (
+        ("files", files, sources["sha256"]),
+        ("facts", rows["facts_id"], facts["id"]),
+    ):
+        named = told.drop_nulls().unique()
+        if count := named.is_in(there.implode()).not_().sum():
+            notes.append(f"{count} of {len(named)} {what} that rows refer to are not here")
+    return notes
 
 
 def _unsealed(store: Store) -> list[str]:
-    files = [each for each in (*store.parts, *store.source_parts) if not parts.is_sealed(each)]
+    files = [each for each in store.files() if not parts.is_sealed(each)]
     if not files:
         return []
     return [
-        f"{len(files)} files have no SHA-256 in their names, so that damage to their footers may "
-        f"go unseen: solkit data merge NEW {store.folder}"
+        f"{len(files)} files have no SHA-256 in their names, so damage to their footers may go "
+        f"unnoticed; to seal them: solkit data merge NEW {store.folder}"
     ]
 
 
 def _unfinished(store: Store) -> list[str]:
-    drafts = [
-        each for name in ("parts", "sources") for each in parts.leftovers(store.folder / name)
-    ]
+    drafts = [each for folder in store.folders for each in parts.leftovers(folder)]
     return [
-        f"{each} is being written, or was left unfinished: no part of the store" for each in drafts
+        f"{each} is being written or was left unfinished; it is not part of the store"
+        for each in drafts
     ]

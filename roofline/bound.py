@@ -35,7 +35,7 @@ PROTOCOLS = ("cold", "warm")
 _MEMORIES = ("dram", "l2")
 _SCALAR = {"fp32": 2, "fp64": 2, "int32": 2, "sfu": 1}
 """Operations per instruction and thread: a multiply-add is two."""
-_TELLING = 1.01  # issue slots are told of where they cost more than the busiest pipe
+_TELLING = 1.01  # issue slots are listed where they cost more than the busiest pipe
 
 
 def bound(

@@ -293,7 +293,7 @@ def assemble(
     uuid: str | None = None,
     notes: tuple[str, ...] = (),
 ) -> Device:
-    """A `Device` from a SKU's rates and the figures of one GPU.
+    """Build a `Device` from a SKU's rates and one GPU's figures.
 
     Args:
         key: the SKU's key in the catalogue.
@@ -402,7 +402,7 @@ _WORD = re.compile(r"[a-z]+|\d+")
 
 @dataclass(frozen=True)
 class _Spelling:
-    """A name in a form that forgives: ``"NVIDIA H100 80GB HBM3"`` and ``"h100-80gb hbm3"`` agree.
+    """A name in a forgiving form: ``"NVIDIA H100 80GB HBM3"`` and ``"h100-80gb hbm3"`` agree.
 
     Attributes:
         words: runs of letters and runs of digits, sorted.

@@ -162,7 +162,7 @@ class _Group:
             found = _places(left, terms)
         else:
             raise InputError(
-                f"groups: {self.text!r} in {self.groups!r} is no group: expected numbers (0-3), "
+                f"groups: {self.text!r} in {self.groups!r} is not a group: expected numbers (0-3), "
                 "names (mm+relu) or lines (L12-18)"
             )
         if not found:

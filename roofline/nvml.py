@@ -23,7 +23,7 @@ _MEMORY_SLICES = 8  # of a GPU that can be divided: NVIDIA MIG User Guide, "GPU 
 
 
 def live_devices() -> tuple[Device, ...]:
-    """The GPUs that CUDA would see here, in CUDA's order; empty where there is no driver.
+    """The GPUs that CUDA sees here, in CUDA's order; empty without a driver.
 
     ``CUDA_VISIBLE_DEVICES`` is honoured. Without it MIG slices stand before whole GPUs, since
     CUDA takes the first slice where there is one (MIG User Guide, "CUDA visible devices").
@@ -48,7 +48,7 @@ def live_device(index: int = 0) -> Device:
         if 0 <= index < len(units):
             return _read(library, units[index])
         names = [f"{i}: {library.nvmlDeviceGetName(unit.handle)}" for i, unit in enumerate(units)]
-    there_is = f"there is {', '.join(names)}" if names else "there is none that NVML can see"
+    there_is = f"there is {', '.join(names)}" if names else "NVML sees none"
     raise UnknownDeviceError(f"no GPU {index} in this machine: {there_is}")
 
 
@@ -198,7 +198,7 @@ class _Reader:
         try:
             return getattr(self.library, function)(self.handle, *args)
         except _refusals(self.library):
-            self.notes.append(f"NVML does not tell the {what}: taken from the catalogue.")
+            self.notes.append(f"NVML does not report the {what}: taken from the catalogue.")
             return otherwise
 
     def tell(self, function: str) -> Any:
@@ -252,7 +252,7 @@ def _whole(reader: _Reader, sku: Sku) -> Hardware:
 
 
 def _describe(reader: _Reader) -> None:
-    """Note what bears on speed but is no figure of `Hardware`: power limit and ECC."""
+    """Note what affects speed but is not part of `Hardware`: power limit and ECC."""
     milliwatts = reader.tell("nvmlDeviceGetPowerManagementLimit")
     if milliwatts is not None:
         reader.notes.append(f"Power limit {milliwatts / 1000:g} W.")

@@ -12,14 +12,14 @@ __all__ = ["score", "sol_score", "time_verdict"]
 
 
 _CLOCK_MARGIN = 0.99
-"""An H100 counted 1995 MHz where NVML allows 1980: docs/calibration.md."""
+"""An H100 ran at 1995 MHz although NVML allows 1980: docs/calibration.md."""
 
 
 def sol_score(time_ms: float, sol_ms: float, baseline_ms: float) -> float:
     """1 / (1 + (t - t_sol) / (t_base - t_sol)), in [0, 1].
 
-    At its edges: 1 for a time at or under the roofline; where the baseline itself is at or under
-    the roofline there is no distance to measure by, and any slower time scores 0.
+    Edge cases: 1 for a time at or below the roofline; if the baseline itself is at or below the
+    roofline, any slower time scores 0.
     """
     if time_ms <= sol_ms:
         return 1.0
@@ -32,9 +32,9 @@ def score(bound: Bound, time_ms: float, reference_ms: float) -> Score:
     """Score a measured time against a bound and the reference's time.
 
     Args:
-        bound: of the problem on the device that was measured.
+        bound: of the problem on the measured device.
         time_ms: of the candidate; above 0.
-        reference_ms: of the reference, measured alike.
+        reference_ms: of the reference, measured the same way.
     """
     calibrated = bound.at.calibrated_ms
     return Score(
@@ -45,14 +45,20 @@ def score(bound: Bound, time_ms: float, reference_ms: float) -> Score:
     )
 
 
-def time_verdict(bound: Bound, device: Device, time_ms: float) -> Verdict:
-    """What a correct candidate's time says: correct, beats_algorithm or impossible.
+def time_verdict(time_ms: float, bound_ms: float, hard_ms: float, device: Device) -> Verdict:
+    """The verdict on a correct candidate's time: correct, beats_algorithm or impossible.
 
-    Impossible only where the ceilings hold at the highest clock that the GPU can run, and by more
-    than clocks stray from what NVML says.
+    Impossible only if the ceilings hold at the GPU's highest clock, and by more than real clocks
+    exceed NVML's.
+
+    Args:
+        time_ms: of the candidate.
+        bound_ms: the roofline.
+        hard_ms: the hard bound.
+        device: the GPU.
     """
-    if time_ms < _CLOCK_MARGIN * bound.at.hard_ms and device.clock_kind is ClockKind.MAXIMUM:
+    if time_ms < _CLOCK_MARGIN * hard_ms and device.clock_kind is ClockKind.MAXIMUM:
         return Verdict.IMPOSSIBLE
-    if time_ms < bound.time_ms:
+    if time_ms < bound_ms:
         return Verdict.BEATS_ALGORITHM
     return Verdict.CORRECT

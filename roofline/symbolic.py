@@ -110,7 +110,7 @@ def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> 
     """The values of the sizes to be made symbols.
 
     Raises:
-        InputError: no such size, or it is no positive integer.
+        InputError: no such size, or it is not a positive integer.
     """
     valid = [
         n for n, v in sizes.items() if isinstance(v, int) and not isinstance(v, bool) and v > 0
@@ -269,7 +269,7 @@ def _fitted(
 
 
 def _exponents(variables: int, degree: int) -> Iterator[tuple[int, ...]]:
-    """Of all monomials up to a total degree."""
+    """All monomials up to a total degree."""
     for powers in itertools.product(range(degree + 1), repeat=variables):
         if sum(powers) <= degree:
             yield powers

@@ -29,13 +29,25 @@ if TYPE_CHECKING:
         Difference,
         Fusion,
         KernelFile,
+        MeasureSettings,
         Profile,
         Report,
         Result,
         Score,
         Verdict,
     )
-    from solkit.pipeline import analyse, bound, bounds, compare, devices, fusion, load, score
+    from solkit.pipeline import (
+        Evaluation,
+        Lab,
+        analyse,
+        bound,
+        bounds,
+        compare,
+        devices,
+        fusion,
+        load,
+        score,
+    )
     from solkit.profiling import profile
 
 __all__ = [
@@ -45,10 +57,13 @@ __all__ = [
     "ComparisonReport",
     "Device",
     "Difference",
+    "Evaluation",
     "Fusion",
     "InputError",
     "KernelFile",
     "KernelFileError",
+    "Lab",
+    "MeasureSettings",
     "ParamsError",
     "Profile",
     "Report",
@@ -75,9 +90,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(
-        ("analyse", "bound", "bounds", "compare", "devices", "fusion", "load", "score"),
+        ("Evaluation", "Lab", "analyse", "bound", "bounds", "compare", "devices", "fusion"),
         "solkit.pipeline",
     ),
+    **dict.fromkeys(("load", "score"), "solkit.pipeline"),
     "profile": "solkit.profiling",
 }
 

@@ -7,7 +7,8 @@
     │   ├── KernelFileError         a kernel file: names the file, the line and what was expected
     │   ├── UnknownDeviceError      a GPU that the catalogue lacks: names the near matches
     │   ├── ShapeError              a --shape that does not fit the problem
-    │   └── ParamsError             --params that do not fit the kernel
+    │   ├── ParamsError             --params that do not fit the kernel
+    │   └── NotRecordedError        a configuration that a recorded bench does not hold
     ├── UnsupportedError            well-formed input that SolKit cannot do on this machine
     │   ├── CountersError           Nsight Compute could not count: says why and what helps
     │   └── GpuBusyError            another SolKit measures on the GPU: names it
@@ -26,6 +27,7 @@ __all__ = [
     "InputError",
     "JobDiedError",
     "KernelFileError",
+    "NotRecordedError",
     "ParamsError",
     "ShapeError",
     "SolkitError",
@@ -72,6 +74,10 @@ class ShapeError(InputError):
 
 class ParamsError(InputError):
     """Candidate parameters that the kernel does not take."""
+
+
+class NotRecordedError(InputError):
+    """A configuration that a recorded bench does not hold; names it and what is recorded."""
 
 
 class UnsupportedError(SolkitError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["folder"]
+__all__ = ["cache_folder", "folder"]
 
 
 def folder(name: str, variable: str) -> Path:
@@ -18,7 +18,16 @@ def folder(name: str, variable: str) -> Path:
         name: of the folder.
         variable: an environment variable that names another folder.
     """
+    return _folder(name, variable, "XDG_DATA_HOME", ".local/share")
+
+
+def cache_folder(name: str, variable: str) -> Path:
+    """The same for what can be computed again: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
+    return _folder(name, variable, "XDG_CACHE_HOME", ".cache")
+
+
+def _folder(name: str, variable: str, base: str, default: str) -> Path:
     if chosen := os.environ.get(variable):
         return Path(chosen)
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local/share") / "solkit" / name
+    home = Path(os.environ.get(base, ""))
+    return (home if home.is_absolute() else Path.home() / default) / "solkit" / name

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
-from solkit import worker
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, study
 from solkit.core import Device, Work
-from solkit.measure._forkserver import ForkServer
+from solkit.processes import jobs as worker
+from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 
 HEADER = "import torch\nimport torch.nn.functional as F\n"
@@ -55,6 +57,7 @@ def data_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOLKIT_CALIBRATIONS", str(Path(__file__).with_name("none")))
         patch.setenv("SOLKIT_TRACES", str(tmp_path_factory.getbasetemp() / "traces"))
+        patch.setenv("SOLKIT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
 
 
@@ -80,9 +83,8 @@ def work(write: Callable[..., str]) -> Callable[[str, str], Work]:
             f"def inputs(device='cuda'):\n    return ({inputs.replace(';', ',')},)\n"
             f"def reference({arguments}):\n    {body}\n"
         )
-        device = devices.find("h100")
-        study = worker.call("solkit.study:study", path, None, device, None, {}, False, 1)
-        return study.cases[0].work
+        with Analyser("h100", cache=False) as analyser:
+            return study(analyser, Plan(path, analysing=False)).cases[0].work
 
     return tracer
 
@@ -96,20 +98,22 @@ def interpreted() -> Iterator[Callable[..., Any]]:
     triton, numpy = (tuple(map(int, version(p).split(".")[:2])) for p in ("triton", "numpy"))
     if triton < (3, 7) and numpy >= (2, 4):
         pytest.skip("this triton's interpreter needs numpy < 2.4")
-    server = ForkServer("interpreting:warm_up", {**worker._ENVIRONMENT, "TRITON_INTERPRET": "1"})
+    jobs = worker.Jobs()
+    jobs.server = ForkServer(
+        "interpreting:warm_up", {**worker.ENVIRONMENT, "TRITON_INTERPRET": "1"}
+    )
     # not sys.path: folders of kernel files that were loaded are there, one with a select.py
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
     def call(folder: Path, function: str, *args: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYTHONPATH", path)  # of the server, which is started when it is needed
-            patch.setattr(worker, "_server", server)
             patch.setenv("TRITON_INTERPRET", "1")
             patch.syspath_prepend(str(folder))
-            return worker.call(function, *args)
+            return jobs.call(function, *args)
 
     yield call
-    server.close()
+    jobs.close()
 
 
 # What patches torch or triton runs in a forked child, so that nothing leaks into other tests.
@@ -146,7 +150,7 @@ def _warm_up() -> None:
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    import solkit.study  # noqa: F401
+    import solkit.analysis.worker  # noqa: F401
     from solkit.adapters import fake_cuda, triton_compiler
 
     fake_cuda.defer_dynamo()
@@ -160,11 +164,11 @@ def _warm_up() -> None:
 def _child(
     sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: Device
 ) -> None:
-    from solkit import study
     from solkit.adapters import fake_cuda
+    from solkit.analysis.worker import fake
 
     try:
-        study.fake(device)
+        fake(device)
         with fake_cuda.fake_tensors():
             answer = None, function(*args)
     except BaseException:

@@ -13,9 +13,9 @@ import solkit
 ROOT = Path(solkit.__file__).parent.parent
 
 PUBLIC = """
-Analysis Bound Comparison ComparisonReport Device Difference Fusion InputError KernelFile
-KernelFileError ParamsError Profile Report Result Score ShapeError SolkitError UnknownDeviceError
-UnsupportedError Verdict WorkerError
+Analysis Bound Comparison ComparisonReport Device Difference Evaluation Fusion InputError KernelFile
+KernelFileError Lab MeasureSettings ParamsError Profile Report Result Score ShapeError SolkitError
+UnknownDeviceError UnsupportedError Verdict WorkerError
 analyse bound bounds compare devices fusion load profile score
 """.split()
 

@@ -7,45 +7,44 @@ What a tool does not say stays unknown. A row that it timed without checking the
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
-from collections import Counter
 from dataclasses import replace
-from datetime import datetime, timezone
 
+from solkit.core import Space, Verdict
 from solkit.datasets.formats import (
+    columns,
     flashinfer_bench,
     helion,
     kernel_tuner,
     kernelbench_results,
     sglang,
     sol_execbench,
-    solkit_run,
-    solkit_trace,
+    solkit_log,
+    t1,
     t4,
     triton_autotune,
     vllm,
 )
-from solkit.datasets.formats._base import Document, Format, Imported, Labels
-from solkit.datasets.record import TimedConfiguration, canonical, to_json
-from solkit.errors import InputError
+from solkit.datasets.formats._base import Document, Format, Imported, Labels, numbered
+from solkit.errors import InputError, ParamsError
 
-__all__ = ["FORMATS", "Format", "Imported", "Labels", "read"]
+__all__ = ["FORMATS", "Format", "Imported", "Labels", "numbered", "read", "read_space"]
 
 FORMATS: dict[str, Format] = {
-    each.FORMAT.name: each.FORMAT
+    each.name: each
     for each in (
-        solkit_run,
-        solkit_trace,
-        kernel_tuner,
-        t4,
-        triton_autotune,
-        helion,
-        sol_execbench,
-        flashinfer_bench,
-        kernelbench_results,
-        vllm,
-        sglang,
+        solkit_log.RUN,
+        solkit_log.TRACE,
+        kernel_tuner.FORMAT,
+        t4.FORMAT,
+        columns.FORMAT,
+        triton_autotune.FORMAT,
+        helion.FORMAT,
+        sol_execbench.FORMAT,
+        flashinfer_bench.FORMAT,
+        kernelbench_results.FORMAT,
+        vllm.FORMAT,
+        sglang.FORMAT,
     )
 }
 """Every format that rows can be taken from, by name."""
@@ -56,11 +55,10 @@ def read(
 ) -> Imported:
     """The rows of a file, each named by what it says.
 
-    So a row has the same name in whatever file and place it stands: of a file that was read before,
-    wherever it has grown since, a store takes only what is new. Rows of two files that begin alike
-    are two all the same. Where the path alone tells what rows are of (the kernel of T4 results, the
-    run of KernelBench's), it counts, or equal failures of two kernels would be one. The user's
-    `Labels` count as far as they say which configuration a row is of and the file does not: the
+    A row has the same name in whatever file and place it is: a store takes only what is new of a
+    file that was imported before and has grown since. Where only the path says what rows are about
+    (the kernel of T4 results, the run of KernelBench's), it counts, or equal failures of two
+    kernels would be one row. The user's `Labels` count where the file does not say the same: the
     family, and the GPU where the file names none.
 
     Args:
@@ -77,7 +75,31 @@ def read(
         found = chosen.read(document, labels or Labels())
     except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
         raise InputError(f"{path} is no {chosen.about}: {type(error).__name__}: {error}") from error
-    return replace(found, rows=_numbered(chosen.name, found.rows, document.changed))
+    if found.rows and found.rows[0].run_id:
+        return found
+    return replace(found, rows=numbered(chosen.name, found.rows, changed=document.changed))
+
+
+def read_space(path: str | os.PathLike[str]) -> Space:
+    """The space that a T1 file describes, or that of the configurations which a file has rows of.
+
+    Rows of what the user's restrictions excluded are left out; those of failures are not.
+
+    Args:
+        path: the file, maybe compressed (``.gz``): T1, or one that `read` takes, of one kernel.
+
+    Raises:
+        InputError: the file cannot be read, or its rows have different parameters.
+    """
+    document = Document(path)
+    if t1.recognises(document):
+        return t1.space(document)
+    rows = read(path, labels=Labels(device="any")).rows
+    tried = (r for r in rows if r.verdict is not Verdict.NOT_MEASURED or r.time_ms is not None)
+    try:
+        return Space.of_points(row.params for row in tried)
+    except ParamsError as error:
+        raise InputError(f"{path} has rows of several spaces: {error}") from error
 
 
 def _find(document: Document, name: str | None) -> Format:
@@ -92,38 +114,3 @@ def _find(document: Document, name: str | None) -> Format:
     raise InputError(
         f"{document.path} is of no known format; with --format, choose one of: {known}"
     )
-
-
-def _numbered(
-    name: str, rows: tuple[TimedConfiguration, ...], changed: datetime
-) -> tuple[TimedConfiguration, ...]:
-    """Rows with a run, the tool on that day, and for a place in it a digest of what they say.
-
-    Args:
-        name: the format's.
-        rows: of a file.
-        changed: when the file was, which is when a row was measured where it does not say.
-    """
-    if not rows or rows[0].run_id:
-        return rows
-    seen: Counter[str] = Counter()
-    numbered = []
-    for row in rows:
-        dated = row.created != changed
-        content = canonical({k: v for k, v in to_json(row).items() if k not in _aside(row, dated)})
-        digest = hashlib.sha256(f"{name} {seen[content]} {content}".encode()).digest()
-        seen[content] += 1  # equal rows of a file are as many attempts
-        run_id = f"{name}-{row.created.astimezone(timezone.utc):%Y%m%d}" if dated else name
-        place = int.from_bytes(digest[:8], "big") >> 1  # as a signed column of 64 bits holds
-        numbered.append(replace(row, run_id=run_id, sequence=place))
-    return tuple(numbered)
-
-
-def _aside(row: TimedConfiguration, dated: bool) -> set[str]:
-    """The fields that do not tell an attempt from another, or change when a file is touched."""
-    aside = {"kind", "schema_version"}
-    if not dated:
-        aside.add("created")
-    if row.device_name is not None:  # which the file told: `device` is but another word for it
-        aside.add("device")
-    return aside

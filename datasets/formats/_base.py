@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import functools
 import gzip
+import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
-from solkit.core import Verdict
-from solkit.datasets.record import (
-    Source,
-    TimedConfiguration,
-    from_json,
-    kernel_id,
-    problem_id,
-    to_json,
-)
+from solkit.core import Outcome, Source, StoredFacts, Verdict, canonical
+from solkit.datasets.record import MESSAGE_LIMIT, from_json, kernel_id, problem_id, to_json
 from solkit.errors import InputError
 
 __all__ = [
@@ -34,10 +29,8 @@ __all__ = [
     "imported_row",
     "instant",
     "json_lines",
+    "numbered",
 ]
-
-MESSAGE_LIMIT = 2000
-"""Characters kept of a tool's own log."""
 
 _R = TypeVar("_R")
 
@@ -62,13 +55,16 @@ class Imported:
     """What a file holds.
 
     Attributes:
-        rows: not numbered yet, unless they come from a run's file.
-        sources: files that they refer to.
+        rows: not numbered yet, unless they come from a log of SolKit's.
+        sources, facts: what they refer to.
+        facts_of: ids of facts, by the row of another file that they belong to.
         faults: what could not be taken, a sentence each.
     """
 
-    rows: tuple[TimedConfiguration, ...]
+    rows: tuple[Outcome, ...]
     sources: tuple[Source, ...] = ()
+    facts: tuple[StoredFacts, ...] = ()
+    facts_of: Mapping[tuple[str, int], str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
 
@@ -162,16 +158,16 @@ def json_lines(text: str) -> Iterable[tuple[str, Any]]:
 
 
 def converted(
-    document: Document,
+    path: Path,
     records: Iterable[tuple[str, Any]],
     convert: Callable[[Any], _R | None],
 ) -> tuple[tuple[_R, ...], tuple[str, ...]]:
     """Every record converted, and a sentence for each that cannot be.
 
     Args:
-        document: where they are from.
+        path: the file that they are from.
         records: each with its place in the file.
-        convert: gives ``None`` for what is to be passed over.
+        convert: gives ``None`` for a record to skip.
     """
     rows: list[_R] = []
     faults: list[str] = []
@@ -180,7 +176,7 @@ def converted(
             row = convert(record)
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            faults.append(f"{document.path}: {place}: {why}")
+            faults.append(f"{path}: {place}: {why}")
             continue
         if row is not None:
             rows.append(row)
@@ -194,7 +190,7 @@ def imported_row(
     shape: Mapping[str, Any],
     entry_point: str,
     **told: Any,
-) -> TimedConfiguration:
+) -> Outcome:
     """A row of a file that says little of the kernel.
 
     Args:
@@ -203,7 +199,7 @@ def imported_row(
         family: what the kernel computes, where the user does not say.
         shape: the problem's sizes.
         entry_point: the kernel's name.
-        **told: other fields of `TimedConfiguration`. Without a `source_sha256` the kernel is known
+        **told: other fields of `Outcome`. Without a `source_sha256` the kernel is known
             by its format, its implementation and its name.
     """
     named = labels.family or family
@@ -223,7 +219,7 @@ def imported_row(
         "chosen_by": "search",
         **told,
     }
-    return from_json(TimedConfiguration, to_json(TimedConfiguration(**values)))
+    return from_json(Outcome, to_json(Outcome(**values)))
 
 
 def instant(text: str) -> datetime:
@@ -234,3 +230,51 @@ def instant(text: str) -> datetime:
     """
     found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+_NAMING = frozenset(
+    "kernel_id family origin problem_id device params verdict created chosen_by time_ms bound_ms "
+    "clock_mhz implementation entry_point source_sha256 problem_sha256 shape dtypes low_ms high_ms "
+    "samples_ms kernel_sum_ms reference_ms method protocol l2 flush launched warmup_calls "
+    "hard_bound_ms limiter precision operations read_bytes write_bytes launch_count compile_s "
+    "first_call_s max_error message clock_low_mhz memory_clock_mhz power_w temperature_c "
+    "throttle_reasons seed device_name device_uuid driver_version cuda_version torch_version "
+    "triton_version python_version solkit_version extra".split()
+)
+"""The columns that name an imported row: those of version 1 but `kind`, or names would change."""
+
+
+def numbered(
+    name: str,
+    rows: Sequence[Outcome],
+    asides: Sequence[Mapping[str, Any]] = (),
+    changed: datetime | None = None,
+) -> tuple[Outcome, ...]:
+    """Rows with a run, the tool on that day, and for a place in it a digest of what they say.
+
+    Args:
+        name: the format's.
+        rows: of a file.
+        asides: what else names a row, one for each, if any.
+        changed: when the file was, if a row that does not say when it was measured has that time.
+    """
+    seen: Counter[str] = Counter()
+    named = []
+    for place, row in enumerate(rows):
+        dated = row.created != changed
+        told = {k: v for k, v in to_json(row).items() if k in _NAMING - _unnamed(row, dated)}
+        content = canonical({**told, **(asides[place] if asides else {})})
+        digest = hashlib.sha256(f"{name} {seen[content]} {content}".encode()).digest()
+        seen[content] += 1  # equal rows of a file are as many attempts
+        run_id = f"{name}-{row.created.astimezone(timezone.utc):%Y%m%d}" if dated else name
+        sequence = int.from_bytes(digest[:8], "big") >> 1  # as a signed column of 64 bits holds
+        named.append(replace(row, run_id=run_id, sequence=sequence))
+    return tuple(named)
+
+
+def _unnamed(row: Outcome, dated: bool) -> set[str]:
+    """The columns that change when a file is touched, or that only repeat another."""
+    aside = set() if dated else {"created"}
+    if row.device_name is not None:  # the file's own name of the GPU: `device` is made of it
+        aside.add("device")
+    return aside

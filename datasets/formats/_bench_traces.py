@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
     MESSAGE_LIMIT,
     Document,
@@ -15,7 +15,6 @@ from solkit.datasets.formats._base import (
     imported_row,
     instant,
 )
-from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["SOL_STATUSES", "is_trace", "read"]
 
@@ -46,13 +45,13 @@ def is_trace(record: Any) -> bool:
 def read(document: Document, labels: Labels, origin: str) -> Imported:
     """The rows of a file of traces; workloads alone are passed over."""
 
-    def row(told: dict[str, Any]) -> TimedConfiguration | None:
+    def row(told: dict[str, Any]) -> Outcome | None:
         if told is None:
             raise ValueError("is no JSON")
         evaluation = told.get("evaluation")
         return _row(told, evaluation, document, labels, origin) if evaluation else None
 
-    rows, faults = converted(document, document.lines(), row)
+    rows, faults = converted(document.path, document.lines(), row)
     return Imported(rows, faults=faults)
 
 
@@ -62,7 +61,7 @@ def _row(
     document: Document,
     labels: Labels,
     origin: str,
-) -> TimedConfiguration:
+) -> Outcome:
     status, environment = evaluation["status"], evaluation["environment"]
     performance, correctness = (evaluation.get(each) or {} for each in _RESULTS)
     hardware = environment.get("hardware") or environment.get("device")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from solkit.core import Value
+from solkit.core import Outcome, Value
 from solkit.datasets.formats._base import (
     Document,
     Imported,
@@ -18,7 +18,6 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
-from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["is_tuned", "read", "settings"]
 
@@ -49,14 +48,14 @@ def read(document: Document, labels: Labels, origin: str) -> Imported:
         sizes["projection"] = "down"
     triton = document.json.get("triton_version") or _folder_version(document)
 
-    def row(entry: tuple[str, dict[str, Any]]) -> TimedConfiguration:
+    def row(entry: tuple[str, dict[str, Any]]) -> Outcome:
         batch, choice = entry
         if not isinstance(choice, dict):
             raise ValueError(f"expected a configuration, not {choice!r:.80}")
         return _row(document, labels, origin, {**sizes, "M": int(batch)}, choice, triton)
 
     entries = ((f"batch size {k}", (k, v)) for k, v in document.json.items() if k.isdecimal())
-    rows, faults = converted(document, entries, row)
+    rows, faults = converted(document.path, entries, row)
     return Imported(rows, faults=faults)
 
 
@@ -67,7 +66,7 @@ def _row(
     shape: Mapping[str, Value],
     choice: dict[str, Any],
     triton: str | None,
-) -> TimedConfiguration:
+) -> Outcome:
     gpu = settings(document)["device_name"].replace("_", " ")
     family = "fused_moe" if "E" in shape else "scaled_matmul"
     return imported_row(

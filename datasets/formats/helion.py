@@ -13,7 +13,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Source, Verdict
 from solkit.datasets.formats._base import (
     Document,
     Format,
@@ -23,7 +23,7 @@ from solkit.datasets.formats._base import (
     imported_row,
     json_lines,
 )
-from solkit.datasets.record import Source, TimedConfiguration, source_of
+from solkit.datasets.record import source_of
 from solkit.errors import InputError
 
 __all__ = ["FORMAT"]
@@ -44,15 +44,15 @@ def _read(document: Document, labels: Labels) -> Imported:
         raise InputError("\n".join((*cut, f"{document.path} {_NO_GPU}")))
     sources: dict[str, Source] = {}
 
-    def row(told: dict[str, str]) -> TimedConfiguration | None:
+    def row(told: dict[str, str]) -> Outcome | None:
         if told["status"] == "started":
             return None
         return _row(told, about.get(told.get("run_id") or "", {}), document, labels, sources)
 
     lines = csv.DictReader(io.StringIO(document.text))
     records = ((f"line {lines.line_num}", line) for line in lines)
-    rows, faults = converted(document, records, row)
-    return Imported(rows, tuple(sources.values()), cut + faults)
+    rows, faults = converted(document.path, records, row)
+    return Imported(rows, tuple(sources.values()), faults=cut + faults)
 
 
 def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
@@ -83,7 +83,7 @@ def _row(
     document: Document,
     labels: Labels,
     sources: dict[str, Source],
-) -> TimedConfiguration:
+) -> Outcome:
     kernel = about.get("kernel_name") or document.name.removesuffix(".csv")
     digest = None
     if about.get("kernel_source"):

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
     Document,
     Format,
@@ -22,7 +22,6 @@ from solkit.datasets.formats._base import (
     imported_row,
     instant,
 )
-from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["FORMAT", "VERDICTS"]
 
@@ -46,10 +45,10 @@ def _read(document: Document, labels: Labels) -> Imported:
     told, lost = (document.json, []) if document.json is not None else _open_cache(document.text)
     device = document.device(labels, told.get("device_name"))
 
-    def row(entry: dict[str, Any]) -> TimedConfiguration:
+    def row(entry: dict[str, Any]) -> Outcome:
         return _row(told, entry, device, document, labels)
 
-    rows, faults = converted(document, told["cache"].items(), row)
+    rows, faults = converted(document.path, told["cache"].items(), row)
     faults += tuple(
         f"{document.path}: {part[:40]!r}, {len(part)} characters: is cut off or damaged"
         for part in lost
@@ -89,7 +88,7 @@ def _is_entry(told: Any, params: set[str]) -> bool:
 
 def _row(
     told: dict[str, Any], entry: dict[str, Any], device: str, document: Document, labels: Labels
-) -> TimedConfiguration:
+) -> Outcome:
     params = {name: entry[name] for name in told["tune_params_keys"]}
     time = entry["time"]
     failed = isinstance(time, str) or time >= _FAILED_MS

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
     MESSAGE_LIMIT,
     Document,
@@ -21,7 +21,6 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
-from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["FORMAT"]
 
@@ -48,18 +47,18 @@ def _samples(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _read(document: Document, labels: Labels) -> Imported:
     level = re.search(r"level[_-]?(\d)", str(document.path.resolve()))
 
-    def row(told: tuple[str, dict[str, Any]]) -> TimedConfiguration:
+    def row(told: tuple[str, dict[str, Any]]) -> Outcome:
         shape = {"level": int(level[1])} if level else {}
         return _row({**shape, "problem": int(told[0])}, told[1], document, labels)
 
     records = ((f"problem {told[0]}", told) for told in _samples(document.json))
-    rows, faults = converted(document, records, row)
+    rows, faults = converted(document.path, records, row)
     return Imported(rows, faults=faults)
 
 
 def _row(
     shape: dict[str, int], sample: dict[str, Any], document: Document, labels: Labels
-) -> TimedConfiguration:
+) -> Outcome:
     about, statistics = sample.get("metadata") or {}, sample.get("runtime_stats") or {}
     gpu = about.get("hardware") or statistics.get("hardware")
     verdict, time = _verdict(sample, about), sample["runtime"]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
     Document,
     Format,
@@ -20,7 +20,6 @@ from solkit.datasets.formats._base import (
     imported_row,
     instant,
 )
-from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["FORMAT", "VERSION", "dumps"]
 
@@ -64,11 +63,11 @@ def _read(document: Document, labels: Labels) -> Imported:
     device = document.device(labels)
     about = {k: v for k, v in document.json.items() if k not in ("results", "schema_version")}
 
-    def row(result: dict[str, Any]) -> TimedConfiguration:
+    def row(result: dict[str, Any]) -> Outcome:
         return _row(result, device, document, labels, about)
 
     results = ((f"result {i}", each) for i, each in enumerate(document.json["results"]))
-    rows, faults = converted(document, results, row)
+    rows, faults = converted(document.path, results, row)
     return Imported(rows, faults=faults)
 
 
@@ -78,7 +77,7 @@ def _row(
     document: Document,
     labels: Labels,
     about: dict[str, Any],
-) -> TimedConfiguration:
+) -> Outcome:
     times = dict(result["times"])
     samples, compilation = times.pop("runtimes", ()), times.pop("compilation", None)
     kernel = document.name.split(".")[0]
@@ -104,7 +103,7 @@ def _row(
     )
 
 
-def dumps(rows: Iterable[TimedConfiguration]) -> str:
+def dumps(rows: Iterable[Outcome]) -> str:
     """Rows as a T4 file; what they had of one when they were imported is as it was.
 
     Of other rows T4 has no place for: kernel, problem, GPU and all that is known of them. Rows that
@@ -119,7 +118,7 @@ def dumps(rows: Iterable[TimedConfiguration]) -> str:
     return json.dumps({**about, "schema_version": VERSION, "results": results}, indent=1)
 
 
-def _invalidity(row: TimedConfiguration) -> str | None:
+def _invalidity(row: Outcome) -> str | None:
     """T4's word for what became of a configuration; ``None`` where nothing was found out."""
     if row.verdict is not Verdict.NOT_MEASURED:
         return _INVALIDITY[row.verdict]
@@ -128,7 +127,7 @@ def _invalidity(row: TimedConfiguration) -> str | None:
     return None if row.time_ms is None else "correct"  # timed by a tool that did not check it
 
 
-def _result(row: TimedConfiguration, invalidity: str) -> dict[str, Any]:
+def _result(row: Outcome, invalidity: str) -> dict[str, Any]:
     times: dict[str, Any] = {}
     if row.compile_s is not None:
         times["compilation"] = row.compile_s * 1000

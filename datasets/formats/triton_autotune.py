@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Verdict
 from solkit.datasets.formats._base import (
     MESSAGE_LIMIT,
     Document,
@@ -25,7 +25,6 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
-from solkit.datasets.record import TimedConfiguration
 
 __all__ = ["FORMAT"]
 
@@ -57,7 +56,7 @@ def _cache(document: Document, labels: Labels) -> Imported:
     kernel = document.name.removesuffix(".autotune.json")
     shape, dtypes = _key(document.json.get("key", ()))
 
-    def row(told: Any) -> TimedConfiguration:
+    def row(told: Any) -> Outcome:
         config, timings = told
         quantiles = [float(each) for each in (timings if isinstance(timings, list) else [timings])]
         timed = math.isfinite(quantiles[0])
@@ -79,7 +78,7 @@ def _cache(document: Document, labels: Labels) -> Imported:
         )
 
     configs = ((f"config {i}", each) for i, each in enumerate(document.json["configs_timings"]))
-    rows, faults = converted(document, configs, row)
+    rows, faults = converted(document.path, configs, row)
     return Imported(rows, faults=faults)
 
 
@@ -99,7 +98,7 @@ def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def _log(document: Document, labels: Labels) -> Imported:
     device = document.device(labels)
-    rows: list[TimedConfiguration] = []
+    rows: list[Outcome] = []
     faults: list[str] = []
     for shape, dtypes, kernel, configs, best in _tunings(document.text):
         if best is None:

@@ -1,4 +1,4 @@
-"""Which calibration applies to a device, and what of it is to be believed."""
+"""Which calibration applies to a device, and which of its figures are credible."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def choose(device: Device) -> Chosen | None:
 
 
 def calibrated(device: Device, driver: str | None = None) -> Device:
-    """The device with measured ceilings, as far as there are any.
+    """The device with its measured ceilings, where there are any.
 
     Each is the highest of the end-to-end rates, in bursts or sustained, that is not above the
     analytic peak (`doubts` tells of those).
@@ -117,7 +117,7 @@ def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:
 
 
 def _issued(readings: Iterable[Reading]) -> Iterator[Reading]:
-    """What fp32 tells of the schedulers: a multiply-add is one instruction."""
+    """What the fp32 rate implies for the schedulers: a multiply-add is one instruction."""
     for reading in readings:
         if reading.ceiling == "fp32":
             changed = {"ceiling": "issue", "unit": "op/s", "value": reading.value / 2}

@@ -14,7 +14,9 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["SCHEMA", "Calibration", "Conditions", "Gpu", "Reading", "Regime", "Software", "Timer"]
+from solkit.core import Conditions
+
+__all__ = ["SCHEMA", "Calibration", "Gpu", "Reading", "Regime", "Software", "Timer"]
 
 SCHEMA: Final = "solkit.calibration/1"
 
@@ -24,7 +26,7 @@ Timer = Literal["cupti", "events", "wall"]
 
 
 class Regime(str, enum.Enum):
-    """How the GPU was kept while a reading was taken."""
+    """The state of the GPU while a reading was taken."""
 
     BURST = "burst"
     """Launches end to end for about 1 ms, each time after 0.1 s of rest: what a short kernel
@@ -49,30 +51,6 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class Conditions(_Part):
-    """What NVML told while something ran; a figure that it refused is ``None``.
-
-    Attributes:
-        samples: how often it was asked.
-        sm_clock_mhz: median SM clock.
-        sm_clock_low_mhz: lowest SM clock.
-        memory_clock_mhz: median memory clock.
-        power_w: median power.
-        power_high_w: highest power.
-        temperature_c: highest temperature.
-        reasons: what held the clock down, each with its share of the samples.
-    """
-
-    samples: int
-    sm_clock_mhz: float | None = None
-    sm_clock_low_mhz: float | None = None
-    memory_clock_mhz: float | None = None
-    power_w: float | None = None
-    power_high_w: float | None = None
-    temperature_c: float | None = None
-    reasons: dict[str, float] = Field(default_factory=dict)
-
-
 class Reading(_Part):
     """One measured figure.
 
@@ -89,7 +67,7 @@ class Reading(_Part):
         detail: shape or configuration, the best of those tried.
         size_bytes: memory touched by one launch, reads and writes together.
         sm_clock_mhz: the SM clock, counted on the GPU during bursts alike, or NVML's median.
-        conditions: what NVML told; ``None`` where too short for it.
+        conditions: what NVML reported; ``None`` where the reading was too short.
     """
 
     name: str
@@ -141,12 +119,12 @@ class Software(_Part):
 
 
 class Calibration(_Part):
-    """What one GPU was measured to do at most.
+    """The most that one GPU was measured to do.
 
     Attributes:
         schema_: this form of record.
         created: when it was finished, in UTC.
-        seconds: how long it took, all told.
+        seconds: how long it took in total.
         quick: whether it was cut short by ``--quick``.
         idle: the GPU before anything ran.
         skipped: what could not be measured, with the reason.

@@ -1,4 +1,4 @@
-"""Where calibrations lie: JSON files, one each, that are never overwritten."""
+"""Where calibrations are stored: one JSON file each, never overwritten."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder() -> Path:
 
 
 def save(calibration: Calibration, path: Path | None = None) -> Path:
-    """Write a calibration; the file is there whole, or not at all.
+    """Write a calibration; the file is written whole or not at all.
 
     Args:
         calibration: what was measured.
@@ -61,7 +61,7 @@ def read(path: Path) -> Calibration:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "JSON"
-        raise InputError(f"{path} is no calibration: {place}: {first['msg']}") from error
+        raise InputError(f"{path} is not a calibration: {place}: {first['msg']}") from error
 
 
 def own() -> tuple[tuple[Calibration, ...], tuple[str, ...]]:

@@ -1,9 +1,9 @@
-"""Work: what a problem costs at the least, from a trace of its reference.
+"""Work: the least that a problem costs, from a trace of its reference.
 
 ``program`` records the ATen ops, ``demand`` finds which of them matter and how much of each,
 ``costs`` knows what each costs, ``traffic`` which bytes must cross DRAM, and ``shortcuts`` which
 contractions no algorithm avoids. All of it needs torch and
-runs in a child process: see `solkit.study`.
+runs in a child process: see `solkit.analysis.worker`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 from solkit.core import OpWork, Work
 from solkit.roofline.work.costs import Cost, cost_of
-from solkit.roofline.work.demand import live_ops
+from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.merging import merged
 from solkit.roofline.work.origins import with_origins
 from solkit.roofline.work.program import Program, TracedOp, trace
@@ -79,7 +79,7 @@ def _op_works(
     hard: Mapping[int, int],
     moved: Traffic,
 ) -> tuple[OpWork, ...]:
-    """What each op costs, but for those that cost nothing."""
+    """What each op costs; ops that cost nothing are left out."""
     read = _first(moved.reads, [{use.storage for use in op.inputs} for op in live])
     makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
     written = _first(moved.writes, makes[::-1])

@@ -3,7 +3,7 @@
 References of quantised products convert fp8 or int8 data to fp32, multiply it by the scales of its
 rows or blocks, and multiply matrices then. A kernel multiplies the narrow data on the tensor cores
 and scales the sums, so the product belongs to the narrow dtype's pipe. Walking forwards, each
-operand is annotated with the dtype that holds its values but for such scales.
+operand is annotated with the dtype that holds its values apart from such scales.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOVES = {
 }
 _SCALINGS = {f"aten.{name}" for name in "mul mul_ div div_".split()}
 _BLOCK = 16
-"""Elements that share a scale at the least: NVFP4 has one for 16, the smallest block in use."""
+"""The fewest elements that share a scale: NVFP4 has one for 16, the smallest block in use."""
 
 _FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """Magnitudes of e2m1: OCP Microscaling Formats 1.0, table 5."""
@@ -75,7 +75,7 @@ class _Held:
         return use.dtype if use.dtype in _NARROW else self._origin.get(use.storage)
 
     def _made_by(self, op: TracedOp) -> torch.dtype | None:
-        """What holds the values of an op's result, but for scales."""
+        """The dtype that holds the values of an op's result, apart from scales."""
         if not op.inputs or not op.result.dtype.is_floating_point:
             return None
         if op.name in _SCALINGS:

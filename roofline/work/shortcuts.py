@@ -12,7 +12,7 @@ Winograd and FFT forms. So a contraction counts only where
    single elements out. A tensor that is added or multiplied may (a mask of -inf or 0 does), so it
    must be an input, and one of two or more dimensions must not stand before a saturating function.
 
-Likewise an input counts as read only where no op on the way to the results could select among its
+Similarly, an input counts as read only where no op on the way to the results could select among its
 elements (`tril`, `where`, a product with something that the program makes).
 
 A product of a matrix with its own transpose counts half (its result is symmetric). Fast matrix

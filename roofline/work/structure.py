@@ -1,4 +1,4 @@
-"""Elements whose value the program itself fixes: zeros, and what stands for minus infinity.
+"""Elements whose value the program itself fixes: zeros, and stand-ins for minus infinity.
 
 ``tril`` and ``masked_fill`` write zeros; scores that are masked with minus infinity become zeros
 behind a softmax; a product keeps the zeros of each factor. Walking forwards, these facts are
@@ -128,7 +128,7 @@ class _Known:
         return known or any(use.value is not None for use in _factors(op))
 
     def _needless(self, op: TracedOp, use: TensorUse) -> Mask | None:
-        """Elements of an operand that need not be looked at."""
+        """Elements of an operand that need not be read."""
         if use.value is not None and all(use is not factor for factor in _factors(op)):
             return None  # a mask that is data has to be read to know what it says
         return self.facts(use).known
@@ -163,7 +163,7 @@ def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
 
     swapped: dict[int, Any] = {}
 
-    def once(leaf: Any) -> Any:  # equal uses stay one object: they are told apart by identity
+    def once(leaf: Any) -> Any:  # equal uses stay one object: they are distinguished by identity
         return swapped.setdefault(id(leaf), swap(leaf)) if isinstance(leaf, TensorUse) else leaf
 
     return op.mapped(once)
@@ -183,7 +183,7 @@ def _of_number(number: Any) -> _Facts:
 
 
 def _of_values(use: TensorUse) -> _Facts:
-    """Masks, triangles and one-hot rows; a zero here and there among numbers is no structure."""
+    """Masks, triangles and one-hot rows; scattered zeros among numbers are not structure."""
     assert use.value is not None
     value = compact(use.value)
     if value.dtype.kind not in "biuf" or value.size > _MAX_ELEMENTS:
@@ -327,7 +327,7 @@ def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
 
 @_rule("scatter")
 def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
-    """Zeros but for the places that an index names: a routing's weights, one-hot rows."""
+    """Zeros except at the places that an index names: a routing's weights, one-hot rows."""
     target, index = op.arguments["self"], op.arguments["index"]
     zeros, dim = facts(target).zeros, op.arguments["dim"] % max(len(target.shape), 1)
     if zeros is None or not zeros.all():

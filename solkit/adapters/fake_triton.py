@@ -10,6 +10,7 @@ What is faked:
 - `JITFunction._do_compile`: Triton's own binder has by then worked out signature, constants,
   attributes and options; instead of a compiled kernel it gets a `_Stub`, which records launches
   and compiles only when somebody reads a compiled attribute (``kernel.n_regs``);
+- `JITFunction.run`: where a run is recorded (`solkit.adapters.recipes`), a launch becomes a step;
 - autotuning: nothing is timed; one configuration runs, the first that pruning leaves or the one
   that `recording` was asked for, and `Recording.spaces` keeps the list;
 - custom ops: their own kernel runs on fake tensors in place of what they register for them;
@@ -23,8 +24,9 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Union
 
 import numpy.typing as npt
@@ -38,6 +40,7 @@ from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
 from solkit.adapters import fake_cuda
+from solkit.adapters.recipes import Steps, bare
 from solkit.adapters.triton_compiler import (
     TESTED_TRITON,
     Specialisation,
@@ -87,6 +90,7 @@ class TensorArgument:
     block: tuple[int, ...] = ()
 
 
+Contents = Union[npt.NDArray[Any], None]
 Argument = Union[TensorArgument, int, float, bool, None]
 """What a launch gave for a parameter: a tensor or a scalar; ``None`` where it is neither."""
 
@@ -139,12 +143,16 @@ class Recording:
         launches: each distinct launch once, in the order of their first appearance.
         spaces: the autotuned kernels, by name.
         remarks: whatever else a reader must know; an ordered set of sentences.
+        steps: where what is done with the parameters is recorded, if it is.
+        known: what some tensors hold, by their identity, whatever was launched on them since.
     """
 
     params: Mapping[str, Value]
     launches: list[CapturedLaunch] = field(default_factory=list)
     spaces: dict[str, AutotuneSpace] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
+    steps: Steps | None = None
+    known: Mapping[int, Contents] = field(default_factory=dict)
 
     def notes(self) -> tuple[str, ...]:
         """`spaces` and `remarks` as sentences."""
@@ -153,6 +161,12 @@ class Recording:
 
 
 _recordings: list[Recording] = []  # a stack; the innermost records
+_launch_kernel = JITFunction.run
+_NOTHING: Mapping[int, Contents] = MappingProxyType({})
+
+
+def _steps() -> Steps | None:
+    return _recordings[-1].steps if _recordings else None
 
 
 def install(device: Device) -> None:
@@ -169,28 +183,30 @@ def install(device: Device) -> None:
         (triton_driver, "_default", driver),
         (triton_driver, "_active", driver),
         (JITFunction, "_do_compile", _do_compile),
+        (JITFunction, "run", _run_kernel),
         (Autotuner, "run", _run_autotuned),
         (triton.testing, "do_bench", _do_bench),
         (triton.testing, "do_bench_cudagraph", _do_bench),
         (torch._library.triton, "is_wrap_triton_enabled", lambda: False),
-        # a data descriptor, so that `register_fake` assigns in vain
+        # a data descriptor, so that assigning to `register_fake` has no effect
         (torch._library.custom_ops.CustomOpDef, "_abstract_fn", property(_own_kernel, _ignore)),
     ):
         setattr(owner, name, fake)
 
 
 @contextlib.contextmanager
-def recording(params: Mapping[str, Value]) -> Iterator[Recording]:
+def recording(params: Mapping[str, Value], steps: Steps | None = None) -> Iterator[Recording]:
     """Record the launches made within.
 
     Args:
         params: the values that an autotuned kernel's configuration must match where it tunes
             them; empty takes the first configuration.
+        steps: where launches and autotuners that take stand-ins are recorded as well.
 
     Yields:
         What was seen so far.
     """
-    _recordings.append(Recording(params))
+    _recordings.append(Recording(params, steps=steps))
     try:
         yield _recordings[-1]
     finally:
@@ -225,6 +241,7 @@ class _Stub:
         _record(self.kernel, (int(x), int(y), int(z)), rest[6:])
 
     def __getitem__(self, grid: Sequence[Any]) -> Any:
+        _spoil()
         x, y, z = (*grid, 1, 1)[:3]
         return lambda *args, **_: _record(self.kernel, (int(x), int(y), int(z)), args)
 
@@ -233,8 +250,15 @@ class _Stub:
     def __getattr__(self, name: str) -> Any:
         if name not in ("metadata", "asm", "src", "hash", "n_regs", "n_spills", "n_max_threads"):
             raise AttributeError(name)
+        _spoil()
         self.__dict__.update(_compiled_attributes(self.kernel))
         return self.__dict__[name]
+
+
+def _spoil() -> None:
+    steps = _steps()
+    if steps is not None:
+        steps.spoil("a kernel is compiled, and asked what came out, before it is launched")
 
 
 def _compiled_attributes(kernel: Specialisation) -> dict[str, Any]:
@@ -247,8 +271,8 @@ def _compiled_attributes(kernel: Specialisation) -> dict[str, Any]:
         "asm": binary.asm,
         "src": binary.src,
         "hash": binary.hash,
-        "n_regs": usage["REG"],
-        "n_spills": usage["STACK"] // 4,
+        "n_regs": usage.registers,
+        "n_spills": usage.stack_bytes // 4,
         "n_max_threads": 1024,
     }
 
@@ -270,25 +294,68 @@ def _do_compile(
     return stub
 
 
+def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+    """`JITFunction.run`, which takes stand-ins where a run is recorded."""
+    steps = _steps()
+    if steps is None:
+        args, kwargs, grid = bare((args, kwargs, grid))  # what a recorded run may have left
+        return _launch_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+    if warmup:
+        _spoil()
+        args, kwargs = steps.pin((args, kwargs))
+        return _launch_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
+    if callable(grid):
+        own = {name: value for name, value in kwargs.items() if name in self.signature.parameters}
+        bound = self.signature.bind(*args, **own)
+        bound.apply_defaults()
+        grid = grid(bound.arguments)
+    tensors = [getattr(arg, "base", arg) for arg in (*args, *kwargs.values())]
+    fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds(t)]
+    stub = steps.do(
+        partial(_launch_again, self, {id(t): _contents(t) for t in fixed}), (args, kwargs, grid)
+    )
+    for tensor in fixed:
+        fake_cuda.forget(tensor)
+    return stub
+
+
+def _launch_again(
+    kernel: JITFunction, known: Mapping[int, Contents], args: Any, kwargs: Any, grid: Any
+) -> Any:
+    """Launch a kernel on the tensors of a recorded launch, which hold what they held then."""
+    _recordings[-1].known = known
+    try:
+        return _launch_kernel(kernel, *args, grid=grid, warmup=False, **kwargs)
+    finally:
+        _recordings[-1].known = {}
+
+
 def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
-    arguments = dict(zip(kernel.signature, map(argument_of, args), strict=False))
+    known = _recordings[-1].known if _recordings else {}
+    told = (argument_of(arg, known) for arg in args)
+    arguments = dict(zip(kernel.signature, told, strict=False))
     for arg in args:
         tensor = getattr(arg, "base", arg)
-        if isinstance(tensor, torch.Tensor):
+        if isinstance(tensor, torch.Tensor) and id(tensor) not in known:
             fake_cuda.forget(tensor)  # the kernel may write to it
     if not _recordings or 0 in grid:  # Triton launches nothing on an empty grid
         return
     launches = _recordings[-1].launches
-    for index, known in enumerate(launches):
-        if known.kernel is kernel and known.launch.grid == grid:
-            again = replace(known.launch, count=known.launch.count + 1)
-            launches[index] = replace(known, launch=again)
+    for index, seen in enumerate(launches):
+        if seen.kernel is kernel and seen.launch.grid == grid:
+            again = replace(seen.launch, count=seen.launch.count + 1)
+            launches[index] = replace(seen, launch=again)
             return
     launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments))
 
 
-def argument_of(arg: Any) -> Argument:
-    """What a launch gives for a parameter, from what it was called with."""
+def argument_of(arg: Any, known: Mapping[int, Contents] = _NOTHING) -> Argument:
+    """What a launch gives for a parameter, from what it was called with.
+
+    Args:
+        arg: that.
+        known: what some tensors hold, by their identity.
+    """
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
     if not isinstance(tensor, torch.Tensor):
         return arg if isinstance(arg, bool | int | float) else None
@@ -302,12 +369,12 @@ def argument_of(arg: Any) -> Argument:
         shape=tuple(map(int, shape)),
         strides=tuple(map(int, strides)),
         element_bytes=tensor.element_size(),
-        contents=_contents(tensor),
+        contents=known[id(tensor)] if id(tensor) in known else _contents(tensor),
         block=block,
     )
 
 
-def _contents(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+def _contents(tensor: torch.Tensor) -> Contents:
     """What the tensor's storage holds where that is known; integers alone tell of addresses."""
     if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
         return None
@@ -321,23 +388,53 @@ def _contents(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 def _run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
     """`Autotuner.run` with a choice in place of a benchmark."""
     self.nargs = dict(zip(self.arg_names, args, strict=False))
-    matching = self.configs
-    self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
-    configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
-    if len(matching) == 1 and matching[0] not in configs:
-        configs = [*configs, *matching]  # which a GPU would run without asking what to prune
-    self.configs = matching
-    name = self.base_fn.__name__
-    config = _choose(name, configs, _recordings[-1].params) if _recordings else configs[0]
-    if _recordings:
-        listed = tuple(config.all_kwargs() for config in configs)
-        _recordings[-1].spaces[name] = AutotuneSpace(name, listed, config.all_kwargs())
-    self.best_config = config
+    pruned = _pruned(self, kwargs)
+    config = self.best_config = _chosen(self, pruned, _recordings[-1].params if _recordings else {})
+    tuned, steps = config.all_kwargs(), _steps()
+    if steps is not None:
+        tuned = steps.mapping(lambda params: _chosen(self, pruned, params).all_kwargs())
+        steps.relies_on(lambda params: id(_chosen(self, pruned, params).pre_hook))
+        self.best_config = _Unread(steps)
+        steps.later(lambda: setattr(self, "best_config", config))
     if config.pre_hook is not None:
-        config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
-    result = self.fn.run(*args, **kwargs, **config.all_kwargs())
+        config.pre_hook({**self.nargs, **kwargs, **tuned})
+    result = self.fn.run(*args, **kwargs, **tuned)
     self.nargs = None
     return result
+
+
+class _Unread:
+    """An autotuner's choice, while a run is recorded that must not depend on it unseen."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __getattr__(self, name: str) -> Any:
+        self._steps.spoil("an autotuner is asked what it chose")
+        raise AttributeError(name)
+
+
+def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
+    """All its configurations but those that its own pruning takes out."""
+    matching = self.configs
+    self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
+    pruned = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+    self.configs = matching
+    return list(pruned)
+
+
+def _chosen(self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value]) -> Any:
+    """The configuration that runs; the recording keeps what it is chosen from."""
+    name, every = self.base_fn.__name__, getattr(self, "every_config", self.configs)
+    wanted = {key for config in every for key in config.all_kwargs()} & params.keys()
+    matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in wanted)]
+    if len(matching) == 1 and matching[0] not in pruned:
+        pruned = [*pruned, *matching]  # which a GPU would run without asking what to prune
+    config = _choose(name, pruned, params) if _recordings else pruned[0]
+    if _recordings:
+        listed = tuple(each.all_kwargs() for each in pruned)
+        _recordings[-1].spaces[name] = AutotuneSpace(name, listed, config.all_kwargs())
+    return config
 
 
 def _choose(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> Any:

@@ -7,7 +7,7 @@ A function is traced on CPU tensors into a graph of decomposed aten calls, as In
 end would; the graph is then given fake CUDA tensors and lowered for a `Device` that is not there.
 Passes that rewrite the joint graph are left out: they ask for a real GPU. Where Inductor would time
 several templates and configurations, the last template that it offers is taken with the middle one
-of its configurations; the other configurations are told.
+of its configurations; the others are reported.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined,method-assign"
@@ -401,7 +401,7 @@ def _obstacle(
     workspaces = {arg.inner_name for arg in known if isinstance(arg, WorkspaceArg)}
     listed = [*names, *numels]
     if any(not isinstance(arg, TensorArg | WorkspaceArg | SizeArg) for arg in signature):
-        return "takes what is no tensor"
+        return "takes something that is not a tensor"
     if set(meta.get("mutated_arg_names", ())) - workspaces:
         return "writes in place"
     if plain != [name for name in listed if name in plain] or len(signature) > len(known):

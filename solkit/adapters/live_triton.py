@@ -22,7 +22,7 @@ from solkit.adapters.triton_compiler import (
     uses_tensor_cores,
     warn_if_untested,
 )
-from solkit.core import KernelAnalysis
+from solkit.core import Facts, KernelAnalysis
 
 __all__ = ["recording"]
 
@@ -39,15 +39,15 @@ def recording() -> Iterator[list[KernelAnalysis]]:
     """
     warn_if_untested()
     seen: _Seen = []
-    analyses: list[KernelAnalysis] = []
+    launches: list[KernelAnalysis] = []
     originals = CompiledKernel.launch_metadata, Autotuner._bench
     CompiledKernel.launch_metadata = _noting(seen, originals[0])
     Autotuner._bench = _unseen(seen, originals[1])
     try:
-        yield analyses
+        yield launches
     finally:
         CompiledKernel.launch_metadata, Autotuner._bench = originals
-    analyses += _distinct(seen)
+    launches += map(KernelAnalysis, _distinct(seen))
 
 
 def _noting(seen: _Seen, original: Any) -> Any:
@@ -75,8 +75,8 @@ def _unseen(seen: _Seen, original: Any) -> Any:
     return bench
 
 
-def _distinct(seen: _Seen) -> list[KernelAnalysis]:
-    found: dict[tuple[int, tuple[int, int, int]], KernelAnalysis] = {}
+def _distinct(seen: _Seen) -> list[Facts]:
+    found: dict[tuple[int, tuple[int, int, int]], Facts] = {}
     for kernel, grid in seen:
         known = found.get((id(kernel), grid))
         if known is None:
@@ -87,13 +87,13 @@ def _distinct(seen: _Seen) -> list[KernelAnalysis]:
     return list(found.values())
 
 
-def _describe(kernel: Any, grid: tuple[int, int, int]) -> KernelAnalysis:
+def _describe(kernel: Any, grid: tuple[int, int, int]) -> Facts:
     """One launch as the driver reports it."""
     kernel._init_handles()  # fills n_regs and n_spills; nothing to do after a launch
     source, metadata = kernel.src, kernel.metadata
     options = {name: getattr(metadata, name) for name in ("num_warps", "num_stages", "num_ctas")}
     made_from = Specialisation(source.fn, source.signature, source.constants, source.attrs, options)
-    return KernelAnalysis(
+    return Facts(
         launch=describe_launch(made_from, grid),
         registers=kernel.n_regs,
         spills=kernel.n_spills,

@@ -172,7 +172,7 @@ def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
 def command(
     program: Sequence[str], metrics: Sequence[str], kernels: Sequence[str], cold: bool, limit: int
 ) -> list[str]:
-    """What runs a program under Nsight Compute, but for where it logs.
+    """The command that runs a program under Nsight Compute, without its log file.
 
     Only what is launched between ``cudaProfilerStart`` and ``cudaProfilerStop`` is counted.
 
@@ -333,7 +333,7 @@ def _counters(row: Mapping[str, str], units: Mapping[str, str], wanted: Sequence
             amount = metric.weight * numbers[metric.name]
             amounts[metric.field] = amounts.get(metric.field, 0.0) + amount
     for metric in _METRICS:
-        if metric.name in missing:  # the rest of a sum is no figure
+        if metric.name in missing:  # a partial sum is not a figure
             amounts.pop(metric.field, None)
     plain = {name: amount for name, amount in amounts.items() if "." not in name}
     # a difference of two counters, which come from two replays, may fall below nothing

@@ -1,25 +1,28 @@
 """Read a GPU's machine code (SASS) from the text that NVIDIA's disassemblers write.
 
 Triton ships both disassemblers. The formats are those of `nvdisasm -c` (labels, and with ``-gi``
-source lines) and of `cuobjdump -sass` (bare addresses): CUDA Binary Utilities, sections on both.
+source lines), of `nvdisasm -b` and of `cuobjdump -sass` (bare addresses): CUDA Binary Utilities,
+sections on both.
 """
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from triton import knobs
 from triton.runtime.cache import get_cache_manager
 
+from solkit.adapters.cubin import Function
 from solkit.errors import UnsupportedError
 
-__all__ = ["Block", "Code", "Instruction", "disassemble", "parse"]
+__all__ = ["Block", "Code", "Instruction", "disassemble", "machine_code", "parse"]
 
 
 @dataclass(frozen=True)
@@ -95,21 +98,68 @@ def disassemble(cubin: bytes) -> str:
     Raises:
         UnsupportedError: `nvdisasm` refuses it, being older than the cubin's architecture, say.
     """
-    tool = knobs.nvidia.nvdisasm
-    key = hashlib.sha256(b"solkit sass " + tool.version.encode() + cubin).hexdigest()
-    cache = get_cache_manager(key)
+    return _kept(cubin, lambda: _run(cubin, "-c", "-gi"))
+
+
+def machine_code(functions: Sequence[Function], architecture: str) -> list[Code]:
+    """The code of several functions, which takes hardly longer than that of one.
+
+    Args:
+        functions: of cubins.
+        architecture: that all were compiled for, e.g. ``"90a"``.
+
+    Raises:
+        UnsupportedError: `nvdisasm` refuses them, being older than the architecture, say.
+    """
+    joined = b"".join(each.code for each in functions)
+    text = _kept(joined, lambda: _run(joined, "-b", f"SM{architecture}"))
+    read, labels = _read(text.splitlines())
+    found: list[Code] = []
+    start = 0
+    for function in functions:
+        end = start + len(function.code)
+        own = [each for each in read if start <= each.address < end]
+        base = labels[f"{start:#x}"] if own else 0
+        inside = {label: index - base for label, index in labels.items()}
+        found.append(_flow("", _placed(own, function, start), inside))
+        start = end
+    return found
+
+
+def _placed(
+    instructions: Sequence[Instruction], function: Function, start: int
+) -> list[Instruction]:
+    """With addresses within the function, and its source lines."""
+    addresses = [address for address, _ in function.lines]
+    found: list[Instruction] = []
+    for each in instructions:
+        row = bisect.bisect_right(addresses, each.address - start)
+        lines = (function.lines[row - 1][1],) if row else ()
+        found.append(replace(each, address=each.address - start, lines=lines))
+    return found
+
+
+def _kept(code: bytes, disassemble: Callable[[], str]) -> str:
+    key = hashlib.sha256(b"solkit sass " + knobs.nvidia.nvdisasm.version.encode() + code)
+    cache = get_cache_manager(key.hexdigest())
     known = cache.get_file("code.sass")
     if known is not None:
         return Path(known).read_text()
+    text = disassemble()
+    cache.put(text, "code.sass", binary=False)
+    return text
+
+
+def _run(code: bytes, *options: str) -> str:
+    tool = knobs.nvidia.nvdisasm
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
+        file.write(code)
         file.flush()
-        command = [tool.path, "-c", "-gi", file.name]
+        command = [tool.path, *options, file.name]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         message = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise UnsupportedError(f"nvdisasm {tool.version}: {message[-1]}")
-    cache.put(done.stdout, "code.sass", binary=False)
     return done.stdout
 
 
@@ -141,6 +191,11 @@ def parse(text: str) -> Mapping[str, Code]:
 
 
 def _code(name: str, lines: Sequence[str]) -> Code:
+    return _flow(name, *_read(lines))
+
+
+def _read(lines: Sequence[str]) -> tuple[list[Instruction], dict[str, int]]:
+    """The instructions, and by each label, or address as branches name it, which of them it is."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}  # to the index of the instruction that follows
     source: list[str] = []
@@ -158,7 +213,7 @@ def _code(name: str, lines: Sequence[str]) -> Code:
             fresh = False
             source += [f"{file}:{number}" for file, number in _SOURCE.findall(line)[:1]]
     labels |= {f"{each.address:#x}": index for index, each in enumerate(instructions)}
-    return _flow(name, instructions, labels)
+    return instructions, labels
 
 
 def _split(operands: str) -> list[str]:

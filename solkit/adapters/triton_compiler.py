@@ -3,8 +3,8 @@
 The only module that calls Triton's compiler. Compiling patches nothing but redirects this
 process's console meanwhile: ptxas failures make Triton print the whole PTX.
 
-Registers, spills and shared memory equal what a GPU reports after loading the same kernel:
-`cuobjdump --dump-resource-usage` gives the registers, and spills as STACK / 4 (the driver's
+Registers, spills and shared memory equal what a GPU reports after loading the same kernel: the
+cubin gives the registers, and spills as the stack's bytes / 4 (the driver's
 ``CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES / 4``, as in triton/backends/nvidia/driver.c); shared memory
 is the compiler's own figure, which is what a launch asks for.
 """
@@ -15,15 +15,14 @@ import contextlib
 import importlib
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import triton
 from triton import knobs
@@ -35,7 +34,9 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
-from solkit.adapters.sass import Code, disassemble, parse
+from solkit.adapters import cubin
+from solkit.adapters.cubin import CubinError
+from solkit.adapters.sass import Code, disassemble, machine_code, parse
 from solkit.core import Device, InstructionMix, Launch, Value
 from solkit.errors import UnsupportedError
 
@@ -48,9 +49,9 @@ __all__ = [
     "describe_launch",
     "fill_cache",
     "gpu_target",
+    "machine_codes",
     "prepare",
     "resource_usage",
-    "resource_usages",
     "uses_tensor_cores",
     "warn_if_untested",
 ]
@@ -58,6 +59,7 @@ __all__ = [
 TESTED_TRITON = ("3.6", "3.7")
 """First and last minor release that SolKit's Triton adapters were tested with."""
 
+T = TypeVar("T")
 _MAX_THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, technical specifications
 _MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/compiler.py checks
 
@@ -94,9 +96,9 @@ class Compiled:
         num_warps: warps per block, those of warp specialisation included.
         tensor_cores: whether tensor-core instructions are there.
         seconds: how long the compile took; 0 from Triton's cache.
-        code: the machine code, where it could be read.
-        unread: why it could not; ``None`` where it could, or there is none.
-        instructions: what `code` was counted to, in its place.
+        cubin: the machine code, as the compiler made it; `machine_codes` reads it.
+        unread: why it could not be read; ``None`` where it could, or was not tried.
+        instructions: what it was counted to, in its place.
         ttgir: the compiler's last IR before LLVM, as text.
         ptx: the assembly that it became.
         entry: what the kernel is called there; empty where that is its only one.
@@ -109,7 +111,7 @@ class Compiled:
     num_warps: int | None = None
     tensor_cores: bool | None = None
     seconds: float = 0.0
-    code: Code | None = None
+    cubin: bytes | None = field(default=None, repr=False)
     unread: str | None = None
     instructions: InstructionMix | None = None
     ttgir: str = ""
@@ -137,6 +139,7 @@ def prepare() -> None:
     triton_key()
     with contextlib.suppress(ImportError):
         importlib.import_module("triton.experimental.gluon.nvidia.hopper")
+        importlib.import_module("triton.tools.tensor_descriptor")
 
 
 def gpu_target(device: Device) -> GPUTarget:
@@ -152,17 +155,46 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         kernel: what to compile.
         device: the target; its limits decide what would fail to load.
     """
-    compiled, binary = _compiled(kernel, device)
-    if binary is None:
-        return compiled
-    code, unread = _machine_code(binary)
-    return replace(compiled, code=code, unread=unread)
+    return _compiled(kernel, device)[0]
+
+
+def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | str | None]:
+    """The machine code of each kernel, or why it cannot be read; ``None`` where there is none.
+
+    Read them together: most of the time is that of a disassembler to start.
+    """
+    cubins = [each.cubin for each in compiled if each.cubin is not None]
+    try:
+        functions = [_only(cubin.functions(each)) for each in cubins]
+        codes = iter(machine_code(functions, _architecture(device)) if functions else [])
+        return [None if each.cubin is None else next(codes) for each in compiled]
+    except (UnsupportedError, CubinError):
+        return [None if each.cubin is None else _read_alone(each.cubin) for each in compiled]
+
+
+def _architecture(device: Device) -> str:
+    """As triton/backends/nvidia/compiler.py names it, sm_arch_from_capability."""
+    major, minor = device.compute_capability
+    return f"{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def _read_alone(cubin: bytes) -> Code | str:
+    """The code of a cubin that cannot be read with others, or why it cannot be read at all."""
+    try:
+        return _only(parse(disassemble(cubin)))
+    except (UnsupportedError, CubinError) as error:
+        return str(error)
+
+
+def _only(functions: Mapping[str, T]) -> T:
+    """The one function of a cubin of Triton's."""
+    if len(functions) != 1:
+        raise CubinError(f"{len(functions)} functions where one was expected")
+    return next(iter(functions.values()))
 
 
 def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
     """Have Triton's own disk cache hold a specialisation, and the function that launches it.
-
-    The machine code is not read, which takes longer than compiling small kernels.
 
     Args:
         kernel: what to compile.
@@ -176,7 +208,7 @@ def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
 
 
 def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, CompiledKernel | None]:
-    """All but the machine code, and where to read that."""
+    """What is told of it, and the compiler's own kernel where there is one."""
     with _console_to_file() as console, _own_temporary_files():
         try:
             binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
@@ -185,12 +217,13 @@ def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, Compile
     usage = resource_usage(binary)
     compiled = Compiled(
         error=_does_not_load(binary.metadata, device),
-        registers=usage["REG"],
-        spills=usage["STACK"] // 4,
+        registers=usage.registers,
+        spills=usage.stack_bytes // 4,
         shared_bytes=binary.metadata.shared,
         num_warps=binary.metadata.num_warps,
         tensor_cores=uses_tensor_cores(binary.asm["ptx"]),
         seconds=seconds,
+        cubin=binary.asm["cubin"],
         ttgir=binary.asm["ttgir"],
         ptx=binary.asm["ptx"],
     )
@@ -206,16 +239,6 @@ def _build_launcher(binary: CompiledKernel) -> None:
     if hasattr(nvidia_driver, "make_launcher"):
         with contextlib.suppress(Exception):  # launching builds it, or says what is wrong
             nvidia_driver.CudaLauncher(binary.src, binary.metadata)
-
-
-def _machine_code(binary: CompiledKernel) -> tuple[Code | None, str | None]:
-    """The code, or why it cannot be read: which loses no other figure."""
-    try:
-        codes = parse(disassemble(binary.asm["cubin"]))
-    except UnsupportedError as error:
-        return None, str(error)
-    name = binary.metadata.name
-    return codes.get(name), None if name in codes else f"nvdisasm shows no function {name}"
 
 
 def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
@@ -273,21 +296,13 @@ def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, fl
     return binary, 0.0 if all(hits) else time.perf_counter() - start
 
 
-def resource_usage(binary: CompiledKernel) -> dict[str, int]:
-    """``{"REG": ..., "STACK": ..., ...}`` of the kernel in a cubin."""
-    cubin = next(path for name, path in binary.metadata_group.items() if name.endswith(".cubin"))
-    return resource_usages(Path(cubin))[binary.metadata.name]
+def resource_usage(binary: CompiledKernel) -> cubin.Function:
+    """The kernel as its cubin tells it.
 
-
-def resource_usages(cubin: Path) -> dict[str, dict[str, int]]:
-    """`resource_usage` of each function in a cubin, by name."""
-    command = [knobs.nvidia.cuobjdump.path, "--dump-resource-usage", str(cubin)]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    usages = re.findall(r"Function (\S+):\s*(REG:.*)", text)
-    return {
-        name: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", usage)}
-        for name, usage in usages
-    }
+    Raises:
+        CubinError: the cubin is of a form that is not known.
+    """
+    return cubin.functions(binary.asm["cubin"])[binary.metadata.name]
 
 
 def _does_not_load(metadata: Any, device: Device) -> str | None:

@@ -107,11 +107,11 @@ class TensorType:
         """What pointers point to, in the same shape.
 
         Raises:
-            IrError: it is no pointer.
+            IrError: it is not a pointer.
         """
         found = re.match(r"!tt\.ptr<(.+?)(, \d+)?>$", self.element)
         if found is None:
-            raise IrError(f"{self.element} is no pointer")
+            raise IrError(f"{self.element} is not a pointer")
         return TensorType(self.shape, found.group(1), self.layout)
 
     @cached_property
@@ -119,7 +119,7 @@ class TensorType:
         """Bits of what a pointer points to.
 
         Raises:
-            IrError: it is no pointer.
+            IrError: it is not a pointer.
         """
         return bits_of(self.pointee.element)
 

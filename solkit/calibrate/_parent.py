@@ -15,8 +15,8 @@ from pydantic import ValidationError
 import solkit.errors
 from solkit.core import Device
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
-from solkit.measure._forkserver import python
-from solkit.measure.lock import exclusive
+from solkit.measure.timing.gpu_lock import exclusive
+from solkit.processes.forkserver import python
 from solkit.roofline.calibration.record import Calibration, Gpu
 
 __all__ = ["calibrate", "gpu_of"]

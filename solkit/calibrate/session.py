@@ -21,14 +21,14 @@ from solkit.calibrate import probes
 from solkit.calibrate.kernels import empty_kernel
 from solkit.calibrate.pipes import PIPES
 from solkit.calibrate.stopwatch import Probe, Single, Stopwatch
+from solkit.core import Conditions
 from solkit.errors import SolkitError, UnsupportedError
-from solkit.measure.conditions import ConditionSampler
-from solkit.measure.statistics import median_interval
+from solkit.measure.timing.conditions import ConditionSampler
+from solkit.measure.timing.statistics import median_interval
 from solkit.roofline import nvml
 from solkit.roofline.calibration.record import (
     SCHEMA,
     Calibration,
-    Conditions,
     Gpu,
     Reading,
     Regime,

@@ -19,12 +19,13 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from solkit.calibrate.kernels import spin_kernel
+from solkit.core import Conditions
 from solkit.errors import UnsupportedError
-from solkit.measure.activities import Activity, Kind
-from solkit.measure.conditions import ConditionSampler
-from solkit.measure.statistics import median_interval
-from solkit.measure.timing import read_activities
-from solkit.roofline.calibration.record import Conditions, Reading, Regime, Timer
+from solkit.measure.timing.activities import Activity, Kind
+from solkit.measure.timing.conditions import ConditionSampler
+from solkit.measure.timing.statistics import median_interval
+from solkit.measure.timing.timers import read_activities
+from solkit.roofline.calibration.record import Reading, Regime, Timer
 
 __all__ = ["Probe", "Single", "Stopwatch", "marked"]
 

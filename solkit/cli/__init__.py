@@ -1,7 +1,7 @@
-"""The command line: one module a command, in the order of ``solkit --help``.
+"""The command line: one module for each command, in the order of ``solkit --help``.
 
-Whatever is heavy (torch, pydantic, rich) is imported inside a command, so that ``solkit --help``
-answers at once. The report goes to stdout, all else to stderr.
+Heavy packages (torch, pydantic, rich) are imported inside a command, so that ``solkit --help``
+answers at once. The report goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from solkit.cli._base import Exit
+from solkit.cli._old_spellings import understanding
 from solkit.cli._options import parse_settings
 from solkit.cli.bound import bound
 from solkit.cli.calibrate import calibrate
@@ -29,23 +30,22 @@ app = typer.Typer(
     name="solkit",
     help="How fast a GPU kernel could run, how far it is from that, and why.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(epilog=EPILOG)(score)
-app.command(epilog=COMPARE_EPILOG)(compare)
+app.command(epilog=EPILOG, cls=understanding("score"))(score)
+app.command(epilog=COMPARE_EPILOG, cls=understanding("compare"))(compare)
 app.command()(report)
-app.command()(bound)
-app.command()(profile)
+app.command(cls=understanding("bound"))(bound)
+app.command(cls=understanding("profile"))(profile)
 app.command()(devices)
-app.command()(calibrate)
+app.command(cls=understanding("calibrate"))(calibrate)
 app.add_typer(data)
 
 
 def main() -> None:
     """The console script: run a command and leave with its exit code."""
     try:
-        app()
+        app(prog_name="solkit")  # by which shells ask for completions
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
 

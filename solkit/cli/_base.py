@@ -1,4 +1,4 @@
-"""What every command does alike: how it fails, what it prints where, and where it writes."""
+"""What all commands share: how they fail, where they print and how they write files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = [
 
 
 class Exit(enum.IntEnum):
-    """What the exit code says. Where several hold: 130, 1, 2 (input), 4, 3, 2 (no score), 5."""
+    """Exit codes. If several apply: 130, 1, 2 (input), 4, 3, 2 (no score), 5."""
 
     REPORTED = 0
     SOLKIT_FAILED = 1
-    """It failed; or, of `data verify`, a store is not whole."""
+    """SolKit failed; or `data verify` found a damaged store."""
     BAD_INPUT = 2
-    """The input or a shape is at fault, or --fail-under was asked for and a shape has no score."""
+    """The input or a shape is invalid, or --fail-under was given and a shape has no score."""
     CANDIDATE_FAILED = 3
     IMPOSSIBLE = 4
     UNDER_THRESHOLD = 5
@@ -48,7 +48,7 @@ class Exit(enum.IntEnum):
 
 @contextlib.contextmanager
 def failures_as_exit_codes(verbose: bool) -> Iterator[None]:
-    """Turn what is raised within into a message on stderr and an exit code."""
+    """Turn exceptions into a message on stderr and an exit code."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -61,7 +61,7 @@ def failures_as_exit_codes(verbose: bool) -> Iterator[None]:
 
 
 def blame(error: Exception, verbose: bool) -> Exit:
-    """Say on stderr what went wrong; the exit code says whose fault it is."""
+    """Print on stderr what went wrong; the exit code says whose fault it is."""
     if isinstance(error, (InputError, UnsupportedError)):
         complain(str(error))
         return Exit.BAD_INPUT
@@ -79,7 +79,7 @@ def complain(message: str) -> None:
 
 @contextlib.contextmanager
 def stdout_kept_for_the_report() -> Iterator[None]:
-    """Send to stderr what kernel files, their child processes and C libraries print meanwhile."""
+    """Send to stderr what kernel files, child processes and C libraries print meanwhile."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -98,25 +98,25 @@ def console() -> Console:
 
 
 def check_writable(destination: str | None, option: str = "--json") -> None:
-    """Raise before the work, not after it, where a file cannot be written.
+    """Raise before the work, not after it, if a file cannot be written.
 
-    What the file holds stays, and a file that was not there is not left behind.
+    An existing file keeps its content; a missing one is not left behind.
 
     Raises:
-        InputError: it cannot be opened, or holds a run's measurements.
+        InputError: it cannot be opened, or is a run file.
     """
     if destination is None or destination == "-":
         return
-    from solkit.datasets import runlog
+    from solkit.datasets import outcomelog
 
     path = Path(destination)
     if path.is_fifo():  # opening it is noticed at its other end
         return
     is_new = not path.exists()
-    if path.is_file() and runlog.is_run(path):
+    if path.is_file() and outcomelog.is_log(path):
         raise InputError(
-            f"{option}: {destination} is a run's file: its measurements are not overwritten; "
-            "name another, or move it away"
+            f"{option}: {destination} is a log; its measurements are not overwritten: "
+            "name another file, or move it away"
         )
     try:
         path.open("a").close()
@@ -127,7 +127,7 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
 
 
 def write(destination: str | None, text: Callable[[], str], option: str = "--json") -> None:
-    """Write a text to a file, or to stdout for ``-``; what the file held stays till it is whole.
+    """Write a text to a file, or to stdout for ``-``. An existing file is replaced as a whole.
 
     Raises:
         InputError: it cannot be written.
@@ -144,7 +144,7 @@ def write(destination: str | None, text: Callable[[], str], option: str = "--jso
 
 
 def _replace(path: Path, text: str) -> None:
-    """Have a text on disk beside a file, then put it in the file's place."""
+    """Write a text beside a file, then move it into the file's place."""
     target = path.resolve()  # a link goes on pointing there
     held_open = path.parts[:2] in (("/", "dev"), ("/", "proc"))  # e.g. /dev/stdout, a file or not
     if held_open or (path.exists() and not path.is_file()):

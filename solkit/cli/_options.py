@@ -1,4 +1,4 @@
-"""What several commands take: arguments and options, and how the words behind them are read."""
+"""Arguments and options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ __all__ = [
     "Explain",
     "Json",
     "Kernel",
+    "Log",
+    "On",
     "Precision",
     "PrecisionOption",
     "Reference",
     "Sandbox",
     "Shapes",
+    "StudyLimit",
+    "TimeLimit",
     "TimingProtocol",
     "TimingProtocolOption",
-    "Trace",
     "Tracebacks",
+    "device_names",
     "parse_params",
     "parse_settings",
     "parse_shapes",
@@ -46,7 +50,7 @@ class Precision(str, enum.Enum):
 
 
 class TimingProtocol(str, enum.Enum):
-    """The names in `solkit.measure.protocols`, which takes time to load."""
+    """The names in `solkit.measure.timing.protocols`, which takes time to load."""
 
     COLD = "cold"
     WARM = "warm"
@@ -55,31 +59,59 @@ class TimingProtocol(str, enum.Enum):
     REPLAY = "replay"
 
 
+def device_names() -> list[str]:
+    """The catalogue's names, for shell completion."""
+    from solkit.roofline.devices import catalogue
+
+    return [device.key for device in catalogue()]
+
+
 Kernel = Annotated[
     str, typer.Argument(metavar="KERNEL", help="The kernel file, or a problem folder.")
 ]
 Device = Annotated[
     str | None,
-    typer.Option(help="The target GPU: see `solkit devices`. Default: the one present."),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=device_names,
+        help="Target GPU, by a name that `solkit devices` lists. Default: this machine's.",
+    ),
 ]
-Reference = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The file that holds the reference.")
+On = Annotated[
+    str | None,
+    typer.Option(
+        metavar="cuda:N",
+        help="GPU of this machine to measure on. Default: the first of the target's model.",
+    ),
 ]
+Reference = Annotated[str | None, typer.Option(metavar="FILE", help="The file with the reference.")]
 Shapes = Annotated[
     list[str] | None,
-    typer.Option(metavar="M=4096,N=1000", help="Sizes of one workload; may be repeated."),
+    typer.Option(metavar="M=4096,N=1000", help="Sizes of one workload; repeatable."),
 ]
 PrecisionOption = Annotated[
     Precision, typer.Option(help="What fp32 contractions may be computed in.")
 ]
 TimingProtocolOption = Annotated[
-    TimingProtocol, typer.Option(help="How calls are timed: see docs/measuring.md.")
+    TimingProtocol, typer.Option(help="How calls are timed: docs/measuring.md.")
 ]
-Trace = Annotated[
+TimeLimit = Annotated[
+    float,
+    typer.Option(min=0.1, metavar="SECONDS", help="Wall time for one candidate at one shape."),
+]
+StudyLimit = Annotated[
+    float,
+    typer.Option(
+        min=0.1,
+        metavar="SECONDS",
+        help="Wall time to trace a file, or compile its kernels, at one shape.",
+    ),
+]
+Log = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Append measurements there instead of to this month's file in your data folder.",
+        help="Append outcomes to FILE. Default: this month's file in your data folder.",
     ),
 ]
 Sandbox = Annotated[
@@ -88,36 +120,39 @@ Sandbox = Annotated[
 ]
 CustomKernel = Annotated[
     bool,
-    typer.Option("--custom-kernel", help="Leaving the work to cuBLAS, cuDNN or torch is cheating."),
+    typer.Option(
+        "--custom-kernel", help="Count leaving the work to cuBLAS, cuDNN or torch as cheating."
+    ),
 ]
 Json = Annotated[
-    str | None, typer.Option(metavar="FILE|-", help="Write JSON; `-`: to stdout, alone.")
+    str | None,
+    typer.Option(metavar="FILE|-", help="Write JSON to FILE; `-` is stdout."),
 ]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Show which ops and lines each resource's amount is of.")
+    bool, typer.Option("--explain", help="Show the ops and lines behind each resource.")
 ]
 Tracebacks = Annotated[bool, typer.Option("--verbose", help="Show tracebacks.")]
 
 
 def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:
-    """Every ``--shape``; ``None`` where there is none, so that the file's own are taken."""
+    """Every ``--shape``; ``None`` without one, so that the file's own shapes are taken."""
     return [parse_settings(text, "--shape") for text in texts or ()] or None
 
 
 def parse_params(texts: Sequence[str] | None, option: str = "--params") -> dict[str, Value] | None:
-    """All of an option that may be repeated; ``None`` where there is none."""
+    """All values of a repeatable option; ``None`` without one."""
     return parse_settings(",".join(texts), option) if texts else None
 
 
 def parse_settings(text: str, option: str) -> dict[str, Value]:
     """Read ``"M=4096,dtype=bfloat16"``.
 
-    Values are integers, floats, ``true``, ``false`` and ``None`` where they look so, else words;
+    Values are integers, floats, ``true``, ``false`` and ``None`` if they look like it, else words;
     ``torch.bfloat16`` is the word ``bfloat16``.
 
     Args:
-        text: what stands behind the option.
-        option: ``"--shape"``, or one that takes parameters.
+        text: the option's value.
+        option: ``"--shape"``, or an option that takes parameters.
 
     Raises:
         ShapeError, ParamsError: a part is not NAME=VALUE, or a name comes twice.

@@ -1,4 +1,4 @@
-"""Where reports go besides the terminal: JSON, one HTML file, and figures."""
+"""Where reports go besides the terminal: JSON, an HTML file and figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Figures", "Html", "Outputs", "now"]
 
 Html = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Write a page with figures, in one file that works offline."),
+    typer.Option(metavar="FILE", help="Write a page with figures to one file that works offline."),
 ]
 Figures = Annotated[
     str | None, typer.Option(metavar="FOLDER", help="Write each figure there, as PNG and SVG.")
@@ -56,11 +56,11 @@ class Outputs:
         return self.json == "-"
 
     def check(self) -> None:
-        """Raise before the work, not after it, where something cannot be written.
+        """Raise before the work, not after it, if something cannot be written.
 
         Raises:
             InputError: a file or folder cannot be written.
-            UnsupportedError: a package that it takes is not installed.
+            UnsupportedError: a package that this needs is not installed.
         """
         from solkit.report.extras import needed
 
@@ -69,7 +69,7 @@ class Outputs:
         else:
             _base.check_writable(self.json)
         if self.html == "-":
-            raise InputError("--html: give a file; `-` is for --json alone")
+            raise InputError("--html: name a file; only --json takes `-`")
         if self.html is not None:
             _base.check_writable(self.html, "--html")
             needed("jinja2")
@@ -79,7 +79,7 @@ class Outputs:
             needed("matplotlib")
 
     def write_json(self, reports: Sequence[ReportJson]) -> None:
-        """Write the last of the reports: each is on disk before the next one starts.
+        """Write the last report: each is saved before the next one starts.
 
         Raises:
             InputError: a file cannot be written.

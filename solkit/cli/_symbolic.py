@@ -18,47 +18,32 @@ if TYPE_CHECKING:
     from solkit.core import Value
     from solkit.roofline.symbolic import Point, SymbolicBound
 
-__all__ = ["show_formula"]
+__all__ = ["check_options", "show_formula"]
 
 
-def show_formula(
-    kernel: str,
-    names: str,
-    device: str | None,
-    reference: str | None,
-    shapes: Sequence[dict[str, Value]] | None,
-    precision: str,
-    protocol: str,
-    json: str | None,
-    time_limit: float | None,
-    refused: Mapping[str, bool],
+def check_options(
+    refused: Mapping[str, bool], protocol: str, shapes: Sequence[dict[str, Value]] | None
 ) -> None:
-    """Find the formula and print it.
+    """Check that the options fit a formula.
 
-    `refused` are options that a formula has no answer to, and whether each was given.
+    Args:
+        refused: options that do not go with a formula, and whether each was given.
+        protocol: the timing protocol.
+        shapes: as given.
 
     Raises:
-        InputError: several shapes, a warm protocol or such an option, or what
-            `pipeline.symbolic_bound` raises.
+        InputError: several shapes, a warm protocol or such an option.
     """
     for option in (name for name, given in refused.items() if given):
         raise InputError(f"--symbolic gives the formula of the whole problem: not with {option}")
     if protocol != "cold":
-        raise InputError("--symbolic: whether inputs fit in L2 depends on the sizes; use cold")
+        raise InputError("--symbolic: inputs fit in L2 or not depending on the sizes; use cold")
     if shapes is not None and len(shapes) > 1:
-        raise InputError("--symbolic takes one --shape: the values of the sizes that stay numbers")
-    with _base.stdout_kept_for_the_report():
-        from solkit import pipeline
+        raise InputError("--symbolic takes one --shape, with the sizes that stay numbers")
 
-        found = pipeline.symbolic_bound(
-            kernel,
-            [name.strip() for name in names.split(",")],
-            device,
-            shape=shapes[0] if shapes else None,
-            precision=precision,
-            reference=reference,
-            time_limit_s=time_limit,
-        )
+
+def show_formula(found: SymbolicBound, json: str | None) -> None:
+    """Print a formula, and write it as JSON where that was asked for."""
     if json != "-":
         _render(found, _base.console())
     _base.write(json, lambda: _dumps(found))

@@ -1,4 +1,4 @@
-"""``solkit bound``: how fast a problem could be solved, and what decides it. No kernel needed."""
+"""``solkit bound``: how fast a problem could be solved, and what limits it. Needs no kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
 from solkit.cli._options import Precision
-from solkit.cli._symbolic import show_formula
+from solkit.cli._symbolic import check_options, show_formula
 
 if TYPE_CHECKING:
     from solkit.core import Report
@@ -26,26 +26,22 @@ class Protocol(str, enum.Enum):
 
 
 _Fusion = Annotated[
-    bool, typer.Option("--fusion", help="Show the kernels of eager execution: one an op.")
+    bool, typer.Option("--fusion", help="Also show eager execution: one kernel an op.")
 ]
 _Groups = Annotated[
     str | None,
     typer.Option(
         metavar="0-3,mm+relu,L12-18",
-        help="Show kernels of one's own: by op numbers (as --fusion prints them), by the names of "
-        "ops that follow each other, or by lines of the file. Implies --fusion.",
+        help="Also show kernels of your own choice: op numbers (as --fusion prints them), names of "
+        "consecutive ops, or lines of the file. Implies --fusion.",
     ),
 ]
 _Protocol = Annotated[
-    Protocol, typer.Option(help="Whether inputs start in DRAM, or in L2 where they fit.")
+    Protocol, typer.Option(help="Where inputs start: cold in DRAM, warm in L2 if they fit.")
 ]
 _Symbolic = Annotated[
     str | None,
     typer.Option(metavar="M,N", help="Show the bound as a formula of these sizes instead."),
-]
-_TimeLimit = Annotated[
-    float | None,
-    typer.Option(min=0.1, metavar="SECONDS", help="For tracing all shapes. Default: 180."),
 ]
 
 
@@ -61,20 +57,32 @@ def bound(
     groups: _Groups = None,
     symbolic: _Symbolic = None,
     json: _options.Json = None,
-    time_limit: _TimeLimit = None,
+    study_limit: _options.StudyLimit = 180.0,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Say how fast a problem could be solved, and what decides it. Needs no kernel and no GPU."""
+    """Show how fast a problem could be solved, and what limits it. Needs no kernel and no GPU."""
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         _base.check_writable(json)
         if symbolic is not None:
             refused = {"--explain": explain, "--fusion": fusion, "--groups": groups is not None}
-            asked = (kernel, symbolic, device, reference, shapes, precision.value, protocol.value)
-            show_formula(*asked, json, time_limit, refused)
+            check_options(refused, protocol.value, shapes)
+            with _base.stdout_kept_for_the_report():
+                from solkit import pipeline
+
+                formula = pipeline.symbolic_bound(
+                    kernel,
+                    [name.strip() for name in symbolic.split(",")],
+                    device,
+                    shape=shapes[0] if shapes else None,
+                    precision=precision.value,
+                    reference=reference,
+                    time_limit_s=study_limit,
+                )
+            show_formula(formula, json)
             return
         with _base.stdout_kept_for_the_report():
-            from solkit import worker
+            from solkit.processes import jobs as worker
 
             worker.start()  # it loads torch while the rest loads here
             from solkit import pipeline
@@ -87,7 +95,7 @@ def bound(
                 precision=precision.value,
                 protocol=protocol.value,
                 groups=groups,
-                time_limit_s=time_limit,
+                time_limit_s=study_limit,
             )
         _show(report, json, explain, fusion or groups is not None)
     raise typer.Exit(Exit.BAD_INPUT if report.failed else Exit.REPORTED)

@@ -13,7 +13,8 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.collect import Progress
-    from solkit.datasets.record import TimedConfiguration
+    from solkit.core import Device, Outcome
+    from solkit.measure.benches.trusted import TrustedBench
 
 __all__ = ["collect"]
 
@@ -23,105 +24,149 @@ _What = Annotated[
     list[str],
     typer.Argument(metavar="WHAT...", help="'zoo', 'inductor', or kernel files and folders."),
 ]
-_Minutes = Annotated[float, typer.Option(min=0.05, metavar="N", help="How long to time.")]
-_Out = Annotated[
-    Path, typer.Option(metavar="FILE", help="The run's file; one that is there is gone on with.")
+_Seconds = Annotated[
+    float | None,
+    typer.Option(min=3.0, metavar="N", help="Budget: wall time for which the GPU is held."),
 ]
+_Minutes = Annotated[
+    float | None, typer.Option(min=0.05, metavar="N", help="The same budget in minutes.")
+]
+_Log = Annotated[Path, typer.Option(metavar="FILE", help="Run file; resumed if it exists.")]
 _After = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="An earlier run's file: only a share of it is tried again."),
+    typer.Option(metavar="FILE", help="Earlier run file: only a share of it is timed again."),
 ]
-_Families = Annotated[list[str] | None, typer.Option("--family", help="Only this one; repeatable.")]
+_Families = Annotated[
+    list[str] | None, typer.Option("--family", help="Only this family; repeatable.")
+]
 _Part = Annotated[
-    str, typer.Option(metavar="I/N", help="Only the I-th of N parts: one a GPU, say.")
+    str, typer.Option(metavar="I/N", help="Only the I-th of N parts, e.g. one for each GPU.")
 ]
 _Repeats = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="The share of earlier runs that is timed again.")
+    float, typer.Option(min=0.0, max=1.0, help="Share of earlier runs to time again.")
 ]
 _PerCell = Annotated[
     int, typer.Option(min=1, metavar="N", help="Configurations of one kernel at one shape.")
 ]
 _Workers = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Processes that compile; 0: all cores but one.")
+    int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
 ]
-_Index = Annotated[
-    int, typer.Option("--device", min=0, metavar="INDEX", help="Which GPU, as CUDA counts.")
+_Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_options.device_names,
+        help="Fail unless the GPU is of this model, by a name that `solkit devices` lists.",
+    ),
 ]
+_On = Annotated[str, typer.Option("--on", metavar="cuda:N", help="GPU of this machine to time on.")]
 
 
 def collect(
     what: _What,
-    gpu_minutes: _Minutes,
-    out: _Out,
+    log: _Log,
+    gpu_seconds: _Seconds = None,
+    gpu_minutes: _Minutes = None,
     after: _After = None,
     family: _Families = None,
     part: _Part = "1/1",
     repeats: _Repeats = 0.05,
     per_shape: _PerCell = 72,
     workers: _Workers = 0,
-    device: _Index = 0,
+    device: _Device = None,
+    on: _On = "cuda:0",
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Time configurations of kernels on a GPU of this machine; rows are on disk as they are had.
+    """Time configurations of kernels on this machine's GPU; each result is saved immediately.
 
-    Every kernel and shape gets a handful of configurations in turn, so that a run that is cut has
-    looked at all alike; the same command goes on with it. `solkit data import` takes the file.
+    Every kernel and shape gets a few configurations in turn, so that a stopped run has covered all
+    of them alike. The same command resumes it. `solkit data import` reads the file.
     """
     with _base.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
-        from solkit.collect import Limits, part_of, sources
+        seconds = _budget_s(gpu_seconds, gpu_minutes)
+        from solkit.collect import Limits, surveyed
         from solkit.collect import collect as collecting
-        from solkit.datasets.runlog import RunLog
-        from solkit.roofline.nvml import live_device
+        from solkit.datasets.kernels import part_of, select
+        from solkit.datasets.outcomelog import OutcomeLog
+        from solkit.measure.benches.trusted import Ahead, TrustedBench
 
-        kernels = part_of(sources(what, family or ()), part)
-        if out.resolve() in {path.resolve() for path in after or ()}:
-            raise InputError(f"--after: {out} is the run itself")
+        kernels = part_of(select(what, family or ()), part)
+        if log.resolve() in {path.resolve() for path in after or ()}:
+            raise InputError(f"--after: {log} is the run file itself")
         earlier = [row for path in after or () for row in _rows(path)]
-        gpu = live_device(device)
+        gpu = _gpu(on, device)
         about = {"what": what, "part": part, "device": gpu.key, "per_shape": per_shape}
-        limits = Limits(60 * gpu_minutes, per_shape, repeats, workers)
-        with RunLog(out, about) as log:
-            earlier += _rows(out)
-            _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} rows from before")
-            told = _Teller(limits.seconds)
-            progress = collecting(kernels, gpu, log, limits, earlier, told.progress, _base.complain)
-        told.line(progress)
+        limits = Limits(seconds, per_shape, repeats)
+        with (
+            OutcomeLog(log, about, resume=True) as run,
+            Ahead(gpu, workers) as ahead,
+            TrustedBench(ahead, run, kernels, _base.complain) as bench,
+        ):
+            wanted = {kernel.kernel_id for kernel in kernels}
+            earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in wanted]
+            _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows")
+            told = _Teller(limits.gpu_s, bench)
+            cells = surveyed(kernels, ahead, _base.complain)
+            told.line(collecting(cells, bench, limits, earlier, run.run_id, told.progress))
 
 
-def _rows(path: Path) -> tuple[TimedConfiguration, ...]:
-    """The rows of a run's file; lines that hold none are told."""
-    from solkit.datasets import runlog
+def _gpu(on: str, device: str | None) -> Device:
+    from solkit.core import MeasureSettings
+    from solkit.roofline.devices import find
+    from solkit.roofline.nvml import live_device
+
+    gpu = live_device(MeasureSettings(on=on).gpu_index)
+    if device is not None and find(device).key != gpu.key:
+        raise InputError(f"--device {device}: {on} is {gpu.name}")
+    return gpu
+
+
+def _budget_s(seconds: float | None, minutes: float | None) -> float:
+    if minutes is not None and seconds is None:
+        return 60 * minutes
+    if seconds is None or minutes is not None:
+        raise InputError("--gpu-seconds N or --gpu-minutes N: give one of them")
+    return seconds
+
+
+def _rows(path: Path) -> tuple[Outcome, ...]:
+    """The rows of a run file; damaged lines are reported."""
+    from solkit.datasets import outcomelog
 
     if path.is_dir():
         raise InputError(
-            f"{path} is a folder, not a run's file; a store is exported first: "
+            f"{path} is a folder, not a run file; export a store first: "
             f"solkit data export {path} tried.jsonl --to tried"
         )
-    run = runlog.read(path)
+    run = outcomelog.read(path)
     for fault in run.faults:
         _base.complain(fault)
     return run.rows
 
 
 class _Teller:
-    """Tells now and then how far it is."""
+    """Reports progress now and then.
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds, self._last = seconds, 0.0
+    Args:
+        budget_s: seconds of the GPU that the run may take.
+        bench: what measures.
+    """
+
+    def __init__(self, budget_s: float, bench: TrustedBench) -> None:
+        self._budget_s, self._bench, self._last = budget_s, bench, 0.0
 
     def progress(self, progress: Progress) -> None:
-        """Tell it unless that was only just done."""
+        """Report it, unless that was just done."""
         if time.monotonic() - self._last > _TOLD_EVERY_S:
             self._last = time.monotonic()
             self.line(progress)
 
     def line(self, progress: Progress) -> None:
-        """Tell it."""
-        count = sum(progress.rows.values())
+        """Report it."""
+        count, gpu_s = sum(progress.rows.values()), max(progress.gpu_s, 1e-9)
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in progress.rows.most_common())
-        waited = progress.waited_s / max(progress.seconds, 1e-9)
         _base.complain(
-            f"{count} configurations ({verdicts or 'none'}) in {progress.seconds:.0f} of "
-            f"{self._seconds:.0f} s: {count / max(progress.seconds, 1e-9):.1f} a second; "
-            f"waited for the compiler {waited:.0%}; {progress.now}"
+            f"{count} configurations ({verdicts or 'none'}) in {gpu_s:.0f} of "
+            f"{self._budget_s:.0f} s: {count / gpu_s:.1f} a second; waited for the compiler "
+            f"{self._bench.waited_s / gpu_s:.0%}; {progress.now}"
         )

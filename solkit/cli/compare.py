@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["EPILOG", "compare"]
 
 EPILOG = (
-    "Exit codes: 0 compared, whatever came of it; 1 SolKit failed; 2 the input or a shape is at "
-    "fault, or there is no such GPU here; 3 a candidate failed, so that it was compared with "
-    "nothing; 130 interrupted."
+    "Exit codes: 0 compared, whichever is faster; 1 SolKit failed; 2 invalid input or shape, or no "
+    "such GPU here; 3 a candidate failed and was not compared; 130 interrupted."
 )
 
 _Base = Annotated[
-    str, typer.Argument(metavar="BASE", help="The kernel file that others are held against.")
+    str, typer.Argument(metavar="BASE", help="The kernel file to compare the others with.")
 ]
 _Candidates = Annotated[
     list[str], typer.Argument(metavar="CANDIDATE...", help="Kernel files for the same problem.")
@@ -32,18 +31,18 @@ _Reference = Annotated[
     typer.Option(metavar="FILE", help="The file with the reference. Default: the base's."),
 ]
 _BaseParams = Annotated[
-    list[str] | None, typer.Option(metavar="BLOCK=512", help="Parameters of the base.")
+    list[str] | None,
+    typer.Option(metavar="BLOCK=512", help="Parameters of the base; repeatable."),
 ]
 _Params = Annotated[
-    list[str] | None, typer.Option(metavar="BLOCK=1024", help="Parameters of the candidates.")
+    list[str] | None,
+    typer.Option(metavar="BLOCK=1024", help="Parameters of the candidates; repeatable."),
 ]
 _Budget = Annotated[
     float,
-    typer.Option(min=0.0, metavar="SECONDS", help="For a comparison's turns, beyond the fewest."),
-]
-_TimeLimit = Annotated[
-    float | None,
-    typer.Option(min=0.1, metavar="SECONDS", help="For one candidate and shape. Default: 120."),
+    typer.Option(
+        min=0.0, metavar="SECONDS", help="Wall time for a comparison's turns, beyond the fewest."
+    ),
 ]
 
 
@@ -51,33 +50,47 @@ def compare(
     base: _Base,
     candidates: _Candidates,
     device: _options.Device = None,
+    on: _options.On = None,
     reference: _Reference = None,
     shape: _options.Shapes = None,
     base_params: _BaseParams = None,
     params: _Params = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
-    json: _options.Json = None,
-    budget: _Budget = 2.0,
-    time_limit: _TimeLimit = None,
-    trace: _options.Trace = None,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
+    budget: _Budget = 2.0,
+    time_limit: _options.TimeLimit = 120.0,
+    study_limit: _options.StudyLimit = 180.0,
+    log: _options.Log = None,
     sandbox: _options.Sandbox = False,
     custom_kernel: _options.CustomKernel = False,
+    json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Say which candidate is faster, timing them in turns on this machine's GPU."""
+    """Show which candidate is faster, by timing them in turns on this machine's GPU."""
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         own = _options.parse_params(base_params, "--base-params")
         chosen = _options.parse_params(params)
         _base.check_writable(json)
         with _base.stdout_kept_for_the_report():
-            from solkit import worker
+            from solkit.processes import jobs as worker
 
             if not sandbox:
                 worker.start()  # it loads torch while the rest loads here
             from solkit import pipeline
+            from solkit.core import MeasureSettings
 
+            settings = MeasureSettings(
+                on=on,
+                precision=precision.value,
+                protocol=protocol.value,
+                time_limit_s=time_limit,
+                study_limit_s=study_limit,
+                turns_s=budget,
+                sandbox=sandbox,
+                custom_kernel=custom_kernel,
+                log=log,
+            )
             report = pipeline.compare(
                 base,
                 *candidates,
@@ -86,13 +99,7 @@ def compare(
                 shapes=shapes,
                 base_params=own,
                 params=chosen,
-                precision=precision.value,
-                time_limit_s=time_limit,
-                budget_s=budget,
-                trace=trace,
-                protocol=protocol.value,
-                sandbox=sandbox,
-                custom_kernel=custom_kernel,
+                settings=settings,
             )
         _show(report, json)
     raise typer.Exit(_exit_code(report))
@@ -107,7 +114,7 @@ def _exit_code(report: ComparisonReport) -> Exit:
 
 
 def _show(report: ComparisonReport, json: str | None) -> None:
-    from solkit.report import versus
+    from solkit.report import comparison as versus
 
     if json != "-":
         versus.render(report, _base.console())

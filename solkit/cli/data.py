@@ -1,6 +1,6 @@
-"""``solkit data``: measured times of many configurations: what there is, in and out, is it whole.
+"""``solkit data``: measured times of many configurations.
 
-A command a function; what they do is in `solkit.datasets`, where this joins names of GPUs to it.
+One function for each command. The work is done in `solkit.datasets`; this module adds GPU names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import typer
 
 from solkit.cli import _base, _options
 from solkit.cli._base import Exit
+from solkit.cli._old_spellings import understanding
 from solkit.cli.collect import collect
+from solkit.cli.refill import refill
 from solkit.errors import InputError, UnknownDeviceError
 
 if TYPE_CHECKING:
@@ -24,24 +26,25 @@ if TYPE_CHECKING:
     from solkit.datasets.formats import Imported
     from solkit.datasets.store import Added, Store
 
-__all__ = ["app"]
+__all__ = ["app", "opened"]
 
 app = typer.Typer(
     name="data",
-    help="Measured times of many configurations: a store, and files of other tools.",
+    help="Measured times of many configurations: collect, store, query and exchange them.",
     no_args_is_help=True,
 )
-app.command()(collect)
+app.command(cls=understanding("collect"))(collect)
+app.command()(refill)
 
 _SHOWN = 40  # rows of a query that a terminal shows
 _SHOWN_SIDEWAYS = 4  # of those that take a line a column
 _NARROWEST = 8  # what a column's name may be folded to
 
 _Store = Annotated[
-    str, typer.Argument(metavar="STORE", help="A store's folder, or a set that SolKit ships.")
+    str, typer.Argument(metavar="STORE", help="A store's folder, or the name of a shipped set.")
 ]
 _Into = Annotated[
-    Path, typer.Argument(metavar="STORE", help="A store's folder; made if there is none.")
+    Path, typer.Argument(metavar="STORE", help="A store's folder; created if missing.")
 ]
 _Where = Annotated[
     str | None,
@@ -51,10 +54,10 @@ _Where = Annotated[
 
 @app.command()
 def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
-    """Say what a store holds."""
+    """Show what a store holds."""
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
-        found = _opened(store)
+        found = opened(store)
         told = _summary(found)
         if json != "-":
             _show_summary(found, told)
@@ -65,31 +68,36 @@ def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks
 def import_(
     store: _Into,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files of other tools, maybe gzipped.")
+        list[Path], typer.Argument(metavar="FILE...", help="Files of other tools, also gzipped.")
     ],
     format: Annotated[  # noqa: A002 - the option's name
         str | None,
-        typer.Option(metavar="NAME", help="What they are; else each is recognised: see below."),
+        typer.Option(metavar="NAME", help="Their format, one of the above; detected if omitted."),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="The GPU they are about, where they do not say.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=_options.device_names,
+            help="The GPU, if the files do not name it, as in `solkit devices`.",
+        ),
     ] = None,
     family: Annotated[
         str | None, typer.Option(help="What the kernel computes, e.g. softmax.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="The kind of the family, e.g. norm.")] = None,
+    kind: Annotated[str | None, typer.Option(help="The family's kind, e.g. norm.")] = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Take the rows of other tools' files; of one that was imported before, only what is new.
+    """Import files of other tools; re-importing adds only new rows.
 
-    Exit code 2 where a file has faults and not one row.
+    Exit code 2 if a file has errors and no valid row.
 
-    Formats: run and trace (SolKit's own), kernel_tuner, t4, triton_autotune, helion,
-    sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
+    Formats: run and trace (SolKit's own), kernel_tuner, t4, columns, triton_autotune,
+    helion, sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
     """
     with _base.failures_as_exit_codes(verbose):
         from solkit.datasets import formats
-        from solkit.datasets.store import Store
+        from solkit.datasets.store import Store, Tables
 
         target = Store(store, create=True)
         labels = formats.Labels(_key(device) if device else None, family, kind)
@@ -100,13 +108,12 @@ def import_(
             file for file, each in zip(files, found, strict=True) if each.faults and not each.rows
         ]
         if not refused or any(each.rows for each in found):  # else an empty store would be made
-            added = target.add(
-                [row for each in found for row in each.rows],
-                [source for each in found for source in each.sources],
-            )
-            _tell(store, added)
+            tables = Tables.together(Tables.of(e.rows, e.sources, e.facts) for e in found)
+            facts_of = {row: name for each in found for row, name in each.facts_of.items()}
+            added = target.add_tables(tables.with_facts(facts_of))
+            _tell(store, replace(added, faults=tables.without(facts_of)))
         for file in refused:
-            _base.complain(f"{file}: none of its rows could be taken")
+            _base.complain(f"{file}: no row could be imported")
     if refused:  # `import && rm` must not lose it
         raise typer.Exit(Exit.BAD_INPUT)
 
@@ -116,28 +123,31 @@ def export(
     store: _Store,
     destination: Annotated[
         Path,
-        typer.Argument(metavar="DESTINATION", help="A file; for huggingface a new folder."),
+        typer.Argument(metavar="DESTINATION", help="A file; a new folder for huggingface."),
     ],
     to: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="huggingface (Parquet and a card), t4 (JSON), or tried (for collect --after).",
+            help="huggingface (Parquet and card), t4 (JSON) or tried (for collect --after).",
         ),
     ] = "huggingface",
     where: _Where = None,
-    title: Annotated[str | None, typer.Option(help="The set's name, on the card.")] = None,
+    title: Annotated[str | None, typer.Option(help="The set's name on the card.")] = None,
     notes: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Markdown for the card: how, where, known limits."),
+        typer.Option(
+            metavar="FILE",
+            help="Markdown for the card: how and where measured, known limits.",
+        ),
     ] = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Write rows for others to use."""
+    """Export rows for other tools."""
     with _base.failures_as_exit_codes(verbose):
         from solkit.datasets.store import blaming
 
-        found = _opened(store)
+        found = opened(store)
         if to == "huggingface":
             from solkit.datasets import card
 
@@ -150,12 +160,12 @@ def export(
             _base.check_writable(str(destination), "DESTINATION")
             _base.write(str(destination), lambda: t4.dumps(rows), "DESTINATION")
         elif to == "tried":
-            from solkit.datasets import runlog
+            from solkit.datasets import outcomelog
 
             with blaming(where):
                 rows = found.rows(found.where(where))
             _base.check_writable(str(destination), "DESTINATION")
-            _base.write(str(destination), lambda: runlog.tried(rows), "DESTINATION")
+            _base.write(str(destination), lambda: outcomelog.tried(rows), "DESTINATION")
         else:
             raise InputError(f"--to {to}: choose one of: huggingface, t4, tried")
 
@@ -168,13 +178,13 @@ def merge(
         typer.Argument(metavar="FROM...", help="Stores, parts (*.parquet), runs (*.jsonl)."),
     ],
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Take what can be read of damaged files.")
+        bool, typer.Option("--salvage", help="Also read damaged files, as far as possible.")
     ] = False,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Put what other stores hold into one; into a new one to have its parts sorted afresh.
+    """Merge stores into one. Merging into a new store sorts its parts.
 
-    Exit code 2 where there are faults and not one row can be read.
+    Exit code 2 if there are errors and no row can be read.
     """
     with _base.failures_as_exit_codes(verbose):
         from solkit.datasets.store import Store
@@ -182,7 +192,7 @@ def merge(
         added = Store(store, create=True).merge(others, salvage)
         _tell(store, added)
     if added.faults and not added.rows + added.known:
-        _base.complain("no row could be read of what was to be merged")
+        _base.complain("no row could be read from the files to merge")
         raise typer.Exit(Exit.BAD_INPUT)
 
 
@@ -199,15 +209,16 @@ def query(
     ],
     json: _options.Json = None,
     csv: Annotated[
-        str | None, typer.Option(metavar="FILE|-", help="Write CSV; `-`: to stdout, alone.")
+        str | None,
+        typer.Option(metavar="FILE|-", help="Write CSV to FILE; `-` is stdout."),
     ] = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Ask a store, in SQL."""
+    """Query a store with SQL."""
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
-        found = _opened(store).query(sql)
+        found = opened(store).query(sql)
         if "-" not in (json, csv):
             _show_frame(found)
         _base.write(json, found.write_json)
@@ -216,12 +227,12 @@ def query(
 
 @app.command()
 def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
-    """Read all of a store: exit code 1 where something is damaged or wrong."""
+    """Check a whole store; exit code 1 if anything is damaged or wrong."""
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.datasets import verification
 
-        found = verification.verify(_opened(store))
+        found = verification.verify(opened(store))
         if json != "-":
             for line in (*found.damage, *found.faults):
                 typer.echo(f"wrong: {line}")
@@ -236,8 +247,8 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
 # ------------------------------------------------------------------------------------- in and out
 
 
-def _opened(name: str) -> Store:
-    """The store in that folder, else the set of that name."""
+def opened(name: str) -> Store:
+    """The store in that folder, else the shipped set of that name."""
     from solkit.datasets.store import Store, shipped
 
     if Path(name).exists() or "/" in name:
@@ -264,7 +275,8 @@ def _tell(what: Path, added: Added) -> None:
     for fault in added.faults:
         _base.complain(fault)
     known = f", {added.known:,} known already" if added.known else ""
-    typer.echo(f"{what}: {added.rows:,} new rows{known}, {added.sources:,} new sources")
+    facts = f", {added.facts:,} new facts" if added.facts else ""
+    typer.echo(f"{what}: {added.rows:,} new rows{known}, {added.sources:,} new sources{facts}")
 
 
 def _text(path: Path | None) -> str:
@@ -301,7 +313,7 @@ def _show_frame(frame: polars.DataFrame) -> None:
         for row in shown.rows():
             _print_table(("column", "value"), zip(frame.columns, row, strict=True))
     if len(frame) > len(shown):
-        typer.echo(f"{len(shown)} of {len(frame):,} rows; --json or --csv FILE has all")
+        typer.echo(f"{len(shown)} of {len(frame):,} rows; --json or --csv FILE writes all")
 
 
 def _print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -330,12 +342,13 @@ def _summary(store: Store) -> dict[str, Any]:
         .sort("device", "kind", "family")
     )
     runs = rows.group_by("run_id").agg(pl.col("created").min(), pl.len().alias("rows"))
-    files = (*store.parts, *store.source_parts)
+    files = store.files()
     return {
         "folder": str(store.folder),
         "files": len(files),
         "bytes": sum(each.stat().st_size for each in files),
         "sources": store.sources().select(pl.len()).collect().item(),
+        "facts": store.facts().select(pl.len()).collect().item(),
         "verdicts": dict(rows.group_by("verdict").len().sort("verdict").collect().rows()),
         "repeats": asdict(repeats(rows)),
         "runs": [(name, str(when), n) for name, when, n in runs.sort("created").collect().rows()],
@@ -351,7 +364,8 @@ def _show_summary(store: Store, told: dict[str, Any]) -> None:
     verdicts = ", ".join(f"{name} {n:,}" for name, n in told["verdicts"].items())
     typer.echo(
         f"{store.folder}: {count:,} rows ({timed:,} timed) of {len(told['runs'])} runs, "
-        f"{told['sources']:,} sources; {told['files']} files, {told['bytes'] / 1e6:.1f} MB\n"
+        f"{told['sources']:,} sources, {told['facts']:,} facts; {told['files']} files, "
+        f"{told['bytes'] / 1e6:.1f} MB\n"
         f"verdicts: {verdicts or 'none'}"
     )
     if told["repeats"]["configurations"]:

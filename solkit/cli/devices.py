@@ -12,7 +12,7 @@ def devices(
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """List the GPUs of this machine and those that SolKit knows."""
+    """List the GPUs of this machine and of the catalogue."""
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.report import devices as listing

@@ -1,4 +1,4 @@
-"""``solkit profile``: where a model's time goes on the GPU, and what is to be had."""
+"""``solkit profile``: where a model's GPU time goes, and what can be saved."""
 
 from __future__ import annotations
 
@@ -17,30 +17,34 @@ __all__ = ["profile"]
 
 _Source = Annotated[
     str,
-    typer.Argument(metavar="TRACE|SCRIPT.py", help="A trace of torch.profiler, or a script."),
+    typer.Argument(metavar="TRACE|SCRIPT.py", help="A saved torch.profiler trace, or a script."),
 ]
 _Arguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ARGS", help="The script's own; after `--` where they have dashes."),
+    typer.Argument(metavar="ARGS", help="The script's arguments; put `--` before any with dashes."),
 ]
 _Device = Annotated[
     str | None,
-    typer.Option(help="The GPU that it ran on: see `solkit devices`. Default: as the trace says."),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_options.device_names,
+        help="The GPU that it ran on, by a name that `solkit devices` lists. Default: the trace's.",
+    ),
 ]
 _Skip = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Pass over the first N steps. Default: 3 of a script."),
+    typer.Option(min=0, metavar="N", help="Skip the first N steps. Default: 3 of a script."),
 ]
 _Calls = Annotated[
     int,
-    typer.Option(min=1, metavar="N", help="End the script after N more calls of its model."),
+    typer.Option(min=1, metavar="N", help="Stop the script after N more calls of its model."),
 ]
 _TraceOut = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Keep the script's trace (.json, .json.gz).")
+    str | None, typer.Option(metavar="FILE", help="Save the script's trace (.json, .json.gz).")
 ]
-_All = Annotated[bool, typer.Option("--all", help="Show every op, and all its kernels.")]
-_TimeLimit = Annotated[
-    float, typer.Option(min=0.1, metavar="SECONDS", help="Interrupt the script after that.")
+_All = Annotated[bool, typer.Option("--all", help="Show every op with all its kernels.")]
+_ScriptLimit = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="Wall time for the script.")
 ]
 
 
@@ -54,17 +58,17 @@ def profile(
     trace_out: _TraceOut = None,
     show_all: _All = False,
     json: _options.Json = None,
-    time_limit: _TimeLimit = 600.0,
+    script_limit: _ScriptLimit = 600.0,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Rank the ops of a real run by what closing their gap would save end to end.
+    """Rank the ops of a model's run by the time that closing their gap would save.
 
     A script needs a GPU; a saved trace does not.
     """
     with _base.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         with _base.stdout_kept_for_the_report():
-            from solkit import worker
+            from solkit.processes import jobs as worker
 
             worker.start()  # it loads torch while the trace is read
             import solkit.profiling
@@ -77,7 +81,7 @@ def profile(
                 skip=skip,
                 calls=calls,
                 trace_out=trace_out,
-                time_limit_s=time_limit,
+                time_limit_s=script_limit,
             )
         _show(found, json, show_all)
     raise typer.Exit(Exit.BAD_INPUT if found.failure else Exit.REPORTED)

@@ -26,7 +26,7 @@ def report(
     figures: _outputs.Figures = None,
     verbose: _Verbose = False,
 ) -> None:
-    """Show reports, and compare those that have shapes in common."""
+    """Show saved reports, and compare those that share shapes."""
     with _base.failures_as_exit_codes(verbose):
         outputs = _outputs.Outputs(html=html, figures=figures)
         outputs.check()

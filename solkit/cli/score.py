@@ -1,10 +1,11 @@
-"""``solkit score``: how fast a kernel could run, how fast it does, and what stands between."""
+"""``solkit score``: how fast a kernel could run, how fast it does run, and why not faster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Union
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,23 +22,22 @@ if TYPE_CHECKING:
 __all__ = ["EPILOG", "exit_code", "score"]
 
 EPILOG = (
-    "Exit codes: 0 reported; 1 SolKit failed; 2 the input or a shape is at fault, or --fail-under "
-    "has no score to judge; 3 a candidate is wrong, does not compile, crashed, cheats or ran out "
-    "of time or memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. "
-    "Where several hold, 4 goes before 3, 3 before 2, 2 before --fail-under's; of several kernels "
-    "the others are reported where SolKit fails at one, and 1 goes before all."
+    "Exit codes: 0 reported; 1 SolKit failed; 2 invalid input or shape, or --fail-under without a "
+    "score; 3 a candidate is wrong, does not compile, crashes, cheats or runs out of time or "
+    "memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. If several "
+    "apply: 4, then 3, then 2, then --fail-under's. With several kernels a failure of SolKit at "
+    "one does not stop the others; 1 comes first then."
 )
 
 _Kernels = Annotated[
-    list[str],
-    typer.Argument(metavar="KERNEL", help="Kernel files, or problem folders."),
+    list[str], typer.Argument(metavar="KERNEL", help="Kernel files, or problem folders.")
 ]
 _Json = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|-",
-        help="Write JSON; `-`: to stdout, alone. Of several kernels a folder with a file each; "
-        "`-`: a line each.",
+        help="Write JSON to FILE; `-` is stdout. With several kernels: a folder with a file "
+        "for each; `-`: a line for each.",
     ),
 ]
 _Solution = Annotated[
@@ -46,28 +46,20 @@ _Solution = Annotated[
 ]
 _Params = Annotated[
     list[str] | None,
-    typer.Option(metavar="BLOCK=1024", help="Parameters of the candidate."),
+    typer.Option(metavar="BLOCK=1024", help="Parameters of the candidate; repeatable."),
 ]
 _Measure = Annotated[
     bool | None,
-    typer.Option("--measure/--no-measure", help="Default: measure where the GPU is present."),
+    typer.Option("--measure/--no-measure", help="Default: measure if the target is here."),
 ]
 _FailUnder = Annotated[
     float | None,
     typer.Option(min=0.0, max=1.0, help="Exit with 5 if a shape's SOL score is lower."),
 ]
-_TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        min=0.1,
-        metavar="SECONDS",
-        help="For measuring one shape, and for all that precedes measuring. Default: 120, 180.",
-    ),
-]
 _Ncu = Annotated[
     bool,
     typer.Option(
-        "--ncu", help="Count what each launch does, with Nsight Compute: docs/analysis.md."
+        "--ncu", help="Count what each launch does with Nsight Compute: docs/analysis.md."
     ),
 ]
 _Verbose = Annotated[
@@ -78,26 +70,28 @@ _Verbose = Annotated[
 def score(
     kernels: _Kernels,
     device: _options.Device = None,
+    on: _options.On = None,
     reference: _options.Reference = None,
     solution: _Solution = None,
     shape: _options.Shapes = None,
     params: _Params = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     measure: _Measure = None,
+    protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
+    time_limit: _options.TimeLimit = 120.0,
+    study_limit: _options.StudyLimit = 180.0,
+    log: _options.Log = None,
+    sandbox: _options.Sandbox = False,
+    custom_kernel: _options.CustomKernel = False,
+    ncu: _Ncu = False,
     explain: _options.Explain = False,
     json: _Json = None,
     html: _outputs.Html = None,
     figures: _outputs.Figures = None,
     fail_under: _FailUnder = None,
-    time_limit: _TimeLimit = None,
-    trace: _options.Trace = None,
-    protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
-    sandbox: _options.Sandbox = False,
-    custom_kernel: _options.CustomKernel = False,
-    ncu: _Ncu = False,
     verbose: _Verbose = False,
 ) -> None:
-    """Say how fast a kernel could run, how fast it does, and what stands between."""
+    """Show how fast a kernel could run, how fast it does run, and what explains the difference."""
     with _base.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         chosen = _options.parse_params(params)
@@ -105,29 +99,29 @@ def score(
         outputs.check()
         pairs = _paired(kernels, reference, solution)
         with _base.stdout_kept_for_the_report():
-            from solkit import worker
+            from solkit.processes import jobs as worker
 
             if not sandbox:
                 worker.start()  # it loads torch while the rest loads here
             from solkit import pipeline
+            from solkit.core import MeasureSettings
 
-        def run(candidate: str, problem: str | None) -> Report:
-            return pipeline.score(
-                candidate,
-                device=device,
-                reference=problem,
-                shapes=shapes,
-                params=chosen,
-                precision=precision.value,
-                measure=measure,
-                time_limit_s=time_limit,
-                trace=trace,
-                protocol=protocol.value,
-                sandbox=sandbox,
-                custom_kernel=custom_kernel,
-                ncu=ncu,
-            )
+        settings = MeasureSettings(
+            on=on,
+            precision=precision.value,
+            protocol=protocol.value,
+            time_limit_s=time_limit,
+            study_limit_s=study_limit,
+            sandbox=sandbox,
+            custom_kernel=custom_kernel,
+            log=log,
+            counters=ncu,
+        )
 
+        run = partial(
+            pipeline.score,
+            device=device, shapes=shapes, params=chosen, settings=settings, measure=measure,
+        )  # fmt: skip
         page = _Page(outputs, verbose, explain, fail_under)
         code = page.one(run, *pairs[0]) if len(pairs) == 1 else page.several(run, pairs)
     raise typer.Exit(code)
@@ -135,7 +129,7 @@ def score(
 
 @dataclass(frozen=True)
 class _Page:
-    """What is done with reports as they come."""
+    """Shows and writes reports as they come."""
 
     outputs: _outputs.Outputs
     verbose: bool
@@ -152,7 +146,7 @@ class _Page:
         return exit_code(report, self.fail_under)
 
     def several(self, run: _Run, pairs: Iterable[tuple[str, str | None]]) -> Exit:
-        """Report each, one that cannot be reported too, and all of them worst first."""
+        """Report each, failures too, then all of them, the worst first."""
         from solkit.report import summary
         from solkit.report.html import Failure
         from solkit.report.standing import named
@@ -180,18 +174,18 @@ class _Page:
     def _reported(
         self, run: _Run, candidate: str, problem: str | None
     ) -> tuple[Report, ReportJson]:
-        """A report, once it has been shown."""
+        """A report, after showing it."""
         from solkit.report import schema, terminal
 
         with _base.stdout_kept_for_the_report():
-            report = run(candidate, problem)
+            report = run(candidate, reference=problem)
         if not self.outputs.silent:
             console = _base.console()
             terminal.render(report, console, details=self.verbose, explained=self.explain)
         return report, schema.to_model(report, _outputs.now())
 
 
-_Run = Callable[[str, Union[str, None]], "Report"]
+_Run = Callable[..., "Report"]
 _GRAVEST = (
     Exit.SOLKIT_FAILED,
     Exit.IMPOSSIBLE,
@@ -205,21 +199,21 @@ _GRAVEST = (
 def _paired(
     kernels: Sequence[str], reference: str | None, solution: str | None
 ) -> list[tuple[str, str | None]]:
-    """Each file with a candidate, and the one with its problem where that is another."""
+    """Each file with a candidate, and its problem's file where that is another one."""
     if solution is None:
         return [(kernel, reference) for kernel in kernels]
     if len(kernels) > 1:
-        raise InputError(f"--solution {solution}: it is for one problem, got {len(kernels)}")
+        raise InputError(f"--solution {solution} takes one problem, got {len(kernels)}")
     if reference is not None:
         raise InputError(
-            f"--solution {solution} and --reference {reference}: give one of them; KERNEL is the "
-            "problem with --solution, and the candidate with --reference"
+            f"--solution {solution} and --reference {reference}: give only one. With --solution "
+            "KERNEL is the problem, with --reference it is the candidate"
         )
     return [(solution, kernels[0])]
 
 
 def exit_code(report: Report, fail_under: float | None = None) -> Exit:
-    """What the command line says of a report."""
+    """The exit code for a report."""
     from solkit.core import Verdict  # 40 ms that --help need not take
 
     verdicts = [result.verdict for result in report.results]
@@ -233,6 +227,6 @@ def exit_code(report: Report, fail_under: float | None = None) -> Exit:
         return Exit.REPORTED
     scores = [result.score.sol_score for result in report.results if result.score]
     if len(scores) < len(verdicts) or not scores:
-        _base.complain("--fail-under: not every shape was measured, so there is no score to judge")
+        _base.complain("--fail-under: not every shape was measured, so no score to compare")
         return Exit.BAD_INPUT
     return Exit.UNDER_THRESHOLD if min(scores) < fail_under else Exit.REPORTED

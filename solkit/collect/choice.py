@@ -6,13 +6,12 @@ import itertools
 import math
 import random
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from solkit.core import Value
-from solkit.datasets.record import canonical
+from solkit.core import Params, Space, canonical
 
 __all__ = [
     "DEFAULT",
@@ -28,39 +27,40 @@ __all__ = [
     "lacks_draws",
 ]
 
-Params = Mapping[str, Value]
 Chosen = tuple[Params, str]
 _Place = tuple[int, ...]
-_Typed = tuple[type, Value]
 
 DEFAULT, LATIN_HYPERCUBE, RANDOM = "default", "latin_hypercube", "random"
 NEAR_BEST, REPEAT = "near_best", "repeat"
 
 NEAR, ENOUGH_NEAR = 1.1, 8
-"""A configuration is good within this factor of its problem's best; so many are to be known."""
+"""A configuration is good if it is within this factor of its problem's best. So many good ones are
+enough."""
 
-_REACH = 0.6  # how far a time tells of others: of 0.15 to 1 the best on recorded spaces
-_MOST_LOG = 1.0  # of a time over the best: how bad the bad ones are tells nothing of the good ones
+_REACH = 0.6  # how far a time says something of others: the best of 0.15 to 1 on recorded spaces
+_MOST_LOG = 1.0  # of a time over the best: how bad the bad ones are says nothing of the good ones
+_MOST_WEIGHED = 20_000  # each is compared with each that was timed
 _POINTS = 12  # of one Latin hypercube
 _DRAWN = 6  # single ones between two hypercubes
 
 
 class Chooser:
-    """The configurations of one kernel at one shape, in the order in which they are to be tried.
+    """Chooses which configurations of one kernel at one shape to try next.
 
-    What `spread` gives depends on the seed alone, so that it is the same on every GPU; what `near`
-    gives depends on the times.
+    `spread` depends on the seed alone, so it is the same on every GPU; `near` depends on the times.
 
     Args:
-        valid: every valid configuration, all of the same parameters; one that is there twice
-            counts once.
-        default: the kernel file's own.
-        seed: what is drawn depends on it.
+        space: the valid configurations. From a space of more than `_MOST_WEIGHED` points so many
+            are drawn, and no others are tried.
+        default: the kernel file's own configuration.
+        seed: of the random draws.
     """
 
-    def __init__(self, valid: Sequence[Params], default: Params, seed: str) -> None:
-        self._params = {canonical(params): params for params in valid}
-        places = _places(list(self._params.values()))
+    def __init__(self, space: Space, default: Params, seed: str) -> None:
+        points = space.walk() if space.size <= _MOST_WEIGHED else space.shuffled(seed)
+        found = Space.of_points(itertools.islice(points, _MOST_WEIGHED))
+        self._params = {canonical(params): params for params in found.walk()}
+        places = [found.places(params) for params in self._params.values()]
         self._name = dict(zip(places, self._params, strict=True))
         self._sizes = [1 + max(column) for column in zip(*places)]
         self._number = {name: number for number, name in enumerate(self._params)}
@@ -77,27 +77,27 @@ class Chooser:
 
     @property
     def best_ms(self) -> float | None:
-        """The shortest time so far; ``None`` where none was right."""
+        """The shortest time so far; ``None`` if nothing was correct."""
         return min(self._times_ms.values(), default=None)
 
     def note(self, params: Params, time_ms: float | None) -> None:
-        """Take note of one that was tried, and of its time where it was right."""
+        """Note that a configuration was tried, and its time if it was correct."""
         name = canonical(params)
         self._left.discard(name)
         if time_ms is not None and name in self._params:
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
 
     def spread(self, count: int) -> list[Chosen]:
-        """Some from all over the space, and how each was come by."""
+        """Configurations from all over the space, each with how it was chosen."""
         fresh = ((name, how) for name, how in self._order if name in self._left)
         return [self._take(name, how) for name, how in itertools.islice(fresh, count)]
 
     def near(self, count: int) -> list[Chosen]:
-        """Some that are likely to be fast, going by the times of those like them; fastest first.
+        """Configurations that are likely to be fast, judged by similar ones; the fastest first.
 
         The logarithms of the times are smoothed over the space by kernel regression (E. A. Nadaraya
-        and G. S. Watson, 1964): each weighs exp(-d / reach), where d is the sum, over parameters,
-        of the steps between its values divided by the root of how many steps there are.
+        and G. S. Watson, 1964). The weight of each is exp(-d / reach). The distance d sums over the
+        parameters the steps between two values, divided by the root of the number of steps.
         """
         left = [number for name, number in self._number.items() if name in self._left]
         if not left or not self._times_ms:
@@ -113,7 +113,7 @@ class Chooser:
         return [self._take(names[left[place]], NEAR_BEST) for place in order[:count]]
 
     def _far(self, some: Sequence[int], others: Sequence[int]) -> np.ndarray[Any, Any]:
-        """How far each of some is from each of others."""
+        """The distance of each of `some` from each of `others`."""
         far = np.zeros((len(some), len(others)))
         for column in self._spots.T:
             far += abs(column[some][:, None] - column[others])
@@ -124,7 +124,7 @@ class Chooser:
         return self._params[name], how
 
     def _spread(self, default: str, chance: random.Random) -> Iterator[tuple[str, str]]:
-        """All of them once: the default, then hypercubes and single draws in turns."""
+        """Every configuration once: the default, then hypercubes and single draws in turns."""
         if default in self._params:
             yield default, DEFAULT
         rest = [name for name in self._params if name != default]
@@ -141,9 +141,9 @@ class Chooser:
                 yield name, RANDOM
 
     def _hypercube(self, chance: random.Random) -> Iterator[_Place]:
-        """Points at which every value of every parameter is met about equally often.
+        """Points that have every value of every parameter about equally often.
 
-        One that is no valid configuration is replaced by none: what is valid is no box.
+        Some are not valid, since the valid points need not form a box.
         """
         count = max(_POINTS, *self._sizes)
         columns = []
@@ -158,7 +158,7 @@ def is_sparse(times_ms: Sequence[float]) -> bool:
     """Whether few good configurations of a problem are known, and most are not good.
 
     Args:
-        times_ms: of the configurations that were right.
+        times_ms: of its correct configurations.
     """
     if not times_ms:
         return True
@@ -170,33 +170,13 @@ def is_sparse(times_ms: Sequence[float]) -> bool:
 def lacks_draws(times_ms: Sequence[float], drawn_ms: Sequence[float]) -> bool:
     """Whether the search alone found good configurations of a problem, and most are not good.
 
-    What is learned from such would take the search's word for which configurations can be good.
+    A surrogate that learned from these alone would take the search's word for what can be good.
 
     Args:
-        times_ms: of the configurations that were right.
-        drawn_ms: of those among them that were not found by the search.
+        times_ms: of its correct configurations.
+        drawn_ms: of those that the search did not find.
     """
     if not times_ms:
         return False
     good_ms = NEAR * min(times_ms)
     return min(drawn_ms, default=math.inf) > good_ms and statistics.median(times_ms) > good_ms
-
-
-def _places(valid: Sequence[Params]) -> list[_Place]:
-    """Each configuration's value of each parameter as its place among that parameter's values."""
-    levels: dict[str, dict[_Typed, int]] = {}
-    for key in valid[0] if valid else ():
-        values = dict.fromkeys(_typed(params[key]) for params in valid)
-        ordered = sorted(values, key=lambda typed: _rank(typed[1]))
-        levels[key] = {typed: place for place, typed in enumerate(ordered)}
-    return [tuple(levels[key][_typed(params[key])] for key in levels) for params in valid]
-
-
-def _typed(value: Value) -> _Typed:
-    """What tells 1 from 1.0 and from True."""
-    return type(value), value
-
-
-def _rank(value: Value) -> tuple[bool, float, str]:
-    """Numbers by their size, before words by their spelling."""
-    return (False, float(value), "") if isinstance(value, (int, float)) else (True, 0.0, str(value))

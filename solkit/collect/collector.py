@@ -1,68 +1,47 @@
-"""The loop: choose, compile ahead, time, write; until the time is spent or nothing is left.
+"""What a collection tries next: the driver of a bench.
 
-A handful is taken of every kernel and shape in turn (a *cell*); then more of those that may hold
-the best of a problem of which few good configurations are known yet, or none but by the search;
-then of all that came near the best of their problem, then of the rest: so that a run that is cut
-has looked at all, and most where it counts. The first handful of a cell is spread over its space;
-of later ones most are near the best so far, until enough good ones are known. Some handfuls are
-compiled ahead, in order, on all other cores; while the kernels that are next are still being
-surveyed, more is taken of those that were.
+A handful is taken of every kernel and shape in turn (a *cell*); then more of the cells that may
+hold the best of a problem of which few good configurations are known, or only such as the search
+found; then of all cells that came near the best of their problem; then of the rest. So a run that
+is cut has looked at everything, and most where it counts. The first handful of a cell is spread
+over its space; most of a later one is near the best so far, until enough good ones are known. While
+the kernels that are next are still being surveyed, more is taken of the others.
 
-What failed for no fault of its own (`not_measured`) is tried again when a run goes on or another
-comes after, once: what fails so twice counts as tried. Of a cell of which a handful failed so and
-nothing ever ran to its end, no more is tried: its reference may fail whatever the configuration.
+A configuration that failed for no fault of its own (`not_measured`) is tried again when a run
+resumes or another one follows, once; after failing twice so, it counts as tried. Of a cell of which
+a handful failed so and nothing ever ran to its end, no more is tried: its reference may fail
+whatever the configuration.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timezone
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from solkit.collect import toolchain
-from solkit.collect.ahead import Ahead, Compiled
-from solkit.collect.bench import SEED, Environment, Handful, Tried
+from solkit.collect.cells import Cell
 from solkit.collect.choice import (
     NEAR_BEST,
     REPEAT,
     Chooser,
     Chosen,
-    Params,
     is_sparse,
     lacks_draws,
 )
-from solkit.collect.rows import timed_launch, with_demands
-from solkit.collect.sources import Kernel
-from solkit.collect.timing_process import LostError, TimingProcess
-from solkit.core import Device, Verdict
-from solkit.datasets.record import TimedConfiguration, TimedLaunch, canonical
-from solkit.datasets.runlog import RunLog
-from solkit.errors import UnsupportedError, WorkerError
-from solkit.measure.lock import exclusive
-from solkit.measure.protocols import find
+from solkit.core import Configuration, Outcome, Params, Verdict, canonical
+from solkit.measure.benches import HANDFUL, Bench
 
 __all__ = ["Limits", "Progress", "collect"]
 
-HANDFUL = 8
 _TRIES = 2  # in vain, each of another start
 _NEVER_RAN = (Verdict.NOT_MEASURED, Verdict.DOES_NOT_COMPILE, Verdict.TIMED_OUT)
 NEAR_SHARE = 0.75  # of a later handful: finds more in bench/choosing.py than 0.5
-_NEAR_SHARE_LATE = 0.25  # once enough good ones are known: the best is sought, what is bad is told
+_NEAR_SHARE_LATE = 0.25  # once enough good ones are known: the rest tells what is bad
 _MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
 _CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
-_PATIENCE_S = 600.0
 _POLL_S = 0.02
-_END = object()
-_SURVEYED = 32  # kernels, ahead of the one that is wanted next
-_AHEAD = 3  # handfuls that are compiled, or waiting for it, for each worker
 
 
 @dataclass(frozen=True)
@@ -70,17 +49,15 @@ class Limits:
     """When to stop.
 
     Attributes:
-        seconds: of timing, from the first handful on, which is waited for as long at most; what
-            still compiles then is given up.
-        per_cell: configurations of one kernel at one shape, those of earlier runs among them.
-        repeats: the share of earlier runs' right configurations that is timed again.
-        workers: processes that compile; 0 for all cores but one.
+        gpu_s: seconds for which the bench holds the GPU; the first cell is waited for as long at
+            most.
+        per_cell: configurations of one kernel at one shape, those of earlier runs included.
+        repeats: the share of the correct configurations of earlier runs that is timed again.
     """
 
-    seconds: float
+    gpu_s: float
     per_cell: int = 72
     repeats: float = 0.05
-    workers: int = 0
 
 
 @dataclass
@@ -88,21 +65,18 @@ class Progress:
     """How far a run is.
 
     Attributes:
-        rows: written in this run, by verdict.
-        seconds: since the first handful.
-        waited_s: of these, how long the GPU had nothing to do, as what was next was still being
-            chosen or compiled.
+        rows: outcomes of this run, by verdict.
+        gpu_s: seconds for which the GPU was held.
         now: the kernel that was timed last.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
-    waited_s: float = 0.0
+    gpu_s: float = 0.0
     now: str = ""
 
 
 class _Problem:
-    """The times of a problem's right configurations, whichever kernel's."""
+    """The times of a problem's correct configurations, of all its kernels."""
 
     def __init__(self) -> None:
         self._times_ms: dict[tuple[str, str], float] = {}
@@ -111,7 +85,7 @@ class _Problem:
 
     @property
     def standing(self) -> _Standing:
-        """What the times tell."""
+        """What the times show."""
         if self._known is None:
             times_ms = list(self._times_ms.values())
             drawn_ms = [self._times_ms[name] for name in self._drawn]
@@ -119,12 +93,12 @@ class _Problem:
             self._known = _Standing(best_ms, is_sparse(times_ms), lacks_draws(times_ms, drawn_ms))
         return self._known
 
-    def note(self, row: TimedConfiguration) -> None:
-        """Take note of a row of its."""
-        if (time_ms := _good(row)) is not None:
-            name = row.kernel_id, canonical(row.params)
+    def note(self, outcome: Outcome) -> None:
+        """Take note of an outcome."""
+        if (time_ms := _good(outcome)) is not None:
+            name = outcome.kernel_id, canonical(outcome.params)
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
-            if row.chosen_by not in (NEAR_BEST, REPEAT):
+            if outcome.chosen_by not in (NEAR_BEST, REPEAT):
                 self._drawn.add(name)
             self._known = None
 
@@ -134,9 +108,9 @@ class _Standing:
     """What is known of a problem.
 
     Attributes:
-        best_ms: the shortest time so far; ``None`` where none was right.
+        best_ms: the shortest time so far; ``None`` if nothing was correct.
         is_sparse: whether few of its good configurations are known.
-        lacks_draws: whether those that are known were found by the search alone.
+        lacks_draws: whether the search alone found those that are known.
     """
 
     best_ms: float | None
@@ -145,37 +119,50 @@ class _Standing:
 
 
 @dataclass
-class _Cell:
-    """One kernel at one shape."""
+class _Tried:
+    """A cell, and what was tried of it.
 
-    kernel: Kernel
-    shape: Params
-    problem_id: str
+    Attributes:
+        cell: the kernel at a shape.
+        problem: the times of all its kernels.
+        chooser: chooses the configurations that are new.
+        again: those to repeat.
+        count: different configurations that were tried.
+        awaited: submitted configurations without an outcome.
+        has_run: whether any configuration ran to its end.
+        in_vain: configurations that could not be measured.
+    """
+
+    cell: Cell
     problem: _Problem
-    bound: Mapping[str, Any]
     chooser: Chooser
     again: list[Params]
     count: int = 0
-    is_pending: bool = False
+    awaited: int = 0
     has_run: bool = False
-    in_vain: set[str] = field(default_factory=set)  # those that were not measured
+    in_vain: set[str] = field(default_factory=set)
 
     def is_due(self, most: int) -> bool:
         """Whether there is something to repeat, or something new before it has had so many."""
         if not self.has_run and len(self.in_vain) >= HANDFUL:
-            return False  # nor would the next ones be measured
+            return False  # the next ones would fail too
         return bool(self.again) or (self.count < most and len(self.chooser) > 0)
 
-    def note(self, row: TimedConfiguration) -> None:
-        """Take note of a row of its."""
-        self.has_run |= row.verdict not in _NEVER_RAN
-        if row.verdict is Verdict.NOT_MEASURED:
-            self.in_vain.add(canonical(row.params))
-        self.chooser.note(row.params, _good(row))
-        self.problem.note(row)
+    def note(self, outcome: Outcome) -> None:
+        """Take note of an outcome."""
+        self.has_run |= outcome.verdict not in _NEVER_RAN
+        if outcome.verdict is Verdict.NOT_MEASURED:
+            self.in_vain.add(canonical(outcome.params))
+        self.chooser.note(outcome.params, _good(outcome))
+        self.problem.note(outcome)
 
-    def next(self, most: int) -> list[Chosen]:
+    def next(self, most: int) -> list[Configuration]:
         """The next handful."""
+        chosen = self._chosen(most)
+        self.awaited = len(chosen)
+        return [replace(self.cell.default, params=p, chosen_by=how) for p, how in chosen]
+
+    def _chosen(self, most: int) -> list[Chosen]:
         if self.again:
             repeated = [(params, REPEAT) for params in self.again[:HANDFUL]]
             del self.again[:HANDFUL]
@@ -198,251 +185,88 @@ class _Cell:
         return 0.0 if standing.lacks_draws else _NEAR_SHARE_LATE
 
 
-@dataclass(frozen=True)
-class _Order:
-    """A handful that is being compiled."""
-
-    cell: _Cell
-    chosen: Sequence[Chosen]
-    compiled: Future[list[Compiled]]
-
-
 def collect(
-    kernels: Sequence[Kernel],
-    device: Device,
-    log: RunLog,
+    cells: Iterator[Cell | None],
+    bench: Bench,
     limits: Limits,
-    earlier: Sequence[TimedConfiguration] = (),
+    earlier: Sequence[Outcome] = (),
+    run_id: str = "",
     show: Callable[[Progress], None] = lambda _: None,
-    lost: Callable[[str], None] = lambda _: None,
 ) -> Progress:
-    """Time configurations of kernels until a limit is met; rows go to `log` as they are had.
+    """Have a bench measure configurations of cells until a limit is met.
 
     Args:
-        kernels: what to time.
-        device: the GPU at hand, from the catalogue.
-        log: the run's file.
+        cells: what to choose from, as it becomes known; ``None`` while nothing more is known yet.
+        bench: what measures, and writes down, what is chosen.
         limits: when to stop.
-        earlier: rows of this run and of others: configurations among them, on a GPU of this model,
-            are not tried again, but for the share of other runs' that is repeated, and those of
-            which all that is known is that they were not measured, once.
-        show: told after each handful how far it is.
-        lost: told of kernels and shapes that cannot be timed, in a sentence each.
+        earlier: outcomes of this run and of others. Configurations among them, on a GPU of this
+            model, are not tried again, except for the share of other runs' that is repeated, and
+            once for those that could not be measured.
+        run_id: which of the earlier outcomes are of this run.
+        show: told after each outcome how far it is.
 
     Raises:
-        GpuBusyError: another SolKit holds the GPU.
-        UnsupportedError: `device` is no live GPU.
-        WorkerError: the process that times cannot be started, or none that compiles.
-        TraceError: rows could not be written.
+        SolkitError: the bench failed.
     """
-    workers = limits.workers or max((os.cpu_count() or 2) - 1, 1)
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="solkit-extensions-"))
-        environment = toolchain.environment(device, folder)
-        kernels = _buildable(kernels, toolchain.missing({**os.environ, **environment}), lost)
-        ahead = stack.enter_context(Ahead(device, workers, environment))
-        stack.enter_context(exclusive(_uuid_of(device), _PATIENCE_S))
-        process = stack.enter_context(TimingProcess(_uuid_of(device), environment))
-        known = _Known(kernels, device, earlier, log.run_id, limits.repeats)
-        cells = _cells(kernels, ahead, lost, known)
-        collector = _Collector(device, log, process, ahead, cells, limits.per_cell)
-        return collector.run(limits.seconds, _AHEAD * workers, show)
-
-
-def _uuid_of(device: Device) -> str:
-    if device.uuid is None:
-        raise UnsupportedError(f"{device.key} is from the catalogue: only a live GPU can time")
-    return device.uuid
-
-
-def _buildable(
-    kernels: Sequence[Kernel], missing: str, lost: Callable[[str], None]
-) -> list[Kernel]:
-    """Those whose extensions, if any, can be built here; of the others it is said once."""
-    left_out = [kernel for kernel in kernels if missing and kernel.builds_extension]
-    if left_out:
-        lost(f"{len(left_out)} kernels in CUDA C++ are left out, as there is no {missing}")
-    return [kernel for kernel in kernels if kernel not in left_out]
+    earlier = [row for row in earlier if row.device == bench.device.key] if earlier else ()
+    known = _Known(earlier, run_id, limits.repeats)
+    return _Collector(cells, bench, known, limits, show).run()
 
 
 class _Known:
-    """What earlier rows of a GPU tell of kernels: the times, and which to repeat."""
+    """What earlier outcomes tell of cells: the times, and which to repeat."""
 
-    def __init__(
-        self,
-        kernels: Sequence[Kernel],
-        device: Device,
-        rows: Sequence[TimedConfiguration],
-        run_id: str,
-        share: float,
-    ) -> None:
-        self._rows: defaultdict[tuple[str, str], list[TimedConfiguration]] = defaultdict(list)
+    def __init__(self, rows: Sequence[Outcome], run_id: str, share: float) -> None:
+        self._rows: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)
         self._problems: defaultdict[str, _Problem] = defaultdict(_Problem)
-        wanted = {kernel.kernel_id for kernel in kernels}
-        rows = [row for row in rows if row.kernel_id in wanted and row.device == device.key]
         in_vain: defaultdict[tuple[str, ...], set[tuple[str, int]]] = defaultdict(set)
         for row in rows:
             if row.verdict is Verdict.NOT_MEASURED:
                 in_vain[row.key].add((row.run_id, row.sequence))  # two files may hold the same row
         for row in rows:
             if row.verdict is Verdict.NOT_MEASURED and len(in_vain[row.key]) < _TRIES:
-                continue  # it was no fault of its own: it is to be tried again
+                continue  # it is not at fault: try it again
             self._rows[row.kernel_id, row.problem_id].append(row)
             self._problems[row.problem_id].note(row)
         self._run_id, self._share = run_id, share
 
-    def of(self, kernel_id: str, problem: str) -> list[TimedConfiguration]:
-        """The rows of a cell."""
-        return self._rows[kernel_id, problem]
+    def tried(self, cell: Cell) -> _Tried:
+        """A cell with what was tried of it."""
+        rows = self._rows[cell.kernel_id, cell.problem_id]
+        chooser = Chooser(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
+        count = len({canonical(row.params) for row in rows})
+        problem = self._problems[cell.problem_id]
+        found = _Tried(cell, problem, chooser, self._again(cell, rows), count)
+        for row in rows:
+            found.note(row)
+        return found
 
-    def problem(self, problem: str) -> _Problem:
-        """What is known of a problem: the same for all of its cells."""
-        return self._problems[problem]
-
-    def again(self, kernel_id: str, problem: str) -> list[Params]:
-        """Right ones of other runs, drawn at random, that this run has not yet repeated.
+    def _again(self, cell: Cell, rows: Sequence[Outcome]) -> list[Params]:
+        """Correct ones of other runs, drawn at random, that this run has not yet repeated.
 
         Whole handfuls are drawn: a single one would cost almost as much.
         """
-        rows = self.of(kernel_id, problem)
         ours = {canonical(row.params) for row in rows if row.run_id == self._run_id}
-        others = [r for r in rows if r.run_id != self._run_id and r.verdict is Verdict.CORRECT]
+        others = [r for r in rows if r.run_id != self._run_id and r.verdict.is_right]
         found = {canonical(row.params): row.params for row in others}
-        chance = random.Random(f"{self._run_id} {kernel_id} {problem}")
+        chance = random.Random(f"{self._run_id} {cell.kernel_id} {cell.problem_id}")
         names = chance.sample(sorted(found), len(found))
         handfuls = [names[at : at + HANDFUL] for at in range(0, len(names), HANDFUL)]
         drawn = [name for each in handfuls if chance.random() < self._share for name in each]
         return [found[name] for name in drawn if name not in ours]
 
 
-def _cells(
-    kernels: Sequence[Kernel], ahead: Ahead, lost: Callable[[str], None], known: _Known
-) -> Iterator[_Cell | None]:
-    """Every kernel at every shape that it has valid configurations for, families mixed.
-
-    Some kernels are surveyed ahead of the one that is wanted next, not all at once; ``None`` where
-    none of these is ready yet.
-    """
-    left = list(kernels)
-    random.Random(0).shuffle(left)
-    bounds: dict[str, Future[list[dict[str, Any]]]] = {}
-    surveyed: list[tuple[Kernel, Future[Any], Future[Any]]] = []
-    while left or surveyed:
-        while left and len(surveyed) < _SURVEYED:
-            kernel = left.pop()
-            if kernel.problem.sha256 not in bounds:
-                bounds[kernel.problem.sha256] = ahead.bounds(str(kernel.path))
-            space = ahead.space(str(kernel.path), kernel.builds_extension)
-            surveyed.append((kernel, space, bounds[kernel.problem.sha256]))
-        ready = [n for n, (_, space, bound) in enumerate(surveyed) if space.done() and bound.done()]
-        if not ready:
-            yield None
-            continue
-        kernel, space, bound = surveyed.pop(ready[0])
-        try:
-            shapes = space.result()
-        except WorkerError as error:
-            lost(f"{kernel.name}: {error}")
-            continue
-        for found, facts in zip(shapes, _facts(bound, len(shapes)), strict=True):
-            if "error" in facts:
-                lost(f"{kernel.name} at {found['shape']} has no bound: {facts['error']}")
-            if found["valid"]:
-                yield _cell(kernel, found, facts, known)
+def _good(outcome: Outcome) -> float | None:
+    """The time of a configuration worth following up; ``None`` if it was not correct."""
+    return outcome.time_ms if outcome.verdict.is_right else None
 
 
-def _facts(bound: Future[list[dict[str, Any]]], shapes: int) -> list[dict[str, Any]]:
-    """What is known of the bound at each shape, or why it is not."""
-    try:
-        facts = bound.result()
-    except WorkerError as error:
-        return [{"error": str(error)}] * shapes
-    alike = len(facts) == shapes  # or the file has shapes of its own
-    return facts if alike else [{"error": "it was traced at other shapes"}] * shapes
+_Place = tuple[str, str]
 
 
-def _cell(
-    kernel: Kernel, found: Mapping[str, Any], facts: Mapping[str, Any], known: _Known
-) -> _Cell:
-    shape = found["shape"]
-    problem = kernel.problem_id(shape)
-    chooser = Chooser(found["valid"], found["default"], f"{kernel.name} {problem}")
-    rows = known.of(kernel.kernel_id, problem)
-    again = known.again(kernel.kernel_id, problem)
-    count = len({canonical(row.params) for row in rows})
-    bound = {name: value for name, value in facts.items() if name != "error"}
-    cell = _Cell(kernel, shape, problem, known.problem(problem), bound, chooser, again, count)
-    for row in rows:
-        cell.note(row)
-    return cell
-
-
-def _good(row: TimedConfiguration) -> float | None:
-    """The time of one that is to be followed up; ``None`` where it was not right."""
-    return row.time_ms if row.verdict is Verdict.CORRECT else None
-
-
-def _launches(tried: Tried, compiled: Compiled, device: Device) -> tuple[TimedLaunch, ...]:
-    """As they were made; of what was not called, as it was compiled."""
-    live = [timed_launch(each, device) for each in tried.launches]
-    return with_demands(live, compiled.launches) if live else compiled.launches
-
-
-def _held_against(tried: Tried, bound: Mapping[str, Any]) -> Tried:
-    """The same, unless no correct kernel could be as fast."""
-    hard_ms = bound.get("hard_bound_ms", 0.0)
-    if tried.verdict is not Verdict.CORRECT or (tried.time_ms or hard_ms) >= hard_ms:
-        return tried
-    why = f"{tried.time_ms} ms is under the hard bound of {hard_ms} ms"
-    return replace(tried, verdict=Verdict.IMPOSSIBLE, message=why)
-
-
-class _Waiting:
-    """The handfuls that compile, or wait for it.
-
-    Args:
-        orders: what is wanted, in order; ``None`` where that is not known yet.
-        most: how many at once.
-    """
-
-    def __init__(self, orders: Iterator[_Order | None], most: int) -> None:
-        self._orders, self._most = orders, most
-        self._handfuls: list[_Order] = []
-        self._is_over = False
-
-    def fill(self) -> None:
-        """Have as many as there may be, or as are known to be wanted."""
-        while len(self._handfuls) < self._most and not self._is_over:
-            order = next(self._orders, _END)
-            if order is None:
-                return
-            if isinstance(order, _Order):
-                self._handfuls.append(order)
-            else:
-                self._is_over = True
-
-    def begin(self, deadline: float) -> None:
-        """Wait until there is one, if there ever will be, or `time.monotonic` is at a deadline."""
-        self.fill()
-        while not (self._handfuls or self._is_over or time.monotonic() >= deadline):
-            time.sleep(_POLL_S)
-            self.fill()
-
-    def first_done(self, deadline: float) -> _Order | None:
-        """Take the first one that is compiled, whichever that is: some take a hundred times longer.
-
-        ``None`` where there is none left, or none by the deadline. Meanwhile others are ordered, as
-        kernels are surveyed.
-        """
-        while True:
-            self.begin(deadline)
-            for place, order in enumerate(self._handfuls):
-                if order.compiled.done():
-                    return self._handfuls.pop(place)
-            if not self._handfuls or time.monotonic() >= deadline:
-                return None
-            compiling = [order.compiled for order in self._handfuls]
-            wait(compiling, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+def _place(configuration: Configuration) -> _Place:
+    """What tells the cell of a configuration."""
+    return configuration.path, canonical(configuration.shape)
 
 
 class _Collector:
@@ -450,67 +274,92 @@ class _Collector:
 
     def __init__(
         self,
-        device: Device,
-        log: RunLog,
-        process: TimingProcess,
-        ahead: Ahead,
-        cells: Iterator[_Cell | None],
-        per_cell: int,
+        cells: Iterator[Cell | None],
+        bench: Bench,
+        known: _Known,
+        limits: Limits,
+        show: Callable[[Progress], None],
     ) -> None:
-        self._device, self._log, self._process, self._ahead = device, log, process, ahead
-        self._cells, self._per_cell = cells, per_cell
+        self._cells, self._bench, self._known = cells, bench, known
+        self._limits, self._show = limits, show
+        self._by_place: dict[_Place, _Tried] = {}
+        self._orders = self._chosen()
+        self._is_surveying, self._is_over = True, False
+        self._begun_s = bench.clock.now_s()
         self._progress = Progress()
 
-    def run(self, seconds: float, ahead: int, show: Callable[[Progress], None]) -> Progress:
-        """Until the seconds are over or nothing is left; see `collect`."""
-        waiting = _Waiting(self._orders(), ahead)
-        waiting.begin(time.monotonic() + seconds)  # it compiles while the process starts
-        environment = self._process.start()
-        start = before = time.monotonic()
-        deadline, progress = start + seconds, self._progress
-        while before < deadline and (order := waiting.first_done(deadline)) is not None:
-            progress.waited_s += time.monotonic() - before
-            rows = self._rows(order, order.compiled.result(), environment)
-            self._log.append(rows, (order.cell.kernel.source, order.cell.kernel.problem))
-            for row in rows:
-                order.cell.note(row)
-            order.cell.is_pending = False
-            progress.rows.update(row.verdict.value for row in rows)
-            before = time.monotonic()
-            progress.seconds, progress.now = before - start, order.cell.kernel.name
-            show(progress)
-        return progress
+    def run(self) -> Progress:
+        """Until a limit is met or nothing is left."""
+        clock = self._bench.clock
+        while (left_s := self._left_s()) > 0:
+            self._fill()
+            if not self._bench.pending:
+                if self._is_over:
+                    break
+                time.sleep(_POLL_S)  # kernels are being surveyed
+                continue
+            wait_s = min(_POLL_S, left_s) if self._is_surveying else left_s
+            for configuration, outcome in self._bench.outcomes(clock.now_s() + wait_s):
+                self._note(configuration, outcome)
+                if self._left_s() > 0:
+                    self._fill()
+        self._bench.discard()
+        return self._progress
 
-    def _orders(self) -> Iterator[_Order | None]:
+    def _left_s(self) -> float:
+        """Seconds of the budget that are left; until the GPU is held, other time counts."""
+        clock = self._bench.clock
+        return self._limits.gpu_s - (clock.gpu_s() or clock.now_s() - self._begun_s)
+
+    def _fill(self) -> None:
+        """Submit what keeps the bench busy, as far as it is known."""
+        while not self._is_over and self._bench.pending < self._bench.capacity:
+            order = next(self._orders, ())
+            if order is None:
+                return
+            self._is_over = not order
+            if order:
+                self._bench.submit(order)
+
+    def _note(self, configuration: Configuration, outcome: Outcome) -> None:
+        tried = self._by_place[_place(configuration)]
+        tried.awaited -= 1
+        tried.note(replace(outcome, chosen_by=configuration.chosen_by))
+        self._progress.rows[outcome.verdict.value] += 1
+        self._progress.gpu_s = self._bench.clock.gpu_s()
+        self._progress.now = tried.cell.name
+        self._show(self._progress)
+
+    def _chosen(self) -> Iterator[Sequence[Configuration] | None]:
         """A handful of each cell, then more where it counts most; see this module.
 
-        Of a cell the next is chosen when the last one's times are known; ``None`` where there are
-        only such to wait for, or kernels that are being surveyed.
+        The next of a cell is chosen when the times of the last one are known; ``None`` while there
+        is only such to wait for, or kernels that are being surveyed.
         """
-        cells: list[_Cell] = []
+        cells: list[_Tried] = []
         meanwhile = self._rounds(cells, self._is_sought)
         for cell in self._cells:
             if cell is not None:
-                cells.append(cell)
-                yield from self._served(cell, HANDFUL)
+                tried = self._known.tried(cell)
+                cells.append(tried)
+                self._by_place[_place(cell.default)] = tried
+                yield from self._served(tried, HANDFUL)
                 continue
-            order = next(meanwhile, _END)
-            if isinstance(order, _Order):
-                yield order
-            else:
-                yield None
-                if order is _END:
-                    meanwhile = self._rounds(cells, self._is_sought)
+            order = next(meanwhile, ())
+            yield order or None
+            if order == ():
+                meanwhile = self._rounds(cells, self._is_sought)
+        self._is_surveying = False
         yield from self._rounds(cells, self._is_sought)
         yield from self._rounds(cells, self._contends)
         yield from self._rounds(cells, lambda _: True)
 
     def _rounds(
-        self, cells: Sequence[_Cell], is_wanted: Callable[[_Cell], bool]
-    ) -> Iterator[_Order | None]:
-        """A handful of each that is wanted, then another; what was begun late catches up first."""
-        most = HANDFUL
-        while left := [cell for cell in cells if cell.is_due(self._per_cell) and is_wanted(cell)]:
+        self, cells: Sequence[_Tried], is_wanted: Callable[[_Tried], bool]
+    ) -> Iterator[Sequence[Configuration] | None]:
+        """A handful of each that is wanted, then another; late ones catch up first."""
+        most, per_cell = HANDFUL, self._limits.per_cell
+        while left := [cell for cell in cells if cell.is_due(per_cell) and is_wanted(cell)]:
             served = False
             for cell in filter(is_wanted, left):  # as it is by then
                 for order in self._served(cell, most):
@@ -518,113 +367,29 @@ class _Collector:
                     yield order
             if served:
                 continue
-            if 2 * sum(cell.is_pending for cell in left) > len(left):
+            if 2 * sum(cell.awaited > 0 for cell in left) > len(left):
                 yield None
             else:  # a few that take long to compile do not hold up the others
                 most += HANDFUL
 
-    def _is_sought(self, cell: _Cell) -> bool:
+    def _is_sought(self, cell: _Tried) -> bool:
         """Whether it may hold good configurations that its problem lacks."""
         standing = cell.problem.standing
         is_lacking = standing.is_sparse or standing.lacks_draws
         return is_lacking and self._is_within(_MAY_HOLD_BEST, cell)
 
-    def _contends(self, cell: _Cell) -> bool:
+    def _contends(self, cell: _Tried) -> bool:
         """Whether it has come near the best of its problem, or that is not known yet."""
         return self._is_within(_CONTENDS, cell)
 
-    def _is_within(self, factor: float, cell: _Cell) -> bool:
+    def _is_within(self, factor: float, cell: _Tried) -> bool:
         own_ms, best_ms = cell.chooser.best_ms, cell.problem.standing.best_ms
         if own_ms is None or best_ms is None:
-            return cell.is_pending
+            return cell.awaited > 0
         return own_ms <= factor * best_ms
 
-    def _served(self, cell: _Cell, most: int) -> Iterator[_Order]:
+    def _served(self, cell: _Tried, most: int) -> Iterator[Sequence[Configuration]]:
         """The next handful of a cell, if one is due."""
-        most = min(most, self._per_cell)
-        if not cell.is_pending and cell.is_due(most) and (chosen := cell.next(most)):
-            cell.is_pending = True
-            yield self._order(cell, chosen)
-
-    def _order(self, cell: _Cell, chosen: Sequence[Chosen]) -> _Order:
-        params = [each for each, _ in chosen]
-        compiled = self._ahead.compiled(str(cell.kernel.path), cell.shape, params)
-        return _Order(cell, chosen, compiled)
-
-    def _rows(
-        self, order: _Order, compiled: Sequence[Compiled], environment: Environment
-    ) -> list[TimedConfiguration]:
-        """What became of a handful's configurations, of those that do not compile too."""
-        found: dict[int, Tried] = {
-            number: Tried(each.verdict, each.error)
-            for number, each in enumerate(compiled)
-            if each.error
-        }
-        while left := [n for n in range(len(order.chosen)) if n not in found]:
-            choices = [order.chosen[n][0] for n in left]
-            path = str(order.cell.kernel.path)
-            try:
-                found.update(
-                    zip(left, self._process.tried(Handful(path, order.cell.shape, choices)))
-                )
-            except LostError as lost:  # the others are asked for again
-                found[left[lost.number]] = lost.tried
-        return [
-            self._row(order, number, compiled[number], found[number], environment)
-            for number in range(len(order.chosen))
-        ]
-
-    def _row(
-        self,
-        order: _Order,
-        number: int,
-        compiled: Compiled,
-        tried: Tried,
-        environment: Environment,
-    ) -> TimedConfiguration:
-        cell, (params, chosen_by) = order.cell, order.chosen[number]
-        tried = _held_against(tried, cell.bound)
-        kernel, seen = cell.kernel, tried.conditions
-        protocol = find("cold")
-        return TimedConfiguration(
-            kernel_id=kernel.kernel_id,
-            family=kernel.family,
-            kind=kernel.kind,
-            origin=kernel.origin,
-            problem_id=cell.problem_id,
-            device=self._device.key,
-            params=params,
-            verdict=tried.verdict,
-            created=datetime.now(timezone.utc),
-            chosen_by=chosen_by,
-            time_ms=tried.time_ms,
-            clock_mhz=seen.get("sm_clock_mhz"),
-            implementation=kernel.name,
-            entry_point="kernel",
-            source_sha256=kernel.source.sha256,
-            problem_sha256=kernel.problem.sha256,
-            shape=cell.shape,
-            warmup_calls=tried.warmup_calls,
-            dtypes=tried.dtypes,
-            low_ms=tried.low_ms,
-            high_ms=tried.high_ms,
-            samples_ms=tried.samples_ms,
-            kernel_sum_ms=tried.kernel_sum_ms,
-            method=tried.method,
-            protocol=protocol.name,
-            l2=protocol.l2,
-            launched=protocol.launched,
-            launches=_launches(tried, compiled, self._device),
-            compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
-            first_call_s=tried.first_call_s,
-            max_error=tried.max_error,
-            message=tried.message,
-            clock_low_mhz=seen.get("sm_clock_low_mhz"),
-            memory_clock_mhz=seen.get("memory_clock_mhz"),
-            power_w=seen.get("power_w"),
-            temperature_c=seen.get("temperature_c"),
-            throttle_reasons=seen.get("reasons", {}),
-            seed=SEED,
-            **cell.bound,
-            **asdict(environment),
-        )
+        most = min(most, self._limits.per_cell)
+        if not cell.awaited and cell.is_due(most) and (chosen := cell.next(most)):
+            yield chosen

@@ -1,7 +1,8 @@
 """Kernel files: one module a format, all read into a `LoadedKernel`.
 
 `load` imports a file, finds its format and describes it. It runs the file's own code, so it is
-called in a child process: see `solkit.worker` (fake tensors) and `solkit.measure` (real ones).
+called in a child process: see `solkit.processes.jobs` (fake tensors) and `solkit.measure` (real
+ones).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _load_problem(path: str, solution: str | None) -> LoadedKernel:
     if _flashinfer_bench.recognises(Path(path)):
         return _flashinfer_bench.load(path, solution)
     raise KernelFileError(
-        "is no problem: expected a folder with definition.json and workload.jsonl "
+        "is not a problem: expected a folder with definition.json and workload.jsonl "
         "(SOL-ExecBench), or with definitions/ and workloads/, or a definition in it "
         "(FlashInfer-Bench); a solution is given with --solution, behind its problem",
         path,

@@ -1,6 +1,7 @@
 """What every kernel-file format must give: a description and, per shape, a workload to run.
 
-Everything here runs where torch is wanted: in a child process (`solkit.worker`) on fake tensors,
+Everything here runs where torch is wanted: in a child process (`solkit.processes.jobs`) on fake
+tensors,
 or in the measuring process on real ones.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
-from solkit.core import KernelFile, Tolerance, Value
+from solkit.core import KernelFile, Space, Tolerance, Value
 from solkit.errors import ShapeError, UnsupportedError
 
 __all__ = ["LoadedKernel", "Workload"]
@@ -63,7 +64,7 @@ class Workload:
         return list(written)
 
     def with_destinations(self) -> Workload:
-        """The same workload with its destinations made, which is no part of a candidate's time."""
+        """The same workload with its destinations made, which the candidate's time leaves out."""
         if self.destinations is None:
             return self
         made = self.destinations()
@@ -127,6 +128,15 @@ class LoadedKernel(abc.ABC):
         path, kind = self.description.path, self.description.problem.format
         names = ", ".join(params)
         raise UnsupportedError(f"{path}: {kind} files bind {names} along with inputs alone")
+
+    def space(self, shape: Mapping[str, Value]) -> Space:  # noqa: ARG002 - some forms need it
+        """What may be tuned at a shape: the points that are legal there.
+
+        Raises:
+            ShapeError: `shape` names a size that the file does not have.
+        """
+        candidate = self.description.candidate
+        return candidate.space if candidate is not None else Space()
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
         """Every size with its value: numbers always, others (a dtype) where `shape` gives them.

@@ -26,20 +26,22 @@ from pydantic import Field, model_validator
 
 from solkit.core import Tolerance
 from solkit.errors import KernelFileError
+from solkit.kernelfiles._drawing import draw
 from solkit.kernelfiles._problem_folder import (
+    ProblemFiles,
+    ProblemFolderKernel,
+    shape_and_dtype_agree,
+)
+from solkit.kernelfiles._records import (
     ConstAxis,
     Definition,
     Name,
-    ProblemFiles,
-    ProblemFolderKernel,
     Record,
     SolutionRecord,
     VarAxis,
     WorkloadRecord,
-    draw,
     parse_lines,
     read_json,
-    shape_and_dtype_agree,
     split_entry,
 )
 from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file

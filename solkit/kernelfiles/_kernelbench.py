@@ -20,7 +20,13 @@ from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
 from solkit.errors import KernelFileError, ParamsError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import parse_tolerance
-from solkit.kernelfiles._source import blaming, check_call, file_of, restrict_autotuners
+from solkit.kernelfiles._source import (
+    autotuned_space,
+    blaming,
+    check_call,
+    file_of,
+    restrict_autotuners,
+)
 
 __all__ = ["KernelBenchKernel", "recognises"]
 
@@ -56,7 +62,11 @@ class KernelBenchKernel(LoadedKernel):
                 shapes=({},),
                 tolerance=_tolerance(problem_module, path),
             ),
-            candidate=Candidate("ModelNew", file_of(module), {}) if has_candidate else None,
+            candidate=(
+                Candidate("ModelNew", file_of(module), {}, autotuned_space(module))
+                if has_candidate
+                else None
+            ),
         )
 
     def workload(

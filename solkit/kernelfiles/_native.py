@@ -21,10 +21,11 @@ from typing import Any
 
 import torch
 
-from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.core import Candidate, KernelFile, Problem, Space, Tolerance, Value
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._source import (
+    autotuned_space,
     blaming,
     check_call,
     definition_line,
@@ -52,7 +53,7 @@ class NativeKernel(LoadedKernel):
         self._inputs = _function(problem_module, "inputs", 'def inputs(M=4096, device="cuda"): ...')
         self._kernel = getattr(module, "kernel", None)
         if self._kernel is not None and not callable(self._kernel):
-            raise KernelFileError("kernel is no function", file_of(module))
+            raise KernelFileError("kernel is not a function", file_of(module))
         if self._kernel is None and module is not problem_module:
             raise KernelFileError("has no kernel(); expected def kernel(x): ...", file_of(module))
         sizes = _defaults(self._inputs, path)
@@ -75,7 +76,10 @@ class NativeKernel(LoadedKernel):
         if self._kernel is None:
             return None
         space = _space(self._module)
-        unknown = set(space) - _accepted(self._kernel, space)
+        own = _keyword_defaults(self._kernel)
+        if not space.values:
+            return Candidate("kernel", file_of(self._module), own, autotuned_space(self._module))
+        unknown = set(space.values) - _accepted(self._kernel, space.values)
         if unknown:
             raise KernelFileError(
                 f"SPACE names {', '.join(sorted(unknown))}, which kernel"
@@ -83,8 +87,17 @@ class NativeKernel(LoadedKernel):
                 file_of(self._module),
                 definition_line(self._kernel),
             )
-        params = {**{k: v[0] for k, v in space.items()}, **_keyword_defaults(self._kernel)}
+        params = {**{name: listed[0] for name, listed in space.values.items()}, **own}
         return Candidate("kernel", file_of(self._module), params, space)
+
+    def space(self, shape: Mapping[str, Value]) -> Space:
+        """See `LoadedKernel.space`."""
+        space, valid = super().space(shape), getattr(self._module, "valid", None)
+        if valid is None:
+            return space
+        sizes = {**self.description.problem.sizes, **self.full_shape(shape)}
+        text = f"valid() of {file_of(self._module)}"
+        return space.where(text, lambda params: valid(params, sizes))
 
     def workload(
         self,
@@ -141,8 +154,8 @@ class NativeKernel(LoadedKernel):
                 )
         defaults = inspect.signature(self._kernel).parameters
         bound: dict[str, Any] = {
-            name: values[0]
-            for name, values in self.description.candidate.space.items()
+            name: self.description.candidate.params[name]
+            for name in _space(self._module).values
             if name not in _keyword_defaults(self._kernel)
         }
         for name in own:
@@ -165,7 +178,7 @@ def _function(module: ModuleType, name: str, expected: str) -> Callable[..., Any
 
 
 def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
-    """The sizes of a problem: the parameters of `inputs` but for `device`."""
+    """The sizes of a problem: the parameters of `inputs` except `device`."""
     sizes: dict[str, Value] = {}
     for name, parameter in inspect.signature(inputs).parameters.items():
         if name == "device":
@@ -209,7 +222,9 @@ def to_dtype(name: str, path: str) -> torch.dtype:
     }
     dtype = getattr(torch, short.get(name, name), None)
     if not isinstance(dtype, torch.dtype):
-        raise ShapeError(f"{path}: {name!r} is no dtype; expected e.g. bfloat16, float16, float32")
+        raise ShapeError(
+            f"{path}: {name!r} is not a dtype; expected e.g. bfloat16, float16, float32"
+        )
     return dtype
 
 
@@ -240,17 +255,21 @@ def _shapes(
     return tuple({k: _plain(v) for k, v in shape.items()} for shape in listed)
 
 
-def _space(module: ModuleType) -> dict[str, tuple[Value, ...]]:
+def _space(module: ModuleType) -> Space:
     space = getattr(module, "SPACE", {})
     usable = isinstance(space, dict) and all(
-        isinstance(v, (list, tuple)) and v for v in space.values()
+        isinstance(v, (list, tuple, range)) and v for v in space.values()
     )
     if not usable:
         raise KernelFileError(
             f'SPACE is {space!r}; expected a dict of lists, as {{"BLOCK": [512, 1024]}}',
             file_of(module),
         )
-    return {name: tuple(values) for name, values in space.items()}
+    plain = {n: v if isinstance(v, range) else list(map(_plain, v)) for n, v in space.items()}
+    try:
+        return Space(plain)
+    except ParamsError as error:
+        raise KernelFileError(f"SPACE: {error}", file_of(module)) from error
 
 
 def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ...]:
@@ -271,7 +290,7 @@ def parse_tolerance(value: Any, path: str) -> Tolerance | None:
     """A file's TOLERANCE as the noun.
 
     Raises:
-        KernelFileError: it is no dict of `rtol` and `atol`.
+        KernelFileError: it is not a dict of `rtol` and `atol`.
     """
     if value is None:
         return None

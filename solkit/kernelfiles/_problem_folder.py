@@ -1,10 +1,9 @@
 """What problem folders share: a definition, its workloads, and a solution, each in JSON.
 
-SOL-ExecBench took over FlashInfer-Bench's schema and changed it, so the records here are what both
-have in common, and `ProblemFolderKernel` does with them what both benchmarks do: it makes the
-inputs that a workload asks for, calls ``run`` of the reference with them, and gives a solution the
-outputs to write behind the inputs, or takes what it returns. Where they differ, `_sol_execbench`
-and `_flashinfer_bench` say so.
+`ProblemFolderKernel` does what both benchmarks do with the records that both have (`_records`). It
+makes the inputs that a workload asks for and calls ``run`` of the reference with them. A solution
+takes the outputs to write behind the inputs, or returns them. `_sol_execbench` and
+`_flashinfer_bench` hold what differs.
 """
 
 from __future__ import annotations
@@ -12,288 +11,31 @@ from __future__ import annotations
 import abc
 import contextlib
 import inspect
-import math
-import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union
+from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.core.arithmetic import evaluate
 from solkit.errors import KernelFileError, ParamsError, ShapeError
-from solkit.kernelfiles._arithmetic import evaluate
 from solkit.kernelfiles._base import LoadedKernel, Workload
+from solkit.kernelfiles._drawing import is_inexact, random_scalar, structured, to_torch_dtype
+from solkit.kernelfiles._records import (
+    CustomInput,
+    Definition,
+    SafetensorsInput,
+    ScalarInput,
+    TensorSpec,
+    WorkloadRecord,
+)
 from solkit.kernelfiles._safetensors import is_absent, read_tensor
 from solkit.kernelfiles._solution import Solution, is_fake
 from solkit.kernelfiles._source import blaming, check_call, import_text, restrict_autotuners
 
-__all__ = [
-    "ConstAxis",
-    "CustomInput",
-    "Definition",
-    "ExprAxis",
-    "Name",
-    "ProblemFiles",
-    "ProblemFolderKernel",
-    "RandomInput",
-    "Record",
-    "SafetensorsInput",
-    "ScalarInput",
-    "SolutionRecord",
-    "SourceFile",
-    "TensorSpec",
-    "VarAxis",
-    "WorkloadRecord",
-    "draw",
-    "parse",
-    "parse_lines",
-    "read_json",
-    "shape_and_dtype_agree",
-    "split_entry",
-    "to_torch_dtype",
-]
-
-# ------------------------------------------------------------------------------------ records
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
-Name = Annotated[str, Field(min_length=1)]
-Size = Annotated[int, Field(ge=0)]
-DType = Literal[
-    "float64",
-    "float32",
-    "float16",
-    "bfloat16",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float4_e2m1",
-    "float4_e2m1fn_x2",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-]
-
-
-class Record(BaseModel):
-    """One JSON object; members that are not named here are ignored, as the benchmarks do."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class ConstAxis(Record):
-    """An axis of one size."""
-
-    type: Literal["const"]
-    value: Size
-
-
-class VarAxis(Record):
-    """An axis whose size each workload gives."""
-
-    type: Literal["var"]
-
-
-class ExprAxis(Record):
-    """An axis whose size follows from others (SOL-ExecBench alone)."""
-
-    type: Literal["expr"]
-    expression: Name
-
-
-class TensorSpec(Record):
-    """An input or output: its axes, outermost first; ``None`` for a Python scalar.
-
-    An axis is a name, a number, or arithmetic over names (``"hidden_size / 2"``).
-    """
-
-    shape: tuple[Name, ...] | None
-    dtype: DType
-    description: str | None = None
-
-
-class Definition(Record):
-    """What must be computed: ``run`` in `reference` takes `inputs` and returns `outputs`."""
-
-    name: Name
-    axes: Mapping[Name, Any]
-    inputs: Mapping[Name, TensorSpec]
-    outputs: Mapping[Name, TensorSpec]
-    reference: Name
-    op_type: str | None = None
-    constraints: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Definition:
-        both = set(self.inputs) & set(self.outputs)
-        if both:
-            raise ValueError(f"{', '.join(sorted(both))} is both an input and an output")
-        for name, spec in {**self.inputs, **self.outputs}.items():
-            for axis in spec.shape or ():
-                if not self.axes.keys() >= set(_NAME.findall(axis)):
-                    known = ", ".join(self.axes)
-                    raise ValueError(f"{name} has axis {axis!r}; the axes are: {known}")
-        return self
-
-    @property
-    def var_axes(self) -> tuple[str, ...]:
-        """The axes that a workload must give."""
-        return tuple(name for name, axis in self.axes.items() if axis.type == "var")
-
-
-class RandomInput(Record):
-    """Drawn afresh."""
-
-    type: Literal["random"] = "random"
-
-
-class ScalarInput(Record):
-    """A value to pass as it is."""
-
-    type: Literal["scalar"]
-    value: bool | int | float
-
-
-class SafetensorsInput(Record):
-    """A tensor in a file."""
-
-    type: Literal["safetensors"]
-    path: Name
-    tensor_key: Name
-
-
-class CustomInput(Record):
-    """Made by a function beside the reference (SOL-ExecBench alone)."""
-
-    type: Literal["custom"]
-
-
-Input = Annotated[
-    Union[RandomInput, ScalarInput, SafetensorsInput, CustomInput], Field(discriminator="type")
-]
-
-
-class WorkloadRecord(Record):
-    """Sizes for the variable axes, and where each input comes from."""
-
-    uuid: Name
-    axes: Mapping[Name, Size]
-    inputs: Mapping[Name, Input]
-
-
-class SourceFile(Record):
-    """A source file of a solution; without `content` it stands beside the solution's file."""
-
-    path: Name
-    content: str = ""
-
-    @model_validator(mode="after")
-    def _stays_in_its_folder(self) -> SourceFile:
-        if Path(self.path).is_absolute() or ".." in Path(self.path).parts:
-            raise ValueError(f"path {self.path!r} leaves the solution's folder")
-        return self
-
-
-class SolutionRecord(Record):
-    """A solution, but for its ``spec``."""
-
-    definition: Name
-    sources: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
-
-    def texts(self, path: str) -> dict[str, str]:
-        """The sources by path, those without content read from beside `path`.
-
-        Raises:
-            KernelFileError: such a file is not there.
-        """
-        return {file.path: file.content or _beside(path, file.path) for file in self.sources}
-
-
-def _beside(path: str, name: str) -> str:
-    file = Path(path).parent / name
-    if not file.is_file():
-        raise KernelFileError(f"source {name!r} has no content, and there is no {file}", path)
-    return file.read_text(encoding="utf-8")
-
-
-def split_entry(entry_point: str, sources: Mapping[str, str], path: str) -> tuple[str, str]:
-    """``"main.py::run"`` as a file among `sources` and a function's name.
-
-    Raises:
-        KernelFileError: it is not of that form, or there is no such source.
-    """
-    file, separator, symbol = entry_point.partition("::")
-    if not separator or not symbol.isidentifier():
-        raise KernelFileError(
-            f"spec.entry_point is {entry_point!r}; expected FILE::FUNCTION, as main.py::run", path
-        )
-    if file not in sources:
-        listed = ", ".join(sources)
-        raise KernelFileError(f"spec.entry_point names {file!r}; the sources are: {listed}", path)
-    return file, symbol
-
-
-# ------------------------------------------------------------------------------- reading JSON
-
-R = TypeVar("R", bound=Record)
-
-
-def read_json(kind: type[R], path: str) -> R:
-    """A file with one record.
-
-    Raises:
-        KernelFileError: there is none, or it is at fault; names the member and what it may be.
-    """
-    return parse(kind, _text(path), path)
-
-
-def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
-    """A file with a record a line.
-
-    Raises:
-        KernelFileError: as `read_json`, with the line.
-    """
-    lines = enumerate(_text(path).splitlines(), start=1)
-    return tuple(parse(kind, line, path, number) for number, line in lines if line.strip())
-
-
-def parse(kind: type[R], text: str, path: str, line: int | None = None) -> R:
-    """One record from its JSON.
-
-    Raises:
-        KernelFileError: it is at fault; names the member and what it may be.
-    """
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        raise KernelFileError(_explained(error), path, line) from error
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise KernelFileError(f"cannot be read: {error.strerror}", path) from error
-
-
-def _explained(error: ValidationError) -> str:
-    """The first fault, and how many more there are."""
-    first, *others = error.errors()
-    place = ".".join(map(str, first["loc"]))
-    given = first["input"]
-    shown = f", got {given!r}" if isinstance(given, (str, int, float, bool)) else ""
-    if len(shown) > 200:
-        shown = ""
-    more = f" (and {len(others)} more)" if others else ""
-    return f"{place + ': ' if place else ''}{first['msg']}{shown}{more}"
-
-
-# ---------------------------------------------------------------------------------- the kernel
+__all__ = ["ProblemFiles", "ProblemFolderKernel", "shape_and_dtype_agree"]
 
 
 @dataclass(frozen=True)
@@ -303,7 +45,7 @@ class ProblemFiles:
     Attributes:
         path: the definition's file.
         definition: what it says.
-        workloads: in the order of their file; maybe none.
+        workloads: in the order of their file; may be empty.
         blob_roots: folders that paths of safetensors files are relative to.
         solution: the candidate, if one was given.
     """
@@ -409,7 +151,7 @@ class ProblemFolderKernel(LoadedKernel):
 
     def _size(self, name: str, value: Value) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ShapeError(f"{self._files.path}: {name}={value} is no size of an axis")
+            raise ShapeError(f"{self._files.path}: {name}={value} is not a valid size of an axis")
         return value
 
     def _all_axes(self, others: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
@@ -427,7 +169,7 @@ class ProblemFolderKernel(LoadedKernel):
         return {name: axes[name] for name in wanted}
 
     def _missing(self, axes: Mapping[str, int]) -> list[str]:
-        """Axes without a size, but for those that the ones before them would give one."""
+        """Axes without a size, except those whose size follows from earlier ones."""
         missing: list[str] = []
         known = {**self._constants(), **axes}
         for name in self._definition.var_axes:
@@ -592,7 +334,7 @@ class _Inputs:
             return self._scalar(name, spec, source)
         if isinstance(source, SafetensorsInput):
             return self._from_file(name, spec, shape, source)
-        if source is None and not _is_inexact(spec.dtype):
+        if source is None and not is_inexact(spec.dtype):
             return self._stand_in(name, shape, spec, "no workload says what it holds")
         return self._kernel._random(name, shape, self._device)
 
@@ -602,7 +344,7 @@ class _Inputs:
         if source is None and spec.dtype.startswith("int"):
             self.assumptions.append(f"Input {name} is 0: no workload says what it is.")
             return 0
-        return _random_scalar(spec.dtype)
+        return random_scalar(spec.dtype)
 
     def _from_custom(self, name: str) -> Any:
         if name not in self._customs:
@@ -635,7 +377,7 @@ class _Inputs:
         self, name: str, shape: tuple[int, ...], spec: TensorSpec, why: str
     ) -> torch.Tensor:
         """Well-formed data in place of data that is not here."""
-        made = _structured(name, shape, self._axes)
+        made = structured(name, shape, self._axes)
         if made is None:
             words = "is drawn at random"
             tensor = self._kernel._random(name, shape, self._device)
@@ -662,99 +404,6 @@ def _sizes(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
 
 def _size_of(axis: str, axes: Mapping[str, int]) -> int:
     return axes[axis] if axis in axes else int(evaluate(axis, axes))
-
-
-# -------------------------------------------------------------------------------- drawing inputs
-
-_INTEGER_RANGE = {"int8": (-128, 128), "uint8": (0, 256)}
-_OTHER_INTEGERS = (-1024, 1024)
-"""Both benchmarks' ``_rand_tensor``."""
-
-
-def to_torch_dtype(name: str) -> torch.dtype:
-    """The torch dtype of that name; 4-bit floats come two to an element."""
-    dtype: torch.dtype = getattr(torch, "float4_e2m1fn_x2" if name == "float4_e2m1" else name)
-    return dtype
-
-
-def _is_inexact(dtype: str) -> bool:
-    return dtype.startswith(("float", "bfloat"))
-
-
-def draw(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
-    """Normal values where they are floating, else integers from the range that both draw from."""
-    if dtype == "bool":
-        return torch.randint(0, 2, shape, device=device).bool()
-    if not _is_inexact(dtype):
-        low, high = _INTEGER_RANGE.get(dtype, _OTHER_INTEGERS)
-        return torch.randint(low, high, shape, dtype=to_torch_dtype(dtype), device=device)
-    if dtype.startswith("float4"):
-        return _pack_fp4(torch.randn((*shape[:-1], 2 * shape[-1]), device=device))
-    if dtype.startswith("float8"):
-        return torch.randn(shape, device=device).clamp(-2.0, 2.0).to(to_torch_dtype(dtype))
-    return torch.randn(shape, dtype=to_torch_dtype(dtype), device=device)
-
-
-_FP4_BORDERS = (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)
-"""Halfway between the magnitudes of e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 (OCP Microscaling 1.0)."""
-
-
-def _pack_fp4(values: torch.Tensor) -> torch.Tensor:
-    """Round to e2m1 and pack two to a byte, the first in the low half."""
-    borders = torch.tensor(_FP4_BORDERS, device=values.device)
-    codes = (torch.bucketize(values.abs(), borders) + 8 * (values < 0)).to(torch.uint8)
-    return (codes[..., ::2] + 16 * codes[..., 1::2]).view(torch.float4_e2m1fn_x2)
-
-
-def _random_scalar(dtype: str) -> bool | int | float:
-    """Drawn by Python, so that the value is known on fake tensors too."""
-    if dtype == "bool":
-        return random.random() < 0.5
-    if not _is_inexact(dtype):
-        return random.randrange(*_INTEGER_RANGE.get(dtype, _OTHER_INTEGERS))
-    return random.gauss(0.0, 1.0)
-
-
-# ------------------------------------------------------------------- data that is not here
-
-_OFFSETS = {
-    "qo_indptr": ("total_q", "total_tokens"),
-    "kv_indptr": ("num_kv_indices", "total_kv", "total_tokens"),
-    "seq_indptr": ("total_tokens",),
-    "cu_seqlens": ("total_seq_len",),
-}
-"""Offsets of sequences, and the axes that the last of them is the size of, by the constraints of
-FlashInfer-Bench's definitions (``total_q == qo_indptr[-1].item()``)."""
-
-_INDEXED: tuple[tuple[str, str], ...] = (
-    (r"topk_ids$", r"num_experts$"),
-    (r"positions?$", r"max_\w*len$|max_\w*positions$"),
-    (r"(indices|block_table|page_table)$", r"num_pages$|(cache|pool)_size$"),
-)
-"""Names of indices, and of the axis that they index."""
-
-
-def _structured(
-    name: str, shape: tuple[int, ...], axes: Mapping[str, int]
-) -> tuple[str, torch.Tensor] | None:
-    """Offsets, lengths or indices that fit the sizes, with words for them; else ``None``."""
-    count = math.prod(shape)
-    total = next((axes[axis] for axis in _OFFSETS.get(name, ()) if axis in axes), None)
-    if total is not None and len(shape) == 1 and count > 1:
-        return "is spread evenly", torch.arange(count) * total // (count - 1)
-    if name.endswith("last_page_len") and "page_size" in axes:
-        return "says that every page is full", torch.full(shape, axes["page_size"])
-    longest = axes.get("max_seq_len", axes.get("max_num_pages", 0) * axes.get("page_size", 0))
-    if name == "seq_lens" and longest:
-        return "is as long as the page table allows", torch.full(shape, longest)
-    for names, targets in _INDEXED:
-        bound = next((axes[axis] for axis in axes if re.search(targets, axis)), None)
-        if re.search(names, name) and bound:
-            return "counts up, so that entries differ", (torch.arange(count) % bound).view(shape)
-    return None
-
-
-# --------------------------------------------------------------------------------- comparing
 
 
 def shape_and_dtype_agree(got: Sequence[torch.Tensor], want: Sequence[torch.Tensor]) -> None:

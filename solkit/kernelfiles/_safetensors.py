@@ -47,12 +47,12 @@ def read_tensor(path: Path, key: str) -> torch.Tensor:
     """The tensor of that name, on the CPU.
 
     Raises:
-        KernelFileError: the file is no safetensors file, or has no such tensor.
+        KernelFileError: the file is not a safetensors file, or has no such tensor.
     """
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > _LONGEST_HEADER:
-            raise KernelFileError("is no safetensors file: its header is too long", str(path))
+            raise KernelFileError("is not a safetensors file: its header is too long", str(path))
         entry = _entry(file.read(length), key, str(path))
         first, last = entry["data_offsets"]
         file.seek(8 + length + first)
@@ -69,7 +69,7 @@ def _entry(header: bytes, key: str, path: str) -> dict[str, Any]:
     try:
         tensors = json.loads(header)
     except ValueError as error:
-        raise KernelFileError(f"is no safetensors file: {error}", path) from error
+        raise KernelFileError(f"is not a safetensors file: {error}", path) from error
     if key not in tensors:
         names = ", ".join(name for name in tensors if name != "__metadata__")
         raise KernelFileError(f"holds no tensor {key!r}; it has: {names or 'none'}", path)

@@ -27,24 +27,25 @@ from pydantic import Field, model_validator
 
 from solkit.core import Tolerance
 from solkit.errors import KernelFileError
+from solkit.kernelfiles._drawing import draw, to_torch_dtype
 from solkit.kernelfiles._problem_folder import (
+    ProblemFiles,
+    ProblemFolderKernel,
+    shape_and_dtype_agree,
+)
+from solkit.kernelfiles._records import (
     ConstAxis,
     Definition,
     ExprAxis,
     Name,
-    ProblemFiles,
-    ProblemFolderKernel,
     Record,
     SolutionRecord,
     TensorSpec,
     VarAxis,
     WorkloadRecord,
-    draw,
     parse_lines,
     read_json,
-    shape_and_dtype_agree,
     split_entry,
-    to_torch_dtype,
 )
 from solkit.kernelfiles._solution import BuildFlags, Solution, of_python_file
 from solkit.kernelfiles._source import blaming
@@ -200,7 +201,7 @@ class SolExecBenchKernel(ProblemFolderKernel):
         make = getattr(self._module, name, None)
         if not callable(make):
             raise KernelFileError(
-                f"custom_inputs_entrypoint {name!r} is no function of the reference",
+                f"custom_inputs_entrypoint {name!r} is not a function of the reference",
                 self._files.path,
             )
         scalars = {n: i.value for n, i in record.inputs.items() if i.type == "scalar"}

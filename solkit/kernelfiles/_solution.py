@@ -167,7 +167,7 @@ def _takes_over(text: str, path: str, arguments: int) -> bool:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        raise KernelFileError(f"is no Python: {error.msg}", path, error.lineno) from error
+        raise KernelFileError(f"is not valid Python: {error.msg}", path, error.lineno) from error
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "run":
             return len(node.args.posonlyargs) + len(node.args.args) > arguments

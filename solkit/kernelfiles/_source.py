@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib.util
 import inspect
+import itertools
 import linecache
 import sys
 import traceback
@@ -15,10 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from solkit.core import Value
+from solkit.core import Params, Space, Value
 from solkit.errors import KernelFileError, ParamsError, SolkitError
 
 __all__ = [
+    "autotuned_space",
     "autotuner_of",
     "blaming",
     "check_call",
@@ -29,6 +31,9 @@ __all__ = [
     "restrict_autotuners",
 ]
 
+
+_PLAIN = (int, float, str, type(None))
+_MOST_COMBINED = 10_000  # pairs of configurations of two autotuners
 
 _paths: dict[str, str] = {}  # module name -> path as the user gave it
 
@@ -188,6 +193,34 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     if lacking and not matched:
         raise ParamsError(lacking[0])
     return known
+
+
+def autotuned_space(module: ModuleType) -> Space:
+    """The configurations that a file's autotuners list, as points that `restrict_autotuners` takes.
+
+    A point holds a configuration's numbers, bools and strings. Its ``pre_hook`` is no part of it
+    and stays with the configuration. Of several autotuners, every combination is a point in which
+    names that they share have the same value; where that leaves none, or thousands, nothing is
+    tuned.
+    """
+    if "triton" not in sys.modules:
+        return Space()
+    points: list[Params] = [{}]
+    for tuner in _autotuners(module).values():
+        listed = _points(tuner)
+        if len(points) * len(listed) > _MOST_COMBINED:
+            return Space()
+        pairs = ((left, right) for left in points for right in listed)
+        points = [{**a, **b} for a, b in pairs if all(a[key] == b[key] for key in a.keys() & b)]
+    return Space.of_points(points) if points != [{}] else Space()
+
+
+def _points(tuner: Any) -> list[Params]:
+    """The configurations of an autotuner; ``None`` for what some of them leave out."""
+    every = [c.all_kwargs() for c in vars(tuner).get("every_config", tuner.configs)]
+    names = dict.fromkeys(itertools.chain(*every))
+    plain = [n for n in names if all(isinstance(kwargs.get(n), _PLAIN) for kwargs in every)]
+    return [{name: kwargs.get(name) for name in plain} for kwargs in every]
 
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:

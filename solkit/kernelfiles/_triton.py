@@ -28,11 +28,12 @@ from typing import Any
 import torch
 
 from solkit.core import Candidate, KernelFile, Problem, Value
+from solkit.core.arithmetic import FUNCTIONS, evaluate
 from solkit.errors import KernelFileError, ParamsError, ShapeError
-from solkit.kernelfiles._arithmetic import FUNCTIONS, evaluate
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import parse_tolerance, to_dtype
 from solkit.kernelfiles._source import (
+    autotuned_space,
     autotuner_of,
     blaming,
     check_call,
@@ -89,7 +90,12 @@ class TritonKernel(LoadedKernel):
                     getattr(problem_module, "TOLERANCE", None), file_of(problem_module)
                 ),
             ),
-            candidate=Candidate(self._name, self._path, dict(self._launch.get("constants", {}))),
+            candidate=Candidate(
+                self._name,
+                self._path,
+                dict(self._launch.get("constants", {})),
+                autotuned_space(self._module),
+            ),
         )
 
     def _description(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _check_for_gpu(file: str) -> None:
     """
     try:
         found = bool(nvml.live_devices())
-    except UnknownDeviceError:  # there is one: --device may say what it is like
+    except UnknownDeviceError:  # there is a GPU: --device may name a similar one
         found = True
     if not found:
         raise UnsupportedError(
@@ -174,4 +174,4 @@ def _notes(
         )
     if others:
         listed = ", ".join(map(str, sorted(others)))
-        yield f"Only the busiest GPU is told of; there are {len(others)} more: {listed}."
+        yield f"Only the busiest GPU is reported; there are {len(others)} more: {listed}."

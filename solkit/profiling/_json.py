@@ -20,7 +20,7 @@ __all__ = ["read_members"]
 
 _CHUNK = 1 << 20
 _LARGEST = 1 << 26
-"""Characters of one value: more are no event, but the rest of a file after a fault in it."""
+"""The most characters of one value: anything longer is the rest of a damaged file."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
@@ -37,7 +37,7 @@ def read_members(path: str, listed: str) -> Iterator[tuple[str, Any]]:
         Name and value. A file that is one bare list counts as that member alone.
 
     Raises:
-        InputError: the file cannot be read, is no JSON object or list, or is cut off.
+        InputError: the file cannot be read, is not a JSON object or list, or is cut off.
     """
     try:
         with _opened(path) as file:
@@ -109,7 +109,7 @@ class _Window:
         self._at += 1
 
     def _peek(self) -> str:
-        """The next character that is no blank."""
+        """The next non-blank character."""
         while True:
             self._at = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):

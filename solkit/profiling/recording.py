@@ -232,7 +232,7 @@ def read(path: str) -> Recording:
     """Read a Chrome trace of PyTorch's profiler; gzip or plain.
 
     Raises:
-        InputError: the file cannot be read, is cut off, or is no such trace.
+        InputError: the file cannot be read, is cut off, or is not such a trace.
     """
     recording = Recording(path)
     signatures: dict[str, Signature] = {}

@@ -1,6 +1,6 @@
 """The work of ops that a profiler recorded: called again on fake tensors of the same kind.
 
-Runs in a throw-away child process (`solkit.worker`), since it patches torch.
+Runs in a throw-away child process (`solkit.processes.jobs`), since it patches torch.
 
 A recorded argument is a tensor's shape, strides and type, or a scalar's text; its place in the op's
 schema tells which. What Kineto does not record (the tensors of an optional list, such as an
@@ -20,12 +20,11 @@ from typing import Any
 import torch
 
 from solkit.adapters import fake_cuda
-from solkit.core import Device
-from solkit.measure.compare import default_tolerance
+from solkit.analysis.worker import fake
+from solkit.core import Device, default_tolerance
 from solkit.profiling.recording import Signature
 from solkit.profiling.units import Asked, Replayed
 from solkit.roofline.work import work_of, work_of_arguments
-from solkit.study import fake
 
 __all__ = ["replay"]
 
@@ -80,7 +79,7 @@ def _replayed(signature: Signature, kernels: Sequence[str]) -> Replayed:
         return run()
     except _Unknown as reason:
         return Replayed(reason=str(reason))
-    except Exception as error:  # whatever a meta function raises: the op goes without a bound
+    except Exception as error:  # whatever a meta function raises: the op has no bound
         said = str(error).strip().partition("\n")[0]
         return Replayed(reason=f"it fails on fake tensors: {type(error).__name__}: {said}"[:200])
 
@@ -157,7 +156,7 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
 
 
 def _triton(signature: Signature) -> Callable[[], Replayed]:
-    """A Triton kernel says nothing of what it computes: its arguments alone."""
+    """A Triton kernel records only its arguments, not what it computes."""
     tensors = [
         _tensor(shape, recorded, _at(signature.strides, i))
         for i, (shape, recorded) in enumerate(zip(signature.shapes, signature.types))
@@ -221,7 +220,7 @@ def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence
 
 
 def _absent(argument: Any, kind: str) -> Any:
-    """What stands for an argument of which nothing was recorded."""
+    """A stand-in for an argument of which nothing was recorded."""
     if kind.startswith("Optional") and kind != "Optional[List[Tensor]]":
         return None
     if argument.has_default_value():

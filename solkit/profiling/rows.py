@@ -1,4 +1,4 @@
-"""The rows of a profile: ops with their bounds and savings, and what has none."""
+"""The rows of a profile: ops with their bounds and savings, and what has no bound."""
 
 from __future__ import annotations
 

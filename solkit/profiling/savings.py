@@ -1,7 +1,7 @@
 """What a faster op would save end to end: the recording replayed with shorter kernels.
 
 Amdahl's law (AFIPS 1967) makes of an op that takes the share f of the time, and could run s times
-faster, a speed-up of 1/((1 - f) + f/s). It takes for granted that what comes after moves up. Where
+faster, a speed-up of 1/((1 - f) + f/s). It assumes that everything after it moves up. Where
 kernels overlap, or the GPU waits for the host, it does not, so the timeline is replayed, as in
 Daydream (Zhu, Phanishayee and Pekhimenko, USENIX ATC 2020), and the time that is left is compared;
 on a GPU that is busy throughout with one stream the two agree.

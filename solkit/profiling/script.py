@@ -48,7 +48,7 @@ def record(
     if not Path(script).is_file():
         raise InputError(f"{script}: no such file")
     try:
-        Path(trace).write_bytes(b"")  # an older one is not taken for this run's
+        Path(trace).write_bytes(b"")  # an older file must not pass for this run's
     except OSError as error:
         raise InputError(f"cannot write {trace}: {error.strerror}") from error
     failure = _run(_command(script, arguments, trace, calls), script, time_limit_s)

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from solkit import worker
 from solkit.core import Device, Tolerance, Work
 from solkit.errors import JobDiedError
+from solkit.processes import jobs as worker
 from solkit.profiling.matching import NONE, Matching, is_graph_launch
 from solkit.profiling.recording import Recording, Signature
 from solkit.profiling.timeline import Window
@@ -31,7 +31,7 @@ Asked = tuple[Signature, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of an op and those around it.
+    """The result for an op and those around it.
 
     Attributes:
         level: which of them was replayed: 0 is the innermost, the one that launched kernels.
@@ -90,7 +90,7 @@ def costs(recording: Recording, matching: Matching, within: Window, device: Devi
 
 
 def _reason(recording: Recording, matching: Matching, index: int) -> str:
-    """Why an activity is no op's work on this GPU; empty where it may be."""
+    """Why an activity belongs to no op on this GPU; empty where it may be."""
     activity = matching.activities[index]
     if _HOST_COPY.match(activity.name):
         return "a copy that leaves the GPU"
@@ -114,7 +114,7 @@ def _answers(
     ops: Sequence[int],
     around: dict[int, list[int]],
 ) -> dict[int, Replayed]:
-    """What became of each op that launched something; ops alike are replayed once."""
+    """The result for each op that launched something; identical ops are replayed once."""
     kernels: dict[Signature, set[str]] = defaultdict(set)
     for i, op in zip(within.activities, ops):
         for enclosing in around.get(op, ()):

@@ -1,1 +1,1 @@
-"""How a `solkit.core.Report` is told: as JSON (`schema`), as a page (`terminal`), as advice."""
+"""How a `solkit.core.Report` is shown: as JSON (`schema`), as a page (`terminal`), as advice."""

@@ -1,7 +1,9 @@
-"""What to look at next: sentences that evidence in a `Result` carries, and no others.
+"""Advice on what to look at next, only with evidence in a `Result`.
 
-Each rule reads one result and yields a sentence where its evidence is there. Rules run from what
-makes the numbers void to what might make the kernel faster, and the first three sentences count.
+Each rule reads one result and yields a sentence if its evidence is there. Rules run from what
+invalidates the numbers to what might speed up the kernel; the first three sentences count.
+`solkit.roofline.kernel.causes` finds the causes of large factors of the gap; what to do about them
+is here.
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from solkit.core import AnalysisStatus, Bound, Device, KernelAnalysis, Result, Verdict
+from solkit.core import AnalysisStatus, Bound, Cause, Device, KernelAnalysis, Result, Verdict
 from solkit.report.units import binary_bytes, duration, ratio
-from solkit.roofline.kernel_model import LAUNCH_US
+from solkit.roofline.kernel.model import LAUNCH_US
 
-__all__ = ["advise", "kernels_seen", "launch_limited", "out_of_resources"]
+__all__ = ["advice_on", "advise", "kernels_seen", "launch_limited", "out_of_resources"]
 
 _MOST = 3
-_NEAR = 1.1  # a gap that is not worth an engineer's day
+_NEAR = 1.1  # a gap not worth an engineer's day
 _LOW_OCCUPANCY = 0.5
 _LOW_FILL = 0.8  # of the device's slots, over all waves
 _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
@@ -26,6 +28,86 @@ _NO_CAUSE = (
     "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
     "next step."
 )
+
+
+_CONFLICTS = (
+    "{place}: a {kind} of shared memory takes {wavefronts:.3g} wavefronts; without bank "
+    "conflicts {least:.3g} would do. "
+)
+_ON_CAUSES = {
+    "bank conflicts": _CONFLICTS
+    + "Try another tile shape, another num_warps, or one reduction behind the loop instead of one "
+    "in each iteration.",
+    "bank conflicts of a turned operand": _CONFLICTS
+    + "wgmma takes {dtype} operands only with K contiguous, so this one is transposed first. Keep "
+    "the narrower input type if it has 16 bits, or make K contiguous in memory.",
+    "bank conflicts of one's own layout": _CONFLICTS
+    + "Pad the tile's rows by one word, or swizzle the index.",
+    "dispatch": ("{kernel} has {evidence}: use larger blocks, or fewer that loop."),
+    "few blocks": (
+        "{kernel} has {blocks} blocks for {sms} SMs: split the work into more (smaller tiles, "
+        "or split along the reduction)."
+    ),
+    "launch": ("Launches take much of the time: use a CUDA graph, or fuse with a neighbour."),
+    "launches": ("{kernel} is launched {count} times: do it in one launch."),
+    "little under way": (
+        "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} warps on an SM, "
+        "limited by {limiter}. Use more warps, or more elements a step."
+    ),
+    "lost from L2": (
+        "{place}: {argument} is read again after L2 has evicted it: make one pass over it, or "
+        "keep parts in registers or L2 between passes."
+    ),
+    "narrow requests": (
+        "{place}: this {kind} moves {vector_bytes} bytes a lane and request, in {requests:,} "
+        "requests. It could move 16 if sizes and strides were multiples of 16, or masks ended "
+        "at one."
+    ),
+    "part-filled wave": (
+        "{kernel} ends in a part-filled wave: try other tiles, or a persistent kernel that "
+        "splits the last ones."
+    ),
+    "products alone": (
+        "{kernel}'s tensor cores wait for the work between two products, with too few other blocks "
+        "to fill in ({blocks} on an SM, limited by {limiter}): use smaller tiles, or "
+        "warps that take turns."
+    ),
+    "repeated reads": (
+        "{place}: {argument} is read {times:.3g} times: use larger tiles, or an order of blocks "
+        "that reuses L2."
+    ),
+    "scalar product": (
+        "{kernel} multiplies on the scalar pipe: use tl.dot on tiles of at least 16 in each "
+        "dimension, in the inputs' own type."
+    ),
+    "spills": (
+        "{kernel} spills {words} words per thread to local memory: use smaller tiles, or more "
+        "warps to share them."
+    ),
+    "uncoalesced": (
+        "{place}: this {kind} is not coalesced: it moves {sectors:,} sectors for "
+        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. Let neighbouring lanes access "
+        "neighbouring addresses."
+    ),
+    "uneven blocks": (
+        "{kernel}'s blocks differ in length: start the longest first, or balance them."
+    ),
+    "unneeded work": (
+        "{kernel} computes {times:.3g} times what the problem needs: skip what is masked, "
+        "padded or computed twice."
+    ),
+    "waits for loads": (
+        "{kernel} waits for each step's loads: use more pipeline stages (num_stages), and loads "
+        "that can be copied asynchronously."
+    ),
+    "wide product": ("{kernel} multiplies as {dtype}: keep the narrower input type."),
+}
+"""By cause: a description and the change most likely to help."""
+
+
+def advice_on(cause: Cause | None) -> str:
+    """The sentence about the cause of a gap's factor; empty if the cause is unknown."""
+    return _ON_CAUSES[cause.name].format_map(cause.figures) if cause else ""
 
 
 Rule = Callable[["_Case"], Iterator[str]]
@@ -41,13 +123,13 @@ def advise(result: Result, device: Device) -> tuple[str, ...]:
 
 
 def kernels_seen(result: Result) -> tuple[KernelAnalysis, ...]:
-    """The launches as analysed, or those of the real run where analysis caught none."""
+    """The analysed launches, or those of the real run if analysis captured none."""
     live = result.measurement.launches if result.measurement else ()
     return result.analysis.kernels or live
 
 
 def launch_limited(bound: Bound) -> bool:
-    """Whether launching a kernel is known to take longer than the problem itself need."""
+    """Whether a kernel's launch is known to take longer than the problem's bound."""
     floor_ms = bound.at.launch_floor_ms
     return floor_ms is not None and bound.time_ms < floor_ms
 
@@ -77,7 +159,9 @@ class _Case:
 
     @property
     def compiled(self) -> list[KernelAnalysis]:
-        return [kernel for kernel in kernels_seen(self.result) if kernel.registers is not None]
+        return [
+            kernel for kernel in kernels_seen(self.result) if kernel.facts.registers is not None
+        ]
 
     @property
     def wants_tensor_cores(self) -> bool:
@@ -91,7 +175,7 @@ def _verdict(case: _Case) -> Iterator[str]:
     result = case.result
     if result.verdict is Verdict.WRONG:
         error = f" (largest error {result.measurement.max_error:.3g})" if result.measurement else ""
-        yield f"The result is wrong{error}: its speed says nothing until it is right."
+        yield f"The result is wrong{error}: fix it before looking at its speed."
     elif result.verdict is Verdict.IMPOSSIBLE:
         yield (
             f"No correct kernel takes less than {duration(result.bound.at.hard_ms)} here: check "
@@ -99,13 +183,13 @@ def _verdict(case: _Case) -> Iterator[str]:
         )
     elif result.verdict is Verdict.BEATS_ALGORITHM:
         yield (
-            "It is faster than the roofline of the reference as written: it does less work than "
-            "the reference, or moves less through DRAM (see `beaten by`)."
+            "It is faster than the roofline of the reference as written: it does less work or "
+            "moves less through DRAM (see `beaten by`)."
         )
     elif result.verdict is Verdict.DEGENERATE_PROBLEM:
-        yield "Other inputs give the same result, so the time says nothing of a kernel for it."
+        yield "Other inputs give the same result, so this time means nothing."
     elif result.verdict is Verdict.CHEATING:
-        yield "What was timed is not the work: see the evidence. There is no time that counts."
+        yield "The timed calls did not do the work, so no time counts: see the evidence."
     elif result.verdict is Verdict.UNSTABLE:
         yield "The conditions make the time unreliable (see the evidence): measure again."
     elif result.verdict in _NO_TIME:
@@ -134,7 +218,7 @@ def _does_not_compile(case: _Case) -> Iterator[str]:
 def _unmodelled(case: _Case) -> Iterator[str]:
     if case.result.work.unmodelled:
         yield (
-            f"{', '.join(case.result.work.unmodelled)}: counted as nothing, so the true speed of "
+            f"{', '.join(case.result.work.unmodelled)}: counted as zero cost, so the true speed of "
             "light may be slower than shown."
         )
 
@@ -143,8 +227,8 @@ def _launch_limited(case: _Case) -> Iterator[str]:
     floor_ms = case.result.bound.at.launch_floor_ms
     if floor_ms is not None and launch_limited(case.result.bound):
         yield (
-            f"Launch-limited: one launch takes {duration(floor_ms)} at the least, more than the "
-            "bound: what helps is doing this within another kernel."
+            f"Launch-limited: one launch takes at least {duration(floor_ms)}, more than the bound: "
+            "fuse this into another kernel."
         )
 
 
@@ -164,11 +248,11 @@ def _gap(case: _Case) -> Iterator[str]:
     """What the largest factors of the gap say, each advice once."""
     if case.result.gap is not None and not case.tiny:
         ordered = sorted(case.result.gap.factors, key=lambda factor: -factor.factor)
-        yield from dict.fromkeys(factor.advice for factor in ordered if factor.advice)
+        yield from dict.fromkeys(advice_on(each.cause) for each in ordered if each.cause)
 
 
 def _unless_followed(rule: Rule) -> Rule:
-    """A rule for launches whose code was not followed: the gap's factors know better."""
+    """A rule for launches that were not analysed: else the gap's factors are more precise."""
 
     def guarded(case: _Case) -> Iterator[str]:
         if case.result.gap is None:
@@ -178,7 +262,7 @@ def _unless_followed(rule: Rule) -> Rule:
 
 
 def _no_tensor_cores(case: _Case) -> Iterator[str]:
-    without = [kernel for kernel in case.compiled if kernel.tensor_cores is False]
+    without = [kernel for kernel in case.compiled if kernel.facts.tensor_cores is False]
     if case.wants_tensor_cores and without and len(without) == len(case.compiled):
         yield (
             f"The bound assumes {case.result.bound.limiter}, but no launch has tensor-core "
@@ -188,11 +272,9 @@ def _no_tensor_cores(case: _Case) -> Iterator[str]:
 
 def _spills(case: _Case) -> Iterator[str]:
     for kernel in case.compiled:
-        if kernel.spills:
-            yield (
-                f"{kernel.launch.name} spills {kernel.spills} words per thread to local memory: "
-                "try a smaller tile, or more warps to share it."
-            )
+        if kernel.facts.spills:
+            name, words = kernel.launch.name, kernel.facts.spills
+            yield advice_on(Cause("spills", {"kernel": name, "words": words}))
 
 
 def _clock(case: _Case) -> Iterator[str]:
@@ -214,8 +296,8 @@ def _idle(case: _Case) -> Iterator[str]:
     idle_ms = measurement.median_ms - measurement.kernel_sum_ms
     if idle_ms > _IDLE_MATTERS * measurement.median_ms:
         yield (
-            f"{duration(idle_ms)} of the {duration(measurement.median_ms)} pass with no kernel "
-            "running: fewer launches, or a CUDA graph, would save them."
+            f"No kernel runs for {duration(idle_ms)} of the {duration(measurement.median_ms)}: "
+            "fewer launches or a CUDA graph would save that time."
         )
 
 
@@ -231,8 +313,8 @@ def _tail(case: _Case) -> Iterator[str]:
             yield f"{name}'s grid fills {fill} of the device: split the work into more blocks."
         else:
             yield (
-                f"{name} runs in {occupancy.waves:.3g} waves: the last is part empty, so its "
-                f"blocks fill {fill} of the device's slots."
+                f"{name} runs in {occupancy.waves:.3g} waves, the last partly empty: its blocks "
+                f"fill {fill} of the device's slots."
             )
 
 
@@ -250,24 +332,23 @@ def _occupancy(case: _Case) -> Iterator[str]:
 
 def _reason(kernel: KernelAnalysis, limiter: str) -> str:
     if limiter == "registers":
-        return f"limited by its {kernel.registers} registers per thread"
-    if limiter == "shared" and kernel.shared_bytes is not None:
-        return f"limited by its {binary_bytes(kernel.shared_bytes)} of shared memory per block"
+        return f"limited by its {kernel.facts.registers} registers per thread"
+    if limiter == "shared" and kernel.facts.shared_bytes is not None:
+        return (
+            f"limited by its {binary_bytes(kernel.facts.shared_bytes)} of shared memory per block"
+        )
     return f"limited by {limiter}, at {kernel.launch.num_warps} warps per block"
 
 
 def _calibrated(case: _Case) -> Iterator[str]:
     score = case.result.score
     if score and score.gap_calibrated is not None:
-        yield (
-            "Against the rates that calibration measured on this GPU the gap is "
-            f"{ratio(score.gap_calibrated)}."
-        )
+        yield (f"At the rates calibrated on this GPU, the gap is {ratio(score.gap_calibrated)}.")
 
 
 def _not_measured(case: _Case) -> Iterator[str]:
     if case.result.analysis.status is AnalysisStatus.NO_KERNEL:
-        yield "The file holds a reference alone: give it a kernel to see how near that comes."
+        yield "The file holds only a reference: add a kernel to see how close it gets."
     elif case.result.verdict is Verdict.NOT_MEASURED:
         yield (
             "Nothing was measured: on a machine with this GPU `solkit score` times the kernel too, "

@@ -1,4 +1,4 @@
-"""What ``solkit bound`` tells: a page, and JSON ``solkit.bound/1``.
+"""The output of ``solkit bound``: a page, and JSON ``solkit.bound/1``.
 
 ::
 
@@ -62,7 +62,7 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
 
 
 def _overview(results: Sequence[Result]) -> Table:
-    """A row per shape, told apart by the sizes that differ."""
+    """A row per shape, labelled by the sizes that differ."""
     names = parts.differing_sizes(results)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("shape", overflow="fold")

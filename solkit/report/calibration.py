@@ -19,7 +19,7 @@ _SINGLE = (Regime.WARM, Regime.CLEAN, Regime.DIRTY)
 _OVERVIEW = ("dram", "l2", "fp32", "tensor.bf16", "tensor.tf32", "tensor.fp8")
 _LEGEND = (
     "peak: analytic, at the maximum clock. burst: 1 ms after a rest; MHz: the SM clock then. "
-    "sustained: for a second; MHz, W and held by: what NVML told meanwhile."
+    "sustained: for a second; MHz, W and held by: what NVML reported meanwhile."
 )
 
 
@@ -35,7 +35,7 @@ def render(calibration: Calibration, device: Device, console: Console) -> None:
 
 
 def overview(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
-    """A row per calibration, each with where it comes from: its highest end-to-end rates."""
+    """A row per calibration, with its origin and highest end-to-end rates."""
     table = _table("key", ("TB/s", "L2", "fp32", "bf16", "tf32", "fp8"))
     for name in ("measured", "driver", "from"):
         table.add_column(name, overflow="fold")
@@ -127,7 +127,7 @@ def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
         yield Text()
     l2 = [reading for reading in calibration.readings if reading.name.startswith("l2.")]
     if l2:
-        yield Text("TB/s of L2, by MiB gone over again and again", style="bold")
+        yield Text("TB/s of L2, by MiB read repeatedly", style="bold")
         yield _by_size(l2)
         yield Text()
 

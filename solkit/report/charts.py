@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Value
-from solkit.report.comparison import Group
+from solkit.report.changes import Group
 from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.standing import Time, modelled_ms, time_of
 from solkit.report.units import ratio, settings, signed_duration

@@ -1,191 +1,216 @@
-"""Reports held against each other: the same shape in each, and what changed.
+"""The output of ``solkit compare``: a page, and JSON ``solkit.compare/1``.
 
-Two shapes are the same where their sizes are and they ask for the same work. In two runs of one
-kernel the work may differ too: there it is among what changed.
+::
+
+    ComparisonReportJson ─┬─ environment, device, base, candidates, failed
+                          └─ comparisons: ComparisonJson ─┬─ base, candidate: RivalJson
+                                                          └─ ratio, protocol
+
+Fields may be added, never renamed.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Literal
 
-from solkit.core import Value
-from solkit.report import units
-from solkit.report.schema import LaunchJson, ReportJson, ResultJson
-from solkit.report.standing import NamedReport, Time, launches_seen, time_of
+from pydantic import Field
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-__all__ = ["Entry", "Group", "compare", "source_diff"]
+from solkit.core import Comparison, ComparisonReport, Difference, Ratio, Result, Verdict
+from solkit.report import parts, schema, units
 
+__all__ = ["ComparisonJson", "ComparisonReportJson", "RatioJson", "RivalJson", "dumps", "render"]
 
-@dataclass(frozen=True)
-class Entry:
-    """One candidate of a comparison.
-
-    Attributes:
-        name: of its report.
-        result: on this shape.
-        time: it takes; ``None`` where it has none that counts.
-        ratio: its time over that of the first candidate; ``None`` where one of them has none.
-        judgement: ``"faster"``, ``"slower"`` or ``"no difference shown"``, or why neither can be
-            said; empty for the first.
-        changes: what differs from the first, each a phrase.
-    """
-
-    name: str
-    result: ResultJson
-    time: Time | None
-    ratio: float | None
-    judgement: str
-    changes: tuple[str, ...]
+_LABEL_CELLS = 10
+_STYLES = {
+    Difference.FASTER: "bold green",
+    Difference.SLOWER: "bold red",
+    Difference.NOT_SHOWN: "",
+    Difference.UNSTABLE: "yellow",
+    Difference.NOT_COMPARED: "yellow",
+}
 
 
-@dataclass(frozen=True)
-class Group:
-    """The candidates for one shape; the first is what the others are held against."""
-
-    shape: Mapping[str, Value]
-    sol_ms: float
-    entries: tuple[Entry, ...]
+def render(report: ComparisonReport, console: Console) -> None:
+    """Print a line per comparison, and what there is to know of them."""
+    parts.print_plainly(Group(*_page(report)), console)
 
 
-def compare(reports: Sequence[NamedReport]) -> list[Group]:
-    """Every shape that two reports or more have in common, in the order of the first."""
-    one_kernel = len(reports) == 2 and len({each.report.kernel.name for each in reports}) == 1
-    found: dict[Any, list[tuple[NamedReport, ResultJson]]] = {}
-    for each in reports:
-        for result in each.report.results:
-            key = _key(result, strict=not one_kernel)
-            found.setdefault(key, []).append((each, result))
-    return [_group(members) for members in found.values() if len(members) > 1]
+def _page(report: ComparisonReport) -> Iterator[RenderableType]:
+    device = report.device
+    files = (report.base, *report.candidates)
+    rows = [("base", files[0])] + [(f"candidate {n}", file) for n, file in enumerate(files) if n]
+    yield parts.labelled(((role, Text(file.path)) for role, file in rows), _LABEL_CELLS)
+    yield Text.assemble((device.name, "bold"), f"  {device.sm_count} SMs")
+    for failed in report.failed:
+        yield Text(f"\n{parts.sizes(failed.shape)}: {failed.error}", style="red")
+    if report.comparisons:
+        yield Text()
+        yield _table(report)
+        yield Text()
+        yield parts.labelled(_remarks(report), _LABEL_CELLS)
 
 
-def source_diff(one: ReportJson, other: ReportJson) -> str:
-    """What changed in the kernel's file, as a unified diff; empty where nothing or not known."""
-    texts = [_text(report) for report in (one, other)]
-    if None in texts or texts[0] == texts[1]:
-        return ""
-    before, after = ((text or "").splitlines() for text in texts)
-    paths = (one.kernel.path, other.kernel.path)
-    return "\n".join(difflib.unified_diff(before, after, *paths, lineterm=""))
+def _table(report: ComparisonReport) -> Table:
+    """A row per comparison; shapes are named by the sizes that differ."""
+    names = parts.differing_sizes([each.base for each in report.comparisons])
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("shape", overflow="fold")
+    table.add_column("candidate", overflow="fold")
+    for name in ("base", "time", "ratio", "95 %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("is", overflow="fold")
+    for each in report.comparisons:
+        shape = {name: each.base.shape[name] for name in names if name in each.base.shape}
+        table.add_row(
+            Text(parts.sizes(shape)),
+            Text(_name(each)),
+            _duration(each.base_ms),
+            _duration(each.candidate_ms),
+            Text(f"{each.ratio.value:.4f}" if each.ratio else "-", style="bold"),
+            _interval(each.ratio),
+            Text(_words(each.difference), style=_STYLES[each.difference]),
+        )
+    return table
 
 
-def _text(report: ReportJson) -> str | None:
-    return next((s.text for s in report.sources if s.path == report.kernel.path), None)
-
-
-def _key(result: ResultJson, strict: bool) -> tuple[Any, ...]:
-    work = result.work
-    amounts = (work.flops, work.dram_read_bytes, work.dram_write_bytes) if strict else ()
-    return (*sorted((name, repr(value)) for name, value in result.shape.items()), *amounts)
-
-
-def _group(members: Sequence[tuple[NamedReport, ResultJson]]) -> Group:
-    first = members[0]
-    return Group(
-        shape=first[1].shape,
-        sol_ms=first[1].bound.time_ms or 0.0,
-        entries=tuple(_entry(first, each) for each in members),
-    )
-
-
-def _entry(first: tuple[NamedReport, ResultJson], each: tuple[NamedReport, ResultJson]) -> Entry:
-    named, result = each
-    base, time = time_of(first[1]), time_of(result)
-    if each is first:
-        return Entry(named.name, result, time, 1.0 if time else None, "", ())
-    ratio = time.median_ms / base.median_ms if base and time else None
-    judgement = _judgement(first[1], base, result, time)
-    return Entry(named.name, result, time, ratio, judgement, tuple(_changes(first, each)))
-
-
-def _judgement(one: ResultJson, base: Time | None, other: ResultJson, time: Time | None) -> str:
-    """What the intervals say: times that overlap, or were taken in other ways, say nothing."""
-    if base is None or time is None:
-        return "no time to compare"
-    if base.measured != time.measured:
-        return "one is measured, the other modelled"
-    if base.measured and _how(one) != _how(other):
-        return f"timed in other ways: {_how(one)}, and {_how(other)}"
-    by_model = "" if base.measured else " by the model"
-    if time.high_ms < base.low_ms:
-        return f"faster{by_model}"
-    if time.low_ms > base.high_ms:
-        return f"slower{by_model}"
-    return f"no difference shown{by_model}"
-
-
-def _how(result: ResultJson) -> str:
-    protocol = result.protocol
-    return f"{protocol.method} {protocol.name}" if protocol else "unknown"
-
-
-# -------------------------------------------------------------------------------- changes
-
-
-def _changes(
-    first: tuple[NamedReport, ResultJson], each: tuple[NamedReport, ResultJson]
-) -> Iterator[str]:
-    (one, before), (other, after) = first, each
-    pairs = {
-        "verdict": (before.verdict.value, after.verdict.value),
-        "GPU": (one.report.device.name, other.report.device.name),
-        "SOL": tuple(_duration(result.bound.time_ms) for result in (before, after)),
-        "work": (_work(before), _work(after)),
-        "limiter": (before.bound.limiter, after.bound.limiter),
-        "parameters": (units.settings(before.params), units.settings(after.params)),
-        **_environment(one.report, other.report),
-    }
-    yield from _differing(pairs)
-    if source_diff(one.report, other.report):
-        yield "source: see the lines that changed"
-    yield from _launch_changes(launches_seen(before), launches_seen(after))
-
-
-def _environment(one: ReportJson, other: ReportJson) -> dict[str, tuple[str, str]]:
-    names = [name for name in one.environment if name in other.environment]
-    return {
-        name: (one.environment[name] or "none", other.environment[name] or "none") for name in names
-    }
-
-
-def _launch_changes(before: Sequence[LaunchJson], after: Sequence[LaunchJson]) -> Iterator[str]:
-    if [launch.name for launch in before] != [launch.name for launch in after]:
-        names = (", ".join(launch.name for launch in side) or "none" for side in (before, after))
-        yield "launches: {} → {}".format(*names)
-        return
-    for one, other in zip(before, after, strict=True):
-        told, untold = _facts(one), _facts(other)
-        prefix = f"{one.name} " if len(before) > 1 else ""
-        yield from _differing({prefix + k: (told[k], untold[k]) for k in told})
-
-
-def _facts(launch: LaunchJson) -> dict[str, str]:
-    occupancy = "none" if launch.occupancy is None else f"{100 * launch.occupancy:.0f} %"
-    shared = "none" if launch.shared_bytes is None else units.binary_bytes(launch.shared_bytes)
-    return {
-        "grid": units.grid(launch.grid),
-        "warps": str(launch.num_warps),
-        "stages": str(launch.num_stages),
-        "registers": str(launch.registers),
-        "spills": str(launch.spills),
-        "shared memory": shared,
-        "occupancy": occupancy,
-        "waves": "none" if launch.waves is None else f"{launch.waves:.3g}",
-    }
-
-
-def _differing(pairs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    for name, (before, after) in pairs.items():
-        if before != after:
-            yield f"{name}: {before or 'none'} → {after or 'none'}"
-
-
-def _work(result: ResultJson) -> str:
-    dram_bytes = units.amount(result.work.dram_bytes, "B")
-    return f"{units.amount(result.work.flops, 'FLOP')}, {dram_bytes}"
+def _name(comparison: Comparison) -> str:
+    """The candidate's file, and the parameters in which it differs from the base."""
+    base, candidate = comparison.base.params, comparison.candidate.params
+    own = {name: value for name, value in candidate.items() if base.get(name) != value}
+    return f"{comparison.kernel.name} {units.settings(own)}".strip()
 
 
 def _duration(time_ms: float | None) -> str:
-    return "none" if time_ms is None else units.duration(time_ms)
+    return "-" if time_ms is None else units.duration(time_ms)
+
+
+def _interval(ratio: Ratio | None) -> str:
+    return "-" if ratio is None else f"{ratio.low:.4f} to {ratio.high:.4f}"
+
+
+def _words(difference: Difference) -> str:
+    return difference.value.replace("_", " ")
+
+
+def _remarks(report: ComparisonReport) -> Iterator[parts.Row]:
+    """How the times were measured, what limits the ratios, or why there are none."""
+    timed = next((each for each in report.comparisons if each.protocol and each.ratio), None)
+    if timed is not None and timed.protocol is not None and timed.ratio is not None:
+        protocol = timed.protocol
+        how = f"{protocol.method}, {protocol.l2} L2 ({protocol.flush}), {protocol.launched}"
+        yield "timing", Text(f"{how} · called in turns, in random order")
+    for each in report.comparisons:
+        place = f"{parts.sizes(each.base.shape)}: "
+        if each.ratio is not None:
+            least = f"less than {each.ratio.resolution:.1%} apart cannot be told from none"
+            yield "ratio", Text(f"{place}{each.ratio.turns} turns · {least}")
+        for role, result in (("base", each.base), ("candidate", each.candidate)):
+            if result.verdict is not Verdict.CORRECT:
+                first = f": {result.errors[0]}" if result.errors else ""
+                yield role, Text(f"{place}{result.verdict.value}{first}", style="yellow")
+        yield from (("evidence", Text(f"{place}{error}")) for error in each.errors)
+
+
+# --------------------------------------------------------------------------------------- JSON
+
+
+class RivalJson(schema.JsonModel):
+    """`solkit.core.Result` of one that was compared, as measured on its own."""
+
+    params: dict[str, schema.Setting]
+    verdict: Verdict
+    errors: list[str]
+    roofline_ms: schema.Number
+    median_ms: schema.Number
+    low_ms: schema.Number
+    high_ms: schema.Number
+    sol_score: schema.Number
+
+
+class RatioJson(schema.JsonModel):
+    """`solkit.core.Ratio`."""
+
+    value: schema.Number
+    low: schema.Number
+    high: schema.Number
+    resolution: schema.Number
+    turns: int
+
+
+class ComparisonJson(schema.JsonModel):
+    """`solkit.core.Comparison`."""
+
+    shape: dict[str, schema.Setting]
+    candidate_path: str
+    base: RivalJson
+    candidate: RivalJson
+    difference: Difference
+    ratio: RatioJson | None
+    base_ms: schema.Number
+    candidate_ms: schema.Number
+    protocol: schema.ProtocolJson | None
+    errors: list[str]
+
+
+class ComparisonReportJson(schema.JsonModel):
+    """`solkit.core.ComparisonReport`: what ``solkit compare --json`` writes."""
+
+    schema_: Literal["solkit.compare/1"] = Field(alias="schema")
+    environment: dict[str, str | None]
+    device: schema.DeviceJson
+    base: schema.KernelJson
+    candidates: list[schema.KernelJson]
+    comparisons: list[ComparisonJson]
+    failed: list[schema.FailedShapeJson]
+
+
+def dumps(report: ComparisonReport) -> str:
+    """A report as indented JSON text, in ASCII."""
+    model = ComparisonReportJson(
+        schema="solkit.compare/1",
+        environment=dict(report.environment),
+        device=schema.device_model(report.device),
+        base=schema.kernel_model(report.base),
+        candidates=[schema.kernel_model(each) for each in report.candidates],
+        comparisons=[_comparison(each) for each in report.comparisons],
+        failed=[
+            schema.FailedShapeJson(shape=dict(each.shape), error=each.error)
+            for each in report.failed
+        ],
+    )
+    return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
+
+
+def _comparison(each: Comparison) -> ComparisonJson:
+    return ComparisonJson(
+        shape=dict(each.base.shape),
+        candidate_path=each.kernel.path,
+        base=_rival(each.base),
+        candidate=_rival(each.candidate),
+        difference=each.difference,
+        ratio=RatioJson(**asdict(each.ratio)) if each.ratio else None,
+        base_ms=each.base_ms,
+        candidate_ms=each.candidate_ms,
+        protocol=schema.ProtocolJson(**asdict(each.protocol)) if each.protocol else None,
+        errors=list(each.errors),
+    )
+
+
+def _rival(result: Result) -> RivalJson:
+    timed = result.measurement
+    return RivalJson(
+        params=dict(result.params),
+        verdict=result.verdict,
+        errors=list(result.errors),
+        roofline_ms=result.bound.time_ms,
+        median_ms=timed.median_ms if timed else None,
+        low_ms=timed.low_ms if timed else None,
+        high_ms=timed.high_ms if timed else None,
+        sol_score=result.score.sol_score if result.score else None,
+    )

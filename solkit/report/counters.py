@@ -1,4 +1,4 @@
-"""What each launch should do beside what the GPU counted, on the terminal page and in words."""
+"""Each launch's modelled figures beside the GPU's counters, as a table and in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from solkit.core import KernelAnalysis
 from solkit.report import units
-from solkit.roofline.counted import compared
+from solkit.roofline.kernel.counted import compared
 
 __all__ = ["in_unit", "remarks", "tables"]
 
@@ -44,7 +44,7 @@ def _table(kernel: KernelAnalysis) -> Table:
 
 
 def in_unit(value: float, unit: str) -> str:
-    """A figure in the unit of a `solkit.roofline.counted.Compared`."""
+    """A figure in the unit of a `solkit.roofline.kernel.counted.Compared`."""
     if unit == "share":
         return f"{100 * value:.0f} %"
     if unit == "waves":
@@ -63,7 +63,7 @@ def remarks(
     told = [f"{name.replace('_', ' ')} {100 * n / whole:.0f} %" for name, n in held.items()]
     said = [f"warps wait for {', '.join(told[:_REASONS])}"] if told else []
     if achieved_occupancy is not None:
-        said.append(f"{100 * achieved_occupancy:.0f} % of an SM's warps are there")
+        said.append(f"{100 * achieved_occupancy:.0f} % of an SM's warps are resident")
     if missing:
         said.append(f"not counted here: {', '.join(missing)}")
     return " · ".join(said)

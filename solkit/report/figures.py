@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from solkit.errors import InputError
 from solkit.report import charts, units
-from solkit.report.comparison import compare
+from solkit.report.changes import compare
 from solkit.report.extras import needed
 from solkit.report.palette import LIGHT
 from solkit.report.standing import NamedReport, file_name

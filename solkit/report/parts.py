@@ -1,6 +1,6 @@
-"""What the pages of several commands are made of: header, labelled lines, bars.
+"""Building blocks of the commands' pages: header, labelled lines, bars.
 
-A page needs no colour: what colour says, words say too. It fits any width from 40 columns on.
+A page needs no colour: words repeat what colour says. It fits any width from 40 columns on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Row = tuple[str, Text]
 
 
 def print_plainly(page: RenderableType, console: Console) -> None:
-    """Print without trailing blanks, and in ASCII where the encoding is no Unicode."""
+    """Print without trailing blanks, and in ASCII where the encoding is not Unicode."""
     with console.capture() as captured:
         console.print(page)
     text = re.sub(" +$", "", captured.get(), flags=re.MULTILINE)

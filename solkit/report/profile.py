@@ -1,4 +1,4 @@
-"""What ``solkit profile`` tells: a page, and JSON ``solkit.profile/1``.
+"""The output of ``solkit profile``: a page, and JSON ``solkit.profile/1``.
 
 ::
 

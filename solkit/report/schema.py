@@ -21,14 +21,13 @@ shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from solkit.core import (
     Analysis,
@@ -37,20 +36,33 @@ from solkit.core import (
     ClockKind,
     Device,
     Fusion,
-    InstructionMix,
-    KernelAnalysis,
+    Gap,
     KernelFile,
     Measurement,
     Report,
     Result,
-    Value,
     Verdict,
     Work,
 )
 from solkit.errors import InputError
-from solkit.report.advice import advise
+from solkit.report.advice import advice_on, advise
+from solkit.report.launch_schema import (
+    AccessJson,
+    ComparedJson,
+    CountersJson,
+    DemandJson,
+    InstructionCountJson,
+    InstructionMixJson,
+    JsonModel,
+    KernelModelJson,
+    LaunchJson,
+    Number,
+    Setting,
+    SharedAccessJson,
+    TermJson,
+    launch_model,
+)
 from solkit.report.sources import Source, sources_of
-from solkit.roofline.counted import compared
 from solkit.roofline.hard import slack
 
 __all__ = [
@@ -75,11 +87,13 @@ __all__ = [
     "KernelModelJson",
     "LaunchJson",
     "MeasurementJson",
+    "Number",
     "ProtocolJson",
     "ReportJson",
     "ResourceJson",
     "ResultJson",
     "ScoreJson",
+    "Setting",
     "SharedAccessJson",
     "SourceJson",
     "TermJson",
@@ -95,26 +109,6 @@ __all__ = [
     "to_model",
     "work_model",
 ]
-
-
-def _null_unless_finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _word_unless_finite(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Number = Annotated[float | None, BeforeValidator(_null_unless_finite)]
-"""A measured or derived number; ``None`` where it is not finite."""
-Setting = Annotated[Value, BeforeValidator(_word_unless_finite)]
-"""A shape size, tuning parameter or compile-time constant."""
-
-
-class JsonModel(BaseModel):
-    """A part of the contract. Unknown fields are ignored, since later versions may add some."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class KernelJson(JsonModel):
@@ -257,71 +251,8 @@ class AnalysisJson(JsonModel):
     notes: list[str]
 
 
-class AccessJson(JsonModel):
-    """`solkit.core.Access`."""
-
-    kind: str
-    path: str
-    argument: str
-    line: str
-    requests: int
-    sectors: int
-    block_sectors: int = 0
-    requested_bytes: int
-    unique_bytes: int
-    vector_bytes: int
-
-
-class SharedAccessJson(JsonModel):
-    """`solkit.core.SharedAccess`."""
-
-    kind: str
-    line: str
-    requests: int
-    wavefronts: int
-    least_wavefronts: int
-
-
-class DemandJson(JsonModel):
-    """`solkit.core.Demand`."""
-
-    accesses: list[AccessJson]
-    operations: dict[str, int]
-    loop_requests: int = 0
-    l1_wavefronts: int
-    l2_read_bytes: int
-    l2_write_bytes: int
-    dram_read_bytes: int
-    dram_write_bytes: int
-    steps: Number
-    imbalance: Number = 1.0
-    unevenness: Number = 1.0
-    iterations: Number = 0.0
-    chain_cycles: Number = 0.0
-    shared: list[SharedAccessJson] = []
-    tensor_shared_bytes: int = 0
-    barriers: Number = 0.0
-    programs_sampled: int
-    guesses: list[str]
-
-
-class TermJson(JsonModel):
-    """`solkit.core.Term`."""
-
-    name: str
-    time_ms: Number
-    evidence: str
-
-
-class KernelModelJson(JsonModel):
-    """`solkit.core.KernelModel`."""
-
-    time_ms: Number
-    terms: list[TermJson]
-
-
 class GapFactorJson(JsonModel):
-    """`solkit.core.GapFactor`."""
+    """`solkit.core.GapFactor`, with the advice on its cause."""
 
     name: str
     factor: Number
@@ -336,95 +267,6 @@ class GapJson(JsonModel):
     time_ms: Number
     measured: bool
     factors: list[GapFactorJson]
-
-
-class InstructionCountJson(JsonModel):
-    """`solkit.core.InstructionCount`."""
-
-    kind: str
-    opcode: str
-    depth: int
-    count: int
-    predicated: int
-    width_bytes: int
-    warp_flops: int
-
-
-class InstructionMixJson(JsonModel):
-    """`solkit.core.InstructionMix`."""
-
-    counts: list[InstructionCountJson]
-    loops: int
-    lines: dict[str, int]
-
-
-class CountersJson(JsonModel):
-    """`solkit.core.Counters`; ``None``: the GPU has no such counter, or it could not be read."""
-
-    name: str
-    grid: tuple[int, int, int]
-    time_ms: Number
-    registers: int | None
-    load_sectors: int | None
-    load_requests: int | None
-    async_sectors: int | None
-    store_sectors: int | None
-    store_requests: int | None
-    atomic_sectors: int | None
-    tma_read_sectors: int | None
-    tma_write_sectors: int | None
-    local_sectors: int | None
-    l2_read_bytes: int | None
-    l2_write_bytes: int | None
-    dram_read_bytes: int | None
-    dram_write_bytes: int | None
-    operations: dict[str, int]
-    multiply_adds: int | None
-    occupancy: Number
-    achieved_occupancy: Number
-    waves: Number
-    stalls: dict[str, Number]
-    missing: list[str]
-
-
-class ComparedJson(JsonModel):
-    """`solkit.roofline.counted.Compared`."""
-
-    name: str
-    unit: str
-    modelled: Number
-    counted: Number
-    disagrees: bool
-
-
-class LaunchJson(JsonModel):
-    """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known.
-
-    `compared` holds what was both modelled and counted.
-    """
-
-    name: str
-    grid: tuple[int, int, int]
-    num_warps: int
-    num_stages: int
-    num_ctas: int
-    count: int
-    constants: dict[str, Setting]
-    registers: int | None
-    spills: int | None
-    shared_bytes: int | None
-    occupancy: Number
-    occupancy_limiter: str | None
-    blocks_per_sm: int | None
-    waves: Number
-    tail_efficiency: Number
-    tensor_cores: bool | None
-    error: str | None
-    demand: DemandJson | None = None
-    model: KernelModelJson | None = None
-    instructions: InstructionMixJson | None = None
-    counters: CountersJson | None = None
-    compared: list[ComparedJson] = []
 
 
 class MeasurementJson(JsonModel):
@@ -533,7 +375,7 @@ def read(path: Path | str) -> ReportJson:
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         more = f" ({len(others)} more faults)" if others else ""
         raise InputError(
-            f"{path} is no solkit.score/1 report: {place}: {first['msg']}{more}"
+            f"{path} is not a solkit.score/1 report: {place}: {first['msg']}{more}"
         ) from error
 
 
@@ -572,13 +414,26 @@ def _result(result: Result, device: Device) -> ResultJson:
         work=work_model(result.work, result.bound),
         bound=bound_model(result.bound, slack(result.work, result.bound, device)),
         analysis=_analysis(result.analysis),
-        launches=[_launch(kernel) for kernel in result.analysis.kernels],
+        launches=[launch_model(kernel) for kernel in result.analysis.kernels],
         measurement=_measurement(measurement) if measurement else None,
         score=ScoreJson(**asdict(score)) if score else None,
         fusion=fusion_model(result.fusion) if result.fusion else None,
-        gap=GapJson.model_validate(asdict(result.gap)) if result.gap else None,
+        gap=_gap(result.gap) if result.gap else None,
         advice=list(advise(result, device)),
     )
+
+
+def _gap(gap: Gap) -> GapJson:
+    factors = [
+        GapFactorJson(
+            name=each.name,
+            factor=each.factor,
+            evidence=each.evidence,
+            advice=advice_on(each.cause),
+        )
+        for each in gap.factors
+    ]
+    return GapJson(sol_ms=gap.sol_ms, time_ms=gap.time_ms, measured=gap.measured, factors=factors)
 
 
 def work_model(work: Work, bound: Bound) -> WorkJson:
@@ -633,40 +488,8 @@ def _analysis(analysis: Analysis) -> AnalysisJson:
     return AnalysisJson(status=analysis.status, notes=list(analysis.notes))
 
 
-def _launch(kernel: KernelAnalysis) -> LaunchJson:
-    launch, occupancy = kernel.launch, kernel.occupancy
-    return LaunchJson(
-        name=launch.name,
-        grid=launch.grid,
-        num_warps=launch.num_warps,
-        num_stages=launch.num_stages,
-        num_ctas=launch.num_ctas,
-        count=launch.count,
-        constants=dict(launch.constants),
-        registers=kernel.registers,
-        spills=kernel.spills,
-        shared_bytes=kernel.shared_bytes,
-        occupancy=occupancy.fraction if occupancy else None,
-        occupancy_limiter=occupancy.limiter if occupancy else None,
-        blocks_per_sm=occupancy.blocks_per_sm if occupancy else None,
-        waves=occupancy.waves if occupancy else None,
-        tail_efficiency=occupancy.tail_efficiency if occupancy else None,
-        tensor_cores=kernel.tensor_cores,
-        error=kernel.error,
-        demand=DemandJson.model_validate(asdict(kernel.demand)) if kernel.demand else None,
-        model=KernelModelJson.model_validate(asdict(kernel.model)) if kernel.model else None,
-        instructions=_instructions(kernel.instructions) if kernel.instructions else None,
-        counters=CountersJson.model_validate(asdict(kernel.counters)) if kernel.counters else None,
-        compared=[ComparedJson.model_validate(asdict(each)) for each in compared(kernel)],
-    )
-
-
-def _instructions(mix: InstructionMix) -> InstructionMixJson:
-    return InstructionMixJson.model_validate(asdict(mix))
-
-
 def _measurement(measurement: Measurement) -> MeasurementJson:
     fields = {name: getattr(measurement, name) for name in MeasurementJson.model_fields}
     return MeasurementJson.model_validate(
-        fields | {"launches": [_launch(kernel) for kernel in measurement.launches]}
+        fields | {"launches": [launch_model(kernel) for kernel in measurement.launches]}
     )

@@ -1,11 +1,11 @@
-"""The source files that a report speaks of, as they are when it is written."""
+"""The source files of a report, as they are when it is written."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from solkit.core import Report
 
@@ -30,7 +30,7 @@ class Source:
 
 
 def sources_of(report: Report) -> tuple[Source, ...]:
-    """The candidate's file, the problem's, and those that a kernel's accesses lie in.
+    """The candidate's file, the problem's, and those of the candidate's CUDA C++.
 
     A file that is not there any more is left out: a report may outlive its kernel.
     """
@@ -43,11 +43,7 @@ def _paths(report: Report) -> Iterator[str]:
     yield report.kernel.path
     yield report.kernel.problem.path
     for result in report.results:
-        for kernel in result.analysis.kernels:
-            for access in kernel.demand.accesses if kernel.demand else ():
-                path = access.line.rpartition(":")[0]
-                if PurePath(path).is_absolute():  # a bare name may be another file's here
-                    yield path
+        yield from result.analysis.files
 
 
 def _read(path: str) -> Source:

@@ -1,4 +1,4 @@
-"""What time a report gives a shape, and which kernel of many to look at first.
+"""Each shape's time in a report, and which of many kernels to look at first.
 
 Notation
     t       the time of a shape: measured where it counts, else modelled

@@ -1,4 +1,4 @@
-"""Reports read back from JSON, on the terminal: each, worst first, and held against each other."""
+"""Reports read back from JSON, on the terminal: each, worst first, and compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Verdict
-from solkit.report import comparison, standing, units
+from solkit.report import changes as comparison
+from solkit.report import standing, units
 from solkit.report.charts import shape_words
 from solkit.report.parts import Row, factor_rows, labelled, print_plainly, verdict_text
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson

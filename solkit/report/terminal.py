@@ -45,7 +45,7 @@ _ERROR_LINES = 12
 _STATUS = {
     AnalysisStatus.COMPLETE: "",
     AnalysisStatus.PARTIAL: "not every launch could be analysed",
-    AnalysisStatus.NO_KERNEL: "none: the file holds a reference alone",
+    AnalysisStatus.NO_KERNEL: "none: the file holds only a reference",
     AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
     AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for sm_80 and newer",
 }
@@ -244,17 +244,17 @@ def _launch(kernel: KernelAnalysis) -> Text:
 
 def _compiled(kernel: KernelAnalysis) -> list[str]:
     """What is known of the compiled kernel; nothing where it did not compile."""
-    occupancy, facts = kernel.occupancy, []
-    if kernel.registers is not None:
-        facts += [f"{kernel.registers} registers", f"{kernel.spills or 'no'} spills"]
-    if kernel.shared_bytes is not None:
-        facts.append(f"{units.binary_bytes(kernel.shared_bytes)} shared")
-    if kernel.tensor_cores is not None:
-        facts.append("tensor cores" if kernel.tensor_cores else "no tensor cores")
+    occupancy, facts, told = kernel.occupancy, kernel.facts, []
+    if facts.registers is not None:
+        told += [f"{facts.registers} registers", f"{facts.spills or 'no'} spills"]
+    if facts.shared_bytes is not None:
+        told.append(f"{units.binary_bytes(facts.shared_bytes)} shared")
+    if facts.tensor_cores is not None:
+        told.append("tensor cores" if facts.tensor_cores else "no tensor cores")
     if occupancy:
-        facts.append(f"occupancy {100 * occupancy.fraction:.0f} % (limit: {occupancy.limiter})")
-        facts.append(f"{occupancy.waves:.3g} waves")
-    return facts
+        told.append(f"occupancy {100 * occupancy.fraction:.0f} % (limit: {occupancy.limiter})")
+        told.append(f"{occupancy.waves:.3g} waves")
+    return told
 
 
 def _timing(protocol: Protocol, measurement: Measurement) -> str:
@@ -271,7 +271,7 @@ def _timing(protocol: Protocol, measurement: Measurement) -> str:
 
 
 def _disagreements(result: Result) -> Iterator[str]:
-    """Where the real run compiled to something else than the analysis says."""
+    """Where the real run's binaries differ from the analysis."""
     live = result.measurement.launches if result.measurement else ()
     seen = result.analysis.kernels
     if not live or not seen:
@@ -283,7 +283,7 @@ def _disagreements(result: Result) -> Iterator[str]:
         name = real.launch.name
         facts, expected = (_compiled(replace(k, occupancy=None)) for k in (real, analysed))
         if facts != expected:
-            yield f"{name} compiled to something else in the real run: {' · '.join(facts)}"
+            yield f"{name} compiled differently in the real run: {' · '.join(facts)}"
         if real.launch.grid != analysed.launch.grid:
             yield f"{name} ran on grid {real.launch.grid}, not {analysed.launch.grid}."
 

@@ -9,12 +9,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils import cpp_extension
 
-from solkit import worker
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda.device import guard_works
 from solkit.adapters.fake_cuda.extensions import WhenImported
 from solkit.adapters.fake_cuda.values import recall
 from solkit.errors import UnsupportedError
+from solkit.processes import jobs as worker
 from solkit.roofline import devices
 
 

@@ -1,8 +1,7 @@
-from pathlib import Path
-
 import pytest
 
-from solkit.adapters import nvrtc, sass, triton_compiler
+from solkit.adapters import nvrtc, sass
+from solkit.adapters.cubin import functions
 from solkit.errors import UnsupportedError
 
 SOURCE = """#include <cuda_fp16.h>
@@ -20,13 +19,11 @@ def tools():
 
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-def test_instances_of_a_template_are_found_in_the_cubin(architecture, tmp_path):
+def test_instances_of_a_template_are_found_in_the_cubin(architecture):
     wanted = ["scale<float>", "scale<__half>"]
     cubin = nvrtc.compile_cuda(SOURCE, "a.cu", wanted, [f"-arch={architecture}"])
     assert list(cubin.names) == wanted
-    path = Path(tmp_path, "a.cubin")
-    path.write_bytes(cubin.binary)
-    assert set(triton_compiler.resource_usages(path)) == set(cubin.names.values())
+    assert set(functions(cubin.binary)) == set(cubin.names.values())
     codes = sass.parse(sass.disassemble(cubin.binary))
     opcodes = {kernel: {each.name for each in codes[name].instructions}
                for kernel, name in cubin.names.items()}  # fmt: skip

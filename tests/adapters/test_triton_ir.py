@@ -116,7 +116,7 @@ def test_types_and_layouts(operations):
     assert dict(turned.layout.bases)["register"] == ((0, 1), (0, 2))
     assert operations["%t"].integers("order") == (1, 0)
     assert operations["%true"].result_type.element == "i1"
-    with pytest.raises(IrError, match="bf16 is no pointer"):
+    with pytest.raises(IrError, match="bf16 is not a pointer"):
         assert operations["%v"].result_type.pointee_bits
 
 

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from solkit.analysis import analyse
+from solkit.analysis.candidate import analyse
 from solkit.core import AnalysisStatus
 from solkit.errors import ParamsError
 from solkit.kernelfiles import Workload
@@ -125,19 +125,23 @@ def test_a_plain_launch(analysed):
     assert (launch.num_warps, launch.num_stages, launch.num_ctas) == (4, 3, 1)
     assert launch.constants == {"BLOCK": 128}
     assert launch.signature["x"] == "*fp32"
-    assert (kernel.spills, kernel.shared_bytes, kernel.tensor_cores) == (0, 0, False)
-    assert 8 <= kernel.registers <= 32
+    assert (kernel.facts.spills, kernel.facts.shared_bytes, kernel.facts.tensor_cores) == (
+        0,
+        0,
+        False,
+    )
+    assert 8 <= kernel.facts.registers <= 32
     assert kernel.occupancy.fraction == 1.0
     assert kernel.occupancy.waves == 8 / (16 * 132)
 
 
 def test_addresses_and_sizes_specialise_as_on_a_gpu(in_child):
     def attributes():
-        from solkit.analysis import capture
+        from solkit.analysis.triton.capture import capture
 
         shifted = Workload((cuda(N + 1)[1:], cuda(N)), {}, None, add)
         aligned = Workload((cuda(N), cuda(N)), {}, None, add)
-        kernels = [capture(workload, {})[0][0].kernel for workload in (aligned, shifted)]
+        kernels = [capture(workload, {}).launches[0].kernel for workload in (aligned, shifted)]
         return [sorted(at for at, known in k.attrs.items() if known) for k in kernels]
 
     # arguments by position: x, y, out are 16-byte aligned, n = 1000 is no multiple of 16;
@@ -186,18 +190,19 @@ def test_a_configuration_that_is_not_there_is_an_error(in_child):
 def test_tensor_descriptors_and_tensor_cores(analysed):
     kernel = only(analysed(matmul(3), lambda: (half(512, 256), half(256, 512))))
     assert kernel.launch.grid == (4, 4, 1)
-    assert kernel.tensor_cores
+    assert kernel.facts.tensor_cores
     # 3 stages of a 128x64 and a 64x128 tile of fp16 are 96 KiB; a few bytes of barriers
-    assert 98304 <= kernel.shared_bytes <= 98304 + 1024
+    assert 98304 <= kernel.facts.shared_bytes <= 98304 + 1024
 
 
 def test_too_much_shared_memory_is_told_as_triton_tells_it(analysed):
     analysis = analysed(matmul(8), lambda: (half(512, 256), half(256, 512)))
     assert analysis.status is AnalysisStatus.PARTIAL
     (kernel,) = analysis.kernels
-    assert kernel.shared_bytes >= 8 * 32768
+    assert kernel.facts.shared_bytes >= 8 * 32768
     assert kernel.error.startswith(
-        f"out of resource: shared memory, Required: {kernel.shared_bytes}, Hardware limit: 232448"
+        f"out of resource: shared memory, Required: {kernel.facts.shared_bytes}, "
+        "Hardware limit: 232448"
     )
     assert kernel.occupancy is None
 
@@ -208,8 +213,8 @@ def test_spills(analysed):
 
     # 32,768 values over 128 threads are 256 registers each, one more than a thread can have
     kernel = only(analysed(run, lambda: (cuda(32768),)))
-    assert kernel.registers == 255
-    assert kernel.spills > 0
+    assert kernel.facts.registers == 255
+    assert kernel.facts.spills > 0
 
 
 def test_front_end_errors_name_the_users_line(analysed):
@@ -218,7 +223,7 @@ def test_front_end_errors_name_the_users_line(analysed):
     (kernel,) = analysis.kernels
     line = broken_kernel.fn.__code__.co_firstlineno + 2  # decorator, def, then the store
     assert kernel.error.startswith(f"test_analysis.py:{line}: NameError")
-    assert kernel.registers is None
+    assert kernel.facts.registers is None
 
 
 def test_launchers_may_ask_for_the_gpu(analysed):
@@ -239,7 +244,7 @@ def test_warmup_compiles_and_its_kernel_launches(analysed):
         kernel[(kernel.n_regs, 1, 1)](x, y, out, N, 128)
 
     kernel = only(analysed(run))
-    assert kernel.launch.grid == (kernel.registers, 1, 1)
+    assert kernel.launch.grid == (kernel.facts.registers, 1, 1)
 
 
 def test_guesses_are_told_with_the_line(analysed):
@@ -351,8 +356,8 @@ def test_other_targets_compile_for_themselves(analysed):
         return matmul(2)(a, b)
 
     a100 = only(analysed(run, lambda: (half(512, 256), half(256, 512)), device="a100-80gb-sxm"))
-    assert a100.tensor_cores
-    assert a100.shared_bytes <= 163 * 1024  # what a block may have there: programming guide
+    assert a100.facts.tensor_cores
+    assert a100.facts.shared_bytes <= 163 * 1024  # what a block may have there: programming guide
 
 
 LIGER = {
@@ -405,18 +410,3 @@ def test_a_candidate_that_leaves_is_not_captured(analysed, error):
     analysis = analysed(leave)
     assert analysis.status is AnalysisStatus.NOT_CAPTURED
     assert f"{type(error).__name__}: {error}" in analysis.notes[0]
-
-
-def test_outputs_unlike_the_references_are_told(in_child):
-    def notes():
-        workload = Workload((cuda(N), cuda(N)), {}, None, add)
-        expected = ([cuda(N)], [cuda(N), cuda(2, dtype=torch.float16)])
-        return [analyse(workload, devices.find("h100"), {}, 1, each).notes for each in expected]
-
-    assert in_child(notes) == [
-        (),
-        (
-            "The kernel gives 1 output float32[1000] where the reference gives "
-            "2 outputs float32[1000], float16[2].",
-        ),
-    ]

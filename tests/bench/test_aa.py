@@ -16,9 +16,9 @@ import pytest
 from rich.console import Console
 
 import solkit
+from solkit.core import Conditions
 from solkit.errors import WorkerError
-from solkit.measure.messages import ComparisonOutcome, Turns
-from solkit.roofline.calibration.record import Conditions
+from solkit.measure.guarded.messages import JudgedTurns, Turns
 
 KERNELS = aa.KERNELS[:1] + aa.KERNELS[-1:]
 USUAL_MS = {"scale.py": 0.002, "fp32_matmul.py": 18.0}
@@ -36,18 +36,18 @@ class Session:
     def __exit__(self, *_):
         pass
 
-    def compare(self, candidates, shape, *, budget_s, repeats, time_limit_s):
+    def compare(self, candidates, shape, *, settings, repeats):
         base, candidate = candidates
         assert base == candidate
-        assert time_limit_s > repeats * budget_s
+        assert 2 * settings.time_limit_s > repeats * settings.turns_s
         name = base.path.rsplit("/", 1)[1]
         Session.asked.append((name, dict(shape), repeats))
         if name in self.fails:
-            return ComparisonOutcome((), ("base: wrong",))
+            return JudgedTurns((), ("base: wrong",))
         generator = random.Random(len(Session.asked))
         turns = tuple(self._turns(generator, USUAL_MS[name]) for _ in range(repeats))
         protocol = solkit.core.Protocol("cupti", "cold", "read", 10, 40, 60.0, 0)
-        return ComparisonOutcome(turns, (), protocol)
+        return JudgedTurns(turns, (), protocol)
 
     def _turns(self, generator, usual_ms):
         orders, times = [], ([], [])

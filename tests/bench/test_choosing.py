@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import choosing
 
-SPACE = [({"A": a, "B": b}, 1.0 + abs(a - 7) + abs(b - 3)) for a in range(10) for b in range(8)]
+sys.path.insert(0, str(Path(__file__).parents[1] / "measure" / "benches"))
+
+from recordings import outcome
+
+
+def space_of(timed):
+    """The recording of configurations with their times."""
+    return [
+        outcome(n, params=params, time_ms=time_ms, shape={"N": 1})
+        for n, (params, time_ms) in enumerate(timed)
+    ]
+
+
+SPACE = space_of(
+    [({"A": a, "B": b}, 1.0 + abs(a - 7) + abs(b - 3)) for a in range(10) for b in range(8)]
+)
 
 
 def test_each_configuration_comes_once_and_the_good_ones_early():
     found = choosing.searched(SPACE, "seed")
     assert len(found) == max(choosing.TRIALS)
-    left = sorted(time_ms for _, time_ms in SPACE)
+    left = sorted(choosing.times(SPACE))
     for time_ms in found:
         left.remove(time_ms)  # none comes more often than it is there
     assert min(found[:32]) == 1.0
     assert sum(found) < sum(choosing.drawn(SPACE, "seed")[: len(found)])
 
 
+def test_drawing_takes_each_once():
+    found = choosing.drawn(SPACE, "seed")
+    assert sorted(found) == sorted(choosing.times(SPACE))
+    assert found != choosing.drawn(SPACE, "other")
+
+
 def test_figures_by_hand():
-    space = [({"A": n}, time_ms) for n, time_ms in enumerate([1.0, 1.05, 2.0] + [3.0] * 60)]
+    times_ms = [1.0, 1.05, 2.0] + [3.0] * 60
+    space = space_of([({"A": n}, time_ms) for n, time_ms in enumerate(times_ms)])
     found = [3.0] * 15 + [1.05] + [3.0] * 7 + [1.0] + [3.0] * 30
     figures = choosing.figures(space, found)
     assert [figures[trials][0] for trials in (16, 24)] == [False, True]
@@ -26,7 +51,6 @@ def test_figures_by_hand():
 
 
 def test_recorded_spaces_hold_their_configurations():
-    spaces = list(choosing.recorded(choosing.RECORDED))
-    assert len(spaces) > 40
-    for space in spaces:
-        assert len({choosing.canonical(params) for params, _ in space}) == len(space)
+    spaces = list(choosing.spaces(choosing.RECORDED))
+    assert len(spaces) == 63
+    assert sum(map(len, spaces)) == 2202

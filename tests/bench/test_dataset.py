@@ -12,13 +12,13 @@ import pytest
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
-from solkit.collect import sources
-from solkit.core import Verdict
-from solkit.datasets.record import TimedConfiguration, TimedLaunch
+from solkit.core import Facts, Launch, Outcome, StoredFacts, Verdict
+from solkit.datasets.facts import facts_to_json
+from solkit.datasets.kernels import select
 from solkit.datasets.store import Store
 from solkit.roofline import devices
 
-ROW = TimedConfiguration(
+ROW = Outcome(
     "k0", "softmax", "softmax", "zoo", "softmax/M=0", "h100-sxm", {"B": 0}, Verdict.CORRECT,
     datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 1.0, 0.5, run_id="one",
     hard_bound_ms=0.5,
@@ -90,9 +90,10 @@ def test_what_a_set_holds(dataset, store):
 )
 def test_a_host_that_stalled_between_launches_is_found(dataset, tmp_path, counts, between_us, gaps):
     store = Store(tmp_path / "store", create=True)
-    launches = tuple(TimedLaunch("k", (1,), count=count) for count in counts)
+    launches = [Facts(Launch("k", (1, 1, 1), 4, 2, count=count)) for count in counts]
     kernel_sum_ms = ROW.time_ms - between_us / 1000
-    store.add([replace(ROW, launches=launches, kernel_sum_ms=kernel_sum_ms)])
+    facts = StoredFacts("f", facts_to_json(launches))
+    store.add([replace(ROW, facts_id="f", kernel_sum_ms=kernel_sum_ms)], (), [facts])
     assert dict(dataset.figures(store))["rows with gaps between launches"] == gaps
 
 
@@ -124,8 +125,8 @@ def test_how_large_spaces_are(dataset, monkeypatch, pytestconfig, tmp_path):
     shutil.copy(zoo / "problem.py", folder)
     for name in ("one.py", "two.py"):
         shutil.copy(zoo / "block_pointers.py", folder / name)
-    kernels = sources([str(folder)])
-    monkeypatch.setattr(dataset, "sources", lambda _: kernels)
+    kernels = select([str(folder)])
+    monkeypatch.setattr(dataset, "select", lambda _: kernels)
     sizes = dataset.space_sizes(devices.find("h100-sxm"))
     assert len(sizes) == 8
     assert sizes["rope/D=128,H=64,T=1,dtype=bfloat16"] == 2 * 26 * 4

@@ -14,11 +14,9 @@ RUN = {
     "device": "NVIDIA H100 80GB HBM3",
     "driver": "580.159.04",
     "torch": "2.11.0+cu130",
-    "cuda": "13.0",
-    "cudnn": 91900,
     "triton": "3.6.0",
     "flush": "a 256 MiB buffer read before each call: clean lines are left in L2",
-    "plan": {"warmup": 3, "precision": 0.01},
+    "warmup": 3,
 }
 ROW = {
     "kind": "time",
@@ -37,8 +35,7 @@ ROW = {
     "method": "cupti",
     "matmul_tf32": False,
     "conv_tf32": True,
-    "output_dtype": "float32",
-    "input_change": 0.5,
+    "degenerate": False,
 }
 
 
@@ -88,20 +85,13 @@ def test_a_failure_has_bounds_and_no_ratio():
     assert dataset.timed_reference(ROW, None, "h100-sxm").roofline_ms is None
 
 
-@pytest.mark.parametrize(
-    ("change", "dtype", "degenerate"),
-    [
-        (0.0, "float32", True),
-        (1e-6, "float32", True),
-        (2e-6, "float32", False),
-        (2e-6, "float16", True),
-        (0.0, "int64", True),
-        (0.1, "int64", False),
-        (None, "float32", None),
-    ],
-)
-def test_an_output_that_changes_by_less_than_rounding_is_degenerate(change, dtype, degenerate):
-    assert reference(input_change=change, output_dtype=dtype).degenerate is degenerate
+def test_without_a_matrix_product_tf32_is_the_same_as_the_default():
+    eager = dict(ROW)
+    (one, other) = dataset.alike([eager], "h", CONVOLUTION.work)
+    assert [each["variant"] for each in (one, other)] == ["eager_tf32", "compiled_tf32"]
+    assert {each["status"] for each in (one, other)} == {"same_as_default"}
+    assert (one["sha256"], one["number"]) == ("h", 50)
+    assert dataset.alike([eager], "h", PRODUCT.work) == []
 
 
 def test_the_last_time_counts_and_no_failure_replaces_it():
@@ -150,7 +140,7 @@ def test_findings_name_what_lies_below_a_bound(capsys):
         replace(reference(), name=f"{n}_conv", sha256=str(n), ratio=float(n)) for n in range(1, 12)
     ]
     table.append(replace(reference(median_ms=0.9), name="99_conv", sha256="x"))
-    table.append(replace(reference(median_ms=0.9, input_change=0.0), name="98_conv", sha256="y"))
+    table.append(replace(reference(median_ms=0.9, degenerate=True), name="98_conv", sha256="y"))
     dataset.print_findings(table)
     page = capsys.readouterr().out
     # 12 sound ratios, 0.45 and 1 to 11: the 2nd, between 6th and 7th, the 11th

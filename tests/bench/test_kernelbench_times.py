@@ -1,55 +1,60 @@
+"""KernelBench's references as candidates, and what their outcomes make in the table."""
+
 from __future__ import annotations
 
-import time
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import kernelbench_times as times
 import pytest
-from kernelbench_suite import VARIANTS, Failure, Job, Problem, find_problems
+import torch
+from kernelbench_suite import VARIANTS, Problem, find_problems, has_matrix_product
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "measure" / "benches"))
+
+from recordings import outcome
 
 from solkit.core import Verdict
+from solkit.datasets.kernels import kernel_at
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.measure.benches import RecordedBench
 
-GPU = "GPU A"
-FAKE_WORKER = """
-import os, time
-from kernelbench_suite import Failure
-from solkit.core import Verdict
+LINEAR = """
+import torch
 
-def row(variant, status="ok"):
-    return "row", {"variant": variant, "status": status, "median_ms": 1.0}
+class Model(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.linear = torch.nn.Linear(n, n)
 
-def work(pipe, lock):
-    pipe.send(("ready", {"device": "GPU A"}))
-    while True:
-        job = pipe.recv()
-        name = job.problem.name
-        if name == "1_dies":
-            os._exit(7)
-        if name == "2_dies_compiling" and job.compile_failure is None:
-            pipe.send(row(job.variants[0]))
-            pipe.send(("ended", Failure(Verdict.CRASHED, "poisoned")))
-            os._exit(0)
-        if name == "3_large" and not job.alone or name == "4_too_large":
-            pipe.send(("failed", Failure(Verdict.OUT_OF_MEMORY, "no memory")))
-            continue
-        for variant in job.variants:
-            pipe.send(row(variant))
-        pipe.send(("done", None))
+    def forward(self, x):
+        seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return torch.relu(self.linear(x))
+
+def get_inputs():
+    return [torch.rand(3, 4)]
+
+def get_init_inputs():
+    return [4]
+
+seen = []
 """
 
 
-def problem(number, name="softmax"):
-    stem = f"{number}_{name}"
-    return Problem(1, number, stem, f"{stem}.py", f"hash of {stem}")
+@pytest.fixture
+def problem(tmp_path):
+    level = tmp_path / "KernelBench" / "level1"
+    level.mkdir(parents=True)
+    (level / "7_linear.py").write_text(LINEAR)
+    (found,) = find_problems(tmp_path, [1])
+    return found
 
 
-def line(problem, variant, status="ok", device=GPU):
-    return {
-        "kind": "time",
-        "device": device,
-        "sha256": problem.sha256,
-        "variant": variant,
-        "status": status,
-    }
+@pytest.fixture
+def wanted(problem, tmp_path):
+    return times.candidates([problem], tmp_path)
 
 
 def test_problems_are_found_in_order_and_known_by_their_bytes(tmp_path):
@@ -68,92 +73,89 @@ def test_problems_are_found_in_order_and_known_by_their_bytes(tmp_path):
         find_problems(tmp_path, [2])
 
 
-def test_a_journal_survives_being_cut_in_the_middle_of_a_line(tmp_path):
-    path = tmp_path / "out" / times.FILE
-    times.Journal(path).append({"kind": "run", "run": "1"})
-    with path.open("a") as torn:
-        torn.write('{"kind": "time", "sha')
-    journal = times.Journal(path)
-    journal.append({"kind": "run", "run": "2"})
-    assert [entry["run"] for entry in times.read_lines(path)] == ["1", "2"]
-    assert journal.lines == times.read_lines(path)
+@pytest.mark.parametrize("variant", ["eager", "eager_tf32"])
+def test_a_variant_computes_what_the_reference_does_and_leaves_the_setting(wanted, variant):
+    (path,) = (each.path for (_, name), each in wanted.items() if name == variant)
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (x,) = module.get_inputs()
+    torch.manual_seed(0)
+    reference = module.Model(4)
+    torch.manual_seed(0)
+    candidate = module.ModelNew(4)
+    assert torch.equal(candidate(x), reference(x))
+    assert module.seen == [variant == "eager_tf32", False]
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
-def test_what_has_a_row_on_this_device_is_not_done_again():
-    a, b, c = problem(1), problem(2), problem(3)
-    lines = [
-        {"kind": "run", "run": "now"},
-        *(line(a, variant) for variant in VARIANTS),
-        line(b, "eager"),
-        line(b, "compiled", "does_not_compile"),
-        *(line(c, variant, device="GPU B") for variant in VARIANTS),
+def test_compiled_variants_compile(wanted):
+    texts = {name: Path(each.path).read_text() for (_, name), each in wanted.items()}
+    assert [name for name in VARIANTS if "torch.compile(" in texts[name]] == [
+        "compiled",
+        "compiled_tf32",
     ]
-    left = times.jobs_left([a, b, c], lines, GPU, again=False)
-    assert left == [Job(b, ("eager_tf32", "compiled_tf32")), Job(c, VARIANTS)]
 
 
-def test_failures_are_done_again_when_asked_for():
-    a = problem(1)
-    statuses = ("ok", "out_of_memory", "same_as_default", "crashed")
-    lines = [line(a, variant, status) for variant, status in zip(VARIANTS, statuses)]
-    assert times.jobs_left([a], lines, GPU, again=False) == []
-    assert times.jobs_left([a], lines, GPU, again=True) == [Job(a, ("compiled", "compiled_tf32"))]
+def outcomes(problem, wanted, **verdicts):
+    """Recorded outcomes of the variants; correct where no verdict is given."""
+    found = []
+    for number, ((sha256, variant), each) in enumerate(wanted.items()):
+        kernel = kernel_at(each.path, each.entry_point, each.reference)
+        row = outcome(number, kernel_id=kernel.kernel_id, implementation=kernel.name, shape={})
+        row = replace(row, params={}, problem_sha256=sha256, problem_id=problem.name)
+        verdict = verdicts.get(variant, Verdict.CORRECT)
+        found.append(row if verdict is Verdict.CORRECT else replace(row, verdict=verdict))
+    return found
 
 
-def test_a_failed_job_gets_the_one_more_try_that_may_help():
-    job = Job(problem(1), VARIANTS)
-    crash = Failure(Verdict.CRASHED, "x")
-    short = Failure(Verdict.OUT_OF_MEMORY, "x")
-    without_compiling = times.after_failure(job, crash)
-    assert without_compiling == Job(problem(1), VARIANTS, compile_failure=crash)
-    assert times.after_failure(without_compiling, crash) is None
-    alone = times.after_failure(job, short)
-    assert alone == Job(problem(1), VARIANTS, alone=True)
-    assert times.after_failure(alone, short) is None
+def test_every_variant_is_driven_through_a_bench_until_the_budget_is_spent(problem, wanted, capsys):
+    bench = RecordedBench(outcomes(problem, wanted), cores=1)
+    assert times.drive(bench, wanted.values(), 1e6) == 4
+    assert "7_linear.compiled_tf32: 10.0000 ms" in capsys.readouterr().out
+    bench = RecordedBench(outcomes(problem, wanted), cores=1)
+    assert times.drive(bench, wanted.values(), 3.0) == 2  # each takes 2.5 s
 
 
-def test_a_run_outlives_its_workers_and_writes_a_row_for_everything(tmp_path, monkeypatch):
-    (tmp_path / "kernelbench_fake_worker.py").write_text(FAKE_WORKER)
-    monkeypatch.syspath_prepend(tmp_path)
-    import kernelbench_fake_worker
-
-    names = ("dies", "dies_compiling", "large", "too_large", "good")
-    problems = [problem(number, name) for number, name in enumerate(names, 1)]
-    journal = times.Journal(tmp_path / times.FILE)
-    deadline = time.monotonic() + 600
-    lock = tmp_path / "turn"
-    times.Run(journal, problems, 2, deadline, False, lock, kernelbench_fake_worker.work)()
-
-    assert time.monotonic() < deadline
-    on_disk = times.read_lines(tmp_path / times.FILE)
-    assert on_disk[0]["kind"] == "run"
-    assert times.jobs_left(problems, on_disk, GPU, again=False) == []
-    rows = [(r["name"], r["variant"]) for r in on_disk[1:]]
-    assert len(rows) == len(set(rows)) == len(problems) * len(VARIANTS)
-    statuses = {
-        r["name"]: {x["status"] for x in on_disk[1:] if x["name"] == r["name"]} for r in on_disk[1:]
-    }
-    assert statuses == {
-        "1_dies": {"crashed"},
-        "2_dies_compiling": {"ok"},
-        "3_large": {"ok"},
-        "4_too_large": {"out_of_memory"},
-        "5_good": {"ok"},
-    }
-    assert next(r for r in on_disk[1:] if r["name"] == "1_dies")["message"] == "exit code 7"
+def test_what_has_an_outcome_is_done_and_failures_are_tried_again_if_asked(problem, wanted):
+    done = outcomes(problem, wanted, compiled=Verdict.TIMED_OUT)[:3]
+    names = lambda found: [Path(each.path).name for each in found]  # noqa: E731
+    assert names(times.left(wanted, done, again=False)) == ["7_linear.compiled_tf32.py"]
+    assert names(times.left(wanted, done, again=True)) == [
+        "7_linear.compiled.py",
+        "7_linear.compiled_tf32.py",
+    ]
+    other = [replace(each, problem_sha256="another") for each in done]
+    assert len(times.left(wanted, other, again=False)) == 4
 
 
-def test_a_run_whose_time_is_up_hands_out_nothing(tmp_path, monkeypatch):
-    (tmp_path / "kernelbench_fake_worker.py").write_text(FAKE_WORKER)
-    monkeypatch.syspath_prepend(tmp_path)
-    import kernelbench_fake_worker
+def test_a_log_becomes_lines_of_the_table(problem, wanted, tmp_path):
+    rows = outcomes(problem, wanted, compiled=Verdict.WRONG, eager_tf32=Verdict.DEGENERATE_PROBLEM)
+    rows = [replace(each, device_name="NVIDIA H100 80GB HBM3", flush="read") for each in rows]
+    with OutcomeLog(tmp_path / "log.jsonl") as log:
+        log.append([*rows, replace(rows[0], problem_sha256="another")])
+    run, *lines = times.read_lines(tmp_path / "log.jsonl", [problem])
+    assert (run["kind"], run["device"], run["flush"]) == ("run", "NVIDIA H100 80GB HBM3", "read")
+    found = {each["variant"]: each for each in lines}
+    assert list(found) == list(VARIANTS)
+    eager = found["eager"]
+    assert (eager["status"], eager["median_ms"], eager["samples"]) == ("ok", 10.0, 3)
+    assert (eager["level"], eager["number"], eager["run"]) == (1, 7, run["run"])
+    assert (eager["within_tolerance"], eager["degenerate"]) == (True, False)
+    assert (found["compiled"]["status"], found["compiled"]["within_tolerance"]) == ("wrong", False)
+    assert found["eager_tf32"]["degenerate"] is True
+    assert [each["matmul_tf32"] for each in lines] == [False, False, True, True]
 
-    journal = times.Journal(tmp_path / times.FILE)
-    monkeypatch.setattr(times, "_NO_NEW_JOB_S", 1e4)
-    soon = time.monotonic() + 600
-    run = times.Run(
-        journal, [problem(1)], 1, soon, False, tmp_path / "turn", kernelbench_fake_worker.work
-    )
-    run()
-    assert [entry["kind"] for entry in journal.lines] == ["run"]
-    assert time.monotonic() < soon
+
+@pytest.mark.parametrize(
+    ("ops", "has"),
+    [
+        (["aten.mm"], True),
+        (["aten.relu", "aten._scaled_dot_product_flash_attention.default"], True),
+        (["aten.convolution.default", "aten.add"], False),
+        (["aten.lstm.input"], True),
+        ([], False),
+    ],
+)
+def test_which_problems_have_a_matrix_product(ops, has):
+    assert has_matrix_product(ops) is has

@@ -10,7 +10,7 @@ import pytest
 import sectors as bench
 import sectors_gpu
 
-from solkit.core import Access, Counters, Demand, KernelAnalysis, Launch, Occupancy
+from solkit.core import Access, Counters, Demand, Facts, KernelAnalysis, Launch, Occupancy
 from solkit.errors import CountersError
 from solkit.roofline import devices
 
@@ -20,10 +20,13 @@ JOB = bench.Job(3, "sectors/scatter", bench.ROOT / "bench/sectors/scatter.py", {
 def kernel(loads=1000, stores=1000, tma=0, dram=32000, tensor=0, name="scatter_kernel"):
     amounts = (("load", "global", loads), ("store", "global", stores), ("load", "tma", tma))
     accesses = tuple(Access(k, p, "x", "", n, n, n, 32 * n, 32 * n, 4) for k, p, n in amounts)
-    demand = Demand(accesses, {"tensor.bf16": tensor}, 0, dram, 0, dram, 0)
+    demand = Demand(
+        accesses=accesses, operations={"tensor.bf16": tensor}, l1_wavefronts=0,
+        l2_read_bytes=dram, l2_write_bytes=0, dram_read_bytes=dram, dram_write_bytes=0,
+    )  # fmt: skip
     return KernelAnalysis(
-        Launch(name, (8, 1, 1), 4, 3), occupancy=Occupancy(0.5, "warps", 2, 8 / 264, 8 / 264),
-        demand=demand,
+        Facts(Launch(name, (8, 1, 1), 4, 3)),
+        occupancy=Occupancy(0.5, "warps", 2, 8 / 264, 8 / 264), demand=demand,
     )  # fmt: skip
 
 

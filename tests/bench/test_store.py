@@ -11,7 +11,9 @@ import store
 def test_every_figure_of_the_docs_is_measured(tmp_path):
     found = store.measure(60, tmp_path)
     assert found["rows"] == 60
-    assert found["files"] == 2  # a part of rows and one of sources
+    assert found["files"] == 3  # a part of rows, one of sources and one of facts
+    assert 0 < found["facts"] <= 60
+    assert 100 < found["facts_bytes_each"] < 2000
     assert 0 < found["largest_mb"] <= found["megabytes"] < 1
     assert found["run_bytes_per_row"] > 500
     assert all(found[f"{name}_s"] > 0 for name in ("write", "filter", "load", "load_then_filter"))
@@ -20,3 +22,5 @@ def test_every_figure_of_the_docs_is_measured(tmp_path):
 def test_made_up_rows_are_the_same_each_time():
     assert list(store.synthetic(20)) == list(store.synthetic(20))
     assert len({row.sequence for row in store.synthetic(20)}) == 20
+    first, *_ = store.synthetic(1)
+    assert store.facts_of(first) == store.facts_of(first)

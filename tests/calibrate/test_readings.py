@@ -5,11 +5,12 @@ import pytest
 from solkit.calibrate.probes import tensor_names
 from solkit.calibrate.session import warnings_of
 from solkit.calibrate.stopwatch import Probe, marked
+from solkit.core import Conditions
 from solkit.errors import UnsupportedError
 from solkit.measure import is_available
-from solkit.measure.activities import Activity, Kind
+from solkit.measure.timing.activities import Activity, Kind
 from solkit.roofline import devices
-from solkit.roofline.calibration import Conditions, Reading, Regime
+from solkit.roofline.calibration import Reading, Regime
 from solkit.roofline.calibration.record import Gpu
 
 GPU = Gpu(key="k", name="n", uuid="u", sm_count=1, max_sm_clock_mhz=2000, max_memory_clock_mhz=1)

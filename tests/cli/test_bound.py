@@ -64,7 +64,7 @@ def test_warm_and_json_alone_on_stdout(path):
 def test_malformed_groups_exit_2(path):
     outcome = solkit("bound", path, "--shape", "M=1024", "--groups", "0+add")
     assert outcome.exit_code == 2
-    assert "'0+add' in '0+add' is no group" in outcome.stderr
+    assert "'0+add' in '0+add' is not a group" in outcome.stderr
 
 
 def test_a_device_that_is_not_known_names_the_near_ones(path):
@@ -103,8 +103,15 @@ def test_what_a_formula_has_no_answer_to_is_refused(path, option):
     assert f"not with {option[0]}" in outcome.stderr
 
 
+def test_the_old_spelling_of_its_limit_works_with_a_warning(write):
+    path = write("def inputs(N=8): return torch.randn(N)\ndef reference(x): return x * 2\n")
+    outcome = solkit("bound", path, "--device", "h100", "--time-limit", "100")
+    assert outcome.exit_code == 0
+    assert "solkit: --time-limit 100: now --study-limit 100" in outcome.stderr
+
+
 def test_a_formula_keeps_to_the_time_limit(write):
     body = PROBLEM.replace("    return torch.sin", "    while True: pass\n    return torch.sin")
-    outcome = solkit("bound", write(body), "--symbolic", "N", "--time-limit", "0.5")
+    outcome = solkit("bound", write(body), "--symbolic", "N", "--study-limit", "0.5")
     assert outcome.exit_code == 2
     assert "ran for over 0.5 s" in outcome.stderr

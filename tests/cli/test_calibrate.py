@@ -80,4 +80,4 @@ def test_a_broken_file_is_told_and_does_not_stop_the_list():
     (folder / "half.json").write_text("{")
     result = run(app, ["devices"])
     assert result.exit_code == 0
-    assert "half.json is no calibration" in result.output
+    assert "half.json is not a calibration" in result.output

@@ -11,6 +11,7 @@ from cli_reports import H100, NOT_MEASURED, report_of, solkit
 
 from solkit import cli
 from solkit.core import (
+    MeasureSettings,
     Score,
     Verdict,
 )
@@ -90,8 +91,7 @@ def test_defaults_reach_the_pipeline(pipeline):
             ("softmax.py",),
             {
                 "device": None, "reference": None, "shapes": None, "params": None,
-                "precision": "tolerance", "measure": None, "time_limit_s": None, "trace": None,
-                "protocol": "cold", "sandbox": False, "custom_kernel": False, "ncu": False,
+                "settings": MeasureSettings(), "measure": None,
             },
         )
     ]  # fmt: skip
@@ -101,8 +101,8 @@ def test_flags_reach_the_pipeline(pipeline):
     outcome = solkit(
         "score", "new.py", "--device", "h100", "--reference", "old.py", "--shape", "M=1,N=2",
         "--shape", "M=3", "--params", "BLOCK=64,num_warps=4", "--params", "fast=true",
-        "--precision", "tf32", "--no-measure", "--time-limit", "9",
-        "--trace", "runs.jsonl", "--protocol", "warm",
+        "--precision", "tf32", "--no-measure", "--on", "cuda:1", "--time-limit", "9",
+        "--study-limit", "20", "--log", "runs.jsonl", "--protocol", "warm",
         "--sandbox", "--custom-kernel", "--ncu",
     )  # fmt: skip
     assert outcome.exit_code == 0
@@ -111,12 +111,45 @@ def test_flags_reach_the_pipeline(pipeline):
             ("new.py",),
             {
                 "device": "h100", "reference": "old.py", "shapes": [{"M": 1, "N": 2}, {"M": 3}],
-                "params": {"BLOCK": 64, "num_warps": 4, "fast": True}, "precision": "tf32",
-                "measure": False, "time_limit_s": 9.0, "trace": "runs.jsonl",
-                "protocol": "warm", "sandbox": True, "custom_kernel": True, "ncu": True,
+                "params": {"BLOCK": 64, "num_warps": 4, "fast": True},
+                "settings": MeasureSettings(
+                    on="cuda:1", precision="tf32", time_limit_s=9.0, study_limit_s=20.0,
+                    log="runs.jsonl", protocol="warm", sandbox=True, custom_kernel=True,
+                    counters=True,
+                ),
+                "measure": False,
             },
         )
     ]  # fmt: skip
+
+
+def test_an_old_spelling_works_with_a_warning(pipeline):
+    outcome = solkit("score", "softmax.py", "--trace", "runs.jsonl")
+    assert pipeline.asked[0][1]["settings"].log == "runs.jsonl"
+    assert outcome.stderr == "solkit: --trace runs.jsonl: now --log runs.jsonl\n"
+
+
+def test_what_follows_two_dashes_is_no_option(pipeline):
+    outcome = solkit("score", "--", "--trace", "softmax.py")
+    assert [args for args, _ in pipeline.asked] == [("--trace",), ("softmax.py",)]
+    assert "now --log" not in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("solkit sc", ["score"]),
+        ("solkit score x.py --pro", ["--protocol"]),
+        ("solkit score x.py --protocol warm", ["warm", "warm-graph"]),
+        ("solkit bound x.py --device h100-", ["h100-sxm"]),
+    ],
+)
+def test_a_shell_completes(words, expected):
+    """As bash asks, through the script that --install-completion writes."""
+    env = {"_SOLKIT_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    env["COMP_CWORD"] = str(words.count(" "))
+    done = run("-m", "solkit", env=env)
+    assert set(expected) <= set(done.stdout.split()), done.stderr
 
 
 def test_measuring_can_be_demanded(pipeline):
@@ -334,10 +367,10 @@ def test_devices_lists_the_catalogue_where_the_machines_gpu_is_unknown(machine):
 # ------------------------------------------------------------------------------ the rest
 
 
-def run(*arguments):
+def run(*arguments, env=None):
     inherited = os.environ.get("PYTHONPATH")  # dependencies may lie there
     path = os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])
-    environment = os.environ | {"PYTHONPATH": path}
+    environment = os.environ | {"PYTHONPATH": path} | (env or {})
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
         timeout=300, check=False,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from solkit import cli
 from solkit.collect import Progress
-from solkit.datasets.runlog import RunLog
+from solkit.datasets.outcomelog import OutcomeLog
 from solkit.roofline import devices
 
 
@@ -29,14 +31,15 @@ def collect(tmp_path, monkeypatch):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    monkeypatch.setattr(
-        "solkit.roofline.nvml.live_device", lambda index: devices.find(("h100", "h200")[index])
-    )
+    def live(index):
+        return replace(devices.find(("h100", "h200")[index]), uuid=f"GPU-{index}")
+
+    monkeypatch.setattr("solkit.roofline.nvml.live_device", live)
 
 
 def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
     monkeypatch.setattr("solkit.roofline.nvml._session", lambda: contextlib.nullcontext(None))
-    given = ["scale.py", "--gpu-minutes", 1, "--out", "run.jsonl"]
+    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl"]
     assert "no GPU 0 in this machine" in collect(*given, code=2).output
     assert not (tmp_path / "run.jsonl").exists()
     assert "cannot read nowhere.jsonl" in collect(*given, "--after", "nowhere.jsonl", code=2).output
@@ -44,7 +47,7 @@ def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
 
 def test_a_store_as_an_earlier_run_is_told_how_to_be_exported(collect, tmp_path):
     (tmp_path / "kept" / "parts").mkdir(parents=True)
-    given = ["scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", "--after", "kept"]
+    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--after", "kept"]
     assert "solkit data export kept tried.jsonl --to tried" in collect(*given, code=2).output
 
 
@@ -55,17 +58,20 @@ def test_a_store_as_an_earlier_run_is_told_how_to_be_exported(collect, tmp_path)
         (["scale.py", "--family", "gemm"], "no family 'gemm'; expected some of: scale"),
         (["scale.py", "--part", "3/2"], "no part '3/2'; expected I/N"),
         (["nowhere.py"], "no kernel file 'nowhere.py'"),
-        (["scale.py", "--after", "run.jsonl"], "--after: run.jsonl is the run itself"),
+        (["scale.py", "--after", "run.jsonl"], "--after: run.jsonl is the run file itself"),
         (["scale.py", "--after", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
-        (["scale.py", "--after", "scale.py"], "is no run's file"),
-        (["scale.py", "--gpu-minutes", "0"], "--gpu-minutes"),
+        (["scale.py", "--after", "scale.py"], "is not a log"),
+        (["scale.py", "--gpu-seconds", "0"], "--gpu-seconds"),
+        (["scale.py", "--gpu-minutes", "1"], "--gpu-seconds N or --gpu-minutes N: give one"),
+        (["scale.py", "--on", "gpu1"], "on: expected a GPU such as 'cuda:1', got 'gpu1'"),
+        (["scale.py", "--device", "h200"], "--device h200: cuda:0 is NVIDIA H100"),
         (["scale.py", "--repeats", "1.5"], "--repeats"),
     ],
 )
 def test_what_is_wrong_is_named(collect, arguments, text):
-    with RunLog("run.jsonl"):
+    with OutcomeLog("run.jsonl", resume=True):
         pass
-    given = ["--gpu-minutes", "1", "--out", "run.jsonl", *arguments]
+    given = ["--gpu-seconds", "60", "--log", "run.jsonl", *arguments]
     assert text in collect(*given, code=2).output
 
 
@@ -73,37 +79,53 @@ def test_what_is_wrong_is_named(collect, arguments, text):
 def test_lines_of_earlier_runs_that_hold_no_row_are_told(collect, tmp_path, monkeypatch):
     monkeypatch.setattr("solkit.collect.collect", lambda *_: Progress())
     for name in ("first.jsonl", "run.jsonl"):
-        with RunLog(name):
+        with OutcomeLog(name, resume=True):
             pass
         with (tmp_path / name).open("a") as file:
             file.write('{"row": {"kern')
-    given = ["scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", "--after", "first.jsonl"]
+    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--after", "first.jsonl"]
     done = collect(*given)
     for name in ("first.jsonl", "run.jsonl"):
         assert f"{name}:2: the line is cut off" in done.output
 
 
-@pytest.mark.usefixtures("gpu")
-def test_a_gpu_that_is_only_in_the_catalogue(collect):
-    done = collect("scale.py", "--gpu-minutes", 1, "--out", "run.jsonl", code=2)
-    assert "only a live GPU can time" in done.output
+def test_a_gpu_that_is_only_in_the_catalogue(collect, monkeypatch):
+    monkeypatch.setattr("solkit.roofline.nvml.live_device", lambda _: devices.find("h100"))
+    done = collect("scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", code=2)
+    assert "only a live GPU can be timed" in done.output
 
 
 @pytest.mark.usefixtures("gpu")
 def test_what_is_asked_for_is_handed_on_and_the_end_told(collect, monkeypatch):
     asked = []
 
-    def collecting(kernels, device, log, limits, earlier, *_):
-        asked.append((kernels, device, log.run_id, limits, earlier))
-        progress = Progress(seconds=2.0, waited_s=0.5, now="scale")
+    def collecting(_cells, bench, limits, earlier, *_):
+        asked.append((bench, limits, earlier))
+        bench.waited_s = 0.5
+        progress = Progress(gpu_s=2.0, now="scale")
         progress.rows.update(["correct"] * 90 + ["wrong"] * 10)
         return progress
 
     monkeypatch.setattr("solkit.collect.collect", collecting)
-    options = ["--per-shape", 24, "--repeats", 0.1, "--workers", 3, "--device", 1]
-    done = collect("scale.py", "--gpu-minutes", 2, "--out", "run.jsonl", *options)
-    ((kernel,), device, _, limits, earlier), *_ = asked
-    assert (kernel.name, device.key, earlier) == ("scale", devices.find("h200").key, [])
-    assert (limits.seconds, limits.per_cell, limits.repeats, limits.workers) == (120, 24, 0.1, 3)
+    options = ["--per-shape", 24, "--repeats", 0.1, "--workers", 3, "--on", "cuda:1"]
+    done = collect("scale.py", "--gpu-minutes", 2, "--log", "run.jsonl", *options)
+    ((bench, limits, earlier),) = asked
+    assert (bench.device.key, bench.device.uuid, earlier) == ("h200", "GPU-1", [])
+    assert bench.capacity == 3 * 3 * 8  # handfuls of eight, three for each worker
+    assert (limits.gpu_s, limits.per_cell, limits.repeats) == (120, 24, 0.1)
     assert "100 configurations (90 correct, 10 wrong) in 2 of 120 s: 50.0 a second" in done.output
     assert "waited for the compiler 25%; scale" in done.output
+    assert "now" not in done.stderr
+
+
+@pytest.mark.usefixtures("gpu")
+def test_old_spellings_work_with_a_warning(collect, monkeypatch):
+    asked = []
+    monkeypatch.setattr("solkit.collect.collect", lambda *given: asked.append(given) or Progress())
+    done = collect("scale.py", "--gpu-seconds", 60, "--device", 1, "--out=run.jsonl")
+    ((_, bench, *_),) = asked
+    assert (bench.device.key, Path("run.jsonl").exists()) == ("h200", True)
+    assert "solkit: --device 1: now --on cuda:1" in done.stderr
+    assert "solkit: --out=run.jsonl: now --log run.jsonl" in done.stderr
+    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--device", "h100"]
+    assert "now" not in collect(*given).stderr  # a name is no place

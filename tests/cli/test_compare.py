@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from solkit import pipeline, worker
+from solkit import pipeline
 from solkit.cli import app
 from solkit.core import (
     Analysis,
@@ -22,6 +22,7 @@ from solkit.core import (
     FailedShape,
     KernelFile,
     Measurement,
+    MeasureSettings,
     Problem,
     Protocol,
     Ratio,
@@ -30,6 +31,7 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import UnsupportedError
+from solkit.processes import jobs as worker
 from solkit.roofline import devices
 
 run = CliRunner().invoke
@@ -90,15 +92,15 @@ def test_defaults_and_flags_reach_the_pipeline(compared):
         app,
         "compare old.py new.py newer.py --device h100 --reference ref.py --shape M=1 --shape M=2 "
         "--base-params BLOCK=64 --params BLOCK=128,num_warps=4 --precision tf32 --budget 0.5 "
-        "--time-limit 9 --trace runs.jsonl --protocol warm --sandbox --custom-kernel".split(),
+        "--time-limit 9 --study-limit 20 --log runs.jsonl --on cuda:1 --protocol warm --sandbox "
+        "--custom-kernel".split(),
     )
     assert asked == [
         (
             ("old.py", "new.py"),
             {
                 "device": None, "reference": None, "shapes": None, "base_params": None,
-                "params": None, "precision": "tolerance", "time_limit_s": None, "budget_s": 2.0,
-                "trace": None, "protocol": "cold", "sandbox": False, "custom_kernel": False,
+                "params": None, "settings": MeasureSettings(),
             },
         ),
         (
@@ -106,8 +108,11 @@ def test_defaults_and_flags_reach_the_pipeline(compared):
             {
                 "device": "h100", "reference": "ref.py", "shapes": [{"M": 1}, {"M": 2}],
                 "base_params": {"BLOCK": 64}, "params": {"BLOCK": 128, "num_warps": 4},
-                "precision": "tf32", "time_limit_s": 9.0, "budget_s": 0.5, "trace": "runs.jsonl",
-                "protocol": "warm", "sandbox": True, "custom_kernel": True,
+                "settings": MeasureSettings(
+                    on="cuda:1", precision="tf32", time_limit_s=9.0, study_limit_s=20.0,
+                    turns_s=0.5, log="runs.jsonl", protocol="warm", sandbox=True,
+                    custom_kernel=True,
+                ),
             },
         ),
     ]  # fmt: skip

@@ -18,9 +18,9 @@ from solkit.core import Verdict
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
-from solkit.datasets import runlog
+from solkit.core import Outcome
+from solkit.datasets import outcomelog
 from solkit.datasets.formats import FORMATS
-from solkit.datasets.record import TimedConfiguration
 from solkit.datasets.store import Store
 from solkit.errors import SolkitError
 
@@ -93,7 +93,7 @@ MESSAGES = ("ptxas: [sm_90a] got [1, 2] :x:", "at [/foo]", None, None)
 def failures(tmp_path):
     """A store of attempts that failed, one on each of the first days of 2026."""
     rows = [
-        TimedConfiguration(
+        Outcome(
             kernel_id="k", family="softmax", kind="norm", origin="zoo", problem_id="p",
             device="h100-sxm", params={}, verdict=Verdict.DOES_NOT_COMPILE, chosen_by="default",
             created=datetime(2026, 1, day, tzinfo=timezone.utc), run_id="r", sequence=day,
@@ -130,7 +130,7 @@ def test_an_answer_that_is_too_wide_is_shown_a_line_a_column(failures, monkeypat
     narrow = run("query", failures, "select sequence, message from data").stdout
     assert narrow.count("│ None") == 2
     union = " union all ".join(["select * from data"] * 2)
-    assert "4 of 8 rows; --json or --csv FILE has all" in run("query", failures, union).stdout
+    assert "4 of 8 rows; --json or --csv FILE writes all" in run("query", failures, union).stdout
 
 
 @pytest.mark.parametrize("to", ["huggingface", "t4", "tried"])
@@ -169,13 +169,13 @@ def test_a_condition_compares_times_with_text(failures):
     target = failures.parent / "out.jsonl"
     where = "created >= '2026-01-02 12:00'"
     run("export", failures, target, "--to", "tried", "--where", where)
-    assert [row.sequence for row in runlog.read(target).rows] == [3, 4]
+    assert [row.sequence for row in outcomelog.read(target).rows] == [3, 4]
 
 
 @pytest.fixture
 def refused(tmp_path):
     """A run's file of which no line is a row."""
-    with runlog.RunLog(tmp_path / "refused.jsonl") as log:
+    with outcomelog.OutcomeLog(tmp_path / "refused.jsonl", resume=True) as log:
         pass
     with log.path.open("a") as file:
         file.write('{"row": {}}\n{"row": {"kern')
@@ -185,7 +185,7 @@ def refused(tmp_path):
 def test_an_import_of_which_nothing_could_be_taken_fails_and_leaves_no_store(refused, store):
     done = run("import", refused.parent / "new", refused, code=2)
     assert f"{refused}:3: " in done.stderr
-    assert f"{refused}: none of its rows could be taken" in done.stderr
+    assert f"{refused}: no row could be imported" in done.stderr
     assert not (refused.parent / "new").exists()
     run("import", store, refused, code=2)
     tuned = refused.parent / "E=8,N=64,device_name=NVIDIA_H200.json"
@@ -214,18 +214,18 @@ def test_export_writes_a_set_or_t4(store, tmp_path):
 
 def test_export_of_what_was_tried_is_a_run_with_the_rows_own_names(store, tmp_path):
     run("export", store, tmp_path / "tried.jsonl", "--to", "tried")
-    found = runlog.read(tmp_path / "tried.jsonl")
+    found = outcomelog.read(tmp_path / "tried.jsonl")
     kept = list(Store(store).rows())
     assert [(r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in found.rows] == [
         (r.run_id, r.sequence, r.params, r.verdict, r.time_ms) for r in kept
     ]
-    assert {r.run_id for r in found.rows}.isdisjoint({found.run_id})
+    assert {r.run_id for r in found.rows}.isdisjoint(found.runs)
     assert found.rows[0].dtypes == () != kept[0].dtypes  # nothing else is told
     for command in ("import", "merge"):
         done = run(command, tmp_path / "other", tmp_path / "tried.jsonl", code=2)
         assert "holds what was tried and its time, no more" in done.stderr
     with pytest.raises(SolkitError, match="for `solkit data collect --after`"):
-        runlog.RunLog(tmp_path / "tried.jsonl")
+        outcomelog.OutcomeLog(tmp_path / "tried.jsonl", resume=True)
 
 
 def test_merge_and_verify(store, tmp_path):

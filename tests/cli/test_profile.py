@@ -98,7 +98,7 @@ def test_options_reach_the_function_and_a_failed_script_is_an_exit_code(trace, m
     monkeypatch.setattr(solkit.profiling, "profile", profile)
     outcome = run(
         "train.py", "7", "--skip", "2", "--calls", "4", "--trace-out", "t.json",
-        "--time-limit", "9", "--precision", "tf32", "--", "--lr", "1",
+        "--script-limit", "9", "--precision", "tf32", "--", "--lr", "1",
     )  # fmt: skip
     assert seen == {
         "device": None,

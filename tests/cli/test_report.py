@@ -58,7 +58,7 @@ def test_what_is_no_report_is_named(tmp_path):
     (tmp_path / "notes.json").write_text("{}")
     outcome = solkit("report", tmp_path / "notes.json")
     assert outcome.exit_code == 2
-    assert "notes.json is no solkit.score/1 report" in outcome.stderr
+    assert "notes.json is not a solkit.score/1 report" in outcome.stderr
 
 
 def test_a_page_and_figures(tmp_path):
@@ -83,7 +83,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(pipeline, option):
 def test_a_page_is_no_output_for_a_pipe(pipeline):
     outcome = solkit("score", "a.py", "--html", "-")
     assert outcome.exit_code == 2
-    assert "--html: give a file" in outcome.stderr
+    assert "--html: name a file" in outcome.stderr
     assert pipeline.asked == []
 
 
@@ -186,5 +186,5 @@ def test_the_index_names_what_failed(pipeline, tmp_path):
 def test_a_solution_is_for_one_problem(pipeline):
     outcome = solkit("score", "a", "b", "--solution", "s.json")
     assert outcome.exit_code == 2
-    assert "--solution s.json: it is for one problem, got 2" in outcome.stderr
+    assert "--solution s.json takes one problem, got 2" in outcome.stderr
     assert pipeline.asked == []

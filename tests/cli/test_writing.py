@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from solkit.cli import _base
-from solkit.core import Verdict
-from solkit.datasets import runlog
-from solkit.datasets.record import TimedConfiguration
+from solkit.core import Outcome, Verdict
+from solkit.datasets import outcomelog
 from solkit.errors import InputError
 
-ROW = TimedConfiguration(
+ROW = Outcome(
     *("k", "softmax", "reduction", "zoo", "softmax/M=8", "h200", {"BLOCK": 8}, Verdict.CORRECT),
     *(datetime(2026, 11, 22, tzinfo=timezone.utc), "random", 0.5),
 )
@@ -74,17 +73,17 @@ def test_a_pipe_is_written_to_not_replaced(tmp_path):
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_run_is_not_overwritten(tmp_path, count):
     path = tmp_path / "run.jsonl"
-    with runlog.RunLog(path) as log:
+    with outcomelog.OutcomeLog(path, resume=True) as log:
         log.append([ROW] * count)
     before = path.read_bytes()
-    with pytest.raises(InputError, match=r"DESTINATION: .*run\.jsonl is a run's file"):
+    with pytest.raises(InputError, match=r"DESTINATION: .*run\.jsonl is a log"):
         _base.check_writable(str(path), "DESTINATION")
     assert path.read_bytes() == before
 
 
 def test_what_was_exported_before_is_overwritten(tmp_path):
     path = tmp_path / "tried.jsonl"
-    for told in (runlog.tried([ROW]), "{}", "\xff\n", ""):
+    for told in (outcomelog.tried([ROW]), "{}", "\xff\n", ""):
         path.write_text(told, encoding="latin-1")
         _base.check_writable(str(path), "DESTINATION")
         assert path.read_text(encoding="latin-1") == told  # which stays till there is another

@@ -1,8 +1,8 @@
-"""Processes that are started anew find `served` as this one does: by name."""
+"""The fake bench is that of `tests/measure/benches`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "measure" / "benches"))

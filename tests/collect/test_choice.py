@@ -17,6 +17,7 @@ from solkit.collect.choice import (
     is_sparse,
     lacks_draws,
 )
+from solkit.core import Space
 
 SPACE = {"BLOCK": [16, 32, 64, 128, 256], "SPLIT": [1, 2, 4], "EVICT": ["", "evict_first"]}
 VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
@@ -24,7 +25,7 @@ START = {"BLOCK": 64, "SPLIT": 2, "EVICT": ""}
 
 
 def chooser(valid=VALID, default=START, seed="seed"):
-    return Chooser(valid, default, seed)
+    return Chooser(Space.of_points(valid), default, seed)
 
 
 def names(chosen):
@@ -191,3 +192,16 @@ def test_where_few_good_ones_are_known(times_ms, sparse):
 )
 def test_where_the_search_alone_found_good_ones(times_ms, drawn_ms, lacks):
     assert lacks_draws(times_ms, drawn_ms) is lacks
+
+
+def test_of_a_huge_space_some_are_drawn():
+    values = {name: range(1000) for name in "ABC"}
+    space = Space(values).where("A < B", lambda params: params["A"] < params["B"], ["A", "B"])
+    one = Chooser(space, {"A": 0, "B": 1, "C": 0}, "seed")
+    assert len(one) == 20_000
+    chosen = [params for params, _ in one.spread(100)]
+    assert all(params in space for params in chosen)
+    assert len({params["C"] for params in chosen}) > 50
+    for params in chosen:
+        one.note(params, 1.0 + params["C"])
+    assert len(one.near(8)) == 8

@@ -1,57 +1,32 @@
-"""The loop: what compiles ahead and what times are fake, the files and the run's log are real."""
+"""What is tried next: the trusted bench's compiler and timer are fake, files and logs are real."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import threading
 from collections import Counter
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 
+import fakes
 import pytest
-import served
+from fakes import VALID
+from recordings import outcome
 
-from solkit.collect import Limits, collect, collector, sources
-from solkit.collect.ahead import Compiled
-from solkit.collect.bench import Tried
+from solkit.collect import Cell, Limits, cells, collect, recorded, surveyed
 from solkit.collect.choice import NEAR_BEST, REPEAT
-from solkit.collect.timing_process import LostError
-from solkit.core import KernelAnalysis, Launch, Verdict
-from solkit.datasets import runlog
-from solkit.datasets.record import TimedDemand, TimedLaunch
-from solkit.datasets.runlog import RunLog
-from solkit.errors import UnsupportedError, WorkerError
-from solkit.roofline import devices
+from solkit.core import Configuration, Space, Verdict
+from solkit.datasets import outcomelog
+from solkit.datasets.kernels import select
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.measure.benches import RecordedBench
+from solkit.measure.benches.trusted import TrustedBench
+from solkit.measure.benches.trusted import bench as trusted
 
-DEVICE = replace(devices.find("h100-sxm"), uuid="GPU-0")
-SPACE = {"BLOCK": [2**n for n in range(4, 14)], "num_warps": [1, 2, 4, 8], "SPLIT": [1, 2, 4]}
-VALID = [dict(zip(SPACE, values)) for values in itertools.product(*SPACE.values())]
 RIGHT = [params for params in VALID if params["SPLIT"] == 1]
-SHAPES = ({"N": 100}, {"N": 200})
-BOUND = {
-    "bound_ms": 0.5,
-    "hard_bound_ms": 0.4,
-    "limiter": "dram",
-    "precision": "bf16",
-    "operations": {"fp32": 7},
-    "read_bytes": 8,
-    "write_bytes": 9,
-}
-LAUNCH = KernelAnalysis(Launch("k", (4, 1, 1), 4, 2), registers=32, shared_bytes=1024)
-COMPILED = TimedLaunch("k", (4, 1, 1), 4, 2, demand=TimedDemand(load_bytes=64))
 
 
-def done(value):
-    future = Future()
-    if isinstance(value, Exception):
-        future.set_exception(value)
-    else:
-        future.set_result(value)
-    return future
-
-
-@contextlib.contextmanager
+@contextmanager
 def resolved_late(future, value):
     """What is waited for in vain fails a test instead of holding it up."""
     timer = threading.Timer(5.0, lambda: future.done() or future.set_result(value))
@@ -62,63 +37,10 @@ def resolved_late(future, value):
         timer.cancel()
 
 
-class FakeAhead:
-    """Knows everything at once; SPLIT 4 does not compile."""
-
-    def __init__(self, *_):
-        self.valid, self.error, self.bound = VALID, None, BOUND
-
-    def space(self, path, builds_extension):
-        assert builds_extension == ("c.py" in path)
-        shapes = [{"shape": s, "default": VALID[5], "valid": self.valid} for s in SHAPES]
-        return done(WorkerError(self.error) if self.error and "b.py" in path else shapes)
-
-    def bounds(self, _path):
-        return done([self.bound for _ in SHAPES])
-
-    def compiled(self, _path, _shape, choices):
-        errors = ["too big" if c["SPLIT"] == 4 else "" for c in choices]
-        return done([Compiled(0.25, error, (COMPILED,)) for error in errors])
-
-
-class FakeProcess:
-    """Takes |BLOCK - 256| + num_warps ms; SPLIT 2 is wrong, but ends the process with BLOCK 16."""
-
-    def __init__(self, *_):
-        self.handfuls = []
-
-    def start(self):
-        return served.ENVIRONMENT
-
-    def tried(self, handful):
-        self.handfuls.append(handful)
-        for number, params in enumerate(handful.choices):
-            if params["SPLIT"] == 2 and params["BLOCK"] == 16:
-                raise LostError(number, Tried(Verdict.TIMED_OUT, "killed"))
-        return [self.one(params) for params in handful.choices]
-
-    def one(self, params):
-        if params["SPLIT"] == 2:
-            return Tried(Verdict.WRONG, "8 of 8 elements", max_error=2.0)
-        time_ms = float(abs(params["BLOCK"] - 256) + params["num_warps"])
-        return Tried(
-            Verdict.CORRECT,
-            dtypes=("bfloat16", "bfloat16"),
-            launches=(LAUNCH,),
-            samples_ms=(time_ms,) * 9,
-            time_ms=time_ms,
-            conditions={"sm_clock_mhz": 1980.0, "reasons": {"idle": 0.5}},
-        )
-
-
 @pytest.fixture
-def fakes(monkeypatch):
-    ahead, process = FakeAhead(), FakeProcess()
-    monkeypatch.setattr(collector, "Ahead", lambda *_: contextlib.nullcontext(ahead))
-    monkeypatch.setattr(collector, "TimingProcess", lambda *_: contextlib.nullcontext(process))
-    monkeypatch.setattr(collector, "exclusive", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(collector.toolchain, "missing", lambda _: "")
-    return ahead, process
+def fakes_(monkeypatch):
+    monkeypatch.setattr(cells.toolchain, "missing", lambda _: "")
+    return fakes.fake(monkeypatch)
 
 
 @pytest.fixture
@@ -128,21 +50,25 @@ def kernels(tmp_path):
     (folder / "problem.py").write_text('KIND = "norm"\n')
     for name in "ab":
         (folder / f"{name}.py").write_text(f"# {name}\n")
-    return sources([str(folder)])
+    return select([str(folder)])
 
 
 @pytest.fixture
-def run(tmp_path, fakes, kernels):  # noqa: ARG001  # the fakes take their places
+def run(tmp_path, fakes_, kernels):
     """Collect into a file; gives the rows that are new in it."""
 
     def run(name="run.jsonl", after=(), per_cell=24, seconds=60.0, **options):
         path = tmp_path / name
-        earlier = [row for each in after for row in runlog.read(tmp_path / each).rows]
-        before = runlog.read(path).rows if path.exists() else ()
-        limits = Limits(seconds, per_cell, options.pop("repeats", 0.05), workers=1)
-        with RunLog(path) as log:
-            run.progress = collect(kernels, DEVICE, log, limits, [*earlier, *before], **options)
-        return runlog.read(path).rows[len(before) :]
+        earlier = [row for each in after for row in outcomelog.read(tmp_path / each).rows]
+        before = outcomelog.read(path).rows if path.exists() else ()
+        limits = Limits(seconds, per_cell, options.pop("repeats", 0.05))
+        tell = options.pop("lost", lambda _: None)
+        ahead = fakes_[0]
+        with OutcomeLog(path, resume=True) as log, TrustedBench(ahead, log, kernels, tell) as bench:
+            found = surveyed(kernels, ahead, tell)
+            known = [*earlier, *before]
+            run.progress = collect(found, bench, limits, known, log.run_id, **options)
+        return outcomelog.read(path).rows[len(before) :]
 
     return run
 
@@ -168,9 +94,9 @@ def test_all_cells_have_a_handful_before_any_has_a_second(run):
     assert list(first.values()) == [8] * 4
 
 
-def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(run, fakes):
-    _, process = fakes
-    answer = process.tried
+def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(run, fakes_):
+    _, process = fakes_
+    answer = process.outcomes
 
     def slower(handful):
         times = 1000.0 if handful.path.endswith("b.py") else 1.0
@@ -179,7 +105,7 @@ def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(ru
             for tried in answer(handful)
         ]
 
-    process.tried = slower
+    process.outcomes = slower
     rows = run(per_cell=24)
     names = [row.implementation for row in rows]
     assert Counter(names[:32]) == {"family/a": 16, "family/b": 16}
@@ -187,10 +113,10 @@ def test_kernels_that_came_near_the_best_of_their_problem_go_on_before_others(ru
     assert names[-24:] == ["family/b"] * 24
 
 
-def test_more_is_tried_first_of_problems_of_which_few_good_ones_are_known(run, fakes, monkeypatch):
-    monkeypatch.setattr(collector, "_AHEAD", 1)
-    _, process = fakes
-    answer = process.tried
+def test_more_is_tried_first_of_problems_of_which_few_good_ones_are_known(run, fakes_, monkeypatch):
+    monkeypatch.setattr(trusted, "AHEAD", 1)
+    _, process = fakes_
+    answer = process.outcomes
 
     def flat(handful):
         even = handful.shape["N"] == 200
@@ -199,7 +125,7 @@ def test_more_is_tried_first_of_problems_of_which_few_good_ones_are_known(run, f
             for tried in answer(handful)
         ]
 
-    process.tried = flat
+    process.outcomes = flat
     rows = run(per_cell=24)
     first = [row.problem_id for row in rows[:32]]
     assert Counter(first) == {"family/N=100": 16, "family/N=200": 16}
@@ -224,11 +150,11 @@ def known_of(row, good):
         (["near_best"] * 8 + ["random"], 2),  # nothing is
     ],
 )
-def test_later_ones_are_chosen_by_what_their_problem_lacks(run, fakes, tmp_path, good, near):
-    fakes[0].valid = RIGHT
+def test_later_ones_are_chosen_by_what_their_problem_lacks(run, fakes_, tmp_path, good, near):
+    fakes_[0].valid = RIGHT
     row = next(row for row in run("first.jsonl", per_cell=1) if row.implementation == "family/a")
     rows = known_of(row, good)
-    with RunLog(tmp_path / "earlier.jsonl") as log:
+    with OutcomeLog(tmp_path / "earlier.jsonl", resume=True) as log:
         log.append(rows)
     new = run(after=["earlier.jsonl"], per_cell=len(rows) + 8, repeats=0.0)
     cell = row.kernel_id, row.problem_id
@@ -237,9 +163,9 @@ def test_later_ones_are_chosen_by_what_their_problem_lacks(run, fakes, tmp_path,
     assert chosen.count(NEAR_BEST) == near
 
 
-def test_more_is_tried_first_of_problems_with_no_good_ones_but_the_searchs(run, fakes, tmp_path):
-    fakes[0].valid = RIGHT
-    with RunLog(tmp_path / "earlier.jsonl") as log:
+def test_more_is_tried_first_of_problems_with_no_good_ones_but_the_searchs(run, fakes_, tmp_path):
+    fakes_[0].valid = RIGHT
+    with OutcomeLog(tmp_path / "earlier.jsonl", resume=True) as log:
         for row in run("first.jsonl", per_cell=1):
             how = NEAR_BEST if row.problem_id == "family/N=200" else "random"
             log.append(known_of(row, [how] * 9))
@@ -247,22 +173,22 @@ def test_more_is_tried_first_of_problems_with_no_good_ones_but_the_searchs(run, 
     assert [row.problem_id for row in new] == ["family/N=200"] * 16 + ["family/N=100"] * 16
 
 
-def test_kernels_are_surveyed_while_others_compile(run, fakes, monkeypatch):
+def test_kernels_are_surveyed_while_others_compile(run, fakes_, monkeypatch):
     """Or a run after others, which orders little of each kernel, waits for the compiler."""
-    monkeypatch.setattr(collector, "_SURVEYED", 1)
-    ahead, _ = fakes
+    monkeypatch.setattr(cells, "_SURVEYED", 1)
+    ahead, _ = fakes_
     space, compiled = ahead.space, ahead.compiled
     first, second = Future(), Future()
     surveys, compilations = iter([None, second]), iter([first])
 
-    def counted(path, builds_extension):
+    def counted(kernel):
         if (late := next(surveys, None)) is None:
-            return space(path, builds_extension)
-        threading.Timer(0.1, late.set_result, [space(path, False).result()]).start()
+            return space(kernel)
+        threading.Timer(0.1, late.set_result, [space(kernel).result()]).start()
         return late
 
-    def ordered(path, shape, choices):
-        now = compiled(path, shape, choices)
+    def ordered(*given):
+        now = compiled(*given)
         if second.done() and not first.done():
             first.set_result(now.result())
         return next(compilations, None) or now
@@ -273,10 +199,10 @@ def test_kernels_are_surveyed_while_others_compile(run, fakes, monkeypatch):
         assert len(run(per_cell=8)) == 32
 
 
-def test_more_is_tried_of_the_surveyed_while_others_are_surveyed(run, fakes, monkeypatch):
-    ahead, process = fakes
+def test_more_is_tried_of_the_surveyed_while_others_are_surveyed(run, fakes_, monkeypatch):
+    ahead, process = fakes_
     late, space = Future(), ahead.space
-    shapes = space("b.py", False).result()
+    shapes = [{"shape": s, "default": VALID[5], "valid": VALID} for s in fakes.SHAPES]
 
     def slower(handful):
         times = 1000.0 if handful.path.endswith("b.py") else 1.0
@@ -285,13 +211,13 @@ def test_more_is_tried_of_the_surveyed_while_others_are_surveyed(run, fakes, mon
             late.set_result(shapes)
         return [
             replace(tried, time_ms=times * tried.time_ms) if tried.time_ms else tried
-            for tried in map(process.one, handful.choices)
+            for tried in map(process.one, handful.drafts)
         ]
 
     handfuls = []
-    monkeypatch.setattr(process, "tried", slower)
+    monkeypatch.setattr(process, "outcomes", slower)
     run("one.jsonl", per_cell=8)
-    monkeypatch.setattr(ahead, "space", lambda p, b: late if "b.py" in p else space(p, b))
+    monkeypatch.setattr(ahead, "space", lambda k: late if k.name.endswith("b") else space(k))
     with resolved_late(late, shapes):
         rows = run("two.jsonl", after=["one.jsonl"], repeats=0.0)
     assert {row.implementation for row in rows[:16]} == {"family/a"}
@@ -303,51 +229,8 @@ def test_a_limit_under_a_handful(run):
     assert len(run(per_cell=5)) == 4 * 5
 
 
-def test_a_row_says_all_that_is_known(run, kernels):
-    right = next(row for row in run() if row.verdict is Verdict.CORRECT)
-    kernel = next(k for k in kernels if k.kernel_id == right.kernel_id)
-    assert (right.family, right.kind, right.origin) == ("family", "norm", "file")
-    assert (right.implementation, right.device) == (kernel.name, "h100-sxm")
-    assert right.time_ms == abs(right.params["BLOCK"] - 256) + right.params["num_warps"]
-    assert {name: getattr(right, name) for name in BOUND} == BOUND
-    assert (right.clock_mhz, right.throttle_reasons) == (1980.0, {"idle": 0.5})
-    assert (right.protocol, right.l2, right.launched) == ("cold", "cold", "eager")
-    assert (right.compile_s, right.device_uuid, right.flush) == (0.25, "GPU-0", "not at all")
-    (launch,) = right.launches
-    assert (launch.name, launch.registers, launch.count) == ("k", 32, 1)
-    assert right.launch_count is None  # copies and memsets are not counted
-    assert launch.occupancy == 1.0  # 16 blocks of 4 warps, 32 registers and 2 KiB: 64 warps
-    assert 0 < launch.waves < 1
-    assert launch.demand == COMPILED.demand
-
-
-def test_failures_are_kept_and_cost_no_other(run, fakes):
-    rows = run(per_cell=120)
-    assert len(rows) == 4 * 120
-    for row in rows:
-        expected = {
-            1: (Verdict.CORRECT, None),
-            2: (Verdict.WRONG, "8 of 8 elements"),
-            4: (Verdict.DOES_NOT_COMPILE, "too big"),
-        }[row.params["SPLIT"]]
-        if (row.params["SPLIT"], row.params["BLOCK"]) == (2, 16):
-            expected = Verdict.TIMED_OUT, "killed"
-        assert (row.verdict, row.message) == expected
-        assert [each.demand for each in row.launches] == [COMPILED.demand]
-        assert (row.time_ms is None) == (row.verdict is not Verdict.CORRECT)
-    _, process = fakes
-    assert not [c for h in process.handfuls for c in h.choices if c["SPLIT"] == 4]
-    assert run.progress.rows["timed_out"] == 4 * 4
-
-
-def test_sources_are_kept_once(run, tmp_path):
-    run()
-    told = [source.name for source in runlog.read(tmp_path / "run.jsonl").sources]
-    assert sorted(told) == ["family/a.py", "family/b.py", "family/problem.py"]
-
-
 def test_the_good_region_is_dense(run, monkeypatch):
-    monkeypatch.setattr(collector, "_AHEAD", 1)
+    monkeypatch.setattr(trusted, "AHEAD", 1)
     rows = run(per_cell=72)
     near = [row for row in rows if row.chosen_by == NEAR_BEST and row.time_ms is not None]
     spread = [row for row in rows if row.chosen_by != NEAR_BEST and row.time_ms is not None]
@@ -407,34 +290,24 @@ def test_another_run_goes_on_with_others(run):
     assert not keys(first) & keys(second)
 
 
-def test_it_stops_on_time(run, monkeypatch):
-    ticks = itertools.count(0, 10)
-    monkeypatch.setattr(collector.time, "monotonic", lambda: float(next(ticks)))
-    shown = []
-    rows = run(per_cell=120, seconds=100.0, show=lambda p: shown.append(p.seconds))
-    assert shown[-2] < 100 <= shown[-1]
-    assert 0 < len(rows) < 4 * 120
-
-
 @pytest.mark.parametrize("job", ["compiled", "space"])
-def test_it_ends_on_time_where_nothing_has_been_done_ahead(run, fakes, monkeypatch, job):
+def test_it_ends_on_time_where_nothing_has_been_done_ahead(run, fakes_, monkeypatch, job):
     never = Future()
-    monkeypatch.setattr(fakes[0], job, lambda *_: never)
+    monkeypatch.setattr(fakes_[0], job, lambda *_: never)
     with resolved_late(never, []):
         assert run(seconds=0.1) == ()
-        assert not never.done()
+        assert never.cancelled() or not never.done()
 
 
-def test_what_was_not_measured_is_tried_again_by_a_later_run_alone(run, fakes, monkeypatch):
-    _, process = fakes
+def test_what_was_not_measured_is_tried_again_by_a_later_run_alone(run, fakes_, monkeypatch):
+    _, process = fakes_
     one = process.one
     with monkeypatch.context() as patch:
-        unmeasured = Tried(Verdict.NOT_MEASURED, "no way of timing works", max_error=0.5)
-        patch.setattr(process, "one", lambda p: unmeasured if p["num_warps"] == 8 else one(p))
+        patch.setattr(process, "one", lambda d: (in_vain if d.params["num_warps"] == 8 else one)(d))
         first = run("first.jsonl", per_cell=120)
     again = [row for row in first if row.verdict is Verdict.NOT_MEASURED]
     assert again
-    assert {(row.message, row.max_error) for row in again} == {("no way of timing works", 0.5)}
+    assert {row.message for row in again} == {"no such op"}
     assert set(keys(first).values()) == {1}  # not twice in one run
     other = run("second.jsonl", ["first.jsonl"], per_cell=120, repeats=0.0)
     assert keys(other) == keys(again)
@@ -444,19 +317,23 @@ def test_what_was_not_measured_is_tried_again_by_a_later_run_alone(run, fakes, m
     assert run("first.jsonl", per_cell=120) == ()
 
 
+def in_vain(draft):
+    return replace(draft, verdict=Verdict.NOT_MEASURED, message="no such op")
+
+
 def unmeasured(handful):
     """What becomes of it where its reference raises."""
-    return [Tried(Verdict.NOT_MEASURED, "no such op")] * len(handful.choices)
+    return list(map(in_vain, handful.drafts))
 
 
 @pytest.mark.parametrize("later", ["second.jsonl", "first.jsonl"])
-def test_what_two_starts_did_not_measure_counts_as_tried(run, fakes, monkeypatch, later):
+def test_what_two_starts_did_not_measure_counts_as_tried(run, fakes_, monkeypatch, later):
     """Whether another run tried it again or the same one went on."""
-    _, process = fakes
-    one, vain = process.one, Tried(Verdict.NOT_MEASURED, "killed")
+    _, process = fakes_
+    one = process.one
     after = {"first.jsonl"} - {later}
     with monkeypatch.context() as patch:
-        patch.setattr(process, "one", lambda p: vain if p["num_warps"] == 8 else one(p))
+        patch.setattr(process, "one", lambda d: (in_vain if d.params["num_warps"] == 8 else one)(d))
         first = run("first.jsonl", per_cell=120)
         second = run(later, after, per_cell=120, repeats=0.0)
     again = [row for row in first if row.verdict is Verdict.NOT_MEASURED]
@@ -465,21 +342,21 @@ def test_what_two_starts_did_not_measure_counts_as_tried(run, fakes, monkeypatch
     assert run("third.jsonl", {*after, later}, per_cell=120, repeats=0.0) == ()
 
 
-def test_a_row_that_is_there_twice_is_one_try(run, fakes, monkeypatch):
-    fakes[0].valid = RIGHT  # which all compile
+def test_a_row_that_is_there_twice_is_one_try(run, fakes_, monkeypatch):
+    fakes_[0].valid = RIGHT  # which all compile
     with monkeypatch.context() as patch:
-        patch.setattr(fakes[1], "tried", unmeasured)
+        patch.setattr(fakes_[1], "outcomes", unmeasured)
         first = run("first.jsonl", per_cell=1)
     assert {row.verdict for row in first} == {Verdict.NOT_MEASURED}
     assert keys(run("second.jsonl", ["first.jsonl"] * 2, per_cell=1)) == keys(first)
 
 
-def test_a_cell_that_cannot_be_measured_ends_in_a_run_and_in_all(run, fakes, monkeypatch):
-    fakes[0].valid = RIGHT
-    _, process = fakes
-    tried = process.tried
+def test_a_cell_that_cannot_be_measured_ends_in_a_run_and_in_all(run, fakes_, monkeypatch):
+    fakes_[0].valid = RIGHT
+    _, process = fakes_
+    timed = process.outcomes
     with monkeypatch.context() as patch:
-        patch.setattr(process, "tried", lambda h: (unmeasured if "b.py" in h.path else tried)(h))
+        patch.setattr(process, "outcomes", lambda h: (unmeasured if "b.py" in h.path else timed)(h))
         first = run("first.jsonl", per_cell=24)
         assert Counter(row.implementation for row in first) == {"family/a": 48, "family/b": 16}
         second = run("second.jsonl", ["first.jsonl"], per_cell=24, repeats=0.0)
@@ -489,8 +366,8 @@ def test_a_cell_that_cannot_be_measured_ends_in_a_run_and_in_all(run, fakes, mon
     assert Counter(row.verdict for row in passed) == {Verdict.CORRECT: 2 * 24}
 
 
-def test_what_does_not_compile_does_not_hide_that_nothing_can_be_measured(run, fakes, monkeypatch):
-    monkeypatch.setattr(fakes[1], "tried", unmeasured)
+def test_what_does_not_compile_does_not_hide_that_nothing_can_be_measured(run, fakes_, monkeypatch):
+    monkeypatch.setattr(fakes_[1], "outcomes", unmeasured)
     rows = run(per_cell=120)
     cells = Counter(
         (row.kernel_id, row.problem_id) for row in rows if row.verdict is Verdict.NOT_MEASURED
@@ -500,95 +377,137 @@ def test_what_does_not_compile_does_not_hide_that_nothing_can_be_measured(run, f
     assert all(8 <= count < 16 for count in cells.values())
 
 
-def test_how_long_compiling_took_may_be_unknown(run, fakes, monkeypatch):
-    killed = Compiled(None, "exit code -9.", verdict=Verdict.NOT_MEASURED)
-    monkeypatch.setattr(fakes[0], "compiled", lambda *given: done([killed] * len(given[2])))
-    rows = run(per_cell=3)
-    assert {(row.verdict, row.message, row.compile_s) for row in rows} == {
-        (Verdict.NOT_MEASURED, "exit code -9.", None)
-    }
-
-
-def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fakes):
-    fakes[0].error = "no such module"
+def test_kernels_that_cannot_be_surveyed_are_told_and_the_others_go_on(run, fakes_):
+    fakes_[0].error = "no such module"
     lost = []
     rows = run(lost=lost.append)
     assert lost == ["family/b: no such module"]
     assert {row.implementation for row in rows} == {"family/a"}
 
 
-def test_extensions_are_built_where_there_are_the_tools(fakes, tmp_path, monkeypatch):  # noqa: ARG001
+def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkeypatch):
     (tmp_path / "c.py").write_text("from torch.utils import cpp_extension\n")
     (tmp_path / "d.py").write_text("# Triton\n")
-    kernels = sources([str(tmp_path)])
+    kernels, told = select([str(tmp_path)]), []
 
-    def names(path):
-        lost = []
-        with RunLog(tmp_path / path) as log:
-            collect(kernels, DEVICE, log, Limits(60.0, 3, workers=1), lost=lost.append)
-        return {row.implementation for row in runlog.read(tmp_path / path).rows}, lost
+    def names():
+        return {cell.name for cell in surveyed(kernels, fakes_[0], told.append) if cell}
 
-    assert names("all.jsonl") == ({"c", "d"}, [])
-    monkeypatch.setattr(collector.toolchain, "missing", lambda _: "nvcc")
-    told = "1 kernels in CUDA C++ are left out, as there is no nvcc"
-    assert names("some.jsonl") == ({"d"}, [told])
+    assert (names(), told) == ({"c", "d"}, [])
+    monkeypatch.setattr(cells.toolchain, "missing", lambda _: "nvcc")
+    assert names() == {"d"}
+    assert told == ["1 kernels in CUDA C++ are left out, as there is no nvcc"]
 
 
-def test_rows_without_a_bound_are_told(run, fakes):
-    fakes[0].bound = {"error": "no such op"}
-    lost = []
-    rows = run(lost=lost.append)
-    assert len(lost) == 4
-    assert "no bound: no such op" in lost[0]
-    assert {row.bound_ms for row in rows} == {None}
-
-
-def test_what_has_no_valid_configuration_is_passed_over(run, fakes):
-    fakes[0].valid = []
+def test_what_has_no_valid_configuration_is_passed_over(run, fakes_):
+    fakes_[0].valid = []
     assert run() == ()
-
-
-def test_a_gpu_of_the_catalogue_cannot_time(kernels, tmp_path):
-    with RunLog(tmp_path / "run.jsonl") as log, pytest.raises(UnsupportedError, match="catalogue"):
-        collect(kernels, replace(DEVICE, uuid=None), log, Limits(1.0))
-
-
-def test_times_that_cannot_be_are_told_and_not_followed(run, fakes):
-    fakes[0].bound = {**BOUND, "hard_bound_ms": 50.0}
-    rows = run()
-    under = [row for row in rows if row.time_ms is not None and row.time_ms < 50.0]
-    assert under
-    assert {row.verdict for row in under} == {Verdict.IMPOSSIBLE}
-    assert "under the hard bound of 50.0 ms" in under[0].message
-    assert all(row.verdict is Verdict.CORRECT for row in rows if (row.time_ms or 0.0) >= 50.0)
 
 
 def test_rows_of_other_gpus_are_no_part_of_it(run, tmp_path):
     rows = run("one.jsonl")
-    with RunLog(tmp_path / "other.jsonl") as log:
+    with OutcomeLog(tmp_path / "other.jsonl", resume=True) as log:
         log.append([replace(row, device="h200") for row in rows])
     again = run("two.jsonl", after=["other.jsonl"])
     assert keys(again) == keys(rows)
 
 
-def test_the_next_of_a_kernel_is_chosen_when_the_last_ones_times_are_known(run, fakes, monkeypatch):
-    ahead, process = fakes
+def test_the_next_of_a_kernel_is_chosen_when_the_last_ones_times_are_known(
+    run, fakes_, monkeypatch
+):
+    ahead, process = fakes_
     timed: list[int] = []
     asked: list[int] = []
-    answer, compile_ahead = process.tried, ahead.compiled
+    answer, compile_ahead = process.outcomes, ahead.compiled
 
-    def tried(handful):
-        timed.append(len(handful.choices))
+    def outcomes(handful):
+        timed.append(len(handful.drafts))
         return answer(handful)
 
-    def compiled(path, shape, choices):
+    def compiled(*given):
         asked.append(len(timed))
-        return compile_ahead(path, shape, choices)
+        return compile_ahead(*given)
 
-    monkeypatch.setattr(process, "tried", tried)
+    monkeypatch.setattr(process, "outcomes", outcomes)
     monkeypatch.setattr(ahead, "compiled", compiled)
     rows = run()
     assert len(asked) == 12  # four cells, three handfuls each
     assert asked[:3] == [0, 0, 0]  # as many are compiled ahead
     assert min(asked[4:]) > 0
     assert {row.chosen_by for row in rows[48:]} > {"near_best"}
+
+
+# ----------------------------------------------------------------------------- on a recorded bench
+
+
+def recording(sizes=(100, 200)):
+    """What the fake process would find, each costing a core 1 s and the GPU 0.1 s."""
+    rows = []
+    for size in sizes:
+        for params in RIGHT:
+            time_ms = float(abs(params["BLOCK"] - 256) + params["num_warps"])
+            rows.append(
+                outcome(
+                    len(rows),
+                    params=params,
+                    time_ms=time_ms,
+                    compile_s=1.0,
+                    first_call_s=0.1,
+                    samples_ms=(),
+                    warmup_calls=0,
+                    shape={"N": size},
+                )
+            )
+    return rows
+
+
+def test_a_recorded_bench_is_driven_like_any_other():
+    bench = RecordedBench(recording(), cores=2)
+    progress = collect(recorded(bench.recording), bench, Limits(1e6, per_cell=24))
+    assert progress.rows == {"correct": 48}
+    assert progress.gpu_s == bench.clock.gpu_s() > 24.0  # two cores compiled 48 of them
+
+
+def test_a_replayed_search_looks_near_the_best():
+    asked = []
+
+    class Watched(RecordedBench):
+        def submit(self, configurations):
+            asked.extend(configurations)
+            super().submit(configurations)
+
+    bench = Watched(recording(), cores=1)
+    collect(recorded(bench.recording), bench, Limits(1e6, per_cell=16))
+    assert {each.chosen_by for each in asked[:16]} == {"default", "latin_hypercube"}
+    near = [each.params["BLOCK"] for each in asked if each.chosen_by == NEAR_BEST]
+    assert len(near) == 12  # three quarters of each cell's second handful
+    assert sum(64 <= block <= 512 for block in near) >= 8  # the best is 256 of 16 to 8192
+
+
+def test_a_budget_is_of_virtual_seconds():
+    bench = RecordedBench(recording(), cores=1)
+    progress = collect(recorded(bench.recording), bench, Limits(30.0))
+    # handfuls are compiled after 8, 16 and 24 s, the fourth only after 32 s
+    assert progress.rows.total() == 24
+    assert bench.clock.gpu_s() <= 30.0 + 1e-6
+    assert bench.pending == 0
+
+
+def test_rows_of_a_recording_that_are_known_are_not_asked_for_again():
+    rows = recording()
+    bench = RecordedBench(rows, cores=1)
+    limits = Limits(1e6, per_cell=40, repeats=0.0)
+    progress = collect(recorded(bench.recording), bench, limits, rows[:30], "another run")
+    assert progress.rows.total() == 50
+
+
+def test_the_cells_of_a_recording():
+    first, second = recorded(recording())
+    assert isinstance(first, Cell)
+    assert (first.kernel_id, first.problem_id) == ("k" * 16, "softmax/N=100")
+    assert (first.name, first.space.count().exact) == ("softmax/rows", True)
+    assert first.default == Configuration(
+        "k" * 16, "kernel", {"N": 100}, RIGHT[0], chosen_by="random"
+    )
+    assert second.default.shape == {"N": 200}
+    assert second.space == Space.of_points(RIGHT)

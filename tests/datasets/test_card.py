@@ -9,15 +9,15 @@ import pytest
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Source, Verdict
 from solkit.datasets import card, parts
-from solkit.datasets.record import Source, TimedConfiguration, source_of
+from solkit.datasets.record import source_of
 from solkit.datasets.store import Store
 from solkit.errors import InputError, TraceError
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
-ROW = TimedConfiguration(
+ROW = Outcome(
     "k", "softmax", "softmax", "zoo", "softmax/M=4", "h100-sxm", {}, Verdict.CORRECT, START,
     "random", run_id="a", source_sha256=SOURCE.sha256, device_name="NVIDIA H100",
 )  # fmt: skip
@@ -118,5 +118,5 @@ def test_a_damaged_store_is_not_exported(store, tmp_path):
 def test_a_set_needs_rows_and_a_new_folder(store, tmp_path):
     with pytest.raises(InputError, match="no rows to export"):
         card.export(store, tmp_path / "set", "Times", where="sequence > 100")
-    with pytest.raises(InputError, match="holds something already"):
+    with pytest.raises(InputError, match="is not empty"):
         card.export(store, store.folder, "Times")

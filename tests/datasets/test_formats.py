@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from solkit.core import Verdict
-from solkit.datasets import formats, runlog
+from solkit.core import Verdict, canonical
+from solkit.datasets import formats, outcomelog
 from solkit.datasets.formats import FORMATS, Labels, t4
 from solkit.datasets.formats._base import Document
-from solkit.datasets.record import canonical
 from solkit.errors import InputError
 
 H100 = Labels(device="h100-sxm")
@@ -609,40 +608,38 @@ def test_tuned_configurations(tmp_path, name, origin, problem):
 
 
 def test_traces_of_solkit(tmp_path):
-    told = lines(
-        TRACE, {**TRACE, "comparison": {"base": {}}}, {**TRACE, "schema": "solkit.trace/2"}
-    )
+    turns = {"base": TRACE["candidate"], "difference": "faster", "ratio": None, "base_ms": [1.0]}
+    compared = {**TRACE, "comparison": turns, "measurement": None}
+    told = lines(TRACE, compared, {**TRACE, "schema": "solkit.trace/2"})
     path = written(tmp_path / "2026-11.jsonl", told)
     found = formats.read(path)
-    (row,) = found.rows
-    assert found.faults == (f"{path}: line 3: is solkit.trace/2, not solkit.trace/1",)
+    row, compared = found.rows
+    (fault,) = found.faults
+    assert fault.startswith(f"{path}:3: unknown line: solkit.trace/2 is newer")
+    assert (row.run_id, row.sequence) == ("trace-20261121", 3849921463876907074)  # as ever
     assert (row.problem_id, row.device, row.params) == ("softmax/M=4,N=8", "h100-sxm", {"B": 2})
     assert (row.time_ms, row.bound_ms, row.hard_bound_ms, row.clock_mhz) == (0.5, 0.25, 0.125, 1900)
     assert row.max_error == float("inf")
     assert (row.implementation, row.source_sha256) == ("fast.py", "a" * 64)
-    assert row.launches[0].registers == 32
+    assert row.live_launches[0].registers == 32
+    assert (row.evidence, row.reference_samples_ms) == (("fine",), (1.0, 1.0))
+    assert (row.path, row.problem_path, row.power_high_w) == ("/x/fast.py", "/x/softmax.py", 310.0)
+    assert (row.compute_capability, row.sm_count, row.max_clock_mhz) == ((9, 0), 132, 1980.0)
+    assert (row.condition_samples, row.time_limit_s, row.comparison) == (9, 60.0, None)
+    assert compared.comparison.kernel_id == row.kernel_id
+    assert (compared.comparison.difference, compared.comparison.samples_ms) == ("faster", (1.0,))
     assert row.throttle_reasons == {"sw_power_cap": 0.5}
     assert row.created == datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 
-def test_a_trace_that_solkit_writes_is_read(tmp_path):
-    from solkit.measure import traces
-
-    path = written(tmp_path / "t.jsonl", lines(TRACE))
-    (trace,), faults = traces.read(path)
-    assert faults == ()
-    again = written(tmp_path / "again.jsonl", traces._JSON.dump_json(trace).decode() + "\n")
-    assert formats.read(again).rows == formats.read(path).rows
-
-
 def test_runs_keep_their_numbers(tmp_path):
     rows = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows
-    with runlog.RunLog(tmp_path / "run.jsonl") as log:
+    with outcomelog.OutcomeLog(tmp_path / "run.jsonl", resume=True) as log:
         logged = log.append(rows)
     assert formats.read(tmp_path / "run.jsonl").rows == logged
     (tmp_path / "run.jsonl.gz").write_bytes(gzip.compress((tmp_path / "run.jsonl").read_bytes()))
     assert formats.read(tmp_path / "run.jsonl.gz").rows == logged
-    with pytest.raises(InputError, match="rows say themselves what they are of"):
+    with pytest.raises(InputError, match="rows of a run name their GPU and family"):
         formats.read(tmp_path / "run.jsonl", labels=H100)
 
 
@@ -769,6 +766,24 @@ def test_what_the_user_says_comes_before_what_a_file_does(tmp_path):
     assert row.problem_id.startswith("conv/")
 
 
+COLUMNS = {
+    "kernel": "convolution_kernel", "device": "NVIDIA A100-PCIE-40GB", "params": {"B": [16, 32]},
+    "columns": ["B", "time_ms"], "rows": [[16, 3.5], [32, None]],
+}  # fmt: skip
+
+
+def test_brute_forced_spaces_in_columns(tmp_path):
+    timed, failed = formats.read(written(tmp_path / "conv.json", COLUMNS)).rows
+    assert (timed.family, timed.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
+    assert (timed.params, timed.time_ms, timed.verdict) == ({"B": 16}, 3.5, Verdict.CORRECT)
+    assert (failed.params, failed.time_ms, failed.verdict) == ({"B": 32}, None, Verdict.CRASHED)
+    assert failed.message == "It failed to compile or to run."
+    short = written(tmp_path / "short.json", {**COLUMNS, "rows": [[16], [32, 1.5]]})
+    found = formats.read(short)
+    assert [row.params["B"] for row in found.rows] == [32]
+    assert "row 0" in found.faults[0]
+
+
 SAMPLES = {
     "kernel_tuner": ("a.json", KERNEL_TUNER),
     "t4": ("a.json", T4),
@@ -779,6 +794,7 @@ SAMPLES = {
     "kernelbench_results": ("eval_results.json", KERNELBENCH),
     "vllm": ("E=1,N=2,device_name=X.json", TUNED),
     "sglang": ("E=1,N=2,device_name=X_down.json", TUNED),
+    "columns": ("a.json", COLUMNS),
     "trace": ("a.jsonl", lines(TRACE)),
     "run": ("a.jsonl", lines({"schema": "solkit.run/1", "run_id": "r"})),
 }
@@ -870,7 +886,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     damaged = whole[:20] + bytes(each ^ 255 for each in whole[20:60]) + whole[60:]
     for data in (whole[:-20], damaged):
         (tmp_path / "x.json.gz").write_bytes(data)
-        for read in (formats.read, runlog.read):
+        for read in (formats.read, outcomelog.read):
             with pytest.raises(InputError, match=r"cannot read .*x\.json\.gz"):
                 read(tmp_path / "x.json.gz")
     with pytest.raises(InputError, match="unknown format 'csv'; choose one of: run, trace"):

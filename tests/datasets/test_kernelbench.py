@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from solkit.datasets import kernelbench
+from solkit.datasets import kernelbench, shipped
 from solkit.datasets.kernelbench import TimedReference
 from solkit.errors import InputError
 
@@ -38,7 +38,7 @@ ROWS = (
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernelbench, "_DATA", tmp_path)
+    monkeypatch.setattr(shipped, "_CHECKOUT", tmp_path)
     kernelbench.write(ROWS, tmp_path / "kernelbench_h100.parquet")
     return tmp_path
 

@@ -7,19 +7,22 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from solkit.core import Verdict
-from solkit.datasets import record
-from solkit.datasets.record import (
+from solkit.core import (
+    ComparedBase,
+    Difference,
+    LiveLaunch,
+    Outcome,
+    Ratio,
     Source,
-    TimedConfiguration,
-    TimedDemand,
-    TimedLaunch,
-    from_json,
-    to_json,
+    StoredFacts,
+    Verdict,
+    canonical,
 )
+from solkit.datasets import record
+from solkit.datasets.record import from_json, to_json
 from solkit.errors import InputError
 
-BARE = TimedConfiguration(
+BARE = Outcome(
     "k", "softmax", "softmax", "zoo", "p", "h100-sxm", {"BLOCK": 64}, Verdict.CORRECT,
     datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc), "random",
 )  # fmt: skip
@@ -30,17 +33,16 @@ FULL = replace(
     max_error=math.inf,
     shape={"M": 4, "dtype": "bfloat16"},
     operations={"fp32": 10},
-    launches=(
-        TimedLaunch(
-            "f",
-            (4, 1, 1),
-            4,
-            constants={"B": None},
-            registers=32,
-            occupancy=0.5,
-            demand=TimedDemand(load_bytes=64, operations={"fp32": 8}, model_ms=0.25),
-        ),
+    live_launches=(LiveLaunch("f", (4, 1, 1), 4, constants={"B": None}, registers=32),),
+    evidence=("first", "second"),
+    comparison=ComparedBase(
+        "k2",
+        {"BLOCK": 32},
+        Difference.FASTER,
+        ratio=Ratio(0.5, 0.4, 0.6, 0.01, 9),
+        samples_ms=(1.0, 0.5),
     ),
+    compute_capability=(9, 0),
     run_id="r",
     sequence=7,
     extra={"nested": {"list": [1, None]}},
@@ -51,13 +53,13 @@ def through_json(row):
     return from_json(type(row), json.loads(json.dumps(to_json(row), allow_nan=False)))
 
 
-@pytest.mark.parametrize("row", [BARE, FULL, Source("ab", "x.py", "text")])
+@pytest.mark.parametrize("row", [BARE, FULL, Source("ab", "x.py", "text"), StoredFacts("f", "{}")])
 def test_a_record_comes_back_from_json(row):
     assert through_json(row) == row
 
 
 def test_every_field_has_a_line_in_the_docstring():
-    for form in (TimedConfiguration, TimedLaunch, TimedDemand, Source):
+    for form in (Outcome, Source, LiveLaunch, ComparedBase, StoredFacts):
         named = {
             name.strip()
             for line in form.__doc__.splitlines()
@@ -71,7 +73,7 @@ def test_columns_that_others_rely_on_keep_their_names():
     kept = (
         "kernel_id family kind origin problem_id device params time_ms bound_ms verdict clock_mhz"
     )
-    assert set(kept.split()) <= {each.name for each in fields(TimedConfiguration)}
+    assert set(kept.split()) <= {each.name for each in fields(Outcome)}
 
 
 def test_what_is_as_by_default_is_left_out_of_json():
@@ -101,21 +103,22 @@ def test_numbers_that_json_lacks_become_words():
         ({"verdict": "fine"}, "verdict: 'fine' is not a valid Verdict"),
         ({"params": []}, "params: expected dict"),
         ({"created": "today"}, "created: Invalid isoformat"),
-        ({"launches": [{"name": "f"}]}, "launches: grid is missing"),
-        ({"schema_version": 2}, "schema_version 2 is newer than 1"),
+        ({"live_launches": [{"name": "f"}]}, "live_launches: grid is missing"),
+        ({"comparison": {"kernel_id": "k"}}, "comparison: params is missing"),
+        ({"schema_version": 3}, "schema_version 3 is newer than 2"),
     ],
 )
 def test_a_bad_field_is_named(change, message):
     with pytest.raises(ValueError, match=message):
-        from_json(TimedConfiguration, {**to_json(BARE), **change})
+        from_json(Outcome, {**to_json(BARE), **change})
 
 
 def test_a_field_that_is_missing_is_named_and_an_unknown_one_passed_over():
     told = to_json(BARE)
-    assert from_json(TimedConfiguration, {**told, "later": 1}) == BARE
+    assert from_json(Outcome, {**told, "later": 1}) == BARE
     del told["family"]
     with pytest.raises(ValueError, match="family is missing"):
-        from_json(TimedConfiguration, told)
+        from_json(Outcome, told)
 
 
 def test_repeats_share_a_key_and_nothing_else_does():
@@ -132,9 +135,7 @@ def test_repeats_share_a_key_and_nothing_else_does():
 
 
 def test_parameters_are_a_set_of_names_in_any_order():
-    assert (
-        record.canonical({"a": 1, "b": 2}) == record.canonical({"b": 2, "a": 1}) == '{"a":1,"b":2}'
-    )
+    assert canonical({"a": 1, "b": 2}) == canonical({"b": 2, "a": 1}) == '{"a":1,"b":2}'
 
 
 def test_a_kernels_name_depends_on_all_it_is_made_of():

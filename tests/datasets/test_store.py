@@ -20,31 +20,28 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from solkit.core import Verdict
-from solkit.datasets import parts, runlog, tables
-from solkit.datasets.record import (
+from solkit.core import (
+    ComparedBase,
+    Difference,
+    LiveLaunch,
+    Outcome,
+    Ratio,
     Source,
-    TimedConfiguration,
-    TimedDemand,
-    TimedLaunch,
-    source_of,
+    Verdict,
 )
+from solkit.datasets import outcomelog, parts, tables
+from solkit.datasets.record import source_of
 from solkit.datasets.store import Added, Store, configurations, shipped
 from solkit.errors import InputError, TraceError
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
-ROW = TimedConfiguration(
+ROW = Outcome(
     "k", "softmax", "softmax", "zoo", "softmax/M=4", "h100-sxm", {"BLOCK": 64, "x": None},
     Verdict.CORRECT, START, "random", 0.5, 0.25, 1980.0, "run", 0,
     shape={"M": 4}, dtypes=("bfloat16",), samples_ms=(0.5, 0.25), operations={"fp32": 8},
-    launches=(
-        TimedLaunch(
-            "f", (4, 1, 1), 4, constants={"B": 1}, registers=32,
-            demand=TimedDemand(load_bytes=64, operations={"fp32": 8}, steps=1.5, terms={"l2": 0.5}),
-        ),
-        TimedLaunch("g", (1, 1, 1)),
-    ),
+    live_launches=(LiveLaunch("f", (4, 1, 1), registers=32),),
 )  # fmt: skip
+COMPARED = ComparedBase("k2", {}, Difference.FASTER, ratio=Ratio(0.5, 0.4, 0.6, 0.1, 9))
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 
 
@@ -72,7 +69,8 @@ def store(tmp_path):
 
 def test_rows_come_back_as_they_were(store):
     failed = replace(
-        ROW, sequence=1, verdict=Verdict.WRONG, time_ms=None, launches=(), samples_ms=(),
+        ROW, sequence=1, verdict=Verdict.WRONG, time_ms=None, live_launches=(), samples_ms=(),
+        comparison=COMPARED,
         message="off", params={}, created=START + timedelta(microseconds=1),
     )  # fmt: skip
     assert store.add([ROW, failed], [SOURCE]) == Added(2, 0, 1)
@@ -120,7 +118,8 @@ def test_repeats_add_up_and_do_not_collide(store):
     again = [
         replace(ROW, run_id=f"run{i}", time_ms=time) for i, time in enumerate((0.4, 0.6, None))
     ]
-    store.add([ROW, *again, replace(ROW, sequence=5, params={"BLOCK": 128})])
+    turns = replace(ROW, sequence=6, comparison=COMPARED, time_ms=None)
+    store.add([ROW, *again, replace(ROW, sequence=5, params={"BLOCK": 128}), turns])
     by_block = {
         row["params"]: row for row in configurations(store.scan()).collect().iter_rows(named=True)
     }
@@ -162,25 +161,20 @@ def test_parts_are_sorted_so_that_filters_pass_over_row_groups(store, monkeypatc
 
 
 def test_a_store_made_before_a_column_was_added_is_read(store):
+    """The struct of `launches`, which version 1 alone has, had fewer fields once."""
     store.add([ROW])
     path = unsealed(store)
+    launch = pa.struct([("name", pa.string()), ("registers", pa.int64())])
+    column = pa.array([[{"name": "f", "registers": 32}]], pa.list_(launch))
     table = pq.read_table(path).drop_columns(["extra", "clock_mhz"])
-    launches = table["launches"].combine_chunks()
-    fields = [field for field in launches.values.type if field.name != "registers"]
-    older = pa.StructArray.from_arrays(
-        [launches.values.field(field.name) for field in fields], fields=fields
-    )
-    place = table.schema.get_field_index("launches")
-    nested = pa.ListArray.from_arrays(launches.offsets, older)
-    pq.write_table(
-        table.set_column(place, "launches", nested).append_column("later", pa.array([1])), path
-    )
-    known = tuple(replace(launch, registers=None) for launch in ROW.launches)
-    expected = replace(ROW, clock_mhz=None, launches=known)
-    assert list(store.rows()) == [expected]
+    table = table.append_column("launches", column).append_column("later", pa.array([1]))
+    pq.write_table(table, path)
     other = Store(store.folder.parent / "other", create=True)
     other.merge([store.folder])
-    assert list(other.rows()) == [expected]
+    for each in (store, other):
+        assert list(each.rows()) == [replace(ROW, clock_mhz=None)]
+        ((told,),) = each.scan().select("launches").collect().rows()
+        assert [(told[0]["name"], told[0]["registers"], told[0]["demand"])] == [("f", 32, None)]
 
 
 def test_an_empty_store_has_columns_and_no_rows(store):
@@ -206,30 +200,30 @@ def test_a_query_in_sql_is_answered(store):
 
 
 def test_a_row_that_is_none_is_told_with_its_store(store):
-    table = tables.table_of(TimedConfiguration, [ROW])
+    table = tables.table_of(Outcome, [ROW])
     place = table.schema.get_field_index("verdict")
     parts.write(
         store.folder / "parts",
-        TimedConfiguration,
+        Outcome,
         table.set_column(place, "verdict", pa.array(["fine"])),
     )
     with pytest.raises(InputError, match=rf"{store.folder}: a row cannot be read: .*fine"):
         list(store.rows())
 
 
-# -------------------------------------------------------------------------------- what is no store
+# --------------------------------------------------------------------------------- what is no store
 
 
 def test_only_a_store_is_opened_and_only_a_free_folder_becomes_one(tmp_path):
-    with pytest.raises(InputError, match="is no store: it is not there"):
+    with pytest.raises(InputError, match="is not a store: it does not exist"):
         Store(tmp_path / "none")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; a store is a folder"):
         Store(tmp_path / "file", create=True)
-    with pytest.raises(InputError, match="is no store: it holds other things"):
+    with pytest.raises(InputError, match="is not a store: it contains other files"):
         Store(tmp_path, create=True)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="is no store: it is empty"):
+    with pytest.raises(InputError, match="is not a store: it is empty"):
         Store(tmp_path / "empty")
     with pytest.raises(
         InputError, match="no set 'nothing', and no folder of that name; there are: "
@@ -247,7 +241,7 @@ def test_a_damaged_part_is_named_and_nothing_is_added_meanwhile(store):
         ):
             action()
     path = unsealed(store)
-    with pytest.raises(InputError, match=rf"{path.name}: is no Parquet file, or was cut off"):
+    with pytest.raises(InputError, match=rf"{path.name}: is not a Parquet file, or was cut off"):
         store.scan()
 
 
@@ -256,10 +250,10 @@ def test_a_foreign_part_and_a_newer_one_are_named(store):
     path = unsealed(store)
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({}), path)
-    with pytest.raises(InputError, match=r"is a foreign file: no solkit\.data"):
+    with pytest.raises(InputError, match=r"is a foreign file, not solkit\.data"):
         store.scan()
     pq.write_table(table.replace_schema_metadata({"solkit.schema": "solkit.data/9"}), path)
-    with pytest.raises(InputError, match="is of form 9, newer than 1"):
+    with pytest.raises(InputError, match="has version 9; the newest that this SolKit reads is 2"):
         store.scan()
     changed = table.set_column(5, "device", pa.array([1])).replace_schema_metadata(
         {"solkit.schema": "solkit.data/1"}
@@ -274,7 +268,7 @@ def test_a_changed_byte_is_never_answered_from(store, monkeypatch):
     store.add(numbered(*range(12)), [SOURCE])
     chance = random.Random(1)
     for path, form, read in (
-        (store.parts[0], TimedConfiguration, store.scan),
+        (store.parts[0], Outcome, store.scan),
         (store.source_parts[0], Source, store.sources),
     ):
         whole, rows = path.read_bytes(), read().collect().rows()
@@ -345,7 +339,7 @@ def test_row_groups_are_sealed_from_the_first_byte_to_the_footer(store, monkeypa
 
 
 def test_stores_parts_and_runs_are_merged(store, tmp_path):
-    with runlog.RunLog(tmp_path / "run.jsonl") as log:
+    with outcomelog.OutcomeLog(tmp_path / "run.jsonl", resume=True) as log:
         log.append(numbered(0, 1), [SOURCE])
     with (tmp_path / "run.jsonl").open("a") as file:
         file.write("{")
@@ -354,16 +348,16 @@ def test_stores_parts_and_runs_are_merged(store, tmp_path):
     added = store.merge([tmp_path / "run.jsonl", other.folder])
     assert (added.rows, added.known, added.sources) == (4, 0, 1)
     assert added.faults == (
-        f"{tmp_path}/run.jsonl:5: the line is cut off: 1 bytes that are no JSON",
+        f"{tmp_path}/run.jsonl:5: the line is cut off: 1 bytes that are not JSON",
     )
     assert store.merge([*other.parts]) == Added(0, 2, 0)
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress((tmp_path / "run.jsonl").read_bytes()))
     assert store.merge([packed]).known == 2
     for path, why in [
-        ("none", "is not there"),
-        ("x.csv", "is no store, part"),
-        ("d", "is no store"),
+        ("none", "does not exist"),
+        ("x.csv", "is not a store, a part"),
+        ("d", "is not a store"),
     ]:
         (tmp_path / "x.csv").write_text("")
         (tmp_path / "d").mkdir(exist_ok=True)
@@ -411,11 +405,11 @@ def test_the_salvage_that_is_named_works_for_sources_too(store, tmp_path, monkey
 
 
 def test_copies_of_a_run_that_went_on_apart_are_told_and_nothing_is_written(store, tmp_path):
-    with runlog.RunLog(tmp_path / "a.jsonl") as log:
+    with outcomelog.OutcomeLog(tmp_path / "a.jsonl", resume=True) as log:
         log.append(numbered(0, 1))
     (tmp_path / "b.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
     for name, numbers in (("a", (5, 6)), ("b", (6, 7, 8))):
-        with runlog.RunLog(tmp_path / f"{name}.jsonl") as log:
+        with outcomelog.OutcomeLog(tmp_path / f"{name}.jsonl", resume=True) as log:
             log.append(numbered(*numbers))
     store.merge([tmp_path / "a.jsonl"])
     empty = Store(tmp_path / "empty", create=True)
@@ -518,5 +512,5 @@ def test_writers_at_the_same_time_lose_and_double_nothing(tmp_path):
 
 
 def test_tables_hold_records_of_any_form():
-    for form, record in ((TimedConfiguration, ROW), (Source, SOURCE)):
+    for form, record in ((Outcome, ROW), (Source, SOURCE)):
         assert list(tables.records_of(form, tables.table_of(form, [record]))) == [record]

@@ -9,14 +9,14 @@ pytest.importorskip("pyarrow")
 
 from datetime import datetime, timezone
 
-from solkit.core import Verdict
+from solkit.core import Outcome, Source, Verdict
 from solkit.datasets import parts, tables
-from solkit.datasets.record import Source, TimedConfiguration, source_of
+from solkit.datasets.record import source_of
 from solkit.datasets.store import Store
 from solkit.datasets.verification import verify
 
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
-ROW = TimedConfiguration(
+ROW = Outcome(
     "k", "softmax", "softmax", "zoo", "softmax/M=4", "h100-sxm", {}, Verdict.CORRECT,
     datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, run_id="run",
     source_sha256=SOURCE.sha256, hard_bound_ms=0.1,
@@ -40,15 +40,15 @@ def test_a_whole_store_is_said_to_be(store):
     ("change", "fault"),
     [
         ({"sequence": 0}, "1 rows are there twice (same run_id and sequence)"),
-        ({"time_ms": 0.0, "hard_bound_ms": None}, "1 times are no positive number"),
-        ({"time_ms": float("nan")}, "1 times are no positive number"),
-        ({"time_ms": 0.05}, "1 times are under their hard bound, e.g. of softmax/M=4"),
+        ({"time_ms": 0.0, "hard_bound_ms": None}, "1 times are not positive numbers"),
+        ({"time_ms": float("nan")}, "1 times are not positive numbers"),
+        ({"time_ms": 0.05}, "1 times are below their hard bound, e.g. of softmax/M=4"),
     ],
 )
 def test_what_rows_cannot_be_is_told(store, change, fault):
     row = replace(ROW, **{"sequence": 2, **change})
-    table = tables.table_of(TimedConfiguration, [row])  # past what `add` refuses
-    parts.write(store.folder / "parts", TimedConfiguration, table)
+    table = tables.table_of(Outcome, [row])  # past what `add` refuses
+    parts.write(store.folder / "parts", Outcome, table)
     found = verify(store)
     assert not found.is_whole
     assert found.faults == (fault,)
@@ -60,19 +60,19 @@ def test_a_time_under_the_bound_that_was_judged_is_no_fault(store):
 
 
 def test_an_unknown_verdict_is_told(store):
-    table = tables.table_of(TimedConfiguration, [replace(ROW, sequence=2)])
+    table = tables.table_of(Outcome, [replace(ROW, sequence=2)])
     place = table.schema.get_field_index("verdict")
     changed = table.set_column(place, "verdict", tables.arrow().array(["fine"]))
-    parts.write(store.folder / "parts", TimedConfiguration, changed)
+    parts.write(store.folder / "parts", Outcome, changed)
     (fault,) = verify(store).faults
-    assert fault.startswith("'fine' is no verdict; there are: not_measured, correct")
+    assert fault.startswith("'fine' is not a verdict; expected one of: not_measured, correct")
 
 
 def test_a_source_that_is_not_what_its_hash_says_is_told(store):
     bad = replace(source_of(b"other", "other.py"), text="changed")
     store.add([], [bad])
     (fault,) = verify(store).faults
-    assert fault.startswith("source other.py does not have the SHA-256 it is kept under")
+    assert fault.startswith("source other.py does not have the SHA-256 that it is stored under")
 
 
 def test_files_that_are_missing_or_unfinished_are_notes(store):
@@ -81,7 +81,7 @@ def test_files_that_are_missing_or_unfinished_are_notes(store):
     found = verify(store)
     assert found.is_whole
     assert found.notes[0] == "1 of 2 files that rows refer to are not here"
-    assert ".part-x is being written, or was left unfinished" in found.notes[1]
+    assert ".part-x is being written or was left unfinished" in found.notes[1]
 
 
 def test_damage_is_told_by_file_and_the_rest_is_read(store):
@@ -91,9 +91,9 @@ def test_damage_is_told_by_file_and_the_rest_is_read(store):
     found = verify(store)
     assert (found.rows, found.is_whole) == (2, False)
     first, second = sorted(map(str, found.damage), key=lambda text: "foreign" in text)
-    assert "00-notes.parquet: is no Parquet file, or was cut off" in first
+    assert "00-notes.parquet: is not a Parquet file, or was cut off" in first
     assert first.endswith("nothing can be read from it")
-    assert "is a foreign file: no solkit.data" in second
+    assert "is a foreign file, not solkit.data" in second
 
 
 def test_parts_whose_names_tell_no_hash_are_a_note(store):

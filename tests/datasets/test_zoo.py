@@ -62,7 +62,7 @@ def test_all_files_of_a_family_are_of_one_problem(every):
 
 
 def test_no_value_is_listed_twice(every):
-    spaces = {named(each): each.loaded.description.candidate.space for each in every}
+    spaces = {named(each): each.listed for each in every}
     assert {n for n, s in spaces.items() if any(len(set(v)) < len(v) for v in s.values())} == set()
 
 

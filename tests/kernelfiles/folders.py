@@ -7,9 +7,10 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from solkit import worker
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan
+from solkit.analysis.study import study as study_of
 from solkit.core import Study
-from solkit.roofline import devices
 
 SCALE = "import torch\ndef run(x, factor):\n    return x * factor\n"
 DEFINITION: dict[str, Any] = {
@@ -88,9 +89,7 @@ def write_safetensors(path: Path, tensors: dict[str, list[int]]) -> None:
 
 def study(path: str, candidate: str | None = None, shape: dict[str, Any] | None = None) -> Study:
     """What is known of a problem, and of a solution for it, at one shape or all."""
-    shapes = None if shape is None else (shape,)
     paths = (path, None) if candidate is None else (candidate, path)
-    found: Study = worker.call(
-        "solkit.study:study", *paths, devices.find("h100"), shapes, {}, candidate is not None, 1
-    )
-    return found
+    shapes = None if shape is None else (shape,)
+    with Analyser("h100") as analyser:
+        return study_of(analyser, Plan(*paths, shapes, analysing=candidate is not None))

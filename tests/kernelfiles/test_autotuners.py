@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 
 import pytest
@@ -105,3 +106,100 @@ def test_other_parameters_start_from_all_configurations_again(in_child, tmp_path
     )
     assert launch.constants["BLOCK"] == 1024
     assert "4 configurations" in notes[0]
+
+
+# ------------------------------------------------------------------------------- spaces
+
+
+def space(tmp_path, files):
+    return list(load(tmp_path, files).space({}).walk())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_space_of_an_autotuned_file_is_its_configurations(form, in_child, tmp_path):
+    points = in_child(space, tmp_path, FORMS[form])
+    rest = {"num_ctas": 1, "num_stages": 3}  # Triton's defaults
+    assert points == [{"BLOCK": b, "num_warps": w, **rest} for b in (256, 1024) for w in (4, 8)]
+
+
+HOOKED = KERNEL.replace(
+    """[triton.Config({"BLOCK": b}, num_warps=w)
+                      for b in (256, 1024) for w in (4, 8)]""",
+    """[triton.Config({"BLOCK": 256}, num_warps=4, pre_hook=lambda nargs: nargs["x"].zero_()),
+                       triton.Config({"BLOCK": 512}, num_warps=8, maxnreg=64)]""",
+)
+
+
+def test_a_pre_hook_is_no_part_of_a_point_and_still_runs(in_child, tmp_path):
+    files = {"file.py": HOOKED + LAUNCH}
+
+    def launched_at_each_point():
+        loaded, seen = load(tmp_path, files), []
+        for params in loaded.space({}).walk():
+            workload = loaded.workload({}, params)
+            with fake_triton.recording(params) as recording:
+                workload.run_kernel()
+            seen += [
+                (params, captured.launch.constants["BLOCK"]) for captured in recording.launches
+            ]
+        return seen
+
+    rest = {"num_ctas": 1, "num_stages": 3}
+    assert in_child(launched_at_each_point) == [
+        ({"BLOCK": 256, "num_warps": 4, **rest, "maxnreg": None}, 256),
+        ({"BLOCK": 512, "num_warps": 8, **rest, "maxnreg": 64}, 512),
+    ]
+
+
+def test_what_two_autotuners_share_has_one_value(in_child, tmp_path):
+    other = KERNEL.replace("add(", "other(").replace("BLOCK", "TILE").replace("(4, 8)", "(8, 16)")
+    files = {
+        "file.py": KERNEL + other + LAUNCH.replace("LAUNCH = dict(", "LAUNCH = dict(kernel='add', ")
+    }
+    points = in_child(space, tmp_path, files)
+    assert [(p["BLOCK"], p["TILE"], p["num_warps"]) for p in points] == [
+        (block, tile, 8) for block in (256, 1024) for tile in (256, 1024)
+    ]
+
+
+TUNED = """
+    import torch
+    def reference(x): return x
+    def inputs(N=4096, device="cuda"): return torch.randn(N, device=device)
+    def kernel(x, *, BLOCK=64, WARPS=2): return x
+    SPACE = {"BLOCK": range(16, 10**9, 16), "WARPS": [1, 2, 4]}
+    def valid(params, shape): return params["BLOCK"] * params["WARPS"] <= shape["N"]
+"""
+
+
+def test_the_space_of_a_native_file_is_what_is_valid_at_a_shape(in_child, tmp_path):
+    def points():
+        loaded = load(tmp_path, {"file.py": TUNED})
+        assert loaded.description.candidate.space.values["BLOCK"] == range(16, 10**9, 16)
+        small = loaded.space({"N": 40})
+        start = itertools.islice(small.restricted({"BLOCK": range(16, 100, 16)}).walk(), 9)
+        return (
+            list(start),
+            {"BLOCK": 48, "WARPS": 1} in small,
+            {"BLOCK": 48, "WARPS": 1} in loaded.space({}),
+        )
+
+    start, small, large = in_child(points)
+    assert start == [
+        {"BLOCK": 16, "WARPS": 1},
+        {"BLOCK": 16, "WARPS": 2},
+        {"BLOCK": 32, "WARPS": 1},
+    ]
+    assert (small, large) == (False, True)
+
+
+def test_a_valid_that_fails_names_the_configuration(in_child, tmp_path):
+    def refused():
+        fails = TUNED.replace('shape["N"]', 'shape["M"]')
+        with pytest.raises(
+            ParamsError, match=r"valid\(\) of .*file.py raised KeyError: 'M' at BLOCK=16"
+        ):
+            next(load(tmp_path, {"file.py": fails}).space({}).walk())
+        return True
+
+    assert in_child(refused)

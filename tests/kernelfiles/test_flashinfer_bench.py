@@ -205,5 +205,5 @@ def test_samples_must_lie_in_what_top_k_and_top_p_leave():
 
 def test_paths_beneath_definitions_alone_are_problems(tmp_path):
     path = Path(write_json(tmp_path / "scale.json", {}))
-    with pytest.raises(KernelFileError, match=r"is no problem"):
+    with pytest.raises(KernelFileError, match=r"is not a problem"):
         solkit.load(path)

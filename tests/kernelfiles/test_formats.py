@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import solkit
-from solkit import worker
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan
+from solkit.analysis.study import study as study_of
 from solkit.core import AnalysisStatus, Tolerance
 from solkit.errors import KernelFileError, ParamsError, ShapeError
-from solkit.roofline import devices
 
 NATIVE = """
 TOLERANCE = {"rtol": 1e-3, "atol": 0}
@@ -27,10 +28,8 @@ def kernel(x, y, *, BLOCK=64, num_warps=4):
 
 
 def study(path, shapes=None, params=None, reference=None):
-    device = devices.find("h100")
-    return worker.call(
-        "solkit.study:study", path, reference, device, shapes, params or {}, False, 1
-    )
+    with Analyser("h100") as analyser:
+        return study_of(analyser, Plan(path, reference, shapes, params or {}, analysing=False))
 
 
 # ---------------------------------------------------------------------------------- native
@@ -45,7 +44,7 @@ def test_a_native_file_is_described(write):
     assert problem.shapes == ({"M": 8}, {"M": 16, "dtype": "float16"})
     assert problem.tolerance == Tolerance(1e-3, 0)
     assert candidate.params == {"BLOCK": 64, "num_warps": 4}
-    assert candidate.space == {"BLOCK": (32, 64)}
+    assert candidate.space.values == {"BLOCK": (32, 64)}
 
 
 def test_every_shape_of_the_file_gives_a_case_with_all_its_sizes(write):
@@ -198,7 +197,7 @@ def test_an_unknown_size_names_the_known_ones(write):
 
 
 def test_a_bad_dtype_is_refused(write):
-    with pytest.raises(ShapeError, match="'float99' is no dtype"):
+    with pytest.raises(ShapeError, match="'float99' is not a dtype"):
         study(write(NATIVE), shapes=({"dtype": "float99"},))
 
 

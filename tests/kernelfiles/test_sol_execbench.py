@@ -13,7 +13,7 @@ from solkit import kernelfiles
 from solkit.adapters import nvrtc
 from solkit.core import AnalysisStatus, Tolerance
 from solkit.errors import InputError, KernelFileError, ShapeError, UnsupportedError
-from solkit.kernelfiles import _problem_folder
+from solkit.kernelfiles import _drawing
 
 TRITON = """
 import torch, triton, triton.language as tl
@@ -73,7 +73,7 @@ def test_sizes_asked_for_take_their_own_workload_or_make_one(tmp_path):
     assert (tuple(other.args[0].shape), other.args[1]) == ((5, 32), 3.0)
     with pytest.raises(ShapeError, match=r"its sizes are: M"):
         on_cpu(folder, shape={"N": 5})
-    with pytest.raises(ShapeError, match=r"M=-1 is no size"):
+    with pytest.raises(ShapeError, match=r"M=-1 is not a valid size"):
         on_cpu(folder, shape={"M": -1})
 
 
@@ -185,7 +185,7 @@ def test_four_bit_floats_are_rounded_and_packed_low_half_first():
     values = torch.tensor([[0.2, -0.3, 1.0, -6.0, 2.4, 2.6, -0.0, 4.9]])
     # codes of e2m1: 0, -0.5, 1, -6, 2, 3, -0 (stored as 0), 4
     codes = [0, 8 + 1, 2, 8 + 7, 4, 5, 0, 6]
-    packed = _problem_folder._pack_fp4(values).view(torch.uint8)
+    packed = _drawing._pack_fp4(values).view(torch.uint8)
     assert packed.tolist() == [[low + 16 * high for low, high in zip(codes[::2], codes[1::2])]]
 
 

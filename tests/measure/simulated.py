@@ -1,4 +1,7 @@
-"""A machine that times nothing, for examinations and comparisons on the CPU."""
+"""A machine that times nothing, for examinations and comparisons on the CPU.
+
+`referee` and `candidate` are a session's processes on such machines.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ import contextlib
 import time
 from types import SimpleNamespace
 
-from solkit.core import KernelAnalysis, Launch
-from solkit.measure.conditions import Sample, summarise
+from solkit.core import Facts, KernelAnalysis, Launch
+from solkit.measure.guarded import candidate as candidates
+from solkit.measure.guarded import referee as referees
+from solkit.measure.timing.activities import ActivityError, CallTime
+from solkit.measure.timing.conditions import Sample, summarise
 
 HEAD = """
 import torch
@@ -19,7 +25,7 @@ def inputs(N=16, device="cuda"):
 def reference(x):
     return x * 2
 """
-LAUNCH = KernelAnalysis(Launch("k", (1, 1, 1), 4, 2), registers=32)
+LAUNCH = KernelAnalysis(Facts(Launch("k", (1, 1, 1), 4, 2), registers=32))
 
 
 class Machine:
@@ -70,3 +76,41 @@ class NoGuard:
 
     def findings(self, *_):
         return ()
+
+
+class FakeTimer:
+    """Makes each call, and tells times of its own: 100, 101, 100, ... ms."""
+
+    def __init__(self, method="fake", fails=False, tells=100.0):
+        self.method, self.fails, self.tells = method, fails, tells
+        self.calls, self.rounds = 0, 0
+        self.kernels_ms = {}
+        self._times = []
+
+    def start(self):
+        self.rounds += 1
+        self._times = []
+
+    def time(self, subject):
+        subject.prepare()()
+        self.calls += 1
+        span_ms = self.tells + self.calls % 2
+        self._times.append(CallTime(span_ms, span_ms / 2))
+
+    def stop(self):
+        if self.fails:
+            raise ActivityError("no GPU activity")
+        return self._times
+
+
+def referee(descriptor):
+    """Times its reference at 300 ms."""
+    referees.CpuMachine = lambda: Machine(FakeTimer(tells=300.0))
+    referees.main(descriptor)
+
+
+def candidate(descriptor):
+    """Times itself at 100 ms."""
+    candidates.Guard = NoGuard
+    candidates._machine = lambda _: Machine(FakeTimer(tells=100.0))
+    candidates.main(descriptor)

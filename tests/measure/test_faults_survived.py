@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from solkit.core import Verdict
+from solkit.core import MeasureSettings, Verdict
+from solkit.datasets.outcomelog import read
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure import Session
-from solkit.measure._forkserver import children_of
-from solkit.measure.session import _server
-from solkit.measure.traces import read
+from solkit.measure.guarded.processes import _server
+from solkit.processes.forkserver import children_of
 
 HEAD = """
 import ctypes, os, signal, subprocess, sys, threading, time
@@ -57,7 +57,7 @@ def measure(session, tmp_path):
     def measure(kernel, limit_s=90.0):
         path = tmp_path / f"{uuid.uuid4().hex}.py"
         path.write_text(HEAD + kernel)
-        return session.measure(str(path), {}, {}, time_limit_s=limit_s)
+        return session.measure(str(path), {}, {}, settings=MeasureSettings(time_limit_s=limit_s))
 
     return measure
 
@@ -169,18 +169,18 @@ LOOP = """
 import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-from test_traces import trace
+from datetime import datetime, timezone
+from solkit.core import Outcome
+from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure import Session
-from solkit.measure.traces import TraceWriter
 
-writer = TraceWriter(Path(sys.argv[3]))
+log = OutcomeLog(sys.argv[2])
 print("ready", flush=True)
 with Session(device="cpu") as session:
     while True:
-        outcome = session.measure(sys.argv[2], {}, {})
-        writer.append(trace(outcome.verdict.value))
+        verdict = session.measure(sys.argv[1], {}, {}).verdict
+        now = datetime.now(timezone.utc)
+        log.append([Outcome("k", "f", "f", "file", "p", "d", {}, verdict, now, "default")])
         print("written", flush=True)
 """
 
@@ -195,12 +195,12 @@ def kernel(x):
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_an_end_of_the_caller_leaves_whole_traces_and_no_process(tmp_path, end):
+def test_an_end_of_the_caller_leaves_a_whole_log_and_no_process(tmp_path, end):
     """Interrupted at any moment; or killed, of which it does not hear, in the middle of a call."""
-    names = ("kernel.py", "traces.jsonl", "hold", "held")
+    names = ("kernel.py", "log.jsonl", "hold", "held")
     kernel, store, hold, held = (tmp_path / name for name in names)
     kernel.write_text(HEAD + HOLDING.format(hold=str(hold), held=str(held)))
-    command = [sys.executable, "-c", LOOP, str(Path(__file__).parent), str(kernel), str(store)]
+    command = [sys.executable, "-c", LOOP, str(kernel), str(store)]
     mark = uuid.uuid4().hex
     env = {**os.environ, MARK: mark}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -218,8 +218,8 @@ def test_an_end_of_the_caller_leaves_whole_traces_and_no_process(tmp_path, end):
         told += caller.stdout.readlines()
     assert caller.returncode == -end
     assert wait_until_gone(mark)
-    found, faults = read(store)
+    found, faults = read(store).rows, read(store).faults
     assert faults == ()
     written = told.count(b"written\n")
     assert 0 < written <= len(found) <= written + 1  # one may be written, but not told of yet
-    assert {each.candidate.name for each in found} == {"wrong"}
+    assert {each.verdict for each in found} == {Verdict.WRONG}

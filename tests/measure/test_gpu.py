@@ -10,11 +10,11 @@ from textwrap import dedent
 
 import pytest
 
-from solkit.core import Candidate, Difference, Verdict
+from solkit.core import Candidate, Difference, MeasureSettings, Verdict
 from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available, measure
-from solkit.measure.protocols import PROTOCOLS
-from solkit.measure.ratios import difference, ratio_of
+from solkit.measure.timing.protocols import PROTOCOLS
+from solkit.measure.timing.ratios import difference, ratio_of
 
 pytestmark = [
     pytest.mark.gpu,
@@ -58,7 +58,8 @@ def run(tmp_path, session):
     def run(kernel, head=HEAD, params=None, shape=None, **options):
         path = tmp_path / "mine.py"
         path.write_text(dedent(head) + dedent(kernel))
-        outcome = session.measure(str(path), shape or {}, params or {}, **options)
+        settings = MeasureSettings(**options)
+        outcome = session.measure(str(path), shape or {}, params or {}, settings=settings)
         print(outcome)  # what a failing test shows
         return outcome
 
@@ -83,7 +84,7 @@ def test_an_elementwise_triton_kernel(run):
     assert kernel.launch.name == "double"
     assert kernel.launch.grid == (N // 2048, 1, 1)
     assert (kernel.launch.constants["BLOCK"], kernel.launch.num_warps) == (2048, 4)
-    assert kernel.registers > 0
+    assert kernel.facts.registers > 0
     assert protocol.flush.endswith("MiB buffer read before each call: clean lines are left in L2")
 
 
@@ -297,13 +298,13 @@ def test_faults_leave_the_memory_at_its_level_and_the_next_is_measured(run):
 
 def test_a_cheap_candidate_costs_little(run, session):
     run(DOUBLE)
-    process = session._candidates[0].pid
+    process = session._processes.candidates[0].pid
     start = time.monotonic()
     outcome = run(DOUBLE)
     spent_s = time.monotonic() - start
     samples_s = 1e-3 * 2 * outcome.protocol.samples  # flush, two processes: about 1 ms each
     print(f"{spent_s:.2f} s, of which samples took about {samples_s:.2f}")
-    assert session._candidates[0].pid == process
+    assert session._processes.candidates[0].pid == process
     assert spent_s < samples_s + 1.0
 
 
@@ -315,7 +316,7 @@ def test_candidates_that_take_turns(session, tmp_path, protocol):
         path = tmp_path / f"{name}.py"
         path.write_text(HEAD + kernel)
         candidates.append(Candidate("kernel", str(path), {}))
-    outcome = session.compare(candidates, {}, protocol=protocol)
+    outcome = session.compare(candidates, {}, settings=MeasureSettings(protocol=protocol))
     print(outcome.errors, outcome.protocol)
     (turns,) = outcome.turns
     assert outcome.protocol.method == "cupti"
@@ -330,7 +331,7 @@ def test_candidates_that_take_turns(session, tmp_path, protocol):
 
 def test_a_time_that_is_made_up(run):
     kernel = """
-        import solkit.measure.timing as timing
+        import solkit.measure.timing.timers as timing
         true_times = timing.call_times
 
         def kernel(x):
@@ -348,14 +349,14 @@ def test_a_kernel_of_its_own(run):
     assert run(DOUBLE, custom_kernel=True).verdict is Verdict.CORRECT
     outcome = run("def kernel(x): return x + x", custom_kernel=True)
     assert outcome.verdict is Verdict.CHEATING
-    assert "only kernels of libraries ran: " in outcome.errors[0]
+    assert "only library kernels ran: " in outcome.errors[0]
     beside = DOUBLE.replace("return y", "return torch.cat([y[:8].clone(), y[8:]])")
     assert run(beside, custom_kernel=True).verdict is Verdict.CORRECT
 
 
 def test_the_server_leaves_cuda_to_those_that_it_forks(run):
     """A process that has initialised CUDA forks none that could use it."""
-    from solkit.measure.session import _server
+    from solkit.measure.guarded.processes import _server
 
     assert run(DOUBLE).verdict is Verdict.CORRECT
     opened = [os.readlink(file) for file in Path(f"/proc/{_server.pid}/fd").iterdir()]  # noqa: PTH115
@@ -373,7 +374,7 @@ def test_a_sandbox(tmp_path, monkeypatch, session):
     path = folder / "mine.py"
     path.write_text(HEAD + DOUBLE + f"import os\nassert not os.path.exists({str(home)!r})\n")
     try:
-        sandboxed = Session(sandbox=True, patience_s=10.0)
+        sandboxed = Session(MeasureSettings(sandbox=True, patience_s=10.0))
     except UnsupportedError as error:
         pytest.skip(str(error))
     with sandboxed:
@@ -388,7 +389,7 @@ def test_a_sandbox(tmp_path, monkeypatch, session):
 
 @pytest.fixture(scope="module")
 def timers():
-    from solkit.measure.machine import CudaMachine
+    from solkit.measure.timing.machine import CudaMachine
 
     found, _ = CudaMachine().timers()
     return {timer.method: timer for timer in found}
@@ -398,7 +399,7 @@ def timers():
 def subjects():
     import torch
 
-    from solkit.measure.sampling import Subject
+    from solkit.measure.timing.sampling import Subject
 
     x = torch.randn(N, device="cuda")
     return (
@@ -410,7 +411,7 @@ def subjects():
 def test_both_timers_agree_to_some_microseconds(timers, subjects):
     from statistics import median
 
-    from solkit.measure.sampling import Plan, in_turns, sample
+    from solkit.measure.timing.sampling import Plan, in_turns, sample
 
     taken = {
         method: sample(in_turns(timer, *subjects), Plan(), random.Random(0))
@@ -429,8 +430,8 @@ def test_the_flush_makes_l2_cold():
 
     import torch
 
-    from solkit.measure.sampling import Subject
-    from solkit.measure.timing import CuptiTimer, FlushBuffer, L2Flush
+    from solkit.measure.timing.sampling import Subject
+    from solkit.measure.timing.timers import CuptiTimer, FlushBuffer, L2Flush
 
     class NoFlush(L2Flush):
         def __call__(self, name):
@@ -462,8 +463,8 @@ def test_what_the_profiler_records(subjects):
     import torch
     from torch.profiler import ProfilerActivity, profile, record_function
 
-    from solkit.measure.activities import Kind, call_times
-    from solkit.measure.timing import read_activities
+    from solkit.measure.timing.activities import Kind, call_times
+    from solkit.measure.timing.timers import read_activities
 
     for subject in subjects:
         subject.prepare()()  # or allocating what the second one needs is a part of its time
@@ -489,4 +490,4 @@ def test_an_index_that_is_not_there(tmp_path):
     path.write_text(HEAD + DOUBLE)
     beyond = 1 + len(os.environ.get("CUDA_VISIBLE_DEVICES", "0" * 64))
     with pytest.raises(UnsupportedError, match="sees no CUDA device"):
-        measure(str(path), {}, {}, gpu_index=beyond)
+        measure(str(path), {}, {}, settings=MeasureSettings(on=f"cuda:{beyond}"))

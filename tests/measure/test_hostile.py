@@ -28,16 +28,17 @@ import pytest
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 
-from solkit.core import Verdict
+from solkit.core import MeasureSettings, Verdict
 from solkit.kernelfiles import Workload, load
-from solkit.measure import Session, guard, is_available
-from solkit.measure._identities import Identities
-from solkit.measure.compare import judge
-from solkit.measure.delegation import Operators, by_operators
-from solkit.measure.exact import exact_reference
-from solkit.measure.findings import Finding
-from solkit.measure.guard import Guard
-from solkit.measure.suspicion import suspicions
+from solkit.measure import Session, is_available
+from solkit.measure.checking.closeness import judge
+from solkit.measure.checking.exact import exact_reference
+from solkit.measure.distrust import guard
+from solkit.measure.distrust.delegation import Operators, by_operators
+from solkit.measure.distrust.findings import Finding
+from solkit.measure.distrust.guard import Guard
+from solkit.measure.distrust.identities import Identities
+from solkit.measure.distrust.suspicion import suspicions
 
 HERE = Path(__file__).parent
 LIMIT_S = 300  # only a child that hangs takes so long
@@ -322,7 +323,7 @@ def changed(workload: Workload, change) -> Workload:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Judgement:
     """What became of a specimen, what showed it, and the findings."""
 
     verdict: Verdict
@@ -353,7 +354,7 @@ class Referee:
     specimen: Specimen
     findings: list[Finding] = field(default_factory=list)
 
-    def outcome(self, warm: Candidate | None = None) -> Outcome:
+    def outcome(self, warm: Candidate | None = None) -> Judgement:
         """What becomes of it, in a process of its own or in one that ran others before."""
         batches = trials_of(self.specimen.problem, tuple(self.specimen.shape.items()))
         candidate = warm or Candidate()
@@ -366,11 +367,11 @@ class Referee:
         except CaughtError as caught:
             return replace(caught.outcome, findings=tuple(self.findings))
         except (EOFError, OSError, pickle.UnpicklingError) as error:
-            return Outcome(Verdict.CRASHED, OWN_PROCESS, tuple(self.findings), repr(error))
+            return Judgement(Verdict.CRASHED, OWN_PROCESS, tuple(self.findings), repr(error))
         finally:
             if warm is None:
                 candidate.end()
-        return Outcome(Verdict.CORRECT, "", tuple(self.findings))
+        return Judgement(Verdict.CORRECT, "", tuple(self.findings))
 
     def note(self, answer) -> None:
         if "error" in answer:
@@ -403,7 +404,7 @@ class Referee:
 
 class CaughtError(Exception):
     def __init__(self, verdict, defence, evidence):
-        self.outcome = Outcome(verdict, defence, evidence=evidence)
+        self.outcome = Judgement(verdict, defence, evidence=evidence)
         super().__init__(self.outcome)
 
 
@@ -561,7 +562,7 @@ def measured(session, specimen: Specimen):
         {},
         {},
         reference=specimen.problem,
-        custom_kernel=specimen.asks_for_a_kernel,
+        settings=MeasureSettings(custom_kernel=specimen.asks_for_a_kernel),
     )
     print(outcome)  # what a failing test shows
     return outcome

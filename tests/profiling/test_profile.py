@@ -136,7 +136,7 @@ def test_a_device_of_ones_own_a_slice_and_several_gpus(trace):
     trace.kernel(20, 25, device=0)
     found = solkit.profile(trace.write(), device="a100")
     assert found.device.key.startswith("a100")
-    assert found.notes[-1] == "Only the busiest GPU is told of; there are 1 more: 0."
+    assert found.notes[-1] == "Only the busiest GPU is reported; there are 1 more: 0."
     trace.kernel(30, 90, device=0)
     notes = solkit.profile(trace.write()).notes
     assert "has 60 SMs" in notes[1]

@@ -14,11 +14,14 @@ from solkit.core import (
     Bound,
     BoundTimes,
     Candidate,
+    Cause,
     Ceiling,
     ClockKind,
     Contributor,
     Demand,
+    Depth,
     Device,
+    Facts,
     Gap,
     GapFactor,
     KernelAnalysis,
@@ -75,10 +78,12 @@ class Make:
         occupancy = Occupancy(0.25, "shared", 2, 3.88, 0.97)
         mine = {k: changes.pop(k) for k in list(changes) if hasattr(launch, k)}
         fits = {k: changes.pop(k) for k in list(changes) if hasattr(occupancy, k)}
-        built = KernelAnalysis(
-            replace(launch, **mine), 168, 0, 98304, replace(occupancy, **fits), True, 0.4
+        facts = Facts(replace(launch, **mine), Depth.COMPILED, 168, 0, 98304, True)
+        known = {k: changes.pop(k) for k in list(changes) if hasattr(facts, k) and k != "error"}
+        return KernelAnalysis(
+            replace(facts, **known),
+            **{"occupancy": replace(occupancy, **fits), "compile_s": 0.4, **changes},
         )
-        return replace(built, **changes)
 
     def work(self, **changes: Any) -> Work:
         work = Work(
@@ -179,19 +184,21 @@ class Make:
 
     def gap(self, **changes: Any) -> Gap:
         """A gap of 1.5 in six factors, one of which is a gain."""
+        again = Cause("repeated reads", {"place": "a.py:7", "argument": "w", "times": 2.5})
+        waits = Cause("waits for loads", {"kernel": "matmul_kernel"})
         told = {
-            "tail": (1.0303, "3.88 waves fill 97 % of their slots", "Choose smaller tiles."),
-            "extra traffic": (1.2, "w is read with 50 % of each sector used", "Transpose w."),
-            "occupancy and latency": (1.1, "2 blocks of 8 warps an SM", "Take 4 stages."),
-            "clock": (1.15, "1721 MHz seen, 1980 MHz at most", ""),
-            "output in L2": (0.99, "33.6 MB stay in L2", ""),
+            "tail": (1.0303, "3.88 waves fill 97 % of their slots"),
+            "extra traffic": (1.2, "w is read with 50 % of each sector used", again),
+            "latency": (1.1, "2 blocks of 8 warps an SM", waits),
+            "clock": (1.15, "1721 MHz seen, 1980 MHz at most"),
+            "output in L2": (0.99, "33.6 MB stay in L2"),
         }
         factors = [GapFactor(name, *rest) for name, rest in told.items()]
         product = 1.0
         for factor in factors:
             product *= factor.factor
         rest = 1.5 / product
-        factors.append(GapFactor("unexplained", rest, "what the other factors leave", ""))
+        factors.append(GapFactor("unexplained", rest, "what the other factors leave"))
         gap = Gap(0.12839, 1.5 * 0.12839, True, tuple(factors))
         return replace(gap, **changes)
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from solkit.core import Counters, FailedShape, InstructionMix, SharedAccess, Verdict
+from solkit.core import Cause, Counters, FailedShape, InstructionMix, SharedAccess, Verdict
 from solkit.errors import UnsupportedError
 from solkit.report import schema
 from solkit.report.html import _lines, _plotly
@@ -86,7 +86,8 @@ def test_the_page_says_all_that_is_known(make):
     for told in (
         "matmul", "NVIDIA H100 80GB HBM3", "M=4096 N=4096 K=4096 dtype=bfloat16", "128 µs",
         "168 µs", "193 µs", "191.9 µs to 193.3 µs", "1.50×", "correct", "limited by tensor.bf16",
-        "w is read with 50 % of each sector used", "Transpose w.", "1.9 µs a step",
+        "w is read with 50 % of each sector used", "w is read 2.5 times: use larger tiles",
+        "1.9 µs a step",
         "4.19 M wavefronts", "largest error 0.0625", "1721 MHz", "triton3.7.1",
         "cupti, cold protocol", "reading a 256 MB buffer", "Inputs come from DRAM once.",
     ):  # fmt: skip
@@ -152,7 +153,8 @@ def test_what_a_file_says_is_text(make):
         name=NASTY, demand=make.demand(guesses=(NASTY,)), model=make.model(), error=None
     )
     gap = make.gap()
-    first = replace(gap.factors[0], name=NASTY, evidence=NASTY, advice=NASTY)
+    cause = Cause("launches", {"kernel": NASTY, "count": 2})
+    first = replace(gap.factors[0], name=NASTY, evidence=NASTY, cause=cause)
     result = make.explained(
         shape={"M": NASTY},
         params={NASTY: NASTY},

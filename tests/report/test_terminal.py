@@ -129,7 +129,7 @@ def test_not_measured(make):
 
 def test_reference_alone(make):
     text = page(make.reference_alone())
-    assert "none: the file holds a reference alone" in text
+    assert "none: the file holds only a reference" in text
     assert "launch" not in text
 
 
@@ -187,7 +187,7 @@ def test_the_real_run_is_held_against_the_analysis(make):
     assert "real run" not in page(make.report(make.measured(measurement=same)))
     other = make.measurement(launches=(make.kernel(registers=170),))
     text = " ".join(page(make.report(make.measured(measurement=other))).split())
-    assert "matmul_kernel compiled to something else in the real run: 170 registers" in text
+    assert "matmul_kernel compiled differently in the real run: 170 registers" in text
     more = make.measurement(launches=(make.kernel(), make.kernel(name="second")))
     text = " ".join(page(make.report(make.measured(measurement=more))).split())
     assert "The real run made 2 launches, not the 1 analysed." in text

@@ -130,8 +130,8 @@ def test_kernels_that_would_have_to_wait_for_each_other(levels):
         ("0-1,1", "'1' names no op that is left"),
         ("gelu", "nothing is left that 'gelu' names; ops: add, relu, softmax"),
         ("L99", "nothing is left that 'L99' names"),
-        ("0+relu", "'0\\+relu' in '0\\+relu' is no group"),
-        ("0-1,", "'' in '0-1,' is no group"),
+        ("0+relu", "'0\\+relu' in '0\\+relu' is not a group"),
+        ("0-1,", "'' in '0-1,' is not a group"),
     ],
 )
 def test_groups_that_cannot_be(levels, groups, says):

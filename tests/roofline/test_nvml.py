@@ -128,7 +128,7 @@ def test_a_figure_that_nvml_refuses_is_the_catalogues_with_a_note(machine):
     assert h100.ceilings == known.ceilings
     assert (h100.sm_count, h100.memory_bytes) == (known.sm_count, known.memory_bytes)
     assert [note.split(":")[0] for note in h100.notes] == [
-        f"NVML does not tell the {figure}"
+        f"NVML does not report the {figure}"
         for figure in (
             "SM count",
             "maximum SM clock",
@@ -237,7 +237,7 @@ def test_no_driver(machine):
     machine("no_driver")
     assert nvml.live_devices() == ()
     assert nvml.driver_version() is None
-    with pytest.raises(UnknownDeviceError, match="there is none"):
+    with pytest.raises(UnknownDeviceError, match="NVML sees none"):
         nvml.live_device()
 
 

@@ -43,14 +43,18 @@ def test_gap_and_fraction_are_inverse():
     assert found.gap_calibrated is None
 
 
+def verdict(time_ms, device=H100):
+    return time_verdict(time_ms, FILL.time_ms, FILL.at.hard_ms, device)
+
+
 def test_verdict_of_a_time():
     between = (FILL.at.hard_ms + FILL.time_ms) / 2
     assert FILL.at.hard_ms < between < FILL.time_ms
-    assert time_verdict(FILL, H100, between) is Verdict.BEATS_ALGORITHM
-    assert time_verdict(FILL, H100, 0.98 * FILL.at.hard_ms) is Verdict.IMPOSSIBLE
-    assert time_verdict(FILL, H100, 1.01 * FILL.time_ms) is Verdict.CORRECT
+    assert verdict(between) is Verdict.BEATS_ALGORITHM
+    assert verdict(0.98 * FILL.at.hard_ms) is Verdict.IMPOSSIBLE
+    assert verdict(1.01 * FILL.time_ms) is Verdict.CORRECT
 
 
 def test_nothing_is_impossible_where_the_maximum_clock_is_not_known():
     boost = replace(H100, clock_kind=ClockKind.BOOST)
-    assert time_verdict(FILL, boost, 0.5 * FILL.at.hard_ms) is Verdict.BEATS_ALGORITHM
+    assert verdict(0.5 * FILL.at.hard_ms, boost) is Verdict.BEATS_ALGORITHM

@@ -1,4 +1,4 @@
-"""What each ATen op costs in operations, at the least.
+"""The least operations that each ATen op costs.
 
 One file per family of ops, one function per kind of op, registered by name. Counts are those of
 the op's definition with every shared subexpression computed once: a softmax needs one exponential

@@ -106,7 +106,7 @@ def contraction_dtype(dtype: torch.dtype) -> str:
 
 
 def common_dtype(left: TensorUse, right: TensorUse) -> str:
-    """The narrowest pipe's dtype that holds both factors of a product, but for their scales."""
+    """The narrowest pipe's dtype that holds both factors of a product, apart from their scales."""
     own = contraction_dtype(left.dtype)
     if left.origin is None or right.origin is None:
         return own

@@ -110,7 +110,7 @@ def _per_element(op: TracedOp, operations: int, sfu: int) -> Cost:
 
 
 def _of_complex(op: TracedOp, operations: int, sfu: int) -> tuple[int, int]:
-    """What a complex element takes; where the table has nothing, two operations at the least."""
+    """What a complex element takes; where the table has nothing, at least two operations."""
     name = _base(op)
     if name in _FREE_OF_COMPLEX:
         return operations, sfu

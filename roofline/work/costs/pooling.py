@@ -71,7 +71,7 @@ def _adaptive(size: int, made: int) -> _Axis:
 
 
 def _joins(axes: Sequence[_Axis], planes: int) -> int:
-    """Operations at the least, over all planes."""
+    """The least operations over all planes."""
     elements = math.prod(a.covered for a in axes) - math.prod(a.groups for a in axes)
     return planes * max(_many(axes), elements)
 
@@ -131,7 +131,7 @@ def _adaptive_pool(op: TracedOp) -> Cost:
 
 @rule("fractional_max_pool2d fractional_max_pool3d")
 def _fractional_pool(op: TracedOp) -> Cost:
-    """Windows at random places, which may overlap: one operation each at the least."""
+    """Windows at random places, which may overlap: at least one operation each."""
     axes = int(op.name.split("pool")[1][0])
     single = math.prod(_per_axis(op.arguments["kernel_size"], axes)) == 1
     return scalar(op.result, 0 if single else op.result.distinct)

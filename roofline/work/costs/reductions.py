@@ -1,8 +1,8 @@
 """Reductions, scans and searches.
 
-A reduction of n elements to m takes n - m operations, since each takes one element away. So does
-finding a sorted order or the largest k at the least: every element but one of a line must have
-been compared.
+A reduction of n elements to m takes n - m operations, since each takes one element away. Finding a
+sorted order or the largest k takes at least as many: every element of a line but one must have been
+compared.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _each_once(op: TracedOp) -> Cost:
 
 @rule("searchsorted bucketize")
 def _search(op: TracedOp) -> Cost:
-    """One comparison per element looked up, at the least: of n bins it takes up to log2 n."""
+    """At least one comparison per element looked up; with n bins up to log2 n."""
     return scalar(op.inputs[0], op.result.distinct)
 
 

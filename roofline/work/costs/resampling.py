@@ -1,7 +1,7 @@
 """Interpolation: upsampling and sampling on a grid.
 
 A result that falls on an input element is a copy of it, as torch's own weights have it; each other
-one takes at the least the multiply-add (linear) or the four taps (cubic) of one axis. What a first
+one takes at least the multiply-add (linear) or the four taps (cubic) of one axis. What a first
 pass along another axis takes is left out.
 """
 

@@ -31,7 +31,7 @@ def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> N
     PyTorch would pick a fused kernel or a decomposition, by asking the GPU.
 
     Args:
-        own: where ops are defined; whoever holds it decides how long.
+        own: where ops are defined; its lifetime is the holder's.
         aten: where ops are overridden; likewise.
     """
     for schema in _SCHEMAS:

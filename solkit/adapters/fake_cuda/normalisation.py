@@ -15,7 +15,7 @@ def fake_batch_norm(aten: torch.library.Library) -> None:
     """Have ``native_batch_norm`` tell its shapes at once.
 
     Args:
-        aten: where ops are overridden; whoever holds it decides how long.
+        aten: where ops are overridden; its lifetime is the holder's.
     """
     # some versions of torch have one in Python already
     aten.impl("native_batch_norm", _batch_norm, "Meta", allow_override=True)

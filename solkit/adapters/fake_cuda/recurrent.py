@@ -29,7 +29,7 @@ def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> N
     """Have recurrent layers call ``solkit::lstm`` and so on: unrolled, 512 steps are 10,000 ops.
 
     Args:
-        own: where ops are defined; whoever holds it decides how long.
+        own: where ops are defined; its lifetime is the holder's.
         aten: where ops are overridden; likewise.
     """
     for kind in _LAYERS:
@@ -94,15 +94,13 @@ def _layer(
     x: torch.Tensor,
     hx: torch.Tensor | Sequence[torch.Tensor],
     weights: Sequence[torch.Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
+    *options: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """``torch.lstm`` and its kin: the output and the last states."""
-    del has_biases, num_layers, dropout, train
+    """``torch.lstm`` and its kin: the output and the last states.
+
+    `options` are ``has_biases, num_layers, dropout, train, bidirectional, batch_first``.
+    """
+    bidirectional, batch_first = options[4:]
     sequences = (hx if isinstance(hx, torch.Tensor) else hx[0]).shape[-2]
     return _whole(kind, x, hx, weights, (bidirectional, batch_first, sequences))
 
@@ -126,21 +124,18 @@ def _packed_layer(
     batch_sizes: torch.Tensor,
     hx: torch.Tensor | Sequence[torch.Tensor],
     weights: Sequence[torch.Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
+    *options: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """Packed sequences cost what one of as many steps costs, but for their first steps."""
-    del has_biases, num_layers, dropout, train
+    """Packed sequences cost what one sequence of as many steps does, except for its first steps.
+
+    `options` are ``has_biases, num_layers, dropout, train, bidirectional``.
+    """
     states = [hx] if isinstance(hx, torch.Tensor) else list(hx)
     one = [state[:, :1] for state in states]
     given = one[0] if isinstance(hx, torch.Tensor) else one
     known = recall(batch_sizes)
     sequences = int(known.value[0]) if known is not None else states[0].shape[1]
-    options = (bidirectional, False, sequences)
-    out, *last = _whole(kind, data.unsqueeze(1), given, weights, options)
+    out, *last = _whole(kind, data.unsqueeze(1), given, weights, (options[4], False, sequences))
     return (out.squeeze(1), *(end.expand_as(state) for end, state in zip(last, states)))
 
 

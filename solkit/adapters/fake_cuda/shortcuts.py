@@ -31,7 +31,7 @@ _KEEPING = {
     *(_aten.bernoulli_.float, _aten.exponential_.default, _aten.relu_.default),
     *(_aten.hardtanh_.default, _aten.silu_.default, _aten.leaky_relu_.default),
 }
-"""In-place ops on one tensor, which stays as it is but for its contents."""
+"""In-place ops on one tensor, which change only its contents."""
 
 
 def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

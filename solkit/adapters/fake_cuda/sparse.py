@@ -25,7 +25,7 @@ def fake_sparse(own: torch.library.Library) -> None:
     """Have torch make a `SparseMatrix` wherever it would make a sparse tensor.
 
     Args:
-        own: where ops are defined; whoever holds it decides how long.
+        own: where ops are defined; its lifetime is the holder's.
     """
     own.define("spmm(Tensor[] indices, Tensor values, Tensor dense, int rows) -> Tensor")
     torch.library.register_fake("solkit::spmm", _spmm_shape, lib=own)
@@ -239,7 +239,7 @@ def _coo(
     places = torch.as_tensor(indices, device=data.device)
     shape = torch.Size(size) if size is not None else torch.Size(_ends(places))
     if len(shape) != 2 or data.dim() != 1:
-        raise UnsupportedError("a sparse tensor that is no matrix of numbers on a fake GPU")
+        raise UnsupportedError("a sparse tensor that is not a matrix of numbers on a fake GPU")
     return SparseMatrix(torch.sparse_coo, (places,), data, shape)
 
 

@@ -112,7 +112,7 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
     As `torch._subclasses.fake_tensor.run_fallback_kernel` does it on the GPU.
     """
-    if func._schema.name.startswith("aten::_use_"):  # asks for a library: none is here
+    if func._schema.name.startswith("aten::_use_"):  # asks for a library, and there is none here
         return False
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     if func._schema.is_mutable or not inputs or sum(t.numel() for t in inputs) > _SMALL:

@@ -6,7 +6,7 @@ to NVRTC for the target.
 """
 
 from solkit.analysis.cuda.compiling import compile_launches
-from solkit.analysis.cuda.demand import cuda_demand
 from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, recording
+from solkit.analysis.cuda.requests import cuda_requests
 
-__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "cuda_demand", "recording"]
+__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "cuda_requests", "recording"]

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.accesses import count_distinct, ordered
-from solkit.analysis.caches import SECTOR
+from solkit.analysis.common.ptx_code import ADDRESS, Statement
+from solkit.analysis.common.ptx_numbers import Array
+from solkit.analysis.common.regions import SECTOR
+from solkit.analysis.cuda.active import Active
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, is_access, registers_of, width_of
-from solkit.analysis.cuda.follow import Active, line_of
+from solkit.analysis.cuda.follow import line_of
 from solkit.analysis.cuda.loops import Tables
-from solkit.analysis.ptx_code import ADDRESS, Statement
-from solkit.analysis.ptx_numbers import Array
-from solkit.analysis.shared import wavefronts
+from solkit.analysis.triton.accesses import count_distinct, ordered
+from solkit.analysis.triton.shared_memory import wavefronts
 
 __all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of"]
 
@@ -172,7 +173,7 @@ class Lanes:
         self.joined = _Joined(kernel)
 
     def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
-        """See `solkit.analysis.cuda.follow.Watcher`."""
+        """See `solkit.analysis.cuda.active.Watcher`."""
         if space == "shared":
             self.shared.append((each, addresses, active))
             return
@@ -180,7 +181,7 @@ class Lanes:
         self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """See `solkit.analysis.cuda.follow.Watcher`."""
+        """See `solkit.analysis.cuda.active.Watcher`."""
         self.spots.block_ends(block, active)
         self.tables.add(("warps", block.number), active.warps)
         loads = [
@@ -445,13 +446,13 @@ class Spots:
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
 
     def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
-        """See `solkit.analysis.cuda.follow.Watcher`."""
+        """See `solkit.analysis.cuda.active.Watcher`."""
         if space == "global":
             self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
             self.made.setdefault(id(each), active)
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """See `solkit.analysis.cuda.follow.Watcher`."""
+        """See `solkit.analysis.cuda.active.Watcher`."""
         followed = active.mask.shape[1]
         self.tables.add(("runs", block.number), active.any)
         self.tables.add(("lanes", block.number), active.lanes * (self.threads / followed))

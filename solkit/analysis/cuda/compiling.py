@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from solkit.adapters.cubin import functions as functions_of
 from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
 from solkit.adapters.sass import disassemble, parse
-from solkit.adapters.triton_compiler import Compiled, resource_usages
+from solkit.adapters.triton_compiler import Compiled
+from solkit.analysis.common.instructions import mix_of
 from solkit.analysis.cuda.launches import CudaLaunch
 from solkit.analysis.cuda.source import Source
-from solkit.analysis.instructions import mix_of
 from solkit.core import Device
 from solkit.errors import UnsupportedError
 
@@ -30,13 +30,11 @@ _OPTIONS = (
 )
 
 
-def compile_launches(
-    launches: Sequence[CudaLaunch], device: Device
-) -> tuple[tuple[Compiled, ...], tuple[str, ...]]:
+def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Compiled, ...]:
     """Compile each source once for a device.
 
     Returns:
-        One result per launch, in their order; and what could not be read, each a sentence.
+        One result per launch, in their order.
 
     Raises:
         UnsupportedError: there is no NVRTC here.
@@ -49,9 +47,7 @@ def compile_launches(
     for (source, flags), kernels in by_source.items():
         for kernel, compiled in _compile(source, flags, list(kernels), device).items():
             told[source, flags, kernel] = compiled
-    found = tuple(_loaded(each, told, device) for each in launches)
-    unread = dict.fromkeys(each.unread for each in found if each.unread)
-    return found, tuple(f"Machine code could not be read: {reason}" for reason in unread)
+    return tuple(_loaded(each, told, device) for each in launches)
 
 
 def _loaded(
@@ -66,7 +62,11 @@ def _loaded(
     limit, threads = device.limits.shared_per_block_bytes, math.prod(launch.host.block or (1,))
     error = compiled.error
     if shared > limit:
-        error = f"{shared} bytes of shared memory a block; {device.name} has {limit}"
+        major, minor = device.compute_capability
+        error = (
+            f"{shared} bytes of shared memory a block; compute capability {major}.{minor} allows "
+            f"{limit}"
+        )
     if not 0 < threads <= _MAX_THREADS:
         error = f"{threads} threads a block; a GPU takes 1 to {_MAX_THREADS}"
     if 0 in (launch.host.grid or ()):
@@ -95,10 +95,7 @@ def _compile(
 
 
 def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin.binary)
-        file.flush()
-        usages = resource_usages(Path(file.name))
+    functions = functions_of(cubin.binary)
     try:
         codes, unread = parse(disassemble(cubin.binary)), None
     except UnsupportedError as error:
@@ -107,9 +104,9 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
     for kernel, name in cubin.names.items():
         mix = mix_of(codes[name]) if name in codes else None
         told[kernel] = Compiled(
-            registers=usages[name]["REG"],
-            spills=usages[name]["STACK"] // 4,
-            shared_bytes=_static_shared(usages[name]["SHARED"], device),
+            registers=functions[name].registers,
+            spills=functions[name].stack_bytes // 4,
+            shared_bytes=_static_shared(functions[name].shared_bytes, device),
             tensor_cores=mix.of("tensor") > 0 if mix else None,
             seconds=seconds / len(cubin.names),
             unread=unread,
@@ -127,7 +124,7 @@ def _prelude(source: Source) -> str:
 
 
 def _static_shared(told_bytes: int, device: Device) -> int:
-    """What a kernel declares: from sm_90 on cuobjdump adds the system's share where there is any.
+    """What a kernel declares: from sm_90 on the cubin adds the system's share where there is any.
 
     Held against ``nvcc -Xptxas -v``, which does not.
     """

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from solkit.analysis.ptx_code import ADDRESS, Statement, read_ptx
-from solkit.analysis.ptx_numbers import operation, type_of
+from solkit.analysis.common.ptx_code import ADDRESS, Statement, read_ptx
+from solkit.analysis.common.ptx_numbers import operation, type_of
 
 __all__ = [
     "BasicBlock",

@@ -16,21 +16,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Protocol, Union
 
 import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.analysis.common.ptx_code import ADDRESS, Statement
+from solkit.analysis.common.ptx_numbers import Array, as_bits, operation, type_of
+from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.cuda.active import Active, Grid, Value, Watcher
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, Loop, is_access, registers_of, width_of
 from solkit.analysis.cuda.loops import Comparison, LoopRun, Tables
-from solkit.analysis.programs import ADDRESS_BITS
-from solkit.analysis.ptx_code import ADDRESS, Statement
-from solkit.analysis.ptx_numbers import Array, as_bits, operation, type_of
 
-__all__ = ["Active", "Follower", "Grid", "Value", "Watcher"]
-
-Value = Union[Array, None]
+__all__ = ["Follower", "line_of"]
 
 _WARP = 32
 _SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
@@ -48,60 +45,6 @@ _STEP, _STATEMENT, _ACCESS = (60.0, 0.02), (6.0, 0.006), (70.0, 0.1)
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])")
 _REDUCTION_LIMITS = ("0f47CE4780", "0f47ce4780")
 """105615.0, beyond which sine and cosine of the CUDA math library reduce their argument slowly."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The blocks of a launch, the threads of each, and the dynamic shared memory."""
-
-    blocks: tuple[int, int, int]
-    threads: tuple[int, int, int]
-
-
-class Active:
-    """Which threads take part, of shape [blocks, threads]."""
-
-    def __init__(self, mask: Array, warps_of: Array) -> None:
-        self.mask = mask
-        self.warps_of = warps_of
-
-    @cached_property
-    def lanes(self) -> Array:
-        """Threads of each block."""
-        found: Array = self.mask.sum(1).astype(np.float64)
-        return found
-
-    @cached_property
-    def any(self) -> Array:
-        """Whether a block has some."""
-        return np.asarray(self.mask.any(1))
-
-    @cached_property
-    def warps(self) -> Array:
-        """Warps of each block that have some."""
-        found: Array = np.logical_or.reduceat(self.mask, self.warps_of, axis=1).sum(1)
-        return found.astype(np.float64)
-
-    def where(self, mask: Array) -> Active:
-        """Those of them that are in a mask as well."""
-        return Active(self.mask & mask, self.warps_of)
-
-
-class Watcher(Protocol):
-    """Told of each block of code that is run and of each access that is made there."""
-
-    def access(self, each: Statement, space: str, addresses: Value, active: Active) -> None:
-        """An access of memory.
-
-        Args:
-            each: that makes it.
-            space: ``"global"`` or ``"shared"``.
-            addresses: storage numbers above `ADDRESS_BITS`; of shared memory, offsets.
-            active: who makes it.
-        """
-
-    def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """A block of the code was run."""
 
 
 @dataclass
@@ -551,7 +494,7 @@ def line_of(each: Statement) -> str:
     places = [place for place in (each.place, *each.callers) if place[0] and place[1]]
     own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
     file, line, _ = (own or places or [("", 0, 0)])[0]
-    return f"{file}:{line}" if file else ""
+    return f"{file.rpartition('/')[2]}:{line}" if file else ""  # which NVRTC puts in a folder
 
 
 def _leaves(block: BasicBlock, loop: Loop) -> bool:

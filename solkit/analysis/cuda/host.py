@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from solkit.analysis.cuda.expressions import Expressions, HostCall, HostError, HostLaunch, Returned
+from solkit.analysis.cuda.expressions import Expressions
 from solkit.analysis.cuda.source import Function, Source, Token, closing
 from solkit.analysis.cuda.values import (
     INTEGERS,
@@ -25,6 +25,7 @@ from solkit.analysis.cuda.values import (
     is_unknown,
     vector_of,
 )
+from solkit.analysis.cuda.walk import HostCall, HostError, HostLaunch, Returned
 
 __all__ = ["UNKNOWN", "HostCall", "HostError", "HostLaunch", "call_host", "is_unknown"]
 

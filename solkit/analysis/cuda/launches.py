@@ -72,10 +72,12 @@ class CudaRecording:
     Attributes:
         launches: each distinct launch once, in the order of their first appearance.
         remarks: what a reader must know; an ordered set of sentences.
+        files: that the extensions' sources are in; likewise.
     """
 
     launches: list[CudaLaunch] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
+    files: dict[str, None] = field(default_factory=dict)
 
     def answer(self, extension: fake_cuda.Extension, name: str, args: Sequence[Any]) -> Any:
         """Follow a call of an extension's function.
@@ -84,6 +86,7 @@ class CudaRecording:
             UnsupportedError: it cannot be followed, or what it returns is not known.
         """
         source = Source.of(extension.texts)
+        self.files |= dict.fromkeys(file for _, file, _ in extension.texts)
         call = HostCall()
         try:
             call_host(source, _bound_to(source, name), args, call)

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from solkit.analysis.common.ptx_code import Statement
+from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.cuda.flow import Kernel, Loop, is_computed, registers_of
-from solkit.analysis.ptx_code import Statement
-from solkit.analysis.ptx_numbers import Array
 
 __all__ = ["Comparison", "LoopRun", "Tables"]
 

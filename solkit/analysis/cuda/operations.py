@@ -2,7 +2,7 @@
 
 Integer arithmetic is left out, as it is of Triton kernels: what ptxas makes of addresses has little
 in common with what stands here, and the machine code's instructions are counted
-(`solkit.analysis.instructions`). Half floats go through the pipe of fp32, a pair at a time.
+(`solkit.analysis.common.instructions`). Half floats go through the pipe of fp32, a pair at a time.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from solkit.analysis.common.ptx_code import Statement
 from solkit.analysis.cuda.flow import registers_of
-from solkit.analysis.operations import CYCLES
-from solkit.analysis.ptx_code import Statement
+from solkit.analysis.triton.operations import CYCLES
 
 __all__ = ["chain_of", "lane_operations", "warp_operations"]
 
@@ -23,7 +23,8 @@ _EXACT: Mapping[str, Mapping[str, float]] = {
     "rcp": {"sfu": 1.0, "fp32": 4.0},
     "sqrt": {"sfu": 1.0, "fp32": 6.0},
 }
-"""IEEE rounding of fp32: a first guess and Newton steps, as in `solkit.analysis.operations`."""
+"""IEEE rounding of fp32: a first guess and Newton steps, as in
+`solkit.analysis.triton.operations`."""
 _DOUBLE = {"div": 18.0, "rcp": 10.0, "sqrt": 16.0}
 """Likewise of doubles: two Newton steps more; counted in the code that ptxas makes."""
 _FLOATS = re.compile(r"f16x2|bf16x2|f16|bf16|f32|f64")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 __all__ = ["Function", "Source", "Token", "closing", "split_arguments", "tokens_of"]
 
@@ -125,7 +126,8 @@ class Source:
     """CUDA C++, of one file or several.
 
     Attributes:
-        text: all of it; ``#line`` says where what follows it comes from.
+        text: all of it; ``#line`` says where what follows it comes from, without the folder, on
+            which no fact of a kernel may depend.
     """
 
     text: str
@@ -137,7 +139,8 @@ class Source:
         Args:
             parts: each text with its file and the line of the file that it starts on.
         """
-        return cls("\n".join(f'#line {line} "{file}"\n{text}' for text, file, line in parts))
+        named = ((text, Path(file).name, line) for text, file, line in parts)
+        return cls("\n".join(f'#line {line} "{file}"\n{text}' for text, file, line in named))
 
     @cached_property
     def device_text(self) -> str:

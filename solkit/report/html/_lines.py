@@ -179,7 +179,7 @@ def _taken(result: ResultJson, path: str) -> dict[int, tuple[Taken, ...]]:
 
 
 def _number(place: str, path: str) -> int | None:
-    """The line's number where ``file:line`` lies in this file, however much of its path is told."""
+    """The line's number where ``file:line`` lies in this file, by any part of its path."""
     file, _, number = place.rpartition(":")
     one, other = (PurePath(name).parts[::-1] for name in (file, path))
     same = bool(one) and all(mine == its for mine, its in zip(one, other) if its != "..")

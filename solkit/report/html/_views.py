@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solkit.core import Verdict
 from solkit.report import charts
-from solkit.report.comparison import Group, compare, source_diff
+from solkit.report.changes import Group, compare, source_diff
 from solkit.report.html import _lines, _plotly
 from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
 from solkit.report.standing import (

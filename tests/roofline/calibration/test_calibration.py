@@ -6,11 +6,11 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from solkit.core import Work
+from solkit.core import Conditions, Work
 from solkit.errors import InputError
 from solkit.roofline import calibration, devices
 from solkit.roofline.bound import bound
-from solkit.roofline.calibration import Calibration, Conditions, Reading, Regime
+from solkit.roofline.calibration import Calibration, Reading, Regime
 from solkit.roofline.calibration.record import Gpu, Software
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""Expected: "one reduction behind a loop". Rows are added up across warps in each iteration."""
+"""Expected: "one reduction behind the loop". Rows are added up across warps in each iteration."""
 
 import torch
 import triton

@@ -1,4 +1,4 @@
-"""Expected: "524,288 blocks of 1 warp, one begun each 0.601 ns". One for 32 elements."""
+"""Expected: "524,288 blocks of 1 warp, one start every 0.601 ns". One for 32 elements."""
 
 import torch
 import triton

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from solkit import worker
 from solkit.core import Work
+from solkit.processes import jobs as worker
 from solkit.roofline import devices
 
 # What inputs and body may use. R: random normal numbers; I: random integers in [0, high).
@@ -60,17 +60,19 @@ def works(problems: Sequence[Micro]) -> list[Work | str]:
 
 
 def _trace_all(sources: list[str]) -> list[Work | str]:
-    from solkit import study  # brings triton
+    from solkit import kernelfiles
+    from solkit.adapters import fake_cuda
+    from solkit.analysis.problem import problem_case  # imports triton
+    from solkit.analysis.worker import fake
 
-    device = devices.find("h100")
-    study.fake(device)
-    study.fake = lambda _: None  # once is enough, and takes longer than a trace
+    fake(devices.find("h100"))
     found: list[Work | str] = []
     for number, source in enumerate(sources):
         path = Path(tempfile.gettempdir()) / f"micro_{number}.py"
         path.write_text(source, encoding="utf-8")
         try:
-            answer = study.study(str(path), None, device, None, {}, False, 1).cases[0].work
+            with fake_cuda.fake_tensors():
+                answer = problem_case(kernelfiles.load(str(path)), {}, {}, None).work
         except BaseException:
             answer = traceback.format_exc()
         found.append(answer)

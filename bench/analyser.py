@@ -1,0 +1,229 @@
+"""What analysing in bulk costs, and where the cores' time goes: zoo kernels from empty caches.
+
+    python bench/analyser.py                           # 200 configurations on all cores
+    python bench/analyser.py --count 40 --peer DIR     # beside an older checkout's `solkit.analyse`
+
+Configurations are drawn by a fixed seed from Triton kernels of the zoo, spread over the families.
+Nothing is cached before: Triton's cache and SolKit's are empty folders. Time is CPU time: that of
+ptxas and nvdisasm by `getrusage(RUSAGE_CHILDREN)` around each run, that of Triton's compiler and of
+following by `process_time` around the call; the rest of a worker's, of the server's
+and of this process is read from /proc. Idle is what is left of cores times wall time, and counts
+other programs of the machine as well.
+
+The peer analyses the same configurations one after the other, as it must: `solkit.analyse` held a
+lock for the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.pool import cores
+from solkit.core import Configuration
+from solkit.datasets.kernels import ZOO
+from solkit.processes import jobs
+from solkit.processes.forkserver import children_of
+
+TOOLS = ("triton", "ptxas", "nvdisasm")
+TARGET = 0.75
+_TICKS_A_SECOND = 100.0  # proc(5): sysconf(_SC_CLK_TCK), 100 on Linux
+_PEER = """
+import json, sys, time, solkit
+asked = json.load(open(sys.argv[1]))
+solkit.analyse(asked[0][0], "h100", shape=asked[0][1], params=asked[0][2])  # starts its server
+start = time.perf_counter()
+for path, shape, params in asked[1:]:
+    try:
+        solkit.analyse(path, "h100", shape=shape, params=params)
+    except solkit.SolkitError:
+        pass
+print((len(asked) - 1) / (time.perf_counter() - start))
+"""
+
+
+# ------------------------------------------------------------------------------- in workers
+
+
+def prepare() -> None:
+    """Prepare the server as usual, and count what its forks spend on what."""
+    from solkit.adapters import triton_compiler
+    from solkit.analysis import candidate, facts, worker
+
+    worker.warm_up()
+    triton_compiler.compile_kernel = _timed("triton", triton_compiler.compile_kernel)
+    triton_compiler.machine_code = _timed("reading machine code", triton_compiler.machine_code)
+    facts.requests_of = _timed("following", facts.requests_of)
+    candidate.capture = _timed("capturing", candidate.capture)
+    subprocess.run = _timed_child(subprocess.run)
+
+
+def _timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.process_time()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _note(name, time.process_time() - start)
+
+    return timed
+
+
+def _timed_child(run: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(command: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+        start = _cpu_s(resource.RUSAGE_CHILDREN)
+        try:
+            return run(command, *args, **kwargs)
+        finally:
+            _note(Path(command[0]).name.partition("-")[0], _cpu_s(resource.RUSAGE_CHILDREN) - start)
+
+    return timed
+
+
+def _cpu_s(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def _note(name: str, seconds: float) -> None:
+    with Path(os.environ["SOLKIT_BENCH_NOTES"]).open("a") as notes:
+        notes.write(f"{name} {seconds}\n")
+
+
+# ------------------------------------------------------------------------------ in the parent
+
+
+def chosen(count: int, seed: int = 0) -> list[Configuration]:
+    """Configurations of as many kernels as may be, a few each."""
+    files = sorted(path for path in ZOO.glob("*/*.py") if not _is_left_out(path))
+    random.Random(seed).shuffle(files)
+    each = max(4, -(-count // len(files)))
+    found: list[Configuration] = []
+    with Analyser("h100") as analyser:
+        for path in files:
+            if len(found) >= count:
+                break
+            file = analyser.describe(str(path)).result()
+            assert file.candidate is not None
+            drawn = file.candidate.space.sample(min(each, file.candidate.space.size), seed)
+            shape = file.problem.shapes[0]
+            found += [Configuration(str(path), "kernel", shape, params) for params in drawn]
+    return found[:count]
+
+
+def _is_left_out(path: Path) -> bool:
+    return path.name in ("problem.py", "__init__.py") or path.name.startswith("cuda_")
+
+
+def measured(asked: Sequence[Configuration], workers: int) -> dict[str, Any]:
+    """Analyse all, from empty caches: seconds by what they were spent on, and how many failed."""
+    with tempfile.TemporaryDirectory() as folder, _environment(folder) as notes:
+        pool = jobs._shared = jobs.Jobs("analyser:prepare")
+        with Analyser("h100", cache=False, workers=workers) as analyser:
+            analyser.describe(asked[0].path).result()  # the server is there from now on
+            before, start = _family_s(), time.perf_counter()
+            found = list(analyser.analysed(asked))
+            wall_s, used_s = time.perf_counter() - start, _family_s() - before
+        pool.close()
+        spent: Counter[str] = Counter()
+        for line in notes.read_text().splitlines():
+            name, _, seconds = line.rpartition(" ")
+            spent[name] += float(seconds)
+    spent["other"] = used_s - spent.total()
+    failed = sum(each.error is not None for each in found)
+    return {"wall_s": wall_s, "used_s": used_s, "spent_s": spent, "failed": failed}
+
+
+@contextlib.contextmanager
+def _environment(folder: str) -> Iterator[Path]:
+    notes = Path(folder) / "notes"
+    notes.touch()
+    here = str(Path(__file__).parent)
+    path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+    added = {
+        "PYTHONPATH": path,
+        "SOLKIT_BENCH_NOTES": str(notes),
+        "TRITON_CACHE_DIR": str(Path(folder) / "triton"),
+    }
+    before = dict(os.environ)
+    os.environ.update(added)
+    try:
+        yield notes
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _family_s() -> float:
+    """CPU time of this process, of those below it, and of those that they reaped."""
+    ticks = 0
+    for pid in _family():
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, stat[11:15]))  # proc(5): utime, stime, cutime, cstime
+    return ticks / _TICKS_A_SECOND
+
+
+def _family(pid: int | str = "self") -> Iterator[int | str]:
+    yield pid
+    for child in children_of(pid):
+        yield from _family(child)
+
+
+def show(found: dict[str, Any], count: int, workers: int) -> float:
+    """Print a measurement; gives the share of the cores' time that the tools have."""
+    cores_s = workers * found["wall_s"]
+    rate, failed = count / found["wall_s"], found["failed"]
+    print(f"{count} configurations ({failed} failed) on {workers} cores: {rate:.2f} a second")
+    shares = {**found["spent_s"], "idle": cores_s - found["used_s"]}
+    for name, seconds in sorted(shares.items(), key=lambda item: -item[1]):
+        per = 1e3 * seconds / count
+        print(f"  {name:22} {seconds / cores_s:6.1%} of the cores' time, {per:7.1f} ms each")
+    tools_s = sum(found["spent_s"][name] for name in TOOLS)
+    print(f"Triton, ptxas and nvdisasm: {tools_s / cores_s:.1%} of the cores' time, ", end="")
+    print(f"{tools_s / found['used_s']:.1%} of what was used")
+    return float(tools_s / cores_s)
+
+
+def peer_rate(asked: Sequence[Configuration], checkout: str) -> float:
+    """Configurations a second of `solkit.analyse` in another checkout, from an empty cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "asked.json"
+        root, other = str(ZOO.parents[2]), str(Path(checkout).resolve())
+        given = [(each.path.replace(root, other), each.shape, each.params) for each in asked]
+        told.write_text(json.dumps(given))
+        env = {**os.environ, "PYTHONPATH": other, "TRITON_CACHE_DIR": f"{folder}/triton"}
+        command = [sys.executable, "-c", _PEER, str(told)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=200, help="configurations")
+    parser.add_argument("--workers", type=int, default=cores(), help="default: the cores")
+    parser.add_argument("--peer", metavar="DIR", help="a checkout from before the analyser")
+    options = parser.parse_args()
+    asked = chosen(options.count)
+    share = show(measured(asked, options.workers), len(asked), options.workers)
+    if options.peer:
+        print(f"the peer: {peer_rate(asked, options.peer):.2f} a second")
+    return 0 if share >= TARGET else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

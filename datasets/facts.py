@@ -1,0 +1,152 @@
+"""Facts as they are stored: one JSON text a configuration, under a key of what they follow from.
+
+Lists of records are columns, and figures at their defaults are left out, so that a launch takes
+2 to 4 kB. Floats come back exactly as they were.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import json
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from solkit.core import (
+    FACTS_VERSION,
+    Depth,
+    Facts,
+    Outcome,
+    Value,
+    canonical,
+)
+from solkit.core.outcomes import finite
+
+__all__ = ["facts_from_json", "facts_id", "facts_key", "facts_to_json"]
+
+
+def facts_key(
+    kernel_id: str,
+    params: Mapping[str, Value],
+    shape: Mapping[str, Value],
+    compute_capability: tuple[int, int],
+    sm_count: int,
+    triton_version: str | None,
+    depth: Depth = Depth.COMPILED,
+) -> str:
+    """The name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
+
+    Args:
+        kernel_id: of both sources and the entry point: `solkit.datasets.record.kernel_id`.
+        params: every tuning parameter, as a row has it.
+        shape: every size, as a row has it.
+        compute_capability: (major, minor) of the GPU.
+        sm_count: streaming multiprocessors of the GPU.
+        triton_version: of the Triton that compiled it.
+        depth: how far the launches were followed.
+    """
+    parts = (
+        FACTS_VERSION,
+        kernel_id,
+        canonical(params),
+        canonical(shape),
+        list(compute_capability),
+        sm_count,
+        triton_version,
+        depth.value,
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def facts_id(row: Outcome) -> str:
+    """The `facts_key` of a row that says on what it ran: compute capability, SM count, Triton."""
+    major, minor = row.compute_capability
+    assert row.sm_count is not None
+    return facts_key(
+        row.kernel_id, row.params, row.shape, (major, minor), row.sm_count, row.triton_version
+    )
+
+
+def facts_to_json(facts: Sequence[Facts]) -> str:
+    """The facts of one configuration, all its launches, as a JSON text."""
+    told = {"version": FACTS_VERSION, "launches": [_encoded(each) for each in facts]}
+    return json.dumps(told, separators=(",", ":"), allow_nan=False)
+
+
+def facts_from_json(text: str) -> tuple[Facts, ...]:
+    """The facts that `facts_to_json` wrote; fields that it does not know are passed over.
+
+    Raises:
+        ValueError: it is no such text, or of a newer version.
+    """
+    told = json.loads(text)
+    try:
+        if told["version"] > FACTS_VERSION:
+            raise ValueError(
+                f"facts of version {told['version']} are newer than {FACTS_VERSION}, the newest "
+                "that this SolKit reads"
+            )
+        return tuple(_decoded(Facts, each) for each in told["launches"])
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"these are no facts: {error!r}") from error
+
+
+# ---------------------------------------------------------------------------------------- coding
+
+
+def _encoded(value: Any) -> Any:
+    if is_dataclass(value):
+        return {
+            each.name: _encoded(getattr(value, each.name))
+            for each in fields(value)
+            if getattr(value, each.name) != _default(each)
+        }
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return {
+            each.name: [_encoded(getattr(record, each.name)) for record in value]
+            for each in fields(value[0])
+            if any(getattr(record, each.name) != _default(each) for record in value)
+        }
+    return finite(value)
+
+
+def _default(field: Any) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _decoded(hint: Any, told: Any) -> Any:
+    origin, args = get_origin(hint), get_args(hint)
+    if told is None:
+        return None
+    if origin in (Union, types.UnionType):
+        return _decoded(args[0], told)
+    if is_dataclass(hint):
+        return _record(hint, told)
+    if origin is tuple and is_dataclass(args[0]):
+        rows = zip(*told.values(), strict=True)
+        return tuple(_record(args[0], dict(zip(told, row, strict=True))) for row in rows)
+    if origin is tuple:
+        return tuple(_decoded(args[0], each) for each in told)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {name: _number(each) for name, each in told.items()}
+    return hint(told) if isinstance(hint, type) and issubclass(hint, enum.Enum) else told
+
+
+def _record(form: Any, told: Mapping[str, Any]) -> Any:
+    hints = _hints(form)
+    return form(**{name: _decoded(hints[name], told[name]) for name in told if name in hints})
+
+
+@functools.cache
+def _hints(form: Any) -> Mapping[str, Any]:
+    return get_type_hints(form)
+
+
+def _number(told: Any) -> Any:
+    """A constant of a launch may be a number that JSON has not."""
+    return float(told) if told in ("NaN", "Infinity", "-Infinity") else told

@@ -1,0 +1,65 @@
+"""Brute-forced search spaces in columns: the parameters, then ``time_ms``, a list a configuration.
+
+The condensed form in which the AutoTuningAssociation's benchmark_hub is often passed on::
+
+    {"kernel": "convolution_kernel", "device": "NVIDIA A100-PCIE-40GB", "params": {...},
+     "columns": ["block_size_x", ..., "time_ms"], "rows": [[16, ..., 3.875], ...]}
+
+A time is milliseconds; ``null`` where the configuration failed to compile or to run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solkit.core import Outcome, Verdict
+from solkit.datasets.formats._base import (
+    Document,
+    Format,
+    Imported,
+    Labels,
+    converted,
+    imported_row,
+)
+
+__all__ = ["FORMAT"]
+
+_TIME = "time_ms"
+
+
+def _recognises(document: Document) -> bool:
+    return document.has("kernel", "columns", "rows") and _TIME in document.json["columns"]
+
+
+def _read(document: Document, labels: Labels) -> Imported:
+    told = document.json
+    device = document.device(labels, told.get("device"))
+
+    def row(values: list[Any]) -> Outcome:
+        params = dict(zip(told["columns"], values, strict=True))
+        time_ms = params.pop(_TIME)
+        return imported_row(
+            "columns",
+            labels,
+            told["kernel"],
+            {},
+            told["kernel"],
+            device=device,
+            device_name=told.get("device") or None,
+            params=params,
+            verdict=Verdict.CRASHED if time_ms is None else Verdict.CORRECT,
+            message="It failed to compile or to run." if time_ms is None else None,
+            time_ms=time_ms,
+            chosen_by="exhaustive",
+            created=document.changed,
+        )
+
+    rows, faults = converted(document.path, _numbered(told["rows"]), row)
+    return Imported(rows, faults=faults)
+
+
+def _numbered(rows: list[Any]) -> list[tuple[str, Any]]:
+    return [(f"row {number}", row) for number, row in enumerate(rows)]
+
+
+FORMAT = Format("columns", "brute-forced spaces in columns", _recognises, _read)

@@ -1,0 +1,263 @@
+"""Which kernels are to be timed."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import solkit
+from solkit.core import KernelFile, Source, Value
+from solkit.datasets.record import kernel_id, problem_id, source_of
+from solkit.errors import InputError
+
+__all__ = ["INDUCTOR", "ZOO", "Kernel", "kernel_at", "kernel_of", "part_of", "select"]
+
+ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
+INDUCTOR = ZOO.parent / "inductor"
+"""Folders of generated files, one by template: see `tools.inductor`."""
+_PROBLEM = "problem.py"
+_FOLDER_SUFFIXES = (".json", ".jsonl", ".py")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel file whose configurations are measured.
+
+    Attributes:
+        path: the file.
+        name: what rows call it, e.g. ``"softmax/whole_row"``.
+        family: what it computes, e.g. ``"softmax"``.
+        kind: the kind of the family, e.g. ``"norm"``.
+        origin: ``"zoo"``, ``"inductor"`` or ``"file"``.
+        source: the file.
+        problem: the file with the reference, which may be the same.
+        entry_point: the function that is called.
+        parts: the files that `problem` lists, where the reference is a folder.
+    """
+
+    path: Path
+    name: str
+    family: str
+    kind: str
+    origin: str
+    source: Source
+    problem: Source
+    entry_point: str = "kernel"
+    parts: tuple[Source, ...] = ()
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        """All that an outcome refers to."""
+        return (self.source, self.problem, *self.parts)
+
+    @property
+    def kernel_id(self) -> str:
+        """See `solkit.datasets.record.kernel_id`."""
+        return kernel_id(self.source.sha256, self.problem.sha256, self.entry_point)
+
+    def problem_id(self, shape: Mapping[str, Value]) -> str:
+        """See `solkit.datasets.record.problem_id`; each graph of Inductor's is a problem."""
+        graph = {"graph": self.path.stem} if self.origin == "inductor" else {}
+        return problem_id(self.family, {**graph, **shape})
+
+    @property
+    def builds_extension(self) -> bool:
+        """Whether it needs a C++ compiler, as it loads a torch extension."""
+        return "cpp_extension" in self.source.text
+
+
+def kernel_at(
+    path: str | Path, entry_point: str = "kernel", reference: str | Path | None = None
+) -> Kernel:
+    """The kernel in one file.
+
+    Args:
+        path: the file.
+        entry_point: the function that is called.
+        reference: the file with the reference. By default it is ``problem.py`` beside `path`, or
+            `path` itself. The family is named after it.
+
+    Raises:
+        InputError: a file cannot be read, or is not Python.
+    """
+    file = Path(path).resolve()
+    if reference is None:
+        return replace(_lone(file), entry_point=entry_point)
+    problem_path = Path(reference).resolve()
+    family = problem_path.parent.name if problem_path.name == _PROBLEM else problem_path.stem
+    problem = _source(problem_path, f"{family}/{problem_path.name}")
+    name, source = f"{family}/{file.stem}", _source(file, f"{family}/{file.name}")
+    return Kernel(file, name, family, _kind(problem, family), "file", source, problem, entry_point)
+
+
+def kernel_of(described: KernelFile) -> Kernel:
+    """The kernel of a file that was loaded, as the file is now.
+
+    Raises:
+        InputError: a file cannot be read, or is no UTF-8 text.
+    """
+    candidate, problem = described.candidate, Path(described.problem.path).resolve()
+    assert candidate is not None
+    file = Path(candidate.path).resolve()
+    if file.suffix == problem.suffix == ".py":
+        return kernel_at(file, candidate.name, None if file == problem else problem)
+    parts = _folder_parts(problem) if problem.is_dir() else ()
+    listing = "".join(f"{each.name}\0{each.sha256}\n" for each in parts).encode()
+    told = source_of(listing, problem.name) if parts else _source(problem, problem.name)
+    name = described.problem.name
+    source = _source(file, file.name)
+    return Kernel(file, file.name, name, name, "file", source, told, candidate.name, parts)
+
+
+def _folder_parts(folder: Path) -> tuple[Source, ...]:
+    """A problem folder's own files: not its tensors."""
+    try:
+        files = sorted(each for each in folder.iterdir() if each.suffix in _FOLDER_SUFFIXES)
+    except OSError as error:
+        raise InputError(f"cannot read {folder}: {error.strerror}") from error
+    return tuple(_source(each, each.name) for each in files)
+
+
+def select(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
+    """The kernels that a user names, families in alphabetical order.
+
+    Args:
+        wanted: ``"zoo"``, ``"inductor"``, or paths of kernel files and of folders of them; a kernel
+            that is named twice counts once.
+        families: only these; all by default.
+
+    Raises:
+        InputError: there is no such file or family.
+    """
+    found = {kernel.path: kernel for name in wanted for kernel in _named(name)}
+    kernels = tuple(_apart(kernel, found.values()) for kernel in found.values())
+    known = sorted({kernel.family for kernel in kernels})
+    for family in families:
+        if family not in known:
+            raise InputError(f"no family {family!r}; expected some of: {', '.join(known)}")
+    return tuple(k for k in kernels if not families or k.family in families)
+
+
+def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
+    """The share of one of several GPUs. All kernels of a problem go to the same GPU.
+
+    Args:
+        kernels: all of them.
+        part: ``"I/N"``: the I-th of N parts, counted from 1, with about as many kernels each.
+
+    Raises:
+        InputError: `part` has another form, or is empty.
+    """
+    place, _, parts = part.partition("/")
+    if not (place.isdecimal() and parts.isdecimal() and 1 <= int(place) <= int(parts)):
+        raise InputError(f"no part {part!r}; expected I/N, with I from 1 to N: 1/4, say")
+    counts = Counter(kernel.problem.sha256 for kernel in kernels)
+    largest_first = sorted(counts, key=lambda problem: (-counts[problem], problem))
+    chosen = set(largest_first[int(place) - 1 :: int(parts)])
+    if not chosen:
+        raise InputError(f"part {part} is empty: there are {len(counts)} problems to share out")
+    return tuple(kernel for kernel in kernels if kernel.problem.sha256 in chosen)
+
+
+def _named(name: str) -> list[Kernel]:
+    if name == "zoo":
+        return _family_folders(ZOO)
+    if name == "inductor":
+        return [_lone(file) for file in sorted(INDUCTOR.glob("*/*.py"))]
+    path = Path(name)
+    if path.is_dir():
+        if (path / _PROBLEM).is_file():
+            inside = _family(path / _PROBLEM)
+        else:
+            inside = _family_folders(path) or [_lone(file) for file in sorted(path.glob("*.py"))]
+        if not inside:
+            raise InputError(f"{path} holds no kernel files")
+        return inside
+    if path.suffix != ".py" or not path.is_file():
+        raise InputError(
+            f"no kernel file {name!r}; expected 'zoo', 'inductor', a *.py file or a folder"
+        )
+    return [_lone(path)]
+
+
+def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
+    """The kernel with a family that no other problem has: rows are told apart by it.
+
+    Only files outside the zoo are renamed.
+    """
+    problems = {each.problem.sha256 for each in others if each.family == kernel.family}
+    if kernel.origin != "file" or len(problems) == 1:
+        return kernel
+    family = f"{kernel.family}-{kernel.problem.sha256[:8]}"
+    return replace(kernel, family=family, name=kernel.name.replace(kernel.family, family, 1))
+
+
+def _family_folders(folder: Path) -> list[Kernel]:
+    return [
+        kernel for problem in sorted(folder.glob(f"*/{_PROBLEM}")) for kernel in _family(problem)
+    ]
+
+
+def _family(problem_path: Path) -> list[Kernel]:
+    problem_path = problem_path.resolve()
+    family = problem_path.parent.name
+    origin = "zoo" if problem_path.parent.parent == ZOO.resolve() else "file"
+    problem = _source(problem_path, f"{family}/{_PROBLEM}")
+    kind = _kind(problem, family)
+    return [
+        Kernel(
+            path.resolve(),
+            f"{family}/{path.stem}",
+            family,
+            kind,
+            origin,
+            _source(path, f"{family}/{path.name}"),
+            problem,
+        )
+        for path in sorted(problem_path.parent.glob("*.py"))
+        if path.name != _PROBLEM
+    ]
+
+
+def _lone(path: Path) -> Kernel:
+    """A file with the family's reference where it lies in a family's folder, else with its own."""
+    problem = path.parent / _PROBLEM
+    if problem.exists() and path.name != _PROBLEM:
+        return next(k for k in _family(problem) if k.path == path.resolve())
+    if path.resolve().parent.parent == INDUCTOR.resolve():
+        return _generated(path.resolve())
+    source = _source(path, path.name)
+    kind = _kind(source, path.stem)
+    return Kernel(path.resolve(), path.stem, path.stem, kind, "file", source, source)
+
+
+def _generated(path: Path) -> Kernel:
+    """A file that Inductor's generator wrote; its family is the template."""
+    family = path.parent.name
+    source = _source(path, f"{family}/{path.name}")
+    kind = _kind(source, "inductor")
+    return Kernel(path, f"{family}/{path.stem}", family, kind, "inductor", source, source)
+
+
+def _source(path: Path, name: str) -> Source:
+    try:
+        return source_of(path.read_bytes(), name)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _kind(source: Source, otherwise: str) -> str:
+    """The file's ``KIND``, if it has one."""
+    try:
+        statements = ast.parse(source.text).body
+    except SyntaxError as error:
+        raise InputError(f"{source.name}:{error.lineno}: {error.msg}") from error
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            if "KIND" in names:
+                return str(statement.value.value)
+    return otherwise

@@ -1,0 +1,35 @@
+"""Where the measured sets that SolKit ships are.
+
+A checkout has them in ``datasets/data``. An installed SolKit finds them in the package
+``solkit_data`` of the distribution ``solkit-data``, which ``packaging/solkit-data`` builds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from solkit.errors import UnsupportedError
+
+__all__ = ["folder"]
+
+_CHECKOUT = Path(__file__).parent / "data"
+
+
+def folder(wanted: str) -> Path:
+    """The folder of the measured sets.
+
+    Args:
+        wanted: what is looked for there, for the error message.
+
+    Raises:
+        UnsupportedError: the sets are not installed.
+    """
+    if _CHECKOUT.is_dir():
+        return _CHECKOUT
+    found = importlib.util.find_spec("solkit_data")
+    if found is None or found.origin is None:
+        raise UnsupportedError(
+            f"{wanted}: the measured sets are not installed: pip install solkit-data"
+        )
+    return Path(found.origin).parent

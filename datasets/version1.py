@@ -1,0 +1,52 @@
+"""What rows of version 1 had and later ones have not: the column `launches`.
+
+A list of structs, one for each launch as it was compiled, with what its code asks for in sums
+(``demand``) and the modelled time. It stays in the parts that have it, and in copies of these,
+until a row gets facts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["LAUNCHES", "launches_type"]
+
+LAUNCHES = "launches"
+"""The column's name."""
+
+_LAUNCH = (
+    "name:s grid:g num_warps:i num_stages:i num_ctas:i count:i constants:s signature:s registers:i "
+    "spills:i shared_bytes:i occupancy:f waves:f tensor_cores:b"
+)
+_DEMAND = (
+    "load_requests:i load_sectors:i load_bytes:i store_requests:i store_sectors:i store_bytes:i "
+    "atomic_requests:i atomic_sectors:i atomic_bytes:i copied_sectors:i operations:s "
+    "l1_wavefronts:i l2_read_bytes:i l2_write_bytes:i dram_read_bytes:i dram_write_bytes:i "
+    "loop_requests:i steps:f imbalance:f unevenness:f iterations:f chain_cycles:f "
+    "shared_wavefronts:i shared_least_wavefronts:i tensor_shared_bytes:i barriers:f "
+    "instructions:f guesses:i model_ms:f terms:s"
+)
+"""Fields by name, each with the letter of its type; mappings are JSON text."""
+
+
+def launches_type(pa: Any) -> pyarrow.DataType:
+    """The column's Arrow type.
+
+    Args:
+        pa: the module pyarrow.
+    """
+    types = {
+        "s": pa.string(),
+        "i": pa.int64(),
+        "f": pa.float64(),
+        "b": pa.bool_(),
+        "g": pa.list_(pa.int32()),
+    }
+
+    def struct(fields: str) -> list[tuple[str, Any]]:
+        return [(name, types[kind]) for name, kind in (each.split(":") for each in fields.split())]
+
+    return pa.list_(pa.struct([*struct(_LAUNCH), ("demand", pa.struct(struct(_DEMAND)))]))

@@ -1,0 +1,63 @@
+"""What is known of one shape of a kernel file before anything is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solkit.core import Bound, Case, Device, Fusion, Part, PartBound, Result, Verdict, Work
+from solkit.roofline.bound import bound
+from solkit.roofline.kernel.gap import gap
+
+__all__ = ["bound_of_case", "fusion_of_case", "unmeasured"]
+
+
+def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Result:
+    """The result of a candidate that is not measured yet.
+
+    Args:
+        case: its shape, work and analysis.
+        device: the target.
+        precision: as for `solkit.roofline.bound.bound`.
+        protocol: as there.
+    """
+    found = bound_of_case(case, device, precision, protocol)
+    errors = [kernel.error for kernel in case.analysis.kernels if kernel.error is not None]
+    return Result(
+        shape=case.shape,
+        params=case.params,
+        verdict=Verdict.DOES_NOT_COMPILE if errors else Verdict.NOT_MEASURED,
+        work=case.work,
+        bound=found,
+        analysis=case.analysis,
+        errors=tuple(errors),
+        fusion=fusion_of_case(case, found, device, precision) if case.unfused else None,
+        gap=gap(found, case.analysis.kernels, device),
+    )
+
+
+def bound_of_case(case: Case, device: Device, precision: str, protocol: str) -> Bound:
+    """The bound of the whole problem; arguments as for `unmeasured`."""
+    return _bound(case, case.work, device, precision, protocol)
+
+
+def fusion_of_case(case: Case, whole: Bound, device: Device, precision: str) -> Fusion:
+    """What fusion is worth, for a case that was cut into kernels.
+
+    Args:
+        case: as for `unmeasured`.
+        whole: the bound of the whole problem.
+        device: as for `unmeasured`.
+        precision: as for `unmeasured`.
+    """
+
+    def bounded(parts: Sequence[Part]) -> tuple[PartBound, ...]:
+        return tuple(
+            PartBound(part, _bound(case, part.work, device, precision, whole.protocol))
+            for part in parts
+        )
+
+    return Fusion(whole.time_ms, bounded(case.unfused), bounded(case.grouped))
+
+
+def _bound(case: Case, work: Work, device: Device, precision: str, protocol: str) -> Bound:
+    return bound(work, device, precision=precision, tolerance=case.tolerance, protocol=protocol)

@@ -1,0 +1,1 @@
+"""One kernel as written: occupancy, modelled time, factors of its gap, counters."""

@@ -1,0 +1,61 @@
+"""What follows from a launch's facts on one device: from a stored fact to a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+from solkit.core import Demand, Device, Facts, KernelAnalysis, Occupancy, Requests
+from solkit.roofline.kernel.model import model
+from solkit.roofline.kernel.occupancy import occupancy
+from solkit.roofline.kernel.traffic import dram_traffic
+
+__all__ = ["described", "occupancy_of"]
+
+
+def described(facts: Facts, device: Device, compile_s: float = 0.0) -> KernelAnalysis:
+    """A launch with its occupancy, its demand of the device, and the modelled time.
+
+    Args:
+        facts: of the launch, for the device's compute capability and SM count.
+        device: the target.
+        compile_s: seconds to compile it.
+    """
+    told = KernelAnalysis(facts, error=facts.error, compile_s=compile_s)
+    try:
+        resident = occupancy_of(facts, device)
+    except ValueError as error:
+        return replace(told, error=str(error))
+    told = replace(told, occupancy=resident)
+    if resident is None or facts.requests is None:
+        return told
+    told = replace(told, demand=_demand(facts.requests, device))
+    return replace(told, model=model(told, device))
+
+
+def occupancy_of(facts: Facts, device: Device) -> Occupancy | None:
+    """Theoretical occupancy; ``None`` if the launch did not compile.
+
+    Raises:
+        ValueError: not even one block fits on an SM.
+    """
+    if facts.error is not None or facts.registers is None or facts.shared_bytes is None:
+        return None
+    launch = facts.launch
+    return occupancy(
+        device,
+        facts.registers,
+        facts.shared_bytes,
+        launch.num_warps,
+        math.prod(launch.grid),
+        launch.num_ctas,
+    )
+
+
+def _demand(requests: Requests, device: Device) -> Demand:
+    dram = dram_traffic(requests.reuse, device.l2_bytes)
+    return Demand(
+        **{each.name: getattr(requests, each.name) for each in fields(Requests)},
+        dram_read_bytes=round(dram.read),
+        dram_write_bytes=round(dram.written),
+    )

@@ -1,0 +1,147 @@
+"""Which ops a program's results depend on, and how much of each.
+
+Walking backwards from the results, an op whose output is wanted only in part is *narrowed*: its
+inputs and outputs are replaced by the slices, and masks over them, that the wanted part needs, so
+that all that is counted later (bytes, operations) counts no more. ``(x @ w)[:8]`` costs eight
+rows. Ops that by themselves look at only part of an operand (lookups, windows with strides,
+triangles) are narrowed as well, and so are the regions that in-place ops write. One file per
+family of ops; where a rule is missing the whole op counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from solkit.roofline.work.liveness import (  # noqa: F401 (importing a family registers its rules)
+    _elementwise,
+    _lookups,
+    _products,
+    _recurrent,
+    _reductions,
+    _shapes,
+    _windows,
+    _writes,
+)
+from solkit.roofline.work.liveness._base import Wanted, rule_of
+from solkit.roofline.work.liveness._geometry import (
+    nothing_of,
+    sliced,
+    wanted_mask,
+    wanted_part,
+    without,
+)
+from solkit.roofline.work.liveness._writes import writing_rule_of
+from solkit.roofline.work.masks import both
+from solkit.roofline.work.program import Program, TensorUse, TracedOp
+from solkit.roofline.work.regions import covers, overlap
+
+__all__ = ["live_ops"]
+
+
+def live_ops(program: Program) -> list[TracedOp]:
+    """The ops that the results depend on, in program order, narrowed to what is wanted."""
+    wanted: dict[int, list[TensorUse]] = defaultdict(list)
+    for use in program.results:
+        wanted[use.storage].append(use)
+    live: list[TracedOp] = []
+    for op in reversed(program.ops):
+        if not any(_is_wanted(use, wanted) for use in (*op.outputs, *op.written)):
+            continue
+        op = _asked_for(op, wanted)
+        op, overwritten = _narrowed_write(op, wanted) if op.written else (_narrowed(op, wanted), ())
+        live.append(op)
+        for use in overwritten:
+            _overwritten(use, wanted)
+        for use in op.inputs:
+            if use.distinct:
+                wanted[use.storage].append(use)
+    return live[::-1]
+
+
+def _asked_for(op: TracedOp, wanted: Mapping[int, list[TensorUse]]) -> TracedOp:
+    """A backward op with an `output_mask` of the gradients that anything looks at."""
+    asked = op.arguments.get("output_mask", ())
+    if not asked or sum(asked) != len(op.outputs):  # there is none of one not asked for
+        return op
+    made = iter(op.outputs)
+    mask = [one and next(made).storage in wanted for one in asked]
+    return replace(op, arguments={**op.arguments, "output_mask": mask})
+
+
+_MANY = 16  # readers of a storage beyond which it is not asked who reads what of it
+
+
+def _is_wanted(made: TensorUse, wanted: dict[int, list[TensorUse]]) -> bool:
+    """Whether anything later looks at what an op makes or writes."""
+    if not made.numel:
+        return False
+    readers = wanted.get(made.storage, [])
+    if len(readers) > _MANY:
+        return True
+    return any(overlap(made, reader) for reader in readers)
+
+
+def _overwritten(written: TensorUse, wanted: dict[int, list[TensorUse]]) -> None:
+    """What an op overwrites, nothing before it is wanted for (its own reads are added after)."""
+    readers = wanted.get(written.storage, [])
+    if written.sure and len(readers) <= _MANY:
+        left = [without(use, written) for use in readers if not covers(written, use)]
+        wanted[written.storage] = [use for use in left if use.distinct]
+
+
+def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
+    """The op with what is wanted of its output, and what that needs of its operands."""
+    rule = rule_of(op)
+    if rule is None:
+        return op
+    output = op.outputs[0]
+    alone = not any(use.storage in wanted for use in op.outputs[1:])
+    part = wanted_part(output, wanted[output.storage]) if alone else Wanted.all_of(output)
+    part = Wanted(part.box, both(part.mask, sliced(output, part.box).mask))
+    swaps = rule(op, part)
+    if not wanted[output.storage]:
+        swaps |= {id(use): nothing_of(use) for use in _affine(op)}
+    swaps.setdefault(id(output), sliced(output, part.box, part.mask))
+    if all(id(new) == old for old, new in swaps.items()):
+        return op
+
+    def swap(leaf: Any) -> Any:
+        return swaps.get(id(leaf), leaf)
+
+    return op.mapped(swap)
+
+
+def _affine(op: TracedOp) -> list[TensorUse]:
+    """What a norm applies to its first output alone: only its statistics are wanted."""
+    if op.name not in _NORMS:
+        return []
+    named = (op.arguments.get(name) for name in ("weight", "bias"))
+    return [use for use in named if isinstance(use, TensorUse)]
+
+
+_NORMS = {
+    f"aten.{name}"
+    for name in """native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm
+    _native_batch_norm_legit _batch_norm_with_update""".split()
+}
+
+
+def _narrowed_write(
+    op: TracedOp, wanted: dict[int, list[TensorUse]]
+) -> tuple[TracedOp, tuple[TensorUse, ...]]:
+    """An in-place op with the elements that it reads and writes; and all that it overwrites."""
+    rule = writing_rule_of(op)
+    if rule is None:
+        return op, op.written
+    target, *others = op.written
+    found = rule(op, wanted_mask(target, wanted[target.storage]))
+    inputs = [found.reads if use is target else use for use in op.inputs]
+    narrowed = replace(
+        op,
+        inputs=tuple(found.operands.get(id(use), use) for use in inputs if use is not None),
+        written=(found.writes, *others),
+    )
+    return narrowed, (found.overwrites, *others)

@@ -1,0 +1,205 @@
+"""Boxes and masks of tensors: slicing them, and finding what readers want of a storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from solkit.roofline.work.liveness._base import Box, Wanted
+from solkit.roofline.work.masks import (
+    as_axis,
+    block_size,
+    both,
+    everything,
+    in_blocks,
+    pattern_of,
+    reduce_to,
+    union,
+)
+from solkit.roofline.work.program import Mask, TensorUse
+
+__all__ = [
+    "broadcast",
+    "nothing_of",
+    "sliced",
+    "wanted_mask",
+    "wanted_part",
+    "whole",
+    "without",
+]
+
+
+def whole(use: TensorUse) -> Box:
+    """All of a tensor."""
+    return [range(n) for n in use.shape]
+
+
+def sliced(use: TensorUse, box: Sequence[range | None], needed: Mask | None = None) -> TensorUse:
+    """A use narrowed to a box, and to a mask over it.
+
+    Args:
+        use: what is narrowed.
+        box: ``None`` leaves a dimension whole.
+        needed: the elements of the box that matter.
+    """
+    ranges = [r if r is not None else range(n) for r, n in zip(box, use.shape)]
+    if needed is None and all(len(r) == n for r, n in zip(ranges, use.shape)):
+        return use
+    return replace(
+        use,
+        shape=tuple(len(r) for r in ranges),
+        stride=tuple(step * r.step for step, r in zip(use.stride, ranges)),
+        offset=use.offset + sum(r.start * step for r, step in zip(ranges, use.stride)),
+        value=None if use.value is None else use.value[_index(ranges, use.value.shape)],
+        mask=both(None if use.mask is None else use.mask[_index(ranges, use.mask.shape)], needed),
+    )
+
+
+def nothing_of(use: TensorUse) -> TensorUse:
+    """A use of which no element is needed."""
+    return sliced(use, [range(0)] * len(use.shape))
+
+
+def _index(ranges: Sequence[range], shape: Sequence[int]) -> tuple[slice, ...]:
+    """Slices for an array whose dimensions may have size 1."""
+    return tuple(
+        slice(None) if n == 1 or not len(r) else slice(r.start, r[-1] + 1, r.step)
+        for r, n in zip(ranges, shape)
+    )
+
+
+def broadcast(use: TensorUse, wanted: Wanted) -> TensorUse:
+    """A use narrowed to what the wanted part of the broadcast result needs of it."""
+    tail = wanted.box[len(wanted.box) - len(use.shape) :] if use.shape else []
+    part = sliced(use, [None if n == 1 else r for n, r in zip(use.shape, tail)])
+    if wanted.mask is None or use.value is not None:  # known data has to be read to be known
+        return part
+    return sliced(part, whole(part), reduce_to(wanted.mask, part.shape))
+
+
+def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
+    """The smallest part of a tensor that holds all that `uses` see of its storage."""
+    uses = [use for use in uses if use.numel]
+    boxes = [_box(output, use) for use in uses]
+    if not uses or any(use.dtype != output.dtype for use in uses):
+        return Wanted.all_of(output)
+    known = [box for box in boxes if box is not None]
+    box = _bounding(known) if len(known) == len(boxes) else whole(output)
+    exact = all(b == box for b in boxes) and any(use.mask is None for use in uses)
+    return Wanted(box, None) if exact else _tightened(box, _union(output, box, uses))
+
+
+def _tightened(box: Box, mask: Mask | None) -> Wanted:
+    """A masked box without the indices at which the mask leaves nothing, where they are a range."""
+    if mask is None or not mask.any():
+        return Wanted(box, mask)
+    cuts: list[range] = []
+    for axis in range(mask.ndim):
+        used = np.flatnonzero(mask.any(axis=tuple(d for d in range(mask.ndim) if d != axis)))
+        step = int(used[1] - used[0]) if len(used) > 1 else 1
+        cut = range(int(used[0]), int(used[-1]) + 1, step)
+        cuts.append(cut if np.array_equal(used, cut) else range(cut.start, cut.stop))
+    tight = [
+        indices if n == 1 else indices[cut.start : cut.stop : cut.step]
+        for indices, cut, n in zip(box, cuts, mask.shape)
+    ]
+    return Wanted(tight, both(mask[_index(cuts, mask.shape)]))
+
+
+def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
+    """Which elements of a view some of `uses` see; ``None`` for all of them, or if unknown."""
+    uses = [use for use in uses if use.numel]
+    if not uses or any(use.dtype != target.dtype for use in uses):
+        return None
+    masks = [use.mask if use == target else _seen(target, use) for use in uses]
+    found = masks[0]
+    for mask in masks[1:]:
+        found = None if found is None or mask is None else found | mask
+    return both(found)
+
+
+def without(use: TensorUse, taken: TensorUse) -> TensorUse:
+    """A use without the elements that another one of its storage covers, where it can be told."""
+    if use.dtype != taken.dtype or not use.numel:
+        return use
+    seen = _seen(use, taken)
+    return use if seen is None or not seen.any() else sliced(use, whole(use), ~seen)
+
+
+_MAX_SEEN = 1 << 22  # elements without a repeat beyond which only boxes are taken apart
+
+
+def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
+    """Which elements of a view another one covers; ``None`` where that is not known."""
+    box = _box(view, other) if other.mask is None else None
+    if box is not None and all(view.stride[d] for d in range(len(box))):
+        return _box_mask(box, view.shape)
+    extent = 1 + max(_last(view), _last(other))
+    mask = everything(len(other.shape)) if other.mask is None else other.mask
+    pattern = pattern_of(other, mask, extent, _MAX_SEEN)
+    return None if pattern is None else pattern.under(view)
+
+
+def _box_mask(box: Box, shape: Sequence[int]) -> Mask:
+    """A box as a mask: dimensions that it spans whole have size 1."""
+    found = everything(len(shape))
+    for d, (indices, n) in enumerate(zip(box, shape)):
+        if len(indices) < n:
+            line = np.zeros(n, dtype=bool)
+            line[list(indices)] = True
+            found = found & as_axis(line, d, len(shape))
+    return found
+
+
+def _last(use: TensorUse) -> int:
+    """The furthest element of a storage that a use sees."""
+    return use.offset + sum((n - 1) * step for n, step in zip(use.shape, use.stride))
+
+
+def _bounding(boxes: Sequence[Box]) -> Box:
+    found: Box = []
+    for ranges in zip(*boxes):
+        same = all(r == ranges[0] for r in ranges)
+        low, high = min(r.start for r in ranges), max(r[-1] for r in ranges)
+        found.append(ranges[0] if same else range(low, high + 1))
+    return found
+
+
+def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | None:
+    """All that `uses` want, as a mask over a box; ``None`` where that is all or too large."""
+    masks = [everything(len(use.shape)) if use.mask is None else use.mask for use in uses]
+    views = [sliced(output, box), *uses]
+    largest = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))
+    for size in sorted({math.gcd(largest, n) for n in (largest, *output.stride, 1)}, reverse=True):
+        blocks = [block for use in views if (block := in_blocks(use, size)) is not None]
+        if len(blocks) == len(views):
+            break
+    last = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
+    found = union([pattern_of(u, m, -(-last // size)) for u, m in zip(blocks[1:], masks)])
+    return both(None if found is None else found.under(blocks[0]))
+
+
+def _box(output: TensorUse, use: TensorUse) -> Box | None:
+    """A strided region of a storage as a box of the tensor that the storage was made for."""
+    if use.dtype != output.dtype:
+        return None
+    order = sorted(range(len(output.shape)), key=lambda d: -output.stride[d])
+    starts, rest = {}, use.offset - output.offset
+    for d in order:
+        step = output.stride[d]
+        starts[d], rest = divmod(rest, step) if step else (0, rest)
+    box = {d: range(starts[d], starts[d] + 1) for d in order}
+    for n, stride in zip(use.shape, use.stride):
+        if n == 1 or stride == 0:
+            continue
+        fits = [d for d in order if output.stride[d] in range(1, stride + 1)]
+        if not fits or stride % output.stride[fits[0]] or len(box[fits[0]]) > 1:
+            return None
+        d = fits[0]
+        step = stride // output.stride[d]
+        box[d] = range(starts[d], starts[d] + (n - 1) * step + 1, step)
+    inside = all(box[d].start >= 0 and box[d][-1] < output.shape[d] for d in order)
+    return [box[d] for d in range(len(order))] if inside and rest == 0 else None

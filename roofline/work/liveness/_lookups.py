@@ -1,0 +1,227 @@
+"""Ops that read what an index names: rows, single elements, masked elements.
+
+Where the index is known, a mask over the table says exactly what is read. Where it is not, as many
+rows count as it could name, taken to be distinct; *which* ones does not matter to the cost, so the
+first ones stand for them, marked as not sure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from solkit.roofline.work.liveness._base import Box, Needs, Wanted, rule
+from solkit.roofline.work.liveness._geometry import sliced, whole
+from solkit.roofline.work.masks import as_axis
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+__all__ = ["along", "at_indices", "at_positions"]
+
+_MAX_TABLE = 1 << 26  # elements of a table beyond which no mask is made over it
+_MAX_PART = 1 << 24  # elements of a mask over looked-up rows beyond which whole rows count
+
+
+@rule("embedding")
+def _embedding(op: TracedOp, wanted: Wanted) -> Needs:
+    weight, indices = op.arguments["weight"], op.arguments["indices"]
+    index = sliced(indices, wanted.box[:-1])
+    table = sliced(weight, [None, wanted.box[-1]])
+    return {id(weight): along(table, 0, index), id(indices): index}
+
+
+@rule("index_select")
+def _index_select(op: TracedOp, wanted: Wanted) -> Needs:
+    table, index = op.arguments["self"], op.arguments["index"]
+    if not table.shape or not index.shape:
+        return {}
+    dim = op.arguments["dim"] % len(table.shape)
+    chosen = sliced(index, [wanted.box[dim]])
+    box: list[range | None] = [*wanted.box[:dim], None, *wanted.box[dim + 1 :]]
+    return {
+        id(table): along(sliced(table, box), dim, chosen, wanted.mask),
+        id(index): _looked_at(chosen, dim, wanted.mask),
+    }
+
+
+@rule("_embedding_bag _embedding_bag_forward_only")
+def _embedding_bag(op: TracedOp, wanted: Wanted) -> Needs:
+    del wanted
+    weight = op.arguments["weight"]
+    return {id(weight): along(weight, 0, op.arguments["indices"])}
+
+
+@rule("gather")
+def _gather(op: TracedOp, wanted: Wanted) -> Needs:
+    table, index = op.arguments["self"], op.arguments["index"]
+    if not table.shape:
+        return {}
+    dim = op.arguments["dim"] % len(table.shape)
+    chosen = sliced(index, wanted.box)
+    return {id(table): at_positions(table, dim, chosen), id(index): chosen}
+
+
+@rule("index _unsafe_index")
+def _index(op: TracedOp, wanted: Wanted) -> Needs:
+    """``table[i]``, ``table[i, :, j]``, ``table[mask]``."""
+    table, indices = op.arguments["self"], op.arguments["indices"]
+    given = [(dim, use) for dim, use in enumerate(indices) if use is not None]
+    single = len(given) == 1 and given[0][1].dtype not in (torch.bool, torch.uint8)
+    if not single:
+        return {id(table): at_indices(table, indices), id(op.outputs[0]): op.outputs[0]}
+    ((dim, index),) = given
+    stop = dim + len(index.shape)
+    chosen = sliced(index, wanted.box[dim:stop])
+    box = [*wanted.box[:dim], None, *wanted.box[stop:]]
+    return {
+        id(table): along(sliced(table, box), dim, chosen, wanted.mask),
+        id(index): _looked_at(chosen, dim, wanted.mask),
+    }
+
+
+_GRID_TAPS = {0: 2, 1: 1, 2: 4}
+"""Elements along each axis around a point: linear, nearest, cubic."""
+
+
+@rule("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler")
+def _grid_sample(op: TracedOp, wanted: Wanted) -> Needs:
+    """As many elements as the points' neighbours could be; *which* ones the grid's data says."""
+    x, grid = op.inputs[:2]
+    axes = range(2, len(x.shape))
+    neighbours = _GRID_TAPS[op.arguments.get("interpolation_mode", 0)] ** len(axes)
+    points = math.prod(grid.shape[1:-1])
+    plane = sliced(x, [*wanted.box[:2], *[None] * len(axes)])
+    if neighbours * points >= math.prod(x.shape[2:]):
+        return {id(x): plane, id(op.outputs[0]): op.outputs[0]}
+    return {id(x): _some(plane, axes, neighbours * points), id(op.outputs[0]): op.outputs[0]}
+
+
+@rule("take")
+def _take(op: TracedOp, wanted: Wanted) -> Needs:
+    """Elements of the flattened tensor."""
+    table, index = op.arguments["self"], op.arguments["index"]
+    chosen = sliced(index, wanted.box)
+    if chosen.value is None or table.numel > _MAX_TABLE:
+        return {id(table): _some(table, range(len(table.shape)), chosen.numel), id(index): chosen}
+    mask = np.zeros(table.numel, dtype=bool)
+    mask[chosen.value.ravel()] = True
+    return {id(table): sliced(table, whole(table), mask.reshape(table.shape)), id(index): chosen}
+
+
+@rule("masked_select")
+def _masked_select(op: TracedOp, wanted: Wanted) -> Needs:
+    del wanted
+    table, mask = op.arguments["self"], op.arguments["mask"]
+    if mask.value is None or mask.shape != table.shape:
+        return {id(table): replace(table, sure=False)}
+    return {id(table): sliced(table, whole(table), mask.value.astype(bool))}
+
+
+def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None) -> TensorUse:
+    """The rows of a table that an index names along `dim`.
+
+    Args:
+        table: the table.
+        dim: the dimension that the index's dimensions replace in the result.
+        index: any number of dimensions.
+        part: the elements of the result that matter; ``None`` where all do.
+    """
+    count = table.shape[dim]
+    if index.value is None:
+        rows: Box = whole(table)
+        rows[dim] = range(min(count, index.distinct))
+        return replace(sliced(table, rows), sure=False)
+    line = np.zeros(count, dtype=bool)
+    places = index.value.ravel().astype(np.int64)
+    named = (-count <= places) & (places < count)  # others would fail on a GPU
+    line[places[named]] = True
+    found = as_axis(line, dim, len(table.shape))
+    if part is not None and named.all() and part.size * count <= _MAX_PART:
+        found = _moved(part, dim, index.shape, places, count)
+    return sliced(table, whole(table), found)
+
+
+def _moved(
+    part: Mask, dim: int, named: Sequence[int], places: npt.NDArray[np.int64], count: int
+) -> Mask:
+    """A mask over looked-up rows as one over the table that they come from."""
+    before, after = part.shape[:dim], part.shape[dim + len(named) :]
+    rows = np.broadcast_to(part, (*before, *named, *after)).reshape(*before, -1, *after)
+    found = np.zeros((*before, count, *after), dtype=bool)
+    at = list(rows.nonzero())
+    at[dim] = places[at[dim]]
+    found[tuple(at)] = True
+    return found
+
+
+def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
+    """What of an index names something that matters."""
+    if part is None:
+        return index
+    inner = range(dim, dim + len(index.shape))
+    others = tuple(d for d in range(part.ndim) if d not in inner)
+    return sliced(index, whole(index), np.asarray(part.any(axis=others)))
+
+
+def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
+    """The elements that a `gather` reads: along `dim` by value, along the rest by position."""
+    places: Box = [range(n) for n in index.shape]
+    places[dim] = range(table.shape[dim])
+    if index.value is None or table.numel > _MAX_TABLE:
+        places[dim] = range(min(table.shape[dim], index.shape[dim]))
+        return replace(sliced(table, places), sure=False)
+    mask = np.zeros(table.shape, dtype=bool)
+    reached = mask[tuple(slice(len(r)) for r in places)]
+    np.put_along_axis(reached, index.value.astype(np.int64), True, axis=dim)
+    return sliced(table, whole(table), mask)
+
+
+def at_indices(table: TensorUse, indices: Sequence[TensorUse | None]) -> TensorUse:
+    """The elements that several index tensors, or boolean masks, name together."""
+    given = [use for use in indices if use is not None]
+    if any(use.value is None for use in given):
+        dims = [d for d, use in enumerate(indices) if use is not None]
+        if any(use.dtype in (torch.bool, torch.uint8) for use in given):
+            return replace(table, sure=False)  # a mask may choose everything
+        number = math.prod(np.broadcast_shapes(*(use.shape for use in given)))
+        return _some(table, dims, number)
+    lines = _integers([None if use is None else use.value for use in indices])
+    dims = [d for d, values in enumerate(lines) if values is not None]
+    shape = [n if d in dims else 1 for d, n in enumerate(table.shape)]
+    if math.prod(shape) > _MAX_TABLE:
+        return replace(table, sure=False)
+    mask = np.zeros(shape, dtype=bool)
+    mask[tuple(0 if values is None else values for values in _padded(lines, mask.ndim))] = True
+    return sliced(table, whole(table), mask)
+
+
+def _integers(
+    values: Sequence[npt.NDArray[np.generic] | None],
+) -> list[npt.NDArray[np.int64] | None]:
+    """Boolean masks as the integer indices of their dimensions."""
+    found: list[npt.NDArray[np.int64] | None] = []
+    for value in values:
+        if value is not None and value.dtype.kind == "b":
+            found.extend(value.nonzero())
+        else:
+            found.append(None if value is None else value.astype(np.int64))
+    return found
+
+
+def _padded(
+    lines: Sequence[npt.NDArray[np.int64] | None], ndim: int
+) -> list[npt.NDArray[np.int64] | None]:
+    return [*lines, *[None] * (ndim - len(lines))]
+
+
+def _some(table: TensorUse, dims: Sequence[int], number: int) -> TensorUse:
+    """So many elements of the dimensions `dims` taken together, rounded down to whole lines."""
+    box = whole(table)
+    for position, dim in enumerate(dims):
+        inner = math.prod(table.shape[d] for d in dims[position + 1 :])
+        box[dim] = range(max(1, min(table.shape[dim], number // max(inner, 1))))
+    return replace(sliced(table, box), sure=False)

@@ -1,0 +1,146 @@
+"""Matrix products and attention: rows of one operand, columns of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solkit.roofline.work.liveness._base import Needs, Wanted, rule
+from solkit.roofline.work.liveness._geometry import broadcast, nothing_of, sliced, whole
+from solkit.roofline.work.masks import any_along, both, everything, lifted, reduce_to
+from solkit.roofline.work.products import product_mask, shown_pairs
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+
+@rule("mm bmm addmm baddbmm")
+def _matmul(op: TracedOp, wanted: Wanted) -> Needs:
+    """Rows of the left operand, columns of the right one; an added term is broadcast.
+
+    A term with the factor 0 is skipped.
+    """
+    left, right = op.inputs[-2:]
+    if op.arguments.get("alpha", 1) == 0:
+        return {**{id(use): nothing_of(use) for use in (left, right)}, **_added(op, wanted)}
+    *batch, rows, columns = wanted.box
+    x, y = sliced(left, [*batch, rows, None]), sliced(right, [*batch, None, columns])
+    return {
+        id(left): _factor(x, wanted.mask, _transposed(y.mask)),
+        id(right): _factor(y, _transposed(x.mask), wanted.mask),
+        **_added(op, wanted),
+    }
+
+
+def _added(op: TracedOp, wanted: Wanted) -> Needs:
+    """What a product's added term gives."""
+    unused = op.arguments.get("beta", 1) == 0
+    return {
+        id(use): nothing_of(use) if unused else broadcast(use, wanted) for use in op.inputs[-3:-2]
+    }
+
+
+def _factor(use: TensorUse, rows: Mask | None, columns: Mask | None) -> TensorUse:
+    """A factor without the elements that meet nothing.
+
+    An element [i, j] is multiplied where some n has rows[i, n] and columns[n, j]: for the left
+    factor that is the wanted output and the right factor's transpose, for the right one the left
+    factor's transpose and the wanted output.
+
+    Args:
+        use: the factor.
+        rows: a mask; ``None`` where nothing is left out.
+        columns: likewise.
+    """
+    if rows is None and columns is None:
+        return use
+    ndim = len(use.shape)
+    first = everything(ndim) if rows is None else rows
+    other = everything(ndim) if columns is None else columns
+    inner = max(first.shape[-1], other.shape[-2])
+    shapes = (*use.shape[:-1], inner), (*use.shape[:-2], inner, use.shape[-1])
+    met = product_mask(first, other, *shapes)
+    if met is None:  # too large to multiply out: what either mask leaves
+        met = any_along(first, -1) & any_along(other, -2)
+    return sliced(use, whole(use), both(met))
+
+
+def _transposed(mask: Mask | None) -> Mask | None:
+    return None if mask is None else np.swapaxes(mask, -1, -2)
+
+
+@rule("mv addmv")
+def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
+    """Rows of the matrix; columns where the vector is not zero."""
+    *added, matrix, vector = op.inputs
+    part = sliced(matrix, [wanted.box[0], None])
+    if vector.mask is not None:
+        part = sliced(part, whole(part), lifted(vector.mask, 2))
+    used = (
+        vector
+        if part.mask is None
+        else sliced(vector, whole(vector), np.asarray(part.mask.any(axis=0)))
+    )
+    return {
+        id(matrix): part,
+        id(vector): used,
+        **{id(use): broadcast(use, wanted) for use in added},
+    }
+
+
+@rule("linalg_solve_triangular")
+def _solve_triangular(op: TracedOp, wanted: Wanted) -> Needs:
+    """One triangle of the matrix."""
+    del wanted
+    matrix = op.arguments["self"]
+    if not op.arguments.get("left", True):
+        return {}
+    return {id(matrix): _triangle(matrix, op.arguments["upper"])}
+
+
+@rule("linalg_cholesky_ex cholesky linalg_cholesky")
+def _cholesky(op: TracedOp, wanted: Wanted) -> Needs:
+    """One triangle of a symmetric matrix."""
+    del wanted
+    matrix = op.inputs[0]
+    return {id(matrix): _triangle(matrix, op.arguments.get("upper", False))}
+
+
+def _triangle(matrix: TensorUse, upper: bool) -> TensorUse:
+    cut = np.triu if upper else np.tril
+    mask = cut(np.ones(matrix.shape[-2:], dtype=bool))
+    return sliced(matrix, whole(matrix), mask.reshape((1,) * (len(matrix.shape) - 2) + mask.shape))
+
+
+@rule("attention", namespace="solkit")
+def _attention(op: TracedOp, wanted: Wanted) -> Needs:
+    """Heads and, where no mask ties them to keys, queries; columns of the values.
+
+    Keys that a known mask hides from every query are not read.
+    """
+    query, key, value = (op.arguments[name] for name in ("query", "key", "value"))
+    mask, causal = op.arguments["attn_mask"], op.arguments["is_causal"]
+    if mask is not None:
+        return {id(op.outputs[0]): op.outputs[0], **_seen(key, value, mask)}
+    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        return {id(op.outputs[0]): op.outputs[0]}
+    *heads, rows, columns = wanted.box
+    queries = range(query.shape[-2]) if causal else rows
+    seen = range(min(key.shape[-2], query.shape[-2])) if causal else None
+    return {
+        id(query): sliced(query, [*heads, queries, None]),
+        id(key): sliced(key, [*heads, seen, None]),
+        id(value): sliced(value, [*heads, seen, columns]),
+        id(op.outputs[0]): sliced(op.outputs[0], [*heads, queries, columns]),
+    }
+
+
+def _seen(key: TensorUse, value: TensorUse, mask: TensorUse) -> Needs:
+    """The keys and values that a mask shows to any query."""
+    shown = shown_pairs(mask)
+    if shown is None:
+        return {}
+    shown = shown.reshape((1,) * max(0, len(key.shape) - shown.ndim) + shown.shape)
+    any_query = np.swapaxes(any_along(shown, -2), -1, -2)
+    return {
+        id(use): sliced(use, whole(use), both(reduce_to(any_query, (*use.shape[:-1], 1))))
+        for use in (key, value)
+        if all(n in (1, m) for n, m in zip(any_query.shape, (*use.shape[:-1], 1)))
+    }

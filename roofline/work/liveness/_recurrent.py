@@ -1,0 +1,72 @@
+"""Recurrent layers: steps up to the last one that is wanted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solkit.roofline.work.liveness._base import Needs, Wanted, rule
+from solkit.roofline.work.liveness._geometry import nothing_of, sliced, whole
+from solkit.roofline.work.program import TracedOp
+
+
+@rule("lstm gru rnn_tanh rnn_relu", namespace="solkit")
+def _recurrent(op: TracedOp, wanted: Wanted) -> Needs:
+    """The wanted steps of the output; of the input, in one direction, none after the last of them.
+
+    A layer that takes its only step from a state of zeros does not use its recurrent weights, nor
+    the gate that looks at the state alone.
+    """
+    given, output = op.arguments, op.outputs[0]
+    x = given["input"]
+    axis = (1 if given["batch_first"] else 0) if len(output.shape) == 3 else 0
+    box: list[range | None] = [None] * len(output.shape)
+    box[axis] = wanted.box[axis]
+    needs: Needs = {id(output): sliced(output, box)}
+    first, last = (wanted.box[axis] or [0])[0], (wanted.box[axis] or [-1])[-1]
+    steps = x.shape[axis]
+    if not given["bidirectional"]:
+        taken: list[range | None] = [None] * len(x.shape)
+        taken[axis] = range(last + 1)
+        needs[id(x)] = sliced(x, taken)
+        lengths = [last + 1] * _runs(op)
+    else:
+        lengths = [steps] * (_runs(op) - 2) + [last + 1, steps - first]
+    for run, length in enumerate(lengths):
+        if _is_first(op, length):
+            needs |= _first_step(op, run)
+    return needs
+
+
+def _runs(op: TracedOp) -> int:
+    """Layers times directions."""
+    runs: int = op.arguments["state"][0].shape[0]
+    return runs
+
+
+def _is_first(op: TracedOp, steps: int) -> bool:
+    """Whether no step comes after one from a state of zeros (packed ones stand in a row)."""
+    state = op.arguments["state"]
+    zero = all(use.value is not None and not use.value.any() for use in state)
+    return zero and steps * state[0].shape[-2] <= op.arguments["sequences"]
+
+
+def _first_step(op: TracedOp, run: int) -> Needs:
+    """What the first step of one layer and direction does not need of its weights.
+
+    An LSTM's second gate forgets a state; a GRU's first one resets it, biases included.
+    """
+    weights = list(op.arguments["weights"])
+    each = len(weights) // _runs(op)
+    from_input, from_state, *others = weights[each * run : each * (run + 1)]
+    biases = [use for use in others if len(use.shape) == 1]
+    needs = {id(from_state): nothing_of(from_state)}
+    unused = {"solkit.lstm": (1, 4), "solkit.gru": (0, 3)}.get(op.name)
+    if unused is None or (biases and op.name == "solkit.gru"):
+        return needs
+    gate, gates = unused
+    units = from_input.shape[0] // gates
+    line = np.arange(from_input.shape[0]) // units != gate
+    for use in (from_input, *biases):
+        mask = line.reshape([-1] + [1] * (len(use.shape) - 1))
+        needs[id(use)] = sliced(use, whole(use), mask)
+    return needs

@@ -1,0 +1,166 @@
+"""Ops that need whole lines: reductions, softmax, norms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from solkit.roofline.work.liveness._base import Needs, Rule, Wanted, rule
+from solkit.roofline.work.liveness._geometry import nothing_of, sliced, whole
+from solkit.roofline.work.masks import any_along, as_axis, both
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+
+@rule("_softmax _safe_softmax _log_softmax")
+def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
+    """A wanted element needs its whole line."""
+    output, dim = op.outputs[0], op.arguments["dim"]
+    if not output.shape:
+        return {}
+    box = list(wanted.box)
+    box[dim] = range(output.shape[dim])
+    lines = None if wanted.mask is None else both(any_along(wanted.mask, dim))
+    return {
+        id(op.inputs[0]): sliced(op.inputs[0], box, lines),
+        id(output): sliced(output, box, lines),
+    }
+
+
+@rule("cumsum cumprod logcumsumexp")
+def _scan(op: TracedOp, wanted: Wanted) -> Needs:
+    """A wanted element needs its line up to itself."""
+    x, output = op.inputs[0], op.outputs[0]
+    if not output.shape or not all(len(r) for r in wanted.box):
+        return {}
+    dim = op.arguments["dim"] % len(output.shape)
+    box = [*wanted.box[:dim], range(wanted.box[dim][-1] + 1), *wanted.box[dim + 1 :]]
+    mask = None if wanted.mask is None else _before(wanted.mask, dim, wanted.box[dim])
+    return {id(use): sliced(use, box, mask) for use in (x, output)}
+
+
+def _before(mask: Mask, dim: int, places: range) -> Mask | None:
+    """What comes before some masked element of a line, of which the mask covers some places."""
+    if mask.shape[dim] == 1:
+        return both(mask)
+    line = np.zeros((*mask.shape[:dim], places[-1] + 1, *mask.shape[dim + 1 :]), dtype=bool)
+    np.moveaxis(line, dim, 0)[list(places)] = np.moveaxis(mask, dim, 0)
+    return both(np.flip(np.logical_or.accumulate(np.flip(line, dim), axis=dim), dim))
+
+
+@rule("native_layer_norm")
+def _layer_norm(op: TracedOp, wanted: Wanted) -> Needs:
+    """A wanted element needs its whole row; the statistics follow the rows."""
+    output, x = op.outputs[0], op.arguments["input"]
+    kept = len(output.shape) - len(op.arguments["normalized_shape"])
+    return _leading_part(wanted, [x, *op.outputs], kept)
+
+
+@rule("_fused_rms_norm")
+def _rms_norm(op: TracedOp, wanted: Wanted) -> Needs:
+    """As a layer norm."""
+    return _layer_norm(op, wanted)
+
+
+def _leading_part(wanted: Wanted, uses: list[TensorUse], count: int) -> Needs:
+    """The wanted part of the first dimensions, and all of the others."""
+    return {
+        id(use): sliced(use, [*wanted.box[:count], *[None] * (len(use.shape) - count)])
+        for use in uses
+        if len(use.shape) >= count
+    }
+
+
+def _leading(count: int) -> Rule:
+    """The output's first dimensions are the input's, the others are left whole."""
+
+    def narrow(op: TracedOp, wanted: Wanted) -> Needs:
+        return _leading_part(wanted, [op.inputs[0], op.outputs[0]], count)
+
+    return narrow
+
+
+rule("_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d")(
+    _leading(2)
+)
+rule("native_group_norm")(_leading(1))
+
+
+@rule("native_batch_norm cudnn_batch_norm _native_batch_norm_legit_no_training")
+def _batch_norm(op: TracedOp, wanted: Wanted) -> Needs:
+    """Channels; with given statistics, elements."""
+    x, output = op.inputs[0], op.outputs[0]
+    training = op.arguments.get("training", "no_training" not in op.name)
+    box = [range(n) for n in output.shape] if training else list(wanted.box)
+    box[1] = wanted.box[1]
+    channels = [use for use in op.inputs[1:] if use.shape == output.shape[1:2]]
+    return {
+        **{id(use): sliced(use, box, None if training else wanted.mask) for use in (x, output)},
+        **{id(use): sliced(use, [box[1]]) for use in channels},
+    }
+
+
+@rule("native_layer_norm_backward native_group_norm_backward")
+def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
+    """A bias has a gradient, but is not read."""
+    del wanted
+    bias = op.arguments.get("bias")
+    needs: Needs = {id(op.outputs[0]): op.outputs[0]}
+    if isinstance(bias, TensorUse) and bias is not op.arguments.get("weight"):
+        needs[id(bias)] = nothing_of(bias)
+    return needs
+
+
+@rule("sum mean amax amin prod logsumexp argmax argmin any all var std linalg_vector_norm norm")
+def _reduction(op: TracedOp, wanted: Wanted) -> Needs:
+    """A wanted element needs all of the dimensions that are reduced."""
+    x, dims = op.inputs[0], op.arguments.get("dim")
+    if dims is None or dims == []:
+        return {id(op.outputs[0]): op.outputs[0]}
+    listed = dims if isinstance(dims, (list, tuple)) else [dims]
+    reduced = {d % len(x.shape) for d in listed} if x.shape else set()
+    kept = iter(wanted.box)
+    box: list[range | None] = []
+    for d in range(len(x.shape)):
+        if d in reduced and op.arguments.get("keepdim"):
+            next(kept)
+        box.append(None if d in reduced else next(kept))
+    return {id(x): sliced(x, box, _over(wanted.mask, reduced, op.arguments.get("keepdim")))}
+
+
+def _over(mask: Mask | None, reduced: set[int], keepdim: bool | None) -> Mask | None:
+    """A mask over a reduction's output as one over its input."""
+    return mask if mask is None or keepdim else np.expand_dims(mask, tuple(sorted(reduced)))
+
+
+@rule("trace")
+def _trace(op: TracedOp, wanted: Wanted) -> Needs:
+    """The diagonal."""
+    del wanted
+    x = op.inputs[0]
+    return {id(x): sliced(x, whole(x), np.eye(x.shape[0], x.shape[1], dtype=np.bool_))}
+
+
+_MAX_MASK = 1 << 24  # elements
+
+
+@rule("nll_loss_forward nll_loss2d_forward")
+def _nll_loss(op: TracedOp, wanted: Wanted) -> Needs:
+    """One class per target."""
+    del wanted
+    x, target = op.arguments["self"], op.arguments["target"]
+    axis = 0 if len(x.shape) == 1 else 1
+    first = [range(1) if d == axis else None for d in range(len(x.shape))]
+    if target.value is None:
+        return {id(x): replace(sliced(x, first), sure=False)}
+    labels = target.value.astype(np.int64)
+    ignored = labels == op.arguments["ignore_index"]
+    if x.numel > _MAX_MASK:  # as many, elsewhere
+        return {id(x): replace(sliced(x, first, np.expand_dims(~ignored, axis)), sure=False)}
+    line = as_axis(np.arange(x.shape[axis]), axis, len(x.shape))
+    chosen = np.expand_dims(np.where(ignored, -1, labels), axis) == line
+    return {
+        id(x): sliced(
+            x, whole(x), chosen.reshape([1] * (len(x.shape) - chosen.ndim) + list(chosen.shape))
+        )
+    }

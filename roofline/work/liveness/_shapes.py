@@ -1,0 +1,119 @@
+"""Ops that put tensors together, or move their elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solkit.roofline.work.liveness._base import Box, Needs, Wanted, rule
+from solkit.roofline.work.liveness._geometry import sliced, whole
+from solkit.roofline.work.program import Mask, TracedOp
+
+
+@rule("cat")
+def _cat(op: TracedOp, wanted: Wanted) -> Needs:
+    """Each part gives what of the box falls into it."""
+    box = wanted.box
+    dim = op.arguments.get("dim", 0) % len(box)
+    needs, start = {}, 0
+    for use in op.inputs:
+        if len(use.shape) != len(box):  # torch.cat skips empty 1-d tensors
+            continue
+        size = use.shape[dim]
+        part, places = _overlap(box[dim], start, start + size)
+        needs[id(use)] = sliced(use, _with(box, dim, part), _taken(wanted.mask, dim, places))
+        start += size
+    return needs
+
+
+@rule("stack")
+def _stack(op: TracedOp, wanted: Wanted) -> Needs:
+    """Each part gives its place along the new dimension, or nothing."""
+    box = wanted.box
+    dim = op.arguments.get("dim", 0) % len(box)
+    rest = [*box[:dim], *box[dim + 1 :]]
+    needs = {}
+    for place, use in enumerate(op.inputs):
+        if place in box[dim]:
+            mask = _taken(wanted.mask, dim, slice(*[box[dim].index(place) + i for i in (0, 1)]))
+            flat = None if mask is None else mask.squeeze(dim)
+            needs[id(use)] = sliced(use, rest, flat)
+        else:
+            needs[id(use)] = sliced(use, [range(0) for _ in rest])
+    return needs
+
+
+@rule("constant_pad_nd")
+def _pad(op: TracedOp, wanted: Wanted) -> Needs:
+    """What of the box lies inside; a margin may be negative."""
+    x, pad = op.inputs[0], op.arguments["pad"]
+    box, mask = list(wanted.box), wanted.mask
+    for axis, before in enumerate(pad[::2]):
+        dim = len(box) - 1 - axis
+        box[dim], places = _overlap(box[dim], before, before + x.shape[dim])
+        mask = _taken(mask, dim, places)
+    return {id(x): sliced(x, box, mask)}
+
+
+@rule("flip")
+def _flip(op: TracedOp, wanted: Wanted) -> Needs:
+    """The mirrored box."""
+    x, box, mask = op.inputs[0], list(wanted.box), wanted.mask
+    for dim in (d % len(box) for d in op.arguments["dims"]):
+        r, n = box[dim], x.shape[dim]
+        if len(r):
+            box[dim] = range(n - 1 - r[-1], n - r.start, r.step)
+        mask = None if mask is None else np.flip(mask, dim)
+    return {id(x): sliced(x, box, mask)}
+
+
+@rule("repeat")
+def _repeat(op: TracedOp, wanted: Wanted) -> Needs:
+    """Each element gives its copies; new dimensions come first."""
+    x = op.inputs[0]
+    if wanted.is_all_of(op.outputs[0]) or not x.shape or not all(x.shape):
+        return {}
+    mask = np.zeros(op.outputs[0].shape, dtype=bool)
+    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = (
+        True if wanted.mask is None else wanted.mask
+    )
+    new = mask.ndim - len(x.shape)
+    copies = [part for n, m in zip(x.shape, mask.shape[new:]) for part in (m // n, n)]
+    axes = tuple(new + 2 * d for d in range(len(x.shape)))
+    found = mask.reshape(*mask.shape[:new], *copies).any(axis=(*range(new), *axes))
+    return {id(x): sliced(x, whole(x), np.asarray(found))}
+
+
+@rule("roll")
+def _roll(op: TracedOp, wanted: Wanted) -> Needs:
+    """What is wanted, moved back."""
+    x, dims = op.inputs[0], op.arguments.get("dims") or []
+    if not dims or wanted.is_all_of(op.outputs[0]):
+        return {}
+    mask = np.zeros(x.shape, dtype=bool)
+    part = True if wanted.mask is None else wanted.mask
+    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = part
+    back = [-shift for shift in op.arguments["shifts"]]
+    return {id(x): sliced(x, whole(x), np.roll(mask, back, dims))}
+
+
+def _overlap(indices: range, start: int, stop: int) -> tuple[range, slice]:
+    """What of `indices` lies in [start, stop), counted from `start`; and which of them it is."""
+    first, last = _position(indices, start), _position(indices, stop)
+    inside = indices[first:last]
+    return range(inside.start - start, inside.stop - start, inside.step), slice(first, last)
+
+
+def _position(indices: range, edge: int) -> int:
+    """How many of `indices` lie below `edge`."""
+    return min(max(0, -((indices.start - edge) // indices.step)), len(indices))
+
+
+def _with(box: Box, dim: int, part: range) -> Box:
+    return [*box[:dim], part, *box[dim + 1 :]]
+
+
+def _taken(mask: Mask | None, dim: int, places: slice) -> Mask | None:
+    """The part of a mask along one dimension."""
+    if mask is None or mask.shape[dim] == 1:
+        return mask
+    return mask[tuple(places if d == dim % mask.ndim else slice(None) for d in range(mask.ndim))]

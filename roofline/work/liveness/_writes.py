@@ -1,0 +1,180 @@
+"""Ops that write part of a tensor: in place, or into a copy of it.
+
+In place, only the elements that an index names are written, and read where the old value matters.
+A copy (`index_put`, `scatter`) needs of the original what is not overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from solkit.roofline.work.liveness._base import Needs, Wanted, rule
+from solkit.roofline.work.liveness._geometry import broadcast, sliced, whole
+from solkit.roofline.work.liveness._lookups import along, at_indices, at_positions
+from solkit.roofline.work.masks import compact
+from solkit.roofline.work.program import Mask, TensorUse, TracedOp
+
+__all__ = ["Write", "writing_rule_of"]
+
+
+@dataclass(frozen=True)
+class Write:
+    """What an in-place op does to its target.
+
+    Attributes:
+        overwrites: the elements that it writes.
+        reads: the elements of which it needs the old value; ``None`` where none.
+        operands: what it needs of other operands, by the `id` of their uses.
+        wanted: which elements of the target matter later; ``None`` where all do.
+    """
+
+    overwrites: TensorUse
+    reads: TensorUse | None
+    operands: Needs = field(default_factory=dict)
+    wanted: Mask | None = None
+
+    @property
+    def writes(self) -> TensorUse:
+        """The elements that it has to write."""
+        return _masked(self.overwrites, self.wanted)
+
+
+def _masked(use: TensorUse, mask: Mask | None) -> TensorUse:
+    return use if mask is None else sliced(use, whole(use), mask)
+
+
+_Rule = Callable[[TracedOp], Write]
+
+
+def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | None:
+    """The rule of an in-place op; ``None`` where it reads and writes its target whole.
+
+    Besides the op it takes which elements of the target matter later.
+    """
+    if torch.Tag.pointwise in op.tags or op.name in _FILLING:
+        return _in_place
+    rule = _RULES.get(op.name)
+    return None if rule is None else lambda op, wanted: _applied(rule(op), wanted)
+
+
+def _applied(found: Write, wanted: Mask | None) -> Write:
+    """What is wanted narrows a write whose shape is the target's."""
+    if not found.overwrites.sure or wanted is None:
+        return found
+    reads = found.reads if found.reads is None else _masked(found.reads, wanted)
+    return replace(found, reads=reads, wanted=wanted)
+
+
+def _in_place(op: TracedOp, wanted: Mask | None) -> Write:
+    """Each element depends on its own old value, if at all, and on the operands' in its place."""
+    target = op.written[0]
+    reads = _masked(target, wanted) if any(use is target for use in op.inputs) else None
+    part = Wanted(whole(target), wanted)
+    operands = [use for use in op.inputs if use is not target and _fits(use, target)]
+    return Write(target, reads, {id(use): broadcast(use, part) for use in operands}, wanted)
+
+
+def _fits(use: TensorUse, target: TensorUse) -> bool:
+    """Whether an operand broadcasts to the target."""
+    tail = zip(reversed(use.shape), reversed(target.shape))
+    return len(use.shape) <= len(target.shape) and all(n in (1, m) for n, m in tail)
+
+
+_FILLING = {"aten.copy_", "aten.fill_", "aten.zero_"}
+
+
+def _by_row(op: TracedOp) -> TensorUse:
+    target, index = op.arguments["self"], op.arguments["index"]
+    return along(target, op.arguments["dim"] % max(len(target.shape), 1), index)
+
+
+def _by_position(op: TracedOp) -> TensorUse:
+    target, index = op.arguments["self"], op.arguments["index"]
+    return at_positions(target, op.arguments["dim"] % max(len(target.shape), 1), index)
+
+
+def _source(op: TracedOp) -> Needs:
+    """A scatter reads of its source what the shape of the index says."""
+    source, index = op.arguments.get("src"), op.arguments["index"]
+    if not isinstance(source, TensorUse):
+        return {}
+    return {id(source): sliced(source, [range(n) for n in index.shape])}
+
+
+def _put_rows(op: TracedOp) -> Write:
+    return Write(_by_row(op), None)
+
+
+def _add_rows(op: TracedOp) -> Write:
+    rows = _by_row(op)
+    return Write(rows, rows)
+
+
+def _scatter(op: TracedOp) -> Write:
+    return Write(_by_position(op), None, _source(op))
+
+
+def _scatter_add(op: TracedOp) -> Write:
+    places = _by_position(op)
+    return Write(places, places, _source(op))
+
+
+def _index_put(op: TracedOp) -> Write:
+    places = at_indices(op.arguments["self"], op.arguments["indices"])
+    return Write(places, places if op.arguments.get("accumulate") else None)
+
+
+def _masked_fill(op: TracedOp) -> Write:
+    """Known masks decide what is written; unknown masks are assumed to write everything."""
+    target, mask = op.arguments["self"], op.arguments["mask"]
+    if mask.value is None:
+        return Write(target, None)
+    chosen = compact(mask.value).astype(bool)
+    chosen = chosen.reshape((1,) * (len(target.shape) - chosen.ndim) + chosen.shape)
+    return Write(sliced(target, whole(target), chosen), None)
+
+
+_RULES: dict[str, _Rule] = {
+    "aten.index_copy_": _put_rows,
+    "aten.index_fill_": _put_rows,
+    "aten.index_add_": _add_rows,
+    "aten.index_reduce_": _add_rows,
+    "aten.scatter_": _scatter,
+    "aten.scatter_add_": _scatter_add,
+    "aten.scatter_reduce_": _scatter_add,
+    "aten.index_put_": _index_put,
+    "aten._index_put_impl_": _index_put,
+    "aten.masked_fill_": _masked_fill,
+}
+
+
+# ------------------------------------------------------------------------- into a copy
+
+
+@rule("index_copy index_fill scatter index_put _unsafe_index_put index_add scatter_add")
+def _into_a_copy(op: TracedOp, wanted: Wanted) -> Needs:
+    """Of the original, what is not overwritten."""
+    del wanted
+    found = _RULES[f"aten.{op.name.removeprefix('aten.').removeprefix('_unsafe_')}_"](op)
+    target, output = op.arguments["self"], op.outputs[0]
+    needs = {**found.operands, id(output): output}
+    if found.reads is not None:
+        return needs
+    written = found.overwrites
+    if written.sure:
+        mask = (
+            np.zeros((1,) * len(target.shape), dtype=bool)
+            if written.mask is None
+            else ~written.mask
+        )
+        return {**needs, id(target): sliced(target, whole(target), mask)}
+    if op.name in ("aten.index_copy", "aten.index_fill"):
+        dim = op.arguments["dim"] % len(target.shape)
+        box = whole(target)
+        box[dim] = range(written.shape[dim], target.shape[dim])
+        return {**needs, id(target): replace(sliced(target, box), sure=False)}
+    return needs

@@ -1,0 +1,287 @@
+"""Analysis in bulk: a long-lived analyser of kernel files for one device, with no GPU.
+
+The caller's process needs no torch. Workers on all cores (`solkit.analysis.pool`) trace, capture
+and compile; their answers are kept on disk (`solkit.analysis.cache`) by what they rest on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from solkit.analysis.cache import Cache, default_folder
+from solkit.analysis.content import stamp, surroundings
+from solkit.analysis.pool import Answer, Pool, Request, Source, cores
+from solkit.core import (
+    Analysis,
+    Case,
+    Configuration,
+    Depth,
+    Device,
+    KernelFile,
+    Value,
+    canonical,
+)
+from solkit.errors import SolkitError
+from solkit.processes.faults import is_machine_fault
+from solkit.processes.jobs import Jobs, SandboxedJobs, shared
+from solkit.roofline.calibration import calibrated
+from solkit.roofline.devices import find
+
+__all__ = ["Analysed", "Analyser"]
+
+_LIMIT_S = 180.0
+_METHODS = {Depth.CAPTURED: "capture", Depth.COMPILED: "analyse"}
+_TOGETHER = {"capture": 64, "analyse": 8}
+_AHEAD = 2 * max(_TOGETHER.values())  # that wait for each worker: enough that none runs dry
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What became of one configuration.
+
+    Attributes:
+        configuration: as it was submitted.
+        analysis: ``None`` where it failed.
+        error: why it failed: an `InputError` is the file's or a parameter's fault; `JobDiedError`
+            says that it ended or hung its worker; a `WorkerError` is SolKit's fault.
+        seconds: that a worker took; 0 from the cache.
+    """
+
+    configuration: Configuration
+    analysis: Analysis | None = None
+    error: SolkitError | None = None
+    seconds: float = 0.0
+
+
+class Analyser:
+    """Analyses configurations of kernel files for a device, on all cores, in a ``with`` block.
+
+    It may be used from several threads. What it found before, in whichever process, comes from disk
+    and starts no process; entries hold while the kernel files, all that these read, and SolKit,
+    torch and Triton are as they were.
+
+    ::
+
+        with Analyser("h100") as analyser:
+            for found in analyser.analysed(configurations):
+                print(found.configuration.params, found.analysis or found.error)
+
+    Args:
+        device: a device, or a name from the catalogue, whose rates are then those that such a GPU
+            was measured to reach, if one was.
+        workers: processes at once; one a core by default.
+        cache: the folder of what was found before; ``True`` for `default_folder`, ``False`` to
+            keep nothing.
+        sandbox: whether kernel files run under bubblewrap.
+        limit_s: seconds that one configuration may take.
+        niceness: how far workers give way to other processes.
+        env: environment variables that they have besides the caller's.
+
+    Raises:
+        UnknownDeviceError: no such device.
+        UnsupportedError: this machine cannot run a sandbox.
+    """
+
+    def __init__(
+        self,
+        device: Device | str,
+        *,
+        workers: int | None = None,
+        cache: Path | bool = True,
+        sandbox: bool = False,
+        limit_s: float = _LIMIT_S,
+        niceness: int = 0,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.device = calibrated(find(device)) if isinstance(device, str) else device
+        self.limit_s = limit_s
+        self._jobs: Jobs = SandboxedJobs() if sandbox else shared()
+        self._workers = workers or cores()
+        self._pool = Pool(self.device, self._jobs, self._workers, niceness, env)
+        folder = cache if isinstance(cache, Path) else default_folder() if cache else None
+        self._cache = Cache(folder)
+        self._rests_on = repr((surroundings(), self.device, sorted((env or {}).items())))
+
+    def __enter__(self) -> Analyser:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel what was not begun and end all workers."""
+        self._pool.close()
+        if self._jobs is not shared():
+            self._jobs.close()
+
+    def start(self) -> None:
+        """Have torch loaded for the workers while the caller goes on."""
+        self._jobs.start()
+
+    # ---------------------------------------------------------------------- configurations
+
+    def submit(
+        self, configuration: Configuration, depth: Depth = Depth.COMPILED
+    ) -> Future[Analysed]:
+        """Analyse a configuration.
+
+        Args:
+            configuration: what to analyse.
+            depth: how far. What is captured alone is not kept on disk, where finding it would take
+                longer; of most launchers one run gives the launches of many configurations.
+
+        Returns:
+            What came of it; a failure is a result too.
+        """
+
+        def told(found: Answer | SolkitError) -> Analysed:
+            if isinstance(found, SolkitError):
+                return Analysed(configuration, error=found)
+            return Analysed(configuration, found.value, seconds=found.seconds)
+
+        args = dict(configuration.shape), dict(configuration.params)
+        return self._ask(configuration.path, configuration.reference, _METHODS[depth], args, told)
+
+    def analysed(
+        self, configurations: Iterable[Configuration], depth: Depth = Depth.COMPILED
+    ) -> Iterator[Analysed]:
+        """Analyse configurations, each given as soon as it is ready, in any order.
+
+        They may be many or endless: only so many are taken as keep the workers busy. What was
+        begun is given up where the iterator is left.
+
+        Args:
+            configurations: what to analyse.
+            depth: as for `submit`.
+        """
+        done: queue.SimpleQueue[Future[Analysed]] = queue.SimpleQueue()
+        pending: set[Future[Analysed]] = set()
+        try:
+            for configuration in configurations:
+                future = self.submit(configuration, depth)
+                pending.add(future)
+                future.add_done_callback(done.put)
+                while not done.empty() or len(pending) > _AHEAD * self._workers:
+                    yield _taken(done, pending)
+            while pending:
+                yield _taken(done, pending)
+        finally:
+            for future in pending:
+                future.cancel()
+
+    # ------------------------------------------------------------------------------- files
+
+    def describe(self, path: str, reference: str | None = None) -> Future[KernelFile]:
+        """A kernel file's problem and candidate.
+
+        Args:
+            path: the file with the candidate, or with a reference alone; or a problem folder.
+            reference: the file with the reference, where `path` lacks one.
+
+        Returns:
+            The file; or `KernelFileError` where it cannot be used, `JobDiedError` where it ends or
+            hangs its worker.
+        """
+        return self._ask(path, reference, "describe", (), _value)
+
+    def problem(
+        self,
+        path: str,
+        reference: str | None,
+        shape: Mapping[str, Value],
+        params: Mapping[str, Value] | None = None,
+        groups: str | None = None,
+    ) -> Future[Case]:
+        """The problem's side of one shape: work, tolerance and outputs, and no analysis.
+
+        Args:
+            path: as for `describe`.
+            reference: as for `describe`.
+            shape: sizes to override.
+            params: of the candidate; they matter where the file has no reference.
+            groups: as for `solkit.pipeline.fusion`; ``None`` leaves fusion out.
+
+        Returns:
+            The case; or `InputError` or `JobDiedError`, as for `describe`.
+        """
+        args = dict(shape), dict(params or {}), groups
+        return self._ask(path, reference, "problem", args, _value)
+
+    # ------------------------------------------------------------------------------- steps
+
+    def _ask(
+        self,
+        path: str,
+        reference: str | None,
+        method: str,
+        args: tuple[Any, ...],
+        told: Callable[[Answer | SolkitError], T],
+    ) -> Future[T]:
+        """What `told` makes of the answer to a request, which comes from disk or a worker."""
+        future: Future[T] = Future()
+        how = _TOGETHER.get(method, 1), method == "analyse"
+        request, source = Request(method, args, self.limit_s, *how), Source.here(path, reference)
+        if method == "capture":
+            self._pool.submit(source, request, future, told)
+            return future
+        files = [str(Path(file).absolute()) for file in (path, reference) if file is not None]
+        stamps = {file: stamp(file) for file in files}
+        key = self._key(path, reference, files, method, args)
+        known = self._cache.get(key)
+        if known is not None:
+            future.set_result(told(Answer(known, 0.0, {})))
+            return future
+
+        def keep_and_tell(found: Answer | SolkitError) -> T:
+            if isinstance(found, Answer) and not _depends_on_machine(found.value):
+                read = found.stamps
+                if all(read.get(file, now) == now for file, now in stamps.items()):
+                    self._cache.put(key, found.value, {**stamps, **read})
+            return told(found)
+
+        self._pool.submit(source, request, future, keep_and_tell)
+        return future
+
+    def _key(
+        self,
+        path: str,
+        reference: str | None,
+        files: Sequence[str],
+        method: str,
+        args: tuple[Any, ...],
+    ) -> str:
+        plain = [canonical(each) if isinstance(each, dict) else each for each in args]
+        digests = [self._cache.files.digest(file) for file in files]
+        told = repr((self._rests_on, path, reference, files, digests, method, plain))
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _taken(done: queue.SimpleQueue[Future[T]], pending: set[Future[T]]) -> T:
+    future = done.get()
+    pending.discard(future)
+    return future.result()
+
+
+def _value(found: Answer | SolkitError) -> Any:
+    if isinstance(found, SolkitError):
+        raise found
+    return found.value
+
+
+def _depends_on_machine(answer: Any) -> bool:
+    """Whether a compile failed because the disk was full, say."""
+    kernels = answer.kernels if isinstance(answer, Analysis) else ()
+    return any(is_machine_fault(kernel.error or "") for kernel in kernels)

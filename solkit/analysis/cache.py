@@ -1,0 +1,107 @@
+"""Answers about kernel files on disk, so that nothing is traced or compiled twice.
+
+An entry is found by a key and holds while the files that were read for it hold what they held then.
+Many processes may use one folder: an entry is put in place as a whole. Where the folder cannot be
+read or written, or the disk is full, nothing is kept, and nothing fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from solkit.analysis.content import Files, Stamp, stamp
+from solkit.processes.jobs import read_records
+from solkit.userdata import cache_folder
+
+__all__ = ["MOST_BYTES", "Cache", "default_folder"]
+
+MOST_BYTES = 1 << 30
+"""What a cache holds at most, unless told otherwise."""
+
+_SHARDS = 256
+_KEPT = 0.75  # of a shard that is full
+
+
+def default_folder() -> Path | None:
+    """``$SOLKIT_CACHE``, else ``solkit/analysis`` in the user's cache folder; "off" is for none."""
+    if os.environ.get("SOLKIT_CACHE", "").lower() == "off":
+        return None
+    return cache_folder("analysis", "SOLKIT_CACHE")
+
+
+class Cache:
+    """A folder of answers.
+
+    Args:
+        folder: where they are; ``None`` keeps nothing.
+        most_bytes: beyond which those that were not asked for longest go.
+    """
+
+    def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes / _SHARDS
+        self.files = Files()
+
+    def get(self, key: str) -> Any:
+        """The answer under a key; ``None`` where there is none, or a file that it needs changed."""
+        if self._folder is None:
+            return None
+        path = self._path(key)
+        try:
+            digests, answer = read_records(path.read_bytes())
+            if any(self.files.digest(file) != digest for file, digest in digests):
+                return None
+            os.utime(path)
+        except FileNotFoundError:
+            return None
+        except Exception:  # whatever is wrong with it, it can be computed again
+            return None
+        return answer
+
+    def put(self, key: str, answer: Any, stamps: Mapping[str, Stamp]) -> None:
+        """Keep an answer, unless a file has changed since, or asks for environment variables.
+
+        Args:
+            key: in hexadecimal.
+            answer: consists of SolKit's nouns and plain values.
+            stamps: of each file that was read for it, as it was then.
+        """
+        if self._folder is None or any(stamp(file) != then for file, then in stamps.items()):
+            return
+        if not all(map(self.files.is_self_contained, stamps)):
+            return
+        digests = tuple((file, self.files.digest(file)) for file in stamps)
+        with contextlib.suppress(OSError):
+            self._write(self._path(key), pickle.dumps((digests, answer)))
+
+    def _path(self, key: str) -> Path:
+        assert self._folder is not None
+        return self._folder / key[:2] / key[2:]
+
+    def _write(self, path: Path, data: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.parent / f"{path.name}.{secrets.token_hex(4)}"
+        try:
+            partial.write_bytes(data)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        self._trim(path.parent)
+
+    def _trim(self, shard: Path) -> None:
+        entries = [(each.stat(), each.path) for each in os.scandir(shard)]
+        held = sum(told.st_size for told, _ in entries)
+        if held <= self._most_bytes:
+            return
+        for told, path in sorted(entries, key=lambda entry: entry[0].st_mtime_ns):
+            if held <= _KEPT * self._most_bytes:
+                return
+            Path(path).unlink(missing_ok=True)  # another process may have been quicker
+            held -= told.st_size

@@ -1,0 +1,194 @@
+"""What compiling tells of a candidate, for a GPU that need not be here.
+
+Runs in a throw-away child process in which `fake_cuda` and `fake_triton` are installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from solkit.adapters.triton_compiler import Compiled
+from solkit.analysis import cuda
+from solkit.analysis.facts import extension_facts, launch_facts
+from solkit.analysis.triton.capture import Captured, CaptureError, capture
+from solkit.analysis.triton.compiling import compile_all
+from solkit.analysis.triton.recipes import Recipes
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Depth,
+    Device,
+    Facts,
+    KernelAnalysis,
+    Value,
+)
+from solkit.errors import SolkitError
+from solkit.kernelfiles import Workload
+from solkit.roofline.kernel.described import described
+
+__all__ = ["analyse", "analyse_all", "captured_only"]
+
+_UNSEEN = (
+    "The candidate launches no kernel of its own: what PyTorch's operators launch is not seen."
+)
+_OLDEST = (8, 0)
+"""Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One call of a candidate on fake tensors.
+
+    Attributes:
+        captured: its Triton launches.
+        extensions: its launches of CUDA C++.
+        whole: whether it went through.
+    """
+
+    captured: Captured
+    extensions: cuda.CudaRecording
+    whole: bool
+
+
+def analyse(
+    workload: Workload, device: Device, params: Mapping[str, Value], jobs: int = 1
+) -> Analysis:
+    """Capture what the candidate launches and compile it for a device; see `analyse_all`.
+
+    Raises:
+        ParamsError: no configuration of an autotuned kernel matches `params`.
+    """
+    (found,) = analyse_all([(lambda: workload, params)], device, jobs)
+    if isinstance(found, SolkitError):
+        raise found
+    return found
+
+
+def analyse_all(
+    candidates: Iterable[tuple[Callable[[], Workload], Mapping[str, Value]]],
+    device: Device,
+    jobs: int = 1,
+    isolated: bool = False,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Analysis | SolkitError]:
+    """Capture what candidates launch and compile it for a device.
+
+    Together they are analysed faster: kernels alike are compiled once, and the machine code of all
+    is read in one go.
+
+    Args:
+        candidates: each makes a workload with a candidate, and inputs that are fake tensors; and
+            what an autotuned kernel's configuration must match. Called one after the other.
+        device: the target, the one that the fakes were installed for.
+        jobs: processes that may compile at once.
+        isolated: whether each kernel is compiled in its own process even where that is only one.
+        progress: called now and then.
+
+    Returns:
+        The analyses; their status says how far they came, their notes why no further. Or the error
+        of one: `ParamsError` where no configuration of an autotuned kernel matches, say.
+    """
+    runs: list[_Run | Analysis | SolkitError] = []
+    for make, params in candidates:
+        runs.append(_attempted(make, params, device))
+        progress()
+    kernels = {
+        id(launch.kernel): launch.kernel
+        for run in runs
+        if isinstance(run, _Run)
+        for launch in run.captured.launches
+    }
+    results = compile_all(list(kernels.values()), device, jobs, isolated, progress=progress)
+    compiled = dict(zip(kernels, results, strict=True))
+    found: list[Analysis | SolkitError] = []
+    for run in runs:
+        found.append(_analysis(run, compiled, device) if isinstance(run, _Run) else run)
+        progress()
+    return found
+
+
+def captured_only(recipes: Recipes, params: Mapping[str, Value]) -> Analysis | SolkitError:
+    """What a candidate launches, without a compiler: facts of the least depth.
+
+    Args:
+        recipes: of the candidate at a shape.
+        params: as for `analyse_all`.
+    """
+    run = _recorded(lambda: recipes.capture(params))
+    if not isinstance(run, _Run):
+        return run
+    own = [each.launch for each in run.extensions.launches if each.launch is not None]
+    launches = [*(each.launch for each in run.captured.launches), *own]
+    if not launches:
+        return _nothing(run)
+    kernels = tuple(KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches)
+    whole = run.whole and len(own) == len(run.extensions.launches)
+    status = AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL
+    notes, files = (*run.captured.notes, *run.extensions.remarks), tuple(run.extensions.files)
+    return Analysis(status, kernels, notes, run.captured.outputs, files, whole)
+
+
+def _attempted(
+    make: Callable[[], Workload], params: Mapping[str, Value], device: Device
+) -> _Run | Analysis | SolkitError:
+    """A run, or what to say where there is none."""
+    try:
+        workload = make()
+    except SolkitError as error:
+        return error
+    if workload.kernel is None:
+        return Analysis(AnalysisStatus.NO_KERNEL)
+    if device.compute_capability < _OLDEST:
+        return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_too_old(device),))
+    return _recorded(lambda: capture(workload, params))
+
+
+def _recorded(run: Callable[[], Captured]) -> _Run | SolkitError:
+    with cuda.recording() as extensions:
+        try:
+            return _Run(run(), extensions, True)
+        except CaptureError as error:
+            note = f"The candidate could not be run on fake tensors: {error}"
+            return _Run(Captured((), (note,), ""), extensions, False)
+        except SolkitError as error:
+            return error
+
+
+def _analysis(run: _Run, compiled: Mapping[int, Compiled], device: Device) -> Analysis:
+    captured, extensions = run.captured, run.extensions
+    if not captured.launches and not extensions.launches:
+        return _nothing(run)
+    found = launch_facts(
+        captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device
+    )
+    extended, unknown = extension_facts(extensions.launches, device)
+    found += extended
+    unread = _notes([facts for facts, _ in found])
+    notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
+    kernels = tuple(described(facts, device, seconds) for facts, seconds in found)
+    whole = run.whole and not unknown
+    sound = whole and all(kernel.error is None for kernel in kernels)
+    status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
+    return Analysis(status, kernels, notes, captured.outputs, tuple(extensions.files), whole)
+
+
+def _nothing(run: _Run) -> Analysis:
+    """Of a run without a launch that could be seen."""
+    notes = (_UNSEEN, *run.captured.notes) if run.whole else run.captured.notes
+    return Analysis(AnalysisStatus.NOT_CAPTURED, (), notes, run.captured.outputs)
+
+
+def _notes(found: Sequence[Facts]) -> tuple[str, ...]:
+    """What could not be read of launches, and what was guessed."""
+    unread = [note for facts in found for note in facts.notes]
+    guesses = [g for facts in found if facts.requests for g in facts.requests.guesses]
+    return (*unread, *guesses)
+
+
+def _too_old(device: Device) -> str:
+    major, minor = device.compute_capability
+    return (
+        f"{device.name} has compute capability {major}.{minor}; kernels are analysed from "
+        f"{_OLDEST[0]}.{_OLDEST[1]} on, so only bounds are given."
+    )

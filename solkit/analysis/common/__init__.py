@@ -1,0 +1,1 @@
+"""What following Triton's and CUDA C++'s kernels share: caches, instruction mixes, PTX."""

@@ -1,0 +1,205 @@
+"""How far apart a kernel's uses of the same bytes are, and which of them L1 absorbs.
+
+Blocks start in the order of their numbers, as many at a time as fit (a wave), and those of a wave
+go through their loops side by side: a *round* is one loop of one wave. What several blocks read in
+a round is fetched once. What was used in an earlier round is still there unless the bytes that were
+used since (Mattson et al., "Evaluation techniques for storage hierarchies", 1970: the stack
+distance) pushed it out. Written bytes take room as well.
+
+L1 is one SM's, for plain loads (``cp.async`` of 16 bytes and TMA go past it, PTX ISA
+``cp.async.cg``), L2 the device's: see `solkit.analysis.common.reuse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solkit.analysis.common.regions import Region, keys_of
+from solkit.core import Device, Occupancy
+from solkit.roofline.kernel.traffic import lost_share
+
+__all__ = ["Distances", "Round", "l1_misses", "rounds", "step_shares"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_L1_BEYOND_SHARED = 28 << 10
+"""Bytes of L1 and shared memory together, beyond the most that blocks may use of it.
+
+CUDA C++ Programming Guide, "Compute Capabilities": 256 KB with 228 KB (9.0, 10.0), 192 with 164
+(8.0), 128 with 100 (8.6, 8.9, 12.0).
+"""
+
+_SMS = 3
+"""SMs whose L1 is followed."""
+
+_MOMENTS = (np.arange(4) + 0.5) / 4
+"""Of a round: how far its blocks have come."""
+
+
+class Distances:
+    """Regions that are used in rounds, and how many bytes were used since each was used before."""
+
+    def __init__(self, regions: int) -> None:
+        self.last = np.full(regions, -1)
+        self.room = np.zeros(regions)
+        self.held: list[float] = []  # bytes by the round that used them last
+
+    def use(self, keys: Array, room: Array) -> tuple[Array, Array]:
+        """Use some regions side by side.
+
+        Args:
+            keys: numbers of the regions, each once.
+            room: bytes that each takes.
+
+        Returns:
+            Of each region, a row of the table; and the table [rows, moments]: bytes used since at
+            each of `_MOMENTS`, infinite where a region was never used before.
+        """
+        pasts, rows = np.unique(self.last[keys], return_inverse=True)
+        rows = rows.reshape(-1)
+        again = np.bincount(rows, self.room[keys], len(pasts))
+        since = np.full((len(pasts), len(_MOMENTS)), np.inf)
+        for row, past in enumerate(pasts.tolist()):
+            if past < 0:
+                continue
+            # by the time that a block has come as far as it was then, it and the others have used
+            # the rest of that round, all since, and as much of this one
+            alone = self.held[past] - again[row]
+            new = float(room[self.last[keys] < past].sum())
+            whole = sum(self.held[past + 1 :]) + again[row]
+            since[row] = whole + (1 - _MOMENTS) * alone + _MOMENTS * new
+        for row, past in enumerate(pasts.tolist()):
+            if past >= 0:
+                self.held[past] -= again[row]
+        self.held.append(float(room.sum()))
+        self.last[keys], self.room[keys] = len(self.held) - 1, room
+        return rows, since
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What some programs do side by side, in one phase.
+
+    Attributes:
+        rows: which regions.
+        programs: which programs.
+        keys: of the regions touched, each once.
+        first: where among [rows, programs] each comes first.
+        inverse: which of the keys stands where.
+    """
+
+    rows: Array
+    programs: Array
+    keys: Array
+    first: Array
+    inverse: Array
+
+    def summed(self, of_rows: Array) -> Array:
+        """By key, the sum over those that touch it of a number that each row has."""
+        each = np.repeat(of_rows[self.rows], len(self.programs)).astype(float)
+        found: Array = np.bincount(self.inverse, each, len(self.keys))
+        return found
+
+    def chosen(self, table: Array) -> Array:
+        """By key, what a table [regions, programs] has for the first that touches it."""
+        found: Array = table[np.ix_(self.rows, self.programs)].reshape(-1)[self.first]
+        return found
+
+
+def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> Iterator[Round]:
+    """The rounds of a launch, in their order.
+
+    Args:
+        regions: of all accesses, of the same programs.
+        keys: of the regions, [regions, programs], as `keys_of` gives them.
+        waves: the programs of each.
+    """
+    phases = sorted({region.phase for region in regions})
+    of_phase = [
+        np.array([i for i, r in enumerate(regions) if r.phase == phase]) for phase in phases
+    ]
+    for programs in waves:
+        for rows in of_phase:
+            flat = keys[np.ix_(rows, programs)].reshape(-1)
+            found, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+            yield Round(rows, programs, found, first, inverse.reshape(-1))
+
+
+def step_shares(regions: Sequence[Region], sizes: Array) -> Array:
+    """Of each region, the share that one execution touches."""
+    once = np.array([region.once for region in regions])[:, None]
+    shares: Array = np.where(once > 0, once, sizes) / np.maximum(sizes, 1.0)
+    return np.minimum(shares, 1.0)
+
+
+# ------------------------------------------------------------------------------------------ L1
+
+
+def l1_misses(
+    regions: Sequence[Region],
+    together: float,
+    shared_bytes: int,
+    occupancy: Occupancy,
+    device: Device,
+) -> list[float]:
+    """Of each region, the share of the bytes moved that L1 does not have.
+
+    Args:
+        regions: of plain loads and stores, of the same programs; stores pass through L1 and stay.
+        together: distinct bytes of the loads of one step, over the sum of each one's own.
+        shared_bytes: shared memory of a block.
+        occupancy: of the launch.
+        device: the target.
+    """
+    if not regions:
+        return []
+    capacity = device.limits.shared_bytes + _L1_BEYOND_SHARED
+    capacity -= occupancy.blocks_per_sm * shared_bytes
+    programs = len(regions[0].low)
+    keys = keys_of(regions)
+    moved, missed = np.zeros(len(regions)), np.zeros(len(regions))
+    sms = min(device.sm_count, programs)
+    for sm in range(0, sms, -(-sms // _SMS)):
+        waves = _of_sm(sm, programs, occupancy.blocks_per_sm, device.sm_count)
+        distances = Distances(int(keys.max()) + 1)
+        for each in rounds(regions, keys, waves):
+            _book_l1(each, regions, distances, capacity, together, moved, missed)
+    shares: list[float] = np.where(moved > 0, missed / np.maximum(moved, 1e-9), 1.0).tolist()
+    return shares
+
+
+def _of_sm(sm: int, programs: int, blocks: int, sms: int) -> list[Array]:
+    """The programs of one SM, wave by wave."""
+    own = np.arange(sm, programs, sms)
+    return [own[start : start + blocks] for start in range(0, len(own), blocks)]
+
+
+def _book_l1(
+    each: Round,
+    regions: Sequence[Region],
+    distances: Distances,
+    capacity_bytes: int,
+    together: float,
+    moved: Array,
+    missed: Array,
+) -> None:
+    """Add to each region's bytes, and to those that were not there."""
+    shape = (len(each.rows), len(each.programs))
+    own = [regions[row] for row in each.rows.tolist()]
+    sizes = np.stack([region.size[each.programs] for region in own])
+    again = np.stack([region.again[each.programs] for region in own])
+    shares = np.array([together if region.kind == "load" else 1.0 for region in own])[:, None]
+    room = (sizes * shares).reshape(-1)[each.first]
+    past, since = distances.use(each.keys, room)
+    gone = lost_share(since, capacity_bytes).mean(axis=1)[past]
+    step = (step_shares(own, sizes) * sizes * shares).reshape(-1)[each.first].sum()
+    forgotten = float(lost_share(step, capacity_bytes))
+    for i, row in enumerate(each.rows.tolist()):
+        inverse = each.inverse.reshape(shape)[i]
+        sharing = np.bincount(inverse, minlength=len(each.keys))[inverse]
+        moved[row] += float((sizes[i] + again[i]).sum())
+        missed[row] += float((sizes[i] * gone[inverse] / sharing + again[i] * forgotten).sum())

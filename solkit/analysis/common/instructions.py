@@ -1,0 +1,184 @@
+"""The instruction mix of a kernel: its machine code, counted by kind and loop depth.
+
+What an opcode does is told by the instruction-set tables of CUDA Binary Utilities (Ampere and Ada,
+Hopper, Blackwell). Counts are static: how often a loop runs, the code does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from solkit.adapters.sass import Code, Instruction
+from solkit.core import InstructionCount, InstructionMix
+
+__all__ = ["KINDS", "mix_of", "tensor_dtype"]
+
+_OPCODES = {
+    "tensor": "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA "
+    "UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCMXQMMA",
+    "fp32": "FADD FADD2 FADD32I FCHK FFMA FFMA2 FFMA32I FMNMX FMNMX3 FMUL FMUL2 FMUL32I FSEL FSET "
+    "FSETP FSWZADD FHADD FHFMA",
+    "fp64": "DADD DFMA DMUL DSETP DMNMX",
+    "fp16": "HADD2 HADD2_32I HFMA2 HFMA2_32I HMNMX2 HMUL2 HMUL2_32I HSET2 HSETP2 VHMNMX",
+    "int32": "BMSK BREV FLO IABS IADD IADD3 IADD32I IDP IDP4A IMAD IMNMX IMUL IMUL32I ISCADD "
+    "ISCADD32I ISETP LEA LOP LOP3 LOP32I POPC SGXT SHF SHL SHR VABSDIFF VABSDIFF4 VIADD VIADDMNMX "
+    "VIMNMX VIMNMX3",
+    "sfu": "MUFU",
+    "convert": "F2F F2FP F2I F2IP FRND I2F I2FP I2I I2IP",
+    "move": "CS2R MOV MOV32I MOVM P2R PLOP3 PRMT PSETP R2P R2UR S2R S2UR SEL",
+    "warp": "CREDUX ELECT MATCH REDUX SHFL VOTE VOTEU",
+    "global_load": "LD LDG",
+    "global_store": "ST STG",
+    "async_copy": "LDGSTS",
+    "tma": "UBLKCP UBLKPF UBLKRED UTMALDG UTMAPF UTMAREDG UTMASTG",
+    "shared_load": "LDS LDSM",
+    "shared_store": "STAS STS STSM",
+    "local_load": "LDL",
+    "local_store": "STL",
+    "tensor_memory": "LDT LDTM STT STTM UTCCP UTCSHIFT",
+    "constant_load": "LDC LDCU ULDC",
+    "global_atomic": "ATOM ATOMG RED REDG",
+    "shared_atomic": "ATOMS REDAS",
+    "texture": "FOOTPRINT SUATOM SULD SURED SUST TEX TLD TLD4 TMML TXD TXQ",
+    "barrier": "ACQBULK ACQSHMINIT ARRIVES B2R BAR CCTL CCTLL CCTLT DEPBAR ENDCOLLECTIVE ERRBAR "
+    "FENCE LDGDEPBAR MEMBAR NANOSLEEP R2B SYNCS UCGABAR_ARV UCGABAR_WAIT UTCATOMSWS UTCBAR "
+    "UTMACCTL UTMACMDFLUSH WARPGROUP WARPGROUPSET WARPSYNC",
+    "branch": "BMOV BPT BRA BREAK BRX BRXU BSSY BSYNC CALL EXIT JMP JMX JMXU KILL LEPC NANOTRAP "
+    "RET RPCMOV RTT WARPEXIT YIELD",
+    "nop": "NOP PMTRIG",
+}
+_KIND = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
+
+KINDS = (*_OPCODES, "uniform", "other")
+"""The kinds that an instruction may be of, in the order in which a mix lists them.
+
+``"async_copy"`` is ``cp.async`` (global to shared memory), ``"tma"`` a bulk copy, ``"warp"`` what
+lanes exchange, ``"uniform"`` what the scalar datapath computes once a warp, ``"local_load"`` and
+``"local_store"`` spills or indexed arrays, ``"other"`` whatever no table names.
+"""
+
+_LANE_FLOPS = {
+    **dict.fromkeys(("FADD", "FADD32I", "FMUL", "FMUL32I", "FHADD", "DADD", "DMUL"), 1),
+    **dict.fromkeys(("FFMA", "FFMA32I", "FADD2", "FMUL2", "FHFMA", "DFMA"), 2),
+    **dict.fromkeys(("HADD2", "HADD2_32I", "HMUL2", "HMUL2_32I"), 2),
+    **dict.fromkeys(("FFMA2", "HFMA2", "HFMA2_32I"), 4),
+}
+"""Floating-point operations of one thread; a name that ends in 2 works on a pair."""
+
+_NEVER, _ALWAYS = ("!PT", "!UPT"), ("", "PT", "UPT")
+_WARP_THREADS = 32
+_GROUP_WARPS = 4  # PTX ISA, wgmma: a warp group is four warps
+_MOVED = frozenset(
+    "global_load global_store async_copy shared_load shared_store local_load local_store "
+    "constant_load global_atomic shared_atomic".split()
+)
+_WIDTHS = {
+    **{"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32},
+    **{"U64": 8, "S64": 8, "F64": 8, "F16": 2, "BF16": 2, "F32x2": 8, "F32x4": 16},
+    **{"F16x4": 8, "F16x8": 16, "BF16x4": 8, "BF16x8": 16, "F16x4_V2": 8},
+}
+"""Bytes of one thread's access by modifier; 4 without one."""
+
+
+def mix_of(code: Code) -> InstructionMix:
+    """Count the instructions of a function."""
+    counts: Counter[tuple[str, str, int, int, int]] = Counter()
+    predicated: Counter[tuple[str, str, int, int, int]] = Counter()
+    lines: Counter[str] = Counter()
+    for block in code.blocks:
+        for each in block.instructions:
+            if each.predicate in _NEVER:  # a hint for the scheduler, of the compiler's own making
+                continue
+            kind = _kind(each)
+            told = each.opcode if kind == "tensor" else ""
+            row = (kind, told, block.depth, _width_bytes(each, kind), _warp_flops(each, kind))
+            counts[row] += 1
+            predicated[row] += each.predicate not in _ALWAYS
+            lines.update(place.rpartition("/")[2] for place in each.lines[-1:])
+    ordered = sorted(counts, key=lambda row: (KINDS.index(row[0]), *row[1:]))
+    rows = tuple(
+        InstructionCount(kind, opcode, depth, counts[row], predicated[row], width, flops)
+        for row in ordered
+        for kind, opcode, depth, width, flops in [row]
+    )
+    return InstructionMix(rows, code.loops, dict(sorted(lines.items())))
+
+
+def _kind(instruction: Instruction) -> str:
+    name = instruction.name
+    if instruction.opcode.startswith("IMAD.MOV") or _loads_a_constant(instruction):
+        return "move"
+    known = _KIND.get(name)
+    if known is None:
+        return "uniform" if name.startswith("U") and len(name) > 1 else "other"
+    return known
+
+
+def _loads_a_constant(instruction: Instruction) -> bool:
+    """``HFMA2 R9, -RZ, RZ, 0, 0``: the compiler's way to set a register on a pipe that is free."""
+    return instruction.name == "HFMA2" and instruction.operands[1:3] == ("-RZ", "RZ")
+
+
+def _width_bytes(instruction: Instruction, kind: str) -> int:
+    if kind not in _MOVED:
+        return 0
+    if instruction.name in ("LDSM", "STSM"):  # PTX ISA, ldmatrix: 8 rows of 16 bytes a matrix
+        matrices = instruction.modifiers[-1]
+        return 4 * (int(matrices) if matrices in ("2", "4") else 1)
+    found = [_WIDTHS[each] for each in instruction.modifiers if each in _WIDTHS]
+    return found[-1] if found else 4
+
+
+def _warp_flops(instruction: Instruction, kind: str) -> int:
+    if kind == "tensor":
+        return _tensor_flops(instruction)
+    if kind in ("fp32", "fp64", "fp16"):
+        return _WARP_THREADS * _LANE_FLOPS.get(instruction.name, 0)
+    return 0
+
+
+# --------------------------------------------------------------------------------- tensor cores
+
+_OF_GROUPS = frozenset({"HGMMA", "IGMMA", "QGMMA", "BGMMA"})
+_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")  # HGMMA.64x128x16, DMMA.8x8x4
+_SHORT_SHAPE = re.compile(r"(16|8)(8)(\d+)")  # HMMA.16816
+
+
+def _tensor_flops(instruction: Instruction) -> int:
+    """2 m n k, of which each warp of a group does a quarter; PTX ISA, the shapes of mma and wgmma.
+
+    Integer products count alike. A sparse one (``SP``) leaves out half of its multiplications.
+    """
+    warps = _GROUP_WARPS if instruction.name in _OF_GROUPS else 1
+    for modifier in instruction.modifiers:
+        if shape := _SHAPE.fullmatch(modifier) or _SHORT_SHAPE.fullmatch(modifier):
+            m, n, k = (int(size) for size in shape.groups())
+            flops = 2 * m * n * k // warps
+            return flops // 2 if "SP" in instruction.modifiers else flops
+    return 0
+
+
+_INPUTS = {
+    **{"BF16": "bf16", "TF32": "tf32", "E4M3": "fp8", "E5M2": "fp8", "S8": "int8", "U8": "int8"},
+    **{"S4": "int4", "U4": "int4", "E2M1": "fp4", "E3M2": "fp6", "E2M3": "fp6"},
+}
+_BY_NAME = {"HMMA": "fp16", "HGMMA": "fp16", "UTCHMMA": "fp16", "DMMA": "fp64"}
+_BY_NAME |= dict.fromkeys(("IMMA", "IGMMA", "UTCIMMA"), "int8")
+_BY_NAME |= dict.fromkeys(("QMMA", "QGMMA", "UTCQMMA"), "fp8")
+_BY_NAME |= dict.fromkeys(("OMMA", "UTCOMMA"), "fp4") | dict.fromkeys(("BMMA", "BGMMA"), "int1")
+
+
+def tensor_dtype(opcode: str) -> str:
+    """The ceiling of a tensor instruction, as `Device.ceilings` names it without ``tensor.``.
+
+    The first type of an opcode is its accumulator's, those after it its operands':
+    ``"HMMA.16816.F32.BF16"`` is ``"bf16"``, ``"HGMMA.64x64x16.F16"`` is ``"fp16_acc16"``. tcgen05's
+    opcodes don't name types: that of UTCHMMA may as well be bf16 or tf32.
+    """
+    name, *modifiers = opcode.split(".")
+    types: Sequence[str] = [_INPUTS[each] for each in modifiers if each in _INPUTS]
+    dtype = types[0] if types else _BY_NAME.get(name, name.lower())
+    halved = dtype in ("fp16", "fp8") and "F16" in modifiers and "F32" not in modifiers
+    return f"{dtype}_acc16" if halved else dtype

@@ -1,0 +1,170 @@
+"""What programs touch with the accesses of a kernel's code, and how much of it is distinct.
+
+What one program touches with one access is a *region*: the bytes between the lowest and the highest
+address, and how many of them. Equal regions are the same data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "ADDRESS_BITS",
+    "SECTOR",
+    "Region",
+    "are_scattered",
+    "by_storage",
+    "distinct_bytes",
+    "keys_of",
+    "numbers_of",
+    "unique_bytes",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+ADDRESS_BITS = 44
+"""A pointer is its storage's number above this bit and the byte within the storage below it."""
+
+SECTOR = 32
+"""Bytes; the unit of traffic between L1, L2 and DRAM."""
+
+_ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio, which spreads well
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """What each of some programs touches with one access.
+
+    Attributes:
+        low, high: the bytes between which it lies, of shape [programs]; -1 where that is not known.
+        size: bytes touched, each once; zero for programs that touch nothing.
+        storage_bytes: of the tensor behind it, which it cannot exceed; 0 where not known.
+        phase: accesses of one loop, or none, have the same; later ones a higher.
+        kind: ``"load"``, ``"store"`` or ``"atomic"``.
+        moved: bytes touched, once by each execution that goes elsewhere than the one before, of
+            shape [programs]; what exceeds `size` was touched before.
+        once: bytes that an execution touches, where the next ones may touch them again; zero where
+            all else is touched before they are, as in a loop within a loop.
+        covered: share of the bytes of its sectors that an execution asks for.
+        pairs: bytes of the 64-byte pairs of sectors that an execution touches, over `once`.
+        gathered: whether the place comes from memory.
+    """
+
+    low: Array
+    high: Array
+    size: Array
+    storage_bytes: int
+    phase: int = 0
+    kind: str = "load"
+    moved: Array | None = None
+    once: float = 0.0
+    covered: float = 1.0
+    pairs: float = 1.0
+    gathered: bool = False
+
+    @property
+    def reads(self) -> bool:
+        """Whether the old contents are needed."""
+        return self.kind != "store"
+
+    @property
+    def writes(self) -> bool:
+        """Whether there are new contents."""
+        return self.kind != "load"
+
+    @property
+    def place(self) -> int:
+        """The number of the storage that it lies in; -1 where that is not known."""
+        return int(self.low.max()) >> ADDRESS_BITS if self.low.max() >= 0 else -1
+
+    @property
+    def again(self) -> Array:
+        """Bytes that each program touches after having touched them before."""
+        moved = self.size if self.moved is None else self.moved
+        found: Array = np.maximum(moved - self.size, 0.0)
+        return found
+
+
+def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
+    """Distinct bytes of all regions together.
+
+    Args:
+        regions: of the same programs.
+        scale: how many times as many programs there really are; they go on in the same way.
+    """
+    return sum(distinct_bytes(group, scale) for group in by_storage(regions))
+
+
+def by_storage(regions: Sequence[Region]) -> Iterator[list[Region]]:
+    """The regions of one storage together; each of an unknown one alone."""
+    groups: dict[int, list[Region]] = {}
+    for number, region in enumerate(regions):
+        groups.setdefault(region.place if region.place >= 0 else -1 - number, []).append(region)
+    yield from groups.values()
+
+
+def distinct_bytes(group: Sequence[Region], scale: float) -> float:
+    """Distinct bytes of the regions of one storage."""
+    sizes = np.concatenate([region.size for region in group])
+    order = np.argsort(-sizes, kind="stable")  # of equal regions the largest counts
+    _, chosen = np.unique(numbers_of(group)[order], return_index=True)
+    first = order[chosen]
+    programs = len(group[0].low)
+    low = np.concatenate([region.low for region in group])[first]
+    high = np.concatenate([region.high for region in group])[first]
+    storage = max(region.storage_bytes for region in group)
+    total = float(sizes[first].sum())
+    late = float(sizes[first][first % programs >= programs // 2].sum()) / max(total, 1.0)
+    known = (low >= 0) & (sizes[first] > 0)
+    span = math.inf
+    if known.any():  # regions may overlap: no more than what lies between the ends of all
+        first_sector, last_sector = low[known].min() // SECTOR, (high[known].max() - 1) // SECTOR
+        span = float(last_sector - first_sector + 1) * SECTOR
+    grown = min(total, span) * (1 + 2 * late * (scale - 1))
+    if math.isfinite(span) and are_scattered(group, scale):
+        return min(grown, _scattered(float(sizes.sum()) * scale, min(span, storage or span)))
+    return min(grown, storage) if storage else grown
+
+
+def are_scattered(regions: Sequence[Region], scale: float) -> bool:
+    """Whether programs gather with repetitions, and regions do not tell which are the same."""
+    return all(_is_scattered(region, scale) for region in regions)
+
+
+def _is_scattered(region: Region, scale: float) -> bool:
+    if not region.gathered:
+        return False
+    made = region.size > 0
+    exact = scale == 1.0 and bool(np.all(region.size >= region.high - region.low))
+    return not exact and len(np.unique(region.low[made])) < int(made.sum())
+
+
+def _scattered(touched: float, span: float) -> float:
+    """Distinct bytes of those that are drawn from a span with replacement.
+
+    Source: Cardenas, "Analysis and performance of inverted data base structures", 1975; of many.
+    """
+    return span * -math.expm1(-touched / span)
+
+
+def keys_of(regions: Sequence[Region]) -> Array:
+    """`numbers_of`, counted from 0 on, of shape [regions, programs]."""
+    _, keys = np.unique(numbers_of(regions), return_inverse=True)
+    found: Array = keys.reshape(len(regions), -1)
+    return found
+
+
+def numbers_of(regions: Sequence[Region]) -> Array:
+    """A number for each region of each program, in their order; equal for equal regions."""
+    low = np.concatenate([region.low for region in regions])
+    high = np.concatenate([region.high for region in regions])
+    unknown = low < 0
+    low = np.where(unknown, -1 - np.arange(len(low)), low)
+    with np.errstate(over="ignore"):
+        pairs: Array = low * _ODD + high  # equal pairs give equal numbers, others all but never
+    return pairs

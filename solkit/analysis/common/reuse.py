@@ -1,0 +1,261 @@
+"""What DRAM has to move for a launch, for an L2 of any size: bytes by stack distance.
+
+In L2 of two partitions a line that both sides read takes room twice.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from solkit.analysis.common.caches import Distances, Round, rounds, step_shares
+from solkit.analysis.common.regions import (
+    Region,
+    are_scattered,
+    by_storage,
+    distinct_bytes,
+    keys_of,
+    numbers_of,
+    unique_bytes,
+)
+from solkit.core import Device, Reuse, Stream
+
+__all__ = ["reuse_of"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PARTITIONED = {(8, 0), (9, 0), (10, 0), (10, 3)}
+"""Compute capabilities whose L2 has two partitions, each of which caches what the SMs next to it
+access (NVIDIA A100 whitepaper, "A100 L2 cache"; H100 likewise, B200 and B300 by their two dies)."""
+
+_COMPLETE = 0.9
+"""Share of the bytes of its sectors that a store must write for them to count as written whole."""
+
+_NEAREST, _OCTAVES = 18, 13
+"""Of stack distances: from 2^18 bytes on, in so many octaves. Any L2 keeps what is nearer than
+256 KiB and loses what is farther than 2 GiB: those of compute capability 8.0 and above have 2 to
+128 MiB."""
+
+_BINS = 8
+"""Ranges of distances to an octave. Within one the share that is lost differs by up to 14 %; with
+the mean distance in place of each, at most 0.5 % of the bytes are taken to cross wrongly."""
+
+_READ, _WRITE = 0, 1
+
+
+def reuse_of(
+    regions: Sequence[Region],
+    resident: int,
+    device: Device,
+    scale: float = 1.0,
+    past_l1: Sequence[float] | None = None,
+) -> Reuse:
+    """How often bytes cross between DRAM and L2, by how far apart their uses are.
+
+    Args:
+        regions: of all accesses, of the same programs, in their order.
+        resident: programs that run at once.
+        device: a target; its compute capability alone counts.
+        scale: how many times as many programs there really are; they go on in the same way.
+        past_l1: of each region, the share that L1 does not have; all of it by default.
+    """
+    if not regions:
+        return Reuse()
+    programs = len(regions[0].low)
+    regions = [_in_pairs(region) if region.reads else region for region in regions]
+    ledger = _Ledger(regions, device, [1.0] * len(regions) if past_l1 is None else past_l1)
+    waves = [
+        np.arange(start, min(start + resident, programs)) for start in range(0, programs, resident)
+    ]
+    middle, before = 0, copy.deepcopy(ledger.books)
+    for each in rounds(regions, ledger.keys, waves):
+        start = int(each.programs[0])
+        if middle < start <= programs // 2:
+            before, middle = copy.deepcopy(ledger.books), start
+        ledger.book(each)
+    share = programs / (programs - middle) * (scale - 1)
+    reads, writes = (
+        tuple(_streams(ledger, before, direction, share, scale)) for direction in (_READ, _WRITE)
+    )
+    return Reuse(reads, writes, tuple(_never_whole(regions, scale)))
+
+
+def _in_pairs(region: Region) -> Region:
+    """What L2 fetches for it: sectors in pairs of 64 bytes, within the region's ends.
+
+    Source: ``cudaLimitMaxL2FetchGranularity``, which is 64 bytes unless a program asks for less.
+    """
+    ends = np.maximum(region.high - region.low, region.size)
+    size = np.minimum(region.size * region.pairs, ends)
+    moved = region.size + region.again
+    return replace(region, size=size, moved=moved * region.pairs, once=region.once * region.pairs)
+
+
+def _streams(
+    ledger: _Ledger, before: _Books, direction: int, share: float, scale: float
+) -> Iterator[Stream]:
+    """One for each storage that moves in that direction.
+
+    Args:
+        ledger: of all programs that were followed.
+        before: its books when the later ones of them began.
+        direction: `_READ` or `_WRITE`.
+        share: all further programs move so many times as much as those later ones.
+        scale: as for `reuse_of`.
+    """
+    books = ledger.books
+    for number, place in enumerate(ledger.places):
+        cold, again = books.cold[direction, number], books.again[direction, number]
+        (bins,) = np.nonzero(again[1:])  # what lies in the first is never lost
+        bins += 1
+        if not cold and not len(bins):
+            continue
+        further = (cold - before.cold[direction, number]) * share
+        further_again = (again - before.again[direction, number])[bins] * share
+        stream = Stream(
+            round(cold + further),
+            _rounded(books.weighted[direction, number, bins] / again[bins]),
+            _rounded(again[bins] + further_again),
+        )
+        own = [r for r in ledger.regions if r.place == place and (r.reads, r.writes)[direction]]
+        once, most = unique_bytes(own), _most(own, scale)
+        if scale > 1 and once and most:
+            stream = replace(
+                stream,
+                followed_cold_bytes=round(cold),
+                followed_again_bytes=_rounded(again[bins]),
+                distinct_bytes=round(once),
+                most_bytes=round(most),
+            )
+        yield stream
+
+
+def _rounded(amounts: Array) -> tuple[int, ...]:
+    return tuple(np.rint(amounts).astype(np.int64).tolist())
+
+
+def _most(regions: Sequence[Region], scale: float) -> float:
+    """Distinct bytes that all programs can touch of a storage; 0 where that is not known."""
+    if are_scattered(regions, scale):
+        return unique_bytes(regions, scale)
+    return max((region.storage_bytes for region in regions), default=0)
+
+
+class _Books:
+    """Bytes by direction and storage: that cross in any case, and by how long ago they were used.
+
+    Args:
+        storages: how many there are.
+    """
+
+    def __init__(self, storages: int) -> None:
+        self.cold = np.zeros((2, storages))
+        self.again = np.zeros((2, storages, _OCTAVES * _BINS + 2))
+        self.weighted = np.zeros_like(self.again)
+        """Bytes times their distances."""
+
+    def add_cold(self, direction: int, storages: Array, amounts: Array) -> None:
+        """Add bytes that cross whatever L2 holds."""
+        self.cold[direction] += np.bincount(storages, amounts, self.cold.shape[1])
+
+    def add(self, direction: int, storages: Array, distances: Array, amounts: Array) -> None:
+        """Add bytes [n] of some storages [n] that are used again at distances [n, moments]."""
+        octaves = np.log2(np.maximum(distances, 1.0)) - _NEAREST
+        bins = np.clip(np.floor(_BINS * octaves) + 1, 0, self.again.shape[2] - 1).astype(np.int64)
+        places = (storages[:, None] * self.again.shape[2] + bins).reshape(-1)
+        each = np.broadcast_to(amounts[:, None] / distances.shape[1], distances.shape)
+        for table, summed in ((self.again, each), (self.weighted, each * distances)):
+            flat = table[direction].reshape(-1)
+            flat += np.bincount(places, summed.reshape(-1), len(flat))
+
+
+class _Ledger:
+    """Books what each round may move between L2 and DRAM."""
+
+    def __init__(self, regions: Sequence[Region], device: Device, past_l1: Sequence[float]) -> None:
+        self.regions = regions
+        of_regions = [region.place for region in regions]
+        self.places = list(dict.fromkeys(of_regions))
+        self.storages = np.array([self.places.index(place) for place in of_regions])
+        self.reads = np.array([region.reads for region in regions])
+        self.writes = np.array([region.writes for region in regions])
+        self.past_l1 = np.asarray(past_l1, float)
+        self.refilled = np.array([r.writes and r.covered < _COMPLETE for r in regions])
+        self.keys = keys_of(regions)
+        thin = _thinned(regions)[:, None]
+        sizes = np.stack([region.size for region in regions])
+        self.sizes = sizes * thin
+        self.again = np.stack([region.again for region in regions]) * thin
+        self.steps = step_shares(regions, sizes)
+        self.partitioned = device.compute_capability in _PARTITIONED
+        self.distances = Distances(int(self.keys.max()) + 1)
+        self.dirty = np.zeros(int(self.keys.max()) + 1, bool)
+        self.books = _Books(len(self.places))
+
+    def book(self, each: Round) -> None:
+        """Add a round."""
+        size = each.chosen(self.sizes)
+        readers, writers = each.summed(self.reads), each.summed(self.writes)
+        reading, writing = readers > 0, writers > 0
+        room = size * self._copies(readers)
+        past, since = self.distances.use(each.keys, room)
+        far = since[past]
+        is_first = np.isinf(far[:, 0])
+        far[is_first] = 0.0
+        row = np.repeat(each.rows, len(each.programs))[each.first]
+        asked_of_l2 = 1 - (1 - self.past_l1[row]) ** np.maximum(readers, 1)
+        is_clean = ~self.dirty[each.keys]
+        storages, books = self.storages[row], self.books
+        books.add_cold(_READ, storages, size * (is_first & reading))
+        books.add(_READ, storages, far, size * asked_of_l2 * (~is_first & reading))
+        books.add_cold(_WRITE, storages, size * (is_clean & writing))
+        books.add(_WRITE, storages, far, size * (~is_clean & writing))
+        # what steps of a loop come back to lies as far back as one step of all blocks
+        step = np.full((len(row), 1), (room * each.chosen(self.steps)).sum())
+        again, refilled = each.chosen(self.again), each.summed(self.refilled) > 0
+        books.add(_READ, storages, step, again * (reading + 1.0 * refilled))
+        books.add(_WRITE, storages, step, again * writing)
+        self.dirty[each.keys] |= writing
+
+    def _copies(self, readers: Array) -> Array:
+        """How often L2 holds a line: where it is at home, and where SMs of the other side read it.
+
+        A block is on either side of the device alike. That a line stays at home as well is not
+        documented; see docs/analysis.md.
+        """
+        if not self.partitioned:
+            return np.ones(len(readers))
+        copies: Array = 2 - 0.5 ** np.minimum(readers, 60)
+        return np.where(readers > 0, copies, 1.0)
+
+
+def _thinned(regions: Sequence[Region]) -> Array:
+    """Of each region, distinct bytes over the bytes of regions that are not equal: they overlap."""
+    shares = np.ones(len(regions))
+    numbers = {id(region): i for i, region in enumerate(regions)}
+    for group in by_storage(regions):
+        sizes = np.concatenate([region.size for region in group])
+        _, first = np.unique(numbers_of(group), return_index=True)
+        summed = float(sizes[first].sum())
+        share = distinct_bytes(group, 1.0) / summed if summed else 1.0
+        for region in group:
+            shares[numbers[id(region)]] = share
+    return shares
+
+
+def _never_whole(regions: Sequence[Region], scale: float) -> Iterator[int]:
+    """Of each storage, bytes that are read to complete sectors which stores leave in part.
+
+    DRAM's error correction is over whole sectors (US patent 9,110,809, "Reducing memory traffic in
+    DRAM ECC mode"). Those that L2 still holds at the end are not completed yet.
+    """
+    stores = [region for region in regions if region.kind == "store"]
+    for group in by_storage(stores):
+        once = distinct_bytes(group, scale)
+        written = [r.covered * float((r.size + r.again).sum()) * scale for r in group]
+        if sum(written) < _COMPLETE * once:
+            yield round(once)

@@ -1,0 +1,174 @@
+"""What an answer about a kernel file rests on: the files that were read for it, and SolKit itself.
+
+A worker notes each file that is opened for reading (`Reads`), modules that the kernel file imports
+among them. The process that asks compares them with what is on disk (`Files`).
+
+Neither torch nor triton, Python's own library or the rooms of SolKit that analyse are among the
+files: their versions, or the state of their sources, are told by `surroundings`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Union
+
+__all__ = ["Files", "Reads", "Stamp", "stamp", "surroundings"]
+
+Stamp = Union[tuple[int, int], None]
+"""A file's size in bytes and the time of its last change in ns; ``None`` where there is none."""
+
+_ROOT = Path(__file__).parents[1]
+_ROOMS = ("adapters", "analysis", "core", "kernelfiles", "processes", "roofline")
+_LIBRARIES = ("torch", "triton", "numpy", "sympy", "pydantic", "functorch")
+_PACKAGES = ("torch", "triton", "numpy", "sympy", "pydantic", "nvidia-cuda-nvrtc")
+_PREFIXES = ("TRITON_", "TORCH", "PYTORCH_", "LLVM_", "MLIR_", "NVCC_", "CUDA_")
+_PLACES = ("CACHE", "DIR", "HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""Variables that name a place, or hide a GPU, change no answer."""
+_WRITES = os.O_WRONLY | os.O_RDWR
+_HASHED_BYTES = 16 << 20
+"""A larger file is told by its stamp."""
+
+
+def stamp(path: str) -> Stamp:
+    """A file's stamp."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - thousands of times a second
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+class Files:
+    """Digests of files by their path, read again only where their stamps change."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Stamp, str, bool]] = {}
+
+    def digest(self, path: str) -> str:
+        """SHA-256 of what a file holds, in hexadecimal; empty where it cannot be read."""
+        return self._read(path)[1]
+
+    def is_self_contained(self, path: str) -> bool:
+        """Whether Python code in a file does not ask for environment variables."""
+        return self._read(path)[2]
+
+    def _read(self, path: str) -> tuple[Stamp, str, bool]:
+        now = stamp(path)
+        known = self._known.get(path)
+        if known is None or known[0] != now:
+            known = self._known[path] = (now, *_digested(path, now))
+        return known
+
+
+def _digested(path: str, now: Stamp) -> tuple[str, bool]:
+    if now is None:
+        return "", False
+    if now[0] > _HASHED_BYTES:
+        return repr(now), True
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return "", False
+    return hashlib.sha256(data).hexdigest(), not _asks(path, data)
+
+
+def _asks(path: str, data: bytes) -> bool:
+    """Whether the user's own code may depend on environment variables."""
+    installed = "site-packages" in path or "dist-packages" in path
+    return path.endswith(".py") and not installed and (b"environ" in data or b"getenv" in data)
+
+
+class Reads:
+    """The files that this process opens for reading, from now to its end.
+
+    An audit hook cannot be removed, so this belongs in a process that is thrown away.
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, Stamp] = {}
+        self._ignored = tuple(_ignored_folders())
+        sys.addaudithook(self._note)
+
+    def stamps(self) -> dict[str, Stamp]:
+        """Each file, by its absolute path, as it was when it was first opened."""
+        return {path: each for path, each in self._stamps.items() if each is not None}
+
+    def _note(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "ctypes.dlopen":
+            reads = isinstance(args[0], str) and os.sep in args[0]
+        else:
+            reads = event == "open" and isinstance(args[0], str) and not args[2] & _WRITES
+        if not reads:
+            return
+        path = os.path.abspath(args[0])  # noqa: PTH100 - a Path would be slow
+        if path.endswith(".pyc"):
+            path = _source_of(path)
+        if path not in self._stamps and not path.startswith(self._ignored):
+            self._stamps[path] = stamp(path)
+
+
+def _source_of(path: str) -> str:
+    try:
+        return importlib.util.source_from_cache(path)
+    except ValueError:
+        return path
+
+
+def _ignored_folders() -> Iterator[str]:
+    """Each with a slash behind it; see `surroundings` for what tells their state."""
+    places = [Path(tempfile.gettempdir()), *map(Path, ("/proc", "/sys", "/dev"))]
+    places += [Path(os.environ.get("TRITON_CACHE_DIR", "~/.triton")).expanduser()]
+    library = sysconfig.get_paths()
+    places += [Path(library[name], each) for name in ("purelib", "platlib") for each in _LIBRARIES]
+    places += [place for room in _ROOMS for place in (_ROOT / room, (_ROOT / room).resolve())]
+    yield from (f"{place}{os.sep}" for place in places)
+    for entry in Path(str(os.__file__)).parent.iterdir():  # Python's own library
+        if entry.name not in ("site-packages", "dist-packages"):
+            yield f"{entry}{os.sep}" if entry.is_dir() else str(entry)
+
+
+# ----------------------------------------------------------------------------- SolKit itself
+
+
+def surroundings() -> tuple[object, ...]:
+    """What all answers of this process rest on besides files that kernels read."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_PREFIXES) and not name.endswith(_PLACES)
+    }
+    return (*_installed(), tuple(sys.path), tuple(sorted(variables.items())))
+
+
+@functools.cache
+def _installed() -> tuple[object, ...]:
+    """Versions, and the state of SolKit's sources: a developer changes them without a version."""
+    versions = tuple(map(_version, _PACKAGES))
+    sources = tuple(sorted(stamped for room in _ROOMS for stamped in _sources(str(_ROOT / room))))
+    return platform.python_version(), versions, sources
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
+    for entry in os.scandir(folder):
+        if entry.is_dir():
+            yield from _sources(entry.path)
+        elif entry.name.endswith((".py", ".json")):
+            told = entry.stat()
+            yield entry.path, told.st_size, told.st_mtime_ns

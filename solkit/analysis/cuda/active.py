@@ -1,0 +1,72 @@
+"""The threads that are followed together, and who is told of what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, Union
+
+import numpy as np
+
+from solkit.analysis.common.ptx_code import Statement
+from solkit.analysis.common.ptx_numbers import Array
+from solkit.analysis.cuda.flow import BasicBlock
+
+__all__ = ["Active", "Grid", "Value", "Watcher"]
+
+Value = Union[Array, None]
+"""Of shape [blocks, threads], of size 1 along an axis where all agree; ``None``: not known."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The blocks of a launch, the threads of each, and the dynamic shared memory."""
+
+    blocks: tuple[int, int, int]
+    threads: tuple[int, int, int]
+
+
+class Active:
+    """Which threads take part, of shape [blocks, threads]."""
+
+    def __init__(self, mask: Array, warps_of: Array) -> None:
+        self.mask = mask
+        self.warps_of = warps_of
+
+    @cached_property
+    def lanes(self) -> Array:
+        """Threads of each block."""
+        found: Array = self.mask.sum(1).astype(np.float64)
+        return found
+
+    @cached_property
+    def any(self) -> Array:
+        """Whether a block has some."""
+        return np.asarray(self.mask.any(1))
+
+    @cached_property
+    def warps(self) -> Array:
+        """Warps of each block that have some."""
+        found: Array = np.logical_or.reduceat(self.mask, self.warps_of, axis=1).sum(1)
+        return found.astype(np.float64)
+
+    def where(self, mask: Array) -> Active:
+        """Those of them that are in a mask as well."""
+        return Active(self.mask & mask, self.warps_of)
+
+
+class Watcher(Protocol):
+    """Told of each block of code that is run and of each access that is made there."""
+
+    def access(self, each: Statement, space: str, addresses: Value, active: Active) -> None:
+        """An access of memory.
+
+        Args:
+            each: that makes it.
+            space: ``"global"`` or ``"shared"``.
+            addresses: storage numbers above `ADDRESS_BITS`; of shared memory, offsets.
+            active: who makes it.
+        """
+
+    def block_ends(self, block: BasicBlock, active: Active) -> None:
+        """A block of the code was run."""

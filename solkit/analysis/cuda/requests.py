@@ -1,0 +1,431 @@
+"""What a launch of a CUDA C++ kernel asks of the GPU by its own code.
+
+As `solkit.analysis.triton.requests` does for Triton: some blocks are followed thread by thread
+(`Lanes`),
+and many by some of their threads (`Spots`); the first say how much an execution of an access costs,
+the second how often and where it is made. Small launches are followed whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.adapters.triton_compiler import Compiled
+from solkit.analysis.common.caches import l1_misses
+from solkit.analysis.common.ptx_numbers import Array
+from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR, Region, unique_bytes
+from solkit.analysis.common.reuse import reuse_of
+from solkit.analysis.cuda.accesses import Lanes, SharedSite, Site, Spots, sites_of
+from solkit.analysis.cuda.active import Grid
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel
+from solkit.analysis.cuda.follow import Follower
+from solkit.analysis.cuda.loops import Tables
+from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
+from solkit.analysis.triton.requests import spread_out, unevenness
+from solkit.core import Access, Device, Occupancy, Requests, Reuse, SharedAccess
+
+__all__ = ["cuda_requests"]
+
+_WHOLE_THREADS = 1 << 13
+"""Threads that are followed one by one, in up to `_WHOLE` blocks."""
+_WHOLE = 16
+_SMALL = 1 << 14
+"""Threads of a launch that is followed whole."""
+_MANY = 1 << 12
+_SPREAD = 1 << 10
+"""Blocks followed by some threads: the first ones, and of a larger grid some from all over it."""
+_MOST_WORK = 1_000_000.0
+"""`Follower.work` that the first ones may take; where it is more, there are fewer of them."""
+_MUCH_WORK = 250_000.0
+"""That of the others beyond which fewer blocks are followed thread by thread."""
+_LINE = 128
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Some blocks as they were followed."""
+
+    numbers: Array
+    follower: Follower
+    spots: Spots
+    tables: Tables
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """A launch, followed in both ways.
+
+    Attributes:
+        kernel: its code.
+        statements: the site of each statement that accesses global memory, by its id.
+        few: blocks followed thread by thread.
+        lanes: what watched those.
+        many: the first blocks of the launch, by some threads.
+        wide: some from all over it, likewise; the many where those are all there are.
+        chosen: which of the wide the few are.
+        blocks: of the launch.
+        names: of the kernel's parameters in C++, by those in PTX.
+    """
+
+    kernel: Kernel
+    statements: Mapping[int, Site]
+    few: _Run
+    lanes: Lanes
+    many: _Run
+    wide: _Run
+    chosen: Array
+    blocks: int
+    names: Mapping[str, str]
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Where it accesses global memory, in the order of the code."""
+        return tuple(dict.fromkeys(self.statements.values()))
+
+    @property
+    def weight(self) -> float:
+        """How many times as many blocks as the wide the launch has."""
+        return self.blocks / len(self.wide.numbers)
+
+    @property
+    def scale(self) -> float:
+        """How many times as many as the many."""
+        return self.blocks / len(self.many.numbers)
+
+    def ratio(self, key: object, name: str) -> float:
+        """Executions over the launch for each one by the few."""
+        of_wide = self.wide.tables.of((key, name) if isinstance(key, Site) else (name, key))
+        seen = float(of_wide[self.chosen].sum())
+        if seen:
+            return float(of_wide.sum()) * self.weight / seen
+        return self.blocks / len(self.few.numbers)
+
+    def total(self, site: Site, name: str) -> float:
+        """What a site does over the launch."""
+        return float(self.few.tables.of((site, name)).sum()) * self.ratio(site, "made")
+
+    def block_total(self, name: str, number: int) -> float:
+        """Runs, warps or lanes of a block of the code over the launch."""
+        return float(self.few.tables.of((name, number)).sum()) * self.ratio(number, "runs")
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """One site: the public noun, the region that each of the many blocks touches, and the rest."""
+
+    site: Site
+    access: Access
+    region: Region
+    beyond_hits: float
+
+
+def cuda_requests(
+    compiled: Compiled,
+    arguments: Sequence[Argument],
+    names: Sequence[str],
+    grid: Grid,
+    device: Device,
+    occupancy: Occupancy,
+) -> Requests:
+    """Follow a compiled kernel.
+
+    Args:
+        compiled: its PTX, what it is called there, and its shared memory.
+        arguments: of the launch, in the order of the parameters; ``None`` for one not known.
+        names: of the parameters in C++; empty where not known.
+        grid: the launch's blocks and threads.
+        device: a target; only its compute capability, with the limits of that, and its SM count
+            matter.
+        occupancy: of the launch.
+
+    Raises:
+        ValueError: the PTX is not understood.
+    """
+    kernel = read_kernel(compiled.ptx, compiled.entry)
+    followed = _follow(kernel, arguments, names, grid)
+    told = [_told(site, followed) for site in followed.sites]
+    l2_read_bytes, reuse = _traffic(told, followed, compiled.shared_bytes or 0, occupancy, device)
+    steps, runs, blocks = _steps(followed), _runs(followed), followed.blocks
+    warps = blocks * math.ceil(math.prod(grid.threads) / 32)
+    return Requests(
+        accesses=tuple(each.access for each in told if each.access.requests),
+        operations=_operations(followed),
+        loop_requests=sum(each.access.requests for each in told if each.site.phase % 2),
+        l1_wavefronts=round(sum(followed.total(site, "lines") for site in followed.sites)),
+        l2_read_bytes=round(l2_read_bytes),
+        l2_write_bytes=sum(t.access.sector_bytes for t in told if t.site.kind != "load"),
+        steps=float(steps.mean()),
+        imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
+        unevenness=unevenness(steps, blocks, device),
+        iterations=_iterations(kernel, runs) / blocks,
+        chain_cycles=sum(n * chain_of(b.statements) for n, b in zip(runs, kernel.blocks)) / blocks,
+        shared=tuple(_shared(followed)),
+        barriers=sum(n * _barriers(b) for n, b in zip(runs, kernel.blocks)) / blocks,
+        instructions=_instructions(followed) / warps,
+        programs_sampled=len(followed.few.numbers),
+        guesses=tuple(_guesses(followed)),
+        reuse=reuse,
+    )
+
+
+def _traffic(
+    told: Sequence[_Told],
+    followed: _Followed,
+    shared_bytes: int,
+    occupancy: Occupancy,
+    device: Device,
+) -> tuple[float, Reuse]:
+    """Bytes that pass from L2 to the SMs; and between DRAM and an L2 of any size."""
+    together = _together(followed)
+    cached = [each for each in told if each.site.path == "global" and each.site.kind != "atomic"]
+    shares = l1_misses([t.region for t in cached], together, shared_bytes, occupancy, device)
+    missed = {each.region: share for each, share in zip(cached, shares)}
+    reuse = reuse_of(
+        [each.region for each in told],
+        occupancy.blocks_per_sm * device.sm_count,
+        device,
+        followed.scale,
+        [missed.get(each.region, 1.0) for each in told],
+    )
+    return sum(_l2_read_bytes(each, missed, together) for each in told), reuse
+
+
+def _runs(followed: _Followed) -> list[float]:
+    """How often blocks of the launch run each block of the code."""
+    return [followed.block_total("runs", each.number) for each in followed.kernel.blocks]
+
+
+def _barriers(block: BasicBlock) -> int:
+    """Times that all warps wait for each other."""
+    waits = (each for each in block.statements if each.name in ("bar", "barrier"))
+    return sum("warp" not in each.modifiers for each in waits)
+
+
+# --------------------------------------------------------------------------------------- following
+
+
+def _follow(
+    kernel: Kernel, arguments: Sequence[Argument], names: Sequence[str], grid: Grid
+) -> _Followed:
+    blocks, threads = math.prod(grid.blocks), math.prod(grid.threads)
+    sites = sites_of(kernel)
+    everyone = np.arange(threads)
+    known = {p.name: name for p, name in zip(kernel.parameters, names)}
+    sizes = {p.name: a.storage_bytes for p, a in zip(kernel.parameters, arguments)
+             if isinstance(a, TensorArgument)}  # fmt: skip
+    sizes |= {s.name: s.size_bytes for s in kernel.symbols.values() if s.space == "global"}
+
+    def by_lanes(numbers: Array) -> tuple[_Run, Lanes]:
+        tables = Tables(len(numbers))
+        lanes = Lanes(kernel, sites, tables, sizes, threads)
+        follower = Follower(kernel, grid, arguments, numbers, everyone, tables, lanes, _LINE)
+        follower.run()
+        return _Run(numbers, follower, lanes.spots, tables), lanes
+
+    def by_spots(numbers: Array) -> _Run:
+        tables = Tables(len(numbers))
+        spots = Spots(sites, tables, threads)
+        some = _some_threads(grid.threads, fine=len(numbers) <= _SPREAD)
+        follower = Follower(kernel, grid, arguments, numbers, some, tables, spots, 1)
+        follower.run()
+        return _Run(numbers, follower, spots, tables)
+
+    ordered = tuple(dict.fromkeys(sites.values()))
+    if blocks * threads <= _SMALL:
+        run, lanes = by_lanes(np.arange(blocks))
+        return _Followed(kernel, sites, run, lanes, run, run, np.arange(blocks), blocks, known)
+    wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
+    affordable = wide.follower.work * _MANY / _SPREAD < _MOST_WORK
+    many = wide
+    if blocks > _SPREAD:
+        many = by_spots(np.arange(min(blocks, _MANY if affordable else _SPREAD)))
+    count = max(2, min(_WHOLE, _WHOLE_THREADS // threads))
+    if wide.follower.work > _MUCH_WORK:
+        count = max(2, count // 4)
+    chosen = _representative(ordered, wide, count)
+    few, lanes = by_lanes(wide.numbers[chosen])
+    return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, known)
+
+
+def _representative(sites: Sequence[Site], wide: _Run, count: int) -> Array:
+    """Some of the blocks, and of each access that none of them makes one that does."""
+    chosen = set(spread_out(count, len(wide.numbers)).tolist())
+    for site in sites:
+        made = wide.tables.of((site, "made"))
+        if made.any() and not made[list(chosen)].any():
+            chosen.add(int(made.argmax()))
+    return np.array(sorted(chosen))
+
+
+def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
+    """Threads that tell how far a block reaches: the ends of each axis and of a warp, and more."""
+    x, y, z = threads
+    whole = x * y * z
+    if y == z == 1:
+        picked = {0, 1, 31, 32, whole // 2 - 1, whole // 2, whole - 32, whole - 1}
+        return np.array(sorted(at for at in picked if 0 <= at < whole))
+    columns, rows, layers = ({0, n // 2, n - 1} for n in threads)
+    columns |= {x // 4, 3 * x // 4}
+    if fine:
+        rows |= {y // 4, 3 * y // 4}
+    return np.array(sorted(c + x * (r + y * at) for c in columns for r in rows for at in layers))
+
+
+# ------------------------------------------------------------------------------------------ telling
+
+
+def _told(site: Site, followed: _Followed) -> _Told:
+    many, few = followed.many.tables, followed.few.tables
+    executions = float(followed.wide.tables.of((site, "made")).sum()) * followed.weight
+    if not executions:
+        executions = float(few.of((site, "made")).sum()) * followed.ratio(site, "made")
+    distinct, paired = followed.total(site, "distinct"), followed.total(site, "paired")
+    once = SECTOR * distinct / executions if executions else 0.0
+    moves, made = many.of((site, "moves")), many.of((site, "made"))
+    moved = moves * once
+    if followed.few is followed.many:
+        moved = few.of((site, "distinct")) * SECTOR * moves / np.maximum(made, 1e-9)
+    few_moved = float(few.of((site, "moves")).sum()) * once / SECTOR
+    fresh = float(few.of((site, "fresh")).sum())
+    nowhere = np.full(len(followed.many.numbers), -1, np.int64)
+    low = followed.many.spots.low.get(site, nowhere)
+    high = followed.many.spots.high.get(site, nowhere)
+    between = np.where(low < 0, np.inf, high - low + SECTOR)
+    place, size = _storage(site, low, followed)
+    region = Region(
+        low=low,
+        high=high,
+        size=np.minimum(moved * (min(fresh / few_moved, 1.0) if few_moved else 1.0), between),
+        storage_bytes=size,
+        phase=site.phase,
+        kind=site.kind,
+        moved=moved,
+        once=once if site.depth < 2 else 0.0,
+        covered=min(followed.total(site, "bytes") / (SECTOR * distinct), 1.0) if distinct else 1.0,
+        pairs=paired / distinct if paired else 1.0,
+        gathered=site.gathered,
+    )
+    access = Access(
+        kind=site.kind,
+        path=site.path,
+        argument=place,
+        line=site.line,
+        requests=round(followed.total(site, "requests")),
+        sectors=round(followed.total(site, "sectors")),
+        block_sectors=round(distinct),
+        requested_bytes=round(followed.total(site, "bytes")),
+        unique_bytes=round(unique_bytes([region], followed.scale)),
+        vector_bytes=site.width_bytes,
+    )
+    moving = float(np.minimum(moves, made).sum() / made.sum()) if made.any() else 1.0
+    beyond_hits = min(moving * executions * once, float(access.sector_bytes))
+    return _Told(site, access, region, beyond_hits)
+
+
+def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
+    """The argument that it points into, by its name in C++, and the size of what is behind it."""
+    follower = followed.many.follower
+    place = int(low.max()) >> ADDRESS_BITS if low.max() >= 0 else 0
+    named = list(site.parameters)
+    size = 0
+    if 0 < place <= len(follower.storages):
+        size = follower.storages[place - 1].storage_bytes
+        given = [p.name for p, a in zip(follower.kernel.parameters, follower.arguments)
+                 if isinstance(a, TensorArgument)
+                 and a.storage == follower.storages[place - 1].storage]  # fmt: skip
+        named = [name for name in site.parameters if name in given] or given or named
+    elif len(named) == 1:
+        size = followed.lanes.sizes.get(named[0], 0)
+    if place and not named:
+        return "", size
+    return (followed.names.get(named[0], named[0]) if len(named) == 1 or place else ""), size
+
+
+def _together(followed: _Followed) -> float:
+    """Distinct sectors of the loads of one piece of code over the sum of each one's own."""
+    apart = float(followed.few.tables.of(("apart",)).sum())
+    return float(followed.few.tables.of(("together",)).sum()) / apart if apart else 1.0
+
+
+def _l2_read_bytes(each: _Told, missed: Mapping[Region, float], together: float) -> float:
+    """What of a site passes L1; copies of 16 bytes a lane and atomics do as they are."""
+    if each.site.kind != "load":
+        return 0.0
+    if each.region in missed:
+        return each.beyond_hits * together * missed[each.region]
+    narrow = each.site.width_bytes < 16  # PTX ISA, cp.async: those go through L1
+    return SECTOR * float(each.access.block_sectors if narrow else each.access.sectors)
+
+
+def _operations(followed: _Followed) -> dict[str, int]:
+    total: dict[str, float] = {}
+    for block in followed.kernel.blocks:
+        lanes = followed.block_total("lanes", block.number)
+        warps = followed.block_total("warps", block.number)
+        for each in block.statements:
+            for pipe, count in lane_operations(each).items():
+                total[pipe] = total.get(pipe, 0.0) + count * lanes
+            for pipe, count in warp_operations(each).items():
+                total[pipe] = total.get(pipe, 0.0) + count * warps
+    return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
+
+
+def _instructions(followed: _Followed) -> float:
+    """Of all warps of the launch; moves left out."""
+    return sum(
+        followed.block_total("warps", block.number) * sum(s.name != "mov" for s in block.statements)
+        for block in followed.kernel.blocks
+    )
+
+
+def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
+    """Executions of the code within loops, each statement counting alike."""
+    sizes = [len(block.statements) if block.loops else 0 for block in kernel.blocks]
+    whole = sum(sizes)
+    return sum(size * n for size, n in zip(sizes, runs)) / whole if whole else 0.0
+
+
+def _steps(followed: _Followed) -> Array:
+    """Executions of the load that each block makes most often, of one loop after the other.
+
+    Of one statement: several that stem from one line are asked for together.
+    """
+    phases: dict[int, list[Array]] = {}
+    for statement, site in followed.statements.items():
+        if site.kind == "load":
+            made = followed.wide.tables.of(("made", statement))
+            phases.setdefault(site.phase, []).append(made)
+    longest = [np.max(runs, axis=0) for runs in phases.values()]
+    steps: Array = sum(longest, np.zeros(len(followed.wide.numbers)))
+    return steps
+
+
+def _shared(followed: _Followed) -> list[SharedAccess]:
+    share = followed.blocks / len(followed.few.numbers)
+    sites = dict.fromkeys(
+        key[0] for key in followed.few.tables.rows if isinstance(key[0], SharedSite)
+    )
+    found = []
+    for site in sites:
+        requests, taken, least = (
+            round(float(followed.few.tables.of((site, name)).sum()) * share)
+            for name in ("requests", "wavefronts", "least")
+        )
+        if requests:
+            found.append(SharedAccess(site.kind, site.line, requests, taken, least))
+    return found
+
+
+def _guesses(followed: _Followed) -> list[str]:
+    runs = (followed.many, followed.wide, followed.few)
+    guesses = list(dict.fromkeys(guess for run in runs for guess in run.follower.guesses))
+    lines = ", ".join(followed.lanes.uncounted)
+    if lines:
+        told = "accesses of shared memory that depend on data or are atomics"
+        guesses.append(f"{lines}: {told}: the wavefronts that they take are not counted.")
+    return guesses

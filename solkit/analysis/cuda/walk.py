@@ -1,0 +1,137 @@
+"""A walk over the tokens of host code, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from solkit.adapters.fake_triton import Argument
+from solkit.analysis.cuda.source import Function, Source, Token, closing
+from solkit.analysis.cuda.values import UNKNOWN
+from solkit.errors import SolkitError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["HostCall", "HostError", "HostLaunch", "Machine", "Returned", "Walk"]
+
+
+class HostError(SolkitError):
+    """Host code that is not understood; the message names the line of the CUDA source."""
+
+
+@dataclass(frozen=True)
+class HostLaunch:
+    """One launch as the host code makes it.
+
+    Attributes:
+        kernel: as C++ names it, template arguments included: ``"softmax<float, 256>"``.
+        grid: blocks in x, y and z; ``None`` where that could not be evaluated.
+        block: threads in x, y and z; ``None`` likewise.
+        shared_bytes: dynamic shared memory; ``None`` likewise.
+        line: ``file:line`` of the CUDA source.
+        arguments: as the first of launches alike gave them, ``None`` for those not known.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    shared_bytes: int | None
+    line: str
+    arguments: tuple[Argument, ...] = field(default=(), compare=False)
+
+
+@dataclass
+class HostCall:
+    """What a call of a host function did.
+
+    Attributes:
+        launches: in order.
+        result: what it returned; `UNKNOWN` where that is not known.
+        undeclared: names that the source uses and does not declare, with their lines.
+    """
+
+    launches: list[HostLaunch] = field(default_factory=list)
+    result: Any = UNKNOWN
+    undeclared: dict[str, None] = field(default_factory=dict)
+
+
+class Returned(Exception):  # noqa: N818 - no error: it carries a value out of nested statements
+    """``return``."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Machine(Protocol):
+    """What runs the functions of one source, as expressions need it."""
+
+    source: Source
+    seen: HostCall
+    steps: int
+    globals: dict[str, Any]
+
+    def call(self, function: Function, args: list[Any], types: dict[str, Any]) -> Any:
+        """Bind arguments and run the body."""
+
+
+class Walk:
+    """A walk over tokens in a scope, from left to right."""
+
+    def __init__(self, machine: Machine, tokens: Sequence[Token], scope: dict[str, Any]) -> None:
+        self.machine = machine
+        self.tokens = tokens
+        self.scope = scope
+        self.at = 0
+
+    def text(self, ahead: int = 0) -> str:
+        """The token there; empty past the end and for strings."""
+        index = self.at + ahead
+        if index >= len(self.tokens) or self.tokens[index].kind == "string":
+            return ""
+        return self.tokens[index].text
+
+    def kind(self, ahead: int = 0) -> str:
+        """The kind of the token there; empty past the end."""
+        index = self.at + ahead
+        return self.tokens[index].kind if index < len(self.tokens) else ""
+
+    def accept(self, text: str) -> bool:
+        """Go past a token if it is this one."""
+        if self.text() != text:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, text: str) -> None:
+        """Go past this token.
+
+        Raises:
+            HostError: another one stands there.
+        """
+        if not self.accept(text):
+            raise self.error(f"expected {text!r}, found {self.text()!r}")
+
+    def inside(self) -> Sequence[Token]:
+        """The tokens between the bracket here and its partner; goes past it."""
+        end = closing(self.tokens, self.at)
+        found = self.tokens[self.at + 1 : end]
+        self.at = end + 1
+        return found
+
+    def error(self, message: str) -> HostError:
+        """An error that names the line here."""
+        token = self.tokens[min(self.at, len(self.tokens) - 1)] if self.tokens else None
+        source = self.machine.source
+        place = f"{source.place(token.start)}: " if token else ""
+        return HostError(f"{place}{message}")
+
+    def within(self, tokens: Sequence[Token], scope: dict[str, Any] | None = None) -> Self:
+        """A walk over other tokens, in the same scope by default."""
+        return type(self)(self.machine, tokens, self.scope if scope is None else scope)
+
+    def run(self) -> None:
+        """Run the tokens as statements."""
+        raise NotImplementedError

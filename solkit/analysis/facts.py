@@ -1,0 +1,192 @@
+"""The one way to `Facts`: of launches that were captured, compiled and followed.
+
+Whoever needs facts, to serve or to store them, gets them here, so that they are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.adapters.triton_compiler import Compiled, Specialisation
+from solkit.analysis import cuda
+from solkit.analysis.cuda.active import Grid
+from solkit.analysis.triton.requests import requests_of
+from solkit.core import Device, Facts, Launch, Occupancy, Requests
+from solkit.errors import UnsupportedError
+from solkit.roofline.kernel.described import occupancy_of
+
+__all__ = ["Compile", "extension_facts", "facts_of", "launch_facts", "portable"]
+
+Compile = Callable[[Sequence[Specialisation]], Sequence[Compiled]]
+"""Compiles kernels for a device."""
+
+_TORCHS_HELPERS = re.compile(r"\b(triton_helpers\.py):\d+")
+"""Of ``torch/_inductor/runtime``: its functions are inlined in Inductor's kernels."""
+_DIGITS = 9
+_SUMS = (
+    "steps",
+    "imbalance",
+    "unevenness",
+    "iterations",
+    "chain_cycles",
+    "barriers",
+    "instructions",
+)
+
+
+def launch_facts(
+    launches: Sequence[CapturedLaunch], compile_all: Compile, device: Device
+) -> list[tuple[Facts, float]]:
+    """The facts of Triton launches, each with the seconds that compiling took.
+
+    Args:
+        launches: as captured; those that share a specialisation share a compile.
+        compile_all: compiles for the device, and reads the machine code.
+        device: a target. Facts depend on its compute capability and SM count alone.
+    """
+    kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
+    compiled = dict(zip(map(id, kernels), compile_all(kernels), strict=True))
+    found = [(launch, compiled[id(launch.kernel)]) for launch in launches]
+    return [(facts_of(launch, binary, device), binary.seconds) for launch, binary in found]
+
+
+def facts_of(captured: CapturedLaunch, compiled: Compiled, device: Device) -> Facts:
+    """The facts of one Triton launch as compiled.
+
+    Raises:
+        TimeoutError: a limit that the caller set passed meanwhile.
+    """
+    facts = _compiled_facts(captured.launch, compiled)
+
+    def follow(resident: Occupancy) -> Requests:
+        arguments, grid = captured.arguments, facts.launch.grid
+        shared_bytes = facts.shared_bytes or 0
+        return requests_of(
+            compiled.ttgir, compiled.ptx, arguments, grid, device, resident, shared_bytes
+        )
+
+    return portable(_with_requests(facts, follow, device))
+
+
+def portable(facts: Facts) -> Facts:
+    """The facts as every machine finds them.
+
+    Sums differ in their last bits between versions of numpy, and lines of torch's own helpers
+    between versions of torch.
+    """
+    requests, mix = facts.requests, facts.instructions
+    if requests is not None:
+        accesses = tuple(replace(a, line=_unnumbered(a.line)) for a in requests.accesses)
+        shared = tuple(replace(a, line=_unnumbered(a.line)) for a in requests.shared)
+        guesses = tuple(_unnumbered(guess) for guess in requests.guesses)
+        sums: dict[str, Any] = {
+            name: float(f"{getattr(requests, name):.{_DIGITS}g}") for name in _SUMS
+        }
+        requests = replace(requests, accesses=accesses, shared=shared, guesses=guesses, **sums)
+    if mix is not None:
+        lines: Counter[str] = Counter()
+        for line, count in mix.lines.items():
+            lines[_unnumbered(line)] += count
+        mix = replace(mix, lines=dict(lines))
+    return replace(facts, requests=requests, instructions=mix)
+
+
+def _unnumbered(line: str) -> str:
+    return _TORCHS_HELPERS.sub(r"\1", line)
+
+
+def extension_facts(
+    launches: Sequence[cuda.CudaLaunch], device: Device
+) -> tuple[list[tuple[Facts, float]], tuple[str, ...]]:
+    """The facts of launches of CUDA C++, with seconds as above.
+
+    Returns:
+        Those facts; and why those of other launches are not known, each a sentence.
+    """
+    try:
+        compiled = cuda.compile_launches(launches, device)
+    except UnsupportedError as error:
+        return [], (f"CUDA C++ was not compiled: {error}",)
+    found: list[tuple[Facts, float]] = []
+    unknown: dict[str, None] = {}
+    for captured, binary in zip(launches, compiled):
+        if captured.launch is not None:
+            facts = _extension_facts(captured, binary, device)
+            found.append((facts, binary.seconds))
+            if (
+                binary.error is None and binary.registers is None
+            ):  # such as a header that is not here
+                unknown |= dict.fromkeys(facts.notes)
+            continue
+        size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
+        where, kernel = captured.host.line, captured.host.kernel
+        unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
+    return _merged(found), tuple(unknown)
+
+
+def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Device) -> Facts:
+    assert captured.launch is not None
+    assert captured.host.block is not None
+    facts = _compiled_facts(captured.launch, compiled)
+    grid = Grid(captured.launch.grid, captured.host.block)
+
+    def follow(resident: Occupancy) -> Requests:
+        arguments, names = captured.host.arguments, captured.parameters
+        return cuda.cuda_requests(compiled, arguments, names, grid, device, resident)
+
+    return portable(_with_requests(facts, follow, device))
+
+
+def _compiled_facts(launch: Launch, compiled: Compiled) -> Facts:
+    unread = f"Machine code could not be read: {compiled.unread}" if compiled.unread else ""
+    return Facts(
+        replace(launch, num_warps=compiled.num_warps or launch.num_warps),
+        registers=compiled.registers,
+        spills=compiled.spills,
+        shared_bytes=compiled.shared_bytes,
+        tensor_cores=compiled.tensor_cores,
+        instructions=compiled.instructions,
+        error=compiled.error,
+        notes=(unread,) if unread else (),
+    )
+
+
+def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device: Device) -> Facts:
+    """With what its code asks for, where it can run; where that cannot be read, with why."""
+    try:
+        resident = occupancy_of(facts, device)
+    except ValueError:  # no block fits, which whoever describes it says
+        return facts
+    if resident is None:
+        return facts
+    try:
+        return replace(facts, requests=follow(resident))
+    except TimeoutError:
+        raise
+    except Exception as error:  # what the IR of a newer Triton may hold loses no other figure
+        reason = f"{type(error).__name__}: {error}"
+        told = f"What {facts.launch.name} asks for could not be read: {reason}"
+        return replace(facts, notes=(*facts.notes, told))
+
+
+def _merged(found: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
+    """Launches that turn out to do the same, although their arguments differ, as one."""
+    once: list[tuple[Facts, float]] = []
+    counts: list[int] = []
+    for facts, seconds in found:
+        alone = replace(facts, launch=replace(facts.launch, count=1))
+        known = [each for each, _ in once]
+        if alone in known:
+            counts[known.index(alone)] += facts.launch.count
+        else:
+            once.append((alone, seconds))
+            counts.append(facts.launch.count)
+    return [
+        (replace(facts, launch=replace(facts.launch, count=count)), seconds)
+        for (facts, seconds), count in zip(once, counts, strict=True)
+    ]

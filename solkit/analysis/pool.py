@@ -1,0 +1,363 @@
+"""Workers on all cores, each holding one kernel file, and the tasks that they share out.
+
+::
+
+    submit ─► queue, by file ─► a thread a core ──request──► worker (a fork that holds one file)
+                                      │ ▲                        │
+                                 future └────────answer──────────┘
+
+A thread keeps to its worker's file while there are tasks about it. A task that ends or hangs its
+worker fails alone: another worker takes the place.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar, Union
+
+from solkit.analysis.content import Stamp, stamp
+from solkit.core import Device
+from solkit.errors import JobDiedError, SolkitError, WorkerError
+from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
+from solkit.processes.jobs import Jobs, ending
+
+__all__ = ["Answer", "Pool", "Request", "Source", "cores"]
+
+_FUNCTION = "solkit.analysis.worker:serve"
+T = TypeVar("T")
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel file as a worker finds it.
+
+    Attributes:
+        path: the file, or problem folder.
+        reference: the file with the reference, where `path` lacks one.
+        surroundings: what else decides what is read there: working directory, module path and
+            environment.
+    """
+
+    path: str
+    reference: str | None
+    surroundings: tuple[object, ...]
+
+    @classmethod
+    def here(cls, path: str, reference: str | None) -> Source:
+        """A file as it would be found now."""
+        environment = frozenset(os.environ.items())
+        return cls(path, reference, (_here(), tuple(sys.path), hash(environment)))
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - thousands of times a second
+    except FileNotFoundError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A method of a worker's file to call.
+
+    Attributes:
+        method: its name.
+        args: picklable.
+        limit_s: seconds without progress after which the worker is killed.
+        together: how many may be asked at once: they take less time so.
+        compiles: whether the method takes options: ``jobs``, and whether kernels are ``isolated``.
+            It is asked again so, where it ends its worker: a compiler that crashes is to lose its
+            own kernel's figures alone.
+    """
+
+    method: str
+    args: tuple[Any, ...]
+    limit_s: float
+    together: int = 1
+    compiles: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker answered.
+
+    Attributes:
+        value: a record of SolKit's.
+        seconds: that the worker took.
+        stamps: of each file that it has read so far.
+    """
+
+    value: Any
+    seconds: float
+    stamps: Mapping[str, Stamp]
+
+
+Found = Union[Answer, SolkitError]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A request, and who waits for the answer."""
+
+    source: Source
+    request: Request
+    future: Future[Any]
+    told: Callable[[Found], Any]
+
+    def tell(self, found: Found) -> None:
+        if isinstance(found, Answer) and isinstance(found.value, SolkitError):
+            found = found.value
+        try:
+            self.future.set_result(self.told(found))
+        except Exception as error:
+            self.future.set_exception(error)
+
+
+class Pool:
+    """Answers requests about kernel files, on several cores.
+
+    Args:
+        device: the target.
+        jobs: what workers are forked from.
+        workers: how many.
+        niceness: how far they give way to other processes.
+        env: environment variables that workers have besides the caller's.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        jobs: Jobs,
+        workers: int,
+        niceness: int = 0,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._device, self._jobs, self._niceness = device, jobs, niceness
+        self._env = dict(env or {})
+        self._workers = workers
+        self._waiting: dict[Source, deque[_Task]] = {}
+        self._queued = self._idle = 0
+        self._served: Counter[Source] = Counter()  # by how many threads
+        self._changed = threading.Condition()
+        self._closed = False
+        self._threads: list[threading.Thread] = []
+        self._running: set[_Worker] = set()
+
+    def submit(
+        self,
+        source: Source,
+        request: Request,
+        future: Future[T],
+        told: Callable[[Found], T],
+    ) -> None:
+        """Have a worker answer a request.
+
+        Args:
+            source: the file.
+            request: what to ask about it.
+            future: gets what `told` returns or raises; it may be cancelled.
+            told: called in a thread of the pool with the answer, or with the error that the method
+                raised; with `JobDiedError` where it ended or hung the worker.
+
+        Raises:
+            WorkerError: the pool is closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise WorkerError("the analyser is closed")
+            waiting = self._waiting.setdefault(source, deque())
+            waiting.append(_Task(source, request, future, told))
+            self._queued += 1
+            if self._queued > self._idle and len(self._threads) < self._workers:
+                self._threads.append(threading.Thread(target=self._serve, daemon=True))
+                self._threads[-1].start()
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Cancel what waits, and end all workers."""
+        with self._changed:
+            self._closed = True
+            for task in (each for waiting in self._waiting.values() for each in waiting):
+                task.future.cancel()
+            self._waiting.clear()
+            running = list(self._running)
+            self._changed.notify_all()
+        for worker in running:
+            worker.kill()
+        for thread in self._threads:
+            thread.join()
+
+    # ------------------------------------------------------------------------- its threads
+
+    def _serve(self) -> None:
+        worker: _Worker | None = None
+        while tasks := self._next(worker.source if worker else None):
+            wanted = [task for task in tasks if task.future.set_running_or_notify_cancel()]
+            if wanted:
+                worker = self._answer(wanted, worker)
+            with self._changed:
+                self._served -= Counter([tasks[0].source])
+        self._end(worker)
+
+    def _next(self, held: Source | None) -> list[_Task]:
+        """What to do next, about one file; nothing where the pool is closed."""
+        with self._changed:
+            self._idle += 1
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            self._idle -= 1
+            if self._closed:
+                return []
+            source = held if held in self._waiting else min(self._waiting, key=self._need)
+            assert source is not None
+            tasks = self._taken(self._waiting[source])
+            if not self._waiting[source]:
+                del self._waiting[source]
+            self._queued -= len(tasks)
+            self._served[source] += 1
+            return tasks
+
+    def _taken(self, waiting: deque[_Task]) -> list[_Task]:
+        """The first that waits, with others like it; but not what idle threads could do."""
+        tasks = [waiting.popleft()]
+        first = tasks[0].request
+        most = min(first.together, -(-self._queued // self._workers))
+        while len(tasks) < most and waiting and waiting[0].request.method == first.method:
+            tasks.append(waiting.popleft())
+        return tasks
+
+    def _need(self, source: Source) -> float:
+        """Least for the file with most tasks a worker."""
+        return (self._served[source] + 1) / len(self._waiting[source])
+
+    def _answer(self, tasks: Sequence[_Task], worker: _Worker | None) -> _Worker | None:
+        """Answer tasks that are alike; gives the worker to go on with, where one is left."""
+        worker, found = self._asked(tasks, worker, isolated=False)
+        if isinstance(found, JobDiedError) and not self._closed:
+            if len(tasks) > 1:  # one of them is to blame
+                for task in tasks:
+                    worker = self._answer([task], worker)
+                return worker
+            if tasks[0].request.compiles and not found.timed_out:
+                worker, found = self._asked(tasks, worker, isolated=True)
+        answers: Sequence[Found] = [found] * len(tasks) if isinstance(found, SolkitError) else found
+        for task, answer in zip(tasks, answers, strict=True):
+            task.tell(answer)
+        return worker
+
+    def _asked(
+        self, tasks: Sequence[_Task], worker: _Worker | None, *, isolated: bool
+    ) -> tuple[_Worker | None, Sequence[Answer] | SolkitError]:
+        """The answers, or why there are none; and the worker, where it is left."""
+        options = {"jobs": self._spare(), "isolated": isolated}
+        found: SolkitError
+        try:
+            worker = self._fit(worker, tasks[0].source)
+            return worker, worker.ask([task.request for task in tasks], options)
+        except SolkitError as error:
+            found = error
+        except Exception as error:  # the system grants no process, say
+            found = WorkerError(f"{type(error).__name__}: {error}")
+        self._end(worker)
+        return None, found
+
+    def _spare(self) -> int:
+        """How many processes a thread may use, so that all cores have work."""
+        with self._changed:
+            busy = len(self._threads) - self._idle
+            return max(self._workers // max(busy + self._queued, 1), 1)
+
+    def _fit(self, worker: _Worker | None, source: Source) -> _Worker:
+        """This worker, or a new one where it does not hold the file as it is now."""
+        if worker is not None and worker.is_fit_for(source):
+            return worker
+        self._end(worker)
+        args = (self._device, source.path, source.reference, self._niceness)
+        worker = _Worker(source, self._jobs, args, self._env)
+        with self._changed:
+            self._running.add(worker)
+            closed = self._closed
+        if closed:
+            worker.kill()
+        return worker
+
+    def _end(self, worker: _Worker | None) -> None:
+        if worker is not None:
+            with self._changed:
+                self._running.discard(worker)
+            worker.end()
+
+
+class _Worker:
+    """A process that holds a kernel file."""
+
+    def __init__(
+        self, source: Source, jobs: Jobs, args: tuple[Any, ...], env: Mapping[str, str]
+    ) -> None:
+        self.source, self._jobs = source, jobs
+        self._stamps: Mapping[str, Stamp] = {}
+        self._ending = threading.Lock()
+        ours, theirs = pair()
+        self._channel = Channel(ours, trusting=True)
+        shown = [path for path in (source.path, source.reference) if path is not None]
+        with theirs:
+            self._fork = jobs.fork(_FUNCTION, args, (theirs.fileno(),), shown, env)
+
+    def is_fit_for(self, source: Source) -> bool:
+        """Whether it holds this file, and no file that it read has changed since."""
+        return source == self.source and all(
+            stamp(path) == then for path, then in self._stamps.items()
+        )
+
+    def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
+        """Its answers to requests that differ in arguments alone.
+
+        Raises:
+            JobDiedError: it ended, or made no progress for too long.
+            WorkerError: it answered nonsense, or its server is gone.
+        """
+        first, timed_out = requests[0], False
+        given = dict(options) if first.compiles else {}
+        try:
+            asked = first.method, [each.args for each in requests], given
+            self._channel.send({}, pickle.dumps(asked))
+            payload = b""
+            while not payload:  # an empty one says that there is progress
+                payload = self._channel.receive(first.limit_s).payload
+            values, seconds, stamps = self._jobs.read(payload)
+            self._stamps = dict(stamps)
+            return [Answer(value, float(seconds), self._stamps) for value in values]
+        except TimeoutError:
+            timed_out = True
+        except (ClosedError, NonsenseError, OSError):
+            pass  # how the process ended explains it
+        except Exception as error:
+            raise WorkerError(f"a worker gave an invalid answer: {error}") from error
+        ended = self.kill()
+        if not timed_out and not self._fork.server.is_alive:
+            raise WorkerError(f"the worker process died while analysing {self.source.path}")
+        raise JobDiedError(ending(ended, first.limit_s if timed_out else None), timed_out)
+
+    def kill(self) -> int:
+        """End it, from any thread; how it ended."""
+        with self._ending:
+            return self._fork.end()
+
+    def end(self) -> None:
+        """End it, from the thread that asks it."""
+        self.kill()
+        self._channel.close()

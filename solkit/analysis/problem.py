@@ -1,0 +1,116 @@
+"""What a problem costs at one shape, traced on fake tensors.
+
+Runs in a worker of the `Analyser` or a job, since it needs a torch that was patched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+
+from solkit.adapters import fake_cuda
+from solkit.analysis.triton.capture import described
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Case,
+    Tolerance,
+    Value,
+    Work,
+    default_tolerance,
+)
+from solkit.errors import KernelFileError
+from solkit.kernelfiles import LoadedKernel, Workload
+from solkit.kernelfiles._source import blaming
+from solkit.kernelfiles.seeding import seeded_workload
+from solkit.roofline.fusion import Kernels
+from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
+from solkit.roofline.work.program import Program, trace
+
+__all__ = ["problem_case"]
+
+Shape = Mapping[str, Value]
+
+
+def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str | None) -> Case:
+    """One shape's work, tolerance and outputs; its analysis is left out.
+
+    Args:
+        loaded: the file; this runs within `fake_cuda.fake_tensors`.
+        shape: sizes to override.
+        params: of the candidate; they matter where the file has no reference.
+        groups: cuts the problem into kernels as `solkit.roofline.fusion` reads them; one kernel an
+            op where empty, and none where ``None``.
+
+    Raises:
+        InputError: the file, the shape or a parameter is at fault.
+    """
+    candidate = loaded.description.candidate
+    with fake_cuda.watching_guesses() as guesses:
+        workload = seeded_workload(loaded, shape, params)
+    program, work, outputs = _work(workload, loaded)
+    kernels = Kernels(program) if program is not None and groups is not None else None
+    assumed = (*workload.assumptions, *guesses)
+    return Case(
+        shape=loaded.full_shape(shape),
+        params={**(candidate.params if candidate is not None else {}), **params},
+        work=_without_hard_part(work, assumed) if assumed else work,
+        tolerance=(
+            workload.tolerance or loaded.description.problem.tolerance or _tightest(outputs)
+        ),
+        analysis=Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",)),
+        unfused=kernels.unfused if kernels else (),
+        grouped=kernels.grouped(groups) if kernels and groups else (),
+        outputs=described(outputs),
+    )
+
+
+def _work(
+    workload: Workload, loaded: LoadedKernel
+) -> tuple[Program | None, Work, list[torch.Tensor]]:
+    """What the problem does, where it has a reference, what it costs, and its outputs."""
+    outputs: list[torch.Tensor] = []
+    problem = loaded.description.problem
+    if workload.reference is None:
+        with blaming(problem.path, "launching the kernel on fake inputs"):
+            outputs += workload.run_kernel()
+        inputs = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
+        return None, work_of_arguments(inputs, outputs), outputs
+
+    def run() -> list[torch.Tensor]:
+        outputs.extend(workload.run_reference())
+        return outputs
+
+    with (
+        fake_cuda.watching_guesses() as guesses,
+        blaming(problem.path, f"calling {problem.reference} on fake inputs"),
+    ):
+        traced = trace(run)
+    if not outputs:
+        raise KernelFileError(
+            f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "
+            "arguments that it writes",
+            problem.path,
+        )
+    program = narrowed(traced)
+    work = work_of_live(program)
+    return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
+
+
+def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
+    """What rests on guessed values is no bound that every implementation must keep to."""
+    return replace(
+        work,
+        assumptions=(*work.assumptions, *guesses),
+        guesses=(*work.guesses, *guesses),
+        hard_operations={},
+        hard_read_bytes=0,
+        hard_write_bytes=0,
+    )
+
+
+def _tightest(outputs: list[torch.Tensor]) -> Tolerance:
+    """The tightest default among the dtypes of the outputs."""
+    return min((default_tolerance(t.dtype) for t in outputs), key=lambda t: t.rtol)

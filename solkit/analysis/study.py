@@ -1,0 +1,140 @@
+"""What can be learned of a kernel file without a GPU: its work and its analysis, per shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from solkit.analysis.analyser import Analysed, Analyser
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Case,
+    Configuration,
+    FailedShape,
+    KernelFile,
+    Study,
+    Value,
+)
+from solkit.errors import InputError, JobDiedError, KernelFileError
+
+__all__ = ["Plan", "describe", "study"]
+
+Shape = Mapping[str, Value]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to study of a kernel file.
+
+    Attributes:
+        path: the kernel file.
+        reference: the file with the reference, where `path` lacks one.
+        shapes: sizes to override, a case each; ``None`` for the file's own shapes.
+        params: the candidate's parameters to override.
+        analysing: whether to capture and compile the candidate's launches.
+        groups: how the problem is cut into kernels, as `solkit.roofline.fusion` reads it; empty
+            for one kernel an op, ``None`` to leave fusion out.
+    """
+
+    path: str
+    reference: str | None = None
+    shapes: Sequence[Shape] | None = None
+    params: Shape = field(default_factory=dict)
+    analysing: bool = True
+    groups: str | None = None
+
+
+def describe(analyser: Analyser, path: str, reference: str | None = None) -> KernelFile:
+    """Read a kernel file: its problem and its candidate.
+
+    Raises:
+        KernelFileError: the file cannot be used.
+    """
+    return _read(analyser.describe(path, reference), path)
+
+
+def study(analyser: Analyser, plan: Plan) -> Study:
+    """Trace the reference and analyse the candidate at each shape, on all cores.
+
+    A shape that fails, or ends or hangs the process that traces it, is told in `Study.failed`. A
+    candidate that does so leaves its shape without an analysis.
+
+    Raises:
+        InputError: the file or a parameter is at fault, or every shape.
+    """
+    if plan.shapes is not None and not plan.shapes:
+        raise InputError("shapes: expected at least one, or None for the file's own; got none")
+    kernel = describe(analyser, plan.path, plan.reference)
+    shapes = kernel.problem.shapes if plan.shapes is None else tuple(plan.shapes)
+    asked = [_ask(analyser, plan, kernel, shape) for shape in shapes]
+    cases: list[Case] = []
+    errors: list[tuple[Shape, InputError]] = []
+    for shape, (problem, candidate) in zip(shapes, asked, strict=True):
+        try:
+            cases.append(_case(_read(problem, plan.path), candidate, plan, kernel))
+        except InputError as error:
+            errors.append((shape, error))
+    if not cases:
+        raise _common(errors)
+    failed = tuple(FailedShape(shape, str(error)) for shape, error in errors)
+    return Study(kernel, tuple(cases), failed)
+
+
+_Asked = tuple[Future[Case], Future[Analysed] | None]
+
+
+def _ask(analyser: Analyser, plan: Plan, kernel: KernelFile, shape: Shape) -> _Asked:
+    """The problem's side of a shape, and the candidate's where that is wanted."""
+    matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
+    params = plan.params if matter else {}
+    problem = analyser.problem(plan.path, plan.reference, shape, params, plan.groups)
+    if not plan.analysing:
+        return problem, None
+    name = kernel.candidate.name if kernel.candidate else ""
+    wanted = Configuration(plan.path, name, shape, plan.params, plan.reference)
+    return problem, analyser.submit(wanted)
+
+
+def _read(asked: Future[T], path: str) -> T:
+    try:
+        return asked.result()
+    except JobDiedError as death:
+        raise KernelFileError(f"reading and tracing it failed: {death}", path) from death
+
+
+def _case(
+    problem: Case, candidate: Future[Analysed] | None, plan: Plan, kernel: KernelFile
+) -> Case:
+    """A shape's two sides together."""
+    own = kernel.candidate.params if kernel.candidate else {}
+    case = replace(problem, params={**own, **plan.params})
+    if candidate is None:
+        return case
+    found = candidate.result()
+    if isinstance(found.error, JobDiedError):
+        note = f"The candidate could not be run on fake tensors: {found.error}"
+        return replace(case, analysis=Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,)))
+    if found.analysis is None:
+        assert found.error is not None
+        raise found.error
+    return replace(case, analysis=_compared(found.analysis, case.outputs))
+
+
+def _compared(analysis: Analysis, wanted: str) -> Analysis:
+    """With a note where the candidate's outputs are not of the reference's dtypes and shapes."""
+    if analysis.outputs in ("", wanted):
+        return analysis
+    note = f"The kernel gives {analysis.outputs} where the reference gives {wanted}."
+    return replace(analysis, notes=(*analysis.notes, note))
+
+
+def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
+    """One error where every shape failed: theirs, if it is the same for all."""
+    if len({str(error) for _, error in errors}) == 1:
+        return errors[0][1]
+    named = [(",".join(f"{k}={v}" for k, v in shape.items()), error) for shape, error in errors]
+    return InputError("\n  ".join(["every shape failed:", *(f"{s}: {e}" for s, e in named)]))

@@ -1,0 +1,1 @@
+"""Triton kernels with no GPU: capture the launches, compile them, follow what they access."""

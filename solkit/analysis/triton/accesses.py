@@ -1,0 +1,367 @@
+"""Count what the accesses of a kernel's programs touch: requests, sectors, bytes.
+
+A warp's instruction is one request; it touches as many 32-byte sectors as its lanes' addresses fall
+into, each counted once (Nsight Compute's ``l1tex__t_sectors_pipe_lsu_mem_global_op_*`` over
+``l1tex__t_requests_*``). Which lane holds which element follows from the tensor's layout, how many
+elements one instruction moves from the PTX.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from solkit.adapters.triton_ir import Operation
+from solkit.analysis.common.regions import SECTOR
+from solkit.analysis.triton.arithmetic import element_bytes
+from solkit.analysis.triton.layouts import spread
+from solkit.analysis.triton.loops import Counts
+from solkit.analysis.triton.programs import Descriptor
+
+__all__ = [
+    "Corners",
+    "Extent",
+    "Whole",
+    "count_distinct",
+    "kind_of",
+    "ordered",
+    "path_of",
+    "vector_bytes",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_LINE_SECTORS = 4
+"""Of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
+
+Widths = Mapping[tuple[str, int, int, str], int]
+
+
+def kind_of(operation: Operation) -> str:
+    """``"load"``, ``"store"`` or ``"atomic"``, as in `solkit.core.Access`."""
+    if "atomic" in operation.name or "reduce" in operation.name:
+        return "atomic"
+    stores = ("store" in operation.name, operation.name.endswith("local_to_global"))
+    return "store" if any(stores) else "load"
+
+
+def path_of(operation: Operation) -> str:
+    """``"tma"``, ``"async"`` or ``"global"``, as in `solkit.core.Access`."""
+    if "tma" in operation.name or "descriptor" in operation.name:
+        return "tma"
+    return "async" if "async" in operation.name else "global"
+
+
+def vector_bytes(operation: Operation, widths: Widths) -> int:
+    """What one thread's instruction moves; without line information, one element at least."""
+    kind = "async" if path_of(operation) == "async" else kind_of(operation)
+    for place in operation.places[:1]:
+        found = widths.get((place.file_name, place.line, place.column, kind))
+        if found:
+            return found
+    return element_bytes(operation.all_types[0])
+
+
+class Whole:
+    """Counts every lane of every request of the programs that are followed.
+
+    Keys of `counts`: (operation, ``"requests"``), ``"sectors"``, ``"lines"`` (those of each
+    request, of 128 bytes), ``"bytes"`` (of the elements asked for), ``"distinct"`` (sectors, each
+    once an execution) and ``"paired"`` (with them, those that share 64 bytes with one). And of
+    plain loads, over each step of the code: ``"apart"``, their distinct sectors summed, and
+    ``"together"``, those that are distinct among all of them.
+    """
+
+    def __init__(self, counts: Counts, widths: Widths, num_warps: int) -> None:
+        self.counts = counts
+        self.widths = widths
+        self.num_warps = num_warps
+        self.lanes: dict[Operation, _Lanes] = {}
+        self.touched: dict[Operation, _Touched] = {}  # the last time
+        self.step: list[tuple[Array, Array]] = []
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+        kind = operation.all_types[0]
+        if not kind.shape or addresses is None or kind.layout is None:
+            self._uniform(operation, mask, active, addresses is not None)
+            return
+        lanes = self.lanes.get(operation)
+        if lanes is None:
+            lanes = self.lanes[operation] = _Lanes.of(operation, self.widths)
+        self._add(operation, "bytes", _wanted(mask, active, kind.shape) * lanes.element_bytes)
+        first, made = lanes.pick(addresses), lanes.made(mask, active)
+        before = self.touched.get(operation)
+        touched = before.moved(first, made) if before else None
+        if touched is None:
+            touched = _Touched.by(first, made, lanes.width_bytes)
+        self.touched[operation] = touched
+        for name, amount in touched.amounts.items():
+            self._add(operation, name, amount)
+        if operation.name == "tt.load":
+            self.step.append((touched.sectors, touched.once))
+
+    def step_ends(self) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+        if not self.step:
+            return
+        apart = together = self.step[0][1]
+        if len(self.step) > 1:
+            apart = sum((once for _, once in self.step[1:]), apart)
+            programs = max(len(flat) for flat, _ in self.step)
+            every = [np.broadcast_to(flat, (programs, flat.shape[1])) for flat, _ in self.step]
+            together = count_distinct(ordered(np.concatenate(every, axis=1)))
+        self.counts.add("apart", apart)
+        self.counts.add("together", together)
+        self.step = []
+
+    def _uniform(
+        self, operation: Operation, mask: Array | None, active: Array, known: bool
+    ) -> None:
+        """A scalar, which each warp loads or one thread writes; or an address that is not known."""
+        kind = operation.all_types[0]
+        wide = None if mask is None else mask.reshape(len(mask), -1).mean(1, keepdims=True)
+        made = active * (1.0 if wide is None else wide[:, 0])  # of a mask's shape, its share
+        elements = math.prod(kind.shape)
+        size = elements * element_bytes(kind)
+        warps = self.num_warps if operation.name == "tt.load" and not kind.shape else 1
+        requests = warps if known else math.ceil(elements / 32)
+        sectors = warps if known else elements  # unknown places: each element in its own sector
+        amounts = (
+            ("requests", requests),
+            ("sectors", sectors),
+            ("lines", sectors),
+            ("bytes", size),
+        )
+        for name, amount in amounts:
+            self._add(operation, name, made * amount)
+        self._add(operation, "distinct", made * (1 if known else elements))
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`; a bulk copy is one request."""
+        sizes, first = _clipped(operation, at, corner)
+        rows = math.prod(sizes[:-1], start=np.array([1]))
+        row_bytes = sizes[-1] * at.element_bytes
+        per_row = -(-(first % SECTOR + row_bytes) // SECTOR) * (row_bytes > 0)
+        self._add(operation, "requests", active * (rows * row_bytes > 0))
+        self._add(operation, "sectors", active * rows * per_row)
+        self._add(operation, "distinct", active * rows * per_row)
+        self._add(operation, "bytes", active * rows * row_bytes)
+
+    def _add(self, operation: Operation, name: str, amount: Array) -> None:
+        self.counts.add((operation, name), amount)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lanes:
+    """How the lanes of an access through pointers go through its tensor.
+
+    Attributes:
+        indices: along each dimension, of the first element that each lane of each request accesses;
+            of shape [warps, requests, lanes].
+        taking: which of the lanes take part; of the same shape.
+        element_bytes: of one element.
+        width_bytes: that one instruction of a lane moves.
+    """
+
+    indices: tuple[Array, ...]
+    taking: Array
+    element_bytes: int
+    width_bytes: int
+
+    @staticmethod
+    def of(operation: Operation, widths: Widths) -> _Lanes:
+        """Those of an operation on a tensor whose layout is known."""
+        kind = operation.all_types[0]
+        size = element_bytes(kind)
+        width = max(vector_bytes(operation, widths), size)
+        distinct = operation.name != "tt.load"  # loads are made by all threads alike
+        elements = spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
+        taking = elements >= 0
+        indices = np.unravel_index(np.where(taking, elements, 0), kind.shape)
+        return _Lanes(indices, taking, size, width)
+
+    def pick(self, values: Array) -> Array:
+        """Of values that broadcast to [programs, *shape], those of the lanes' elements."""
+        values = values.reshape(values.shape + (1,) * (1 + len(self.indices) - values.ndim))
+        along = zip(self.indices, values.shape[1:], strict=True)
+        where = (slice(None), *(index if size > 1 else 0 for index, size in along))
+        picked: Array = values[where]
+        return picked.reshape(len(values), *(picked.shape[1:] or (1, 1, 1)))
+
+    def made(self, mask: Array | None, active: Array) -> Array:
+        """Which of the lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
+        made = self.taking[None]
+        if not active.all():
+            made = made & active.reshape(-1, 1, 1, 1)
+        return made if mask is None else made & self.pick(mask)
+
+
+@dataclass(frozen=True, eq=False)
+class _Touched:
+    """What one execution of an access touches.
+
+    Attributes:
+        first: the address that each lane gives.
+        made: which of the lanes make the access.
+        sectors: numbers of those touched, in order, of shape [programs or 1, any]; -1 for none.
+        once: how many of them are different.
+        amounts: what is counted, by name.
+    """
+
+    first: Array
+    made: Array
+    sectors: Array
+    once: Array
+    amounts: Mapping[str, Array]
+
+    @staticmethod
+    def by(first: Array, made: Array, width_bytes: int) -> _Touched:
+        """What lanes touch, each so many bytes."""
+        by_request = ordered(np.where(made, first // SECTOR, -1))
+        sectors = ordered(by_request.reshape(len(by_request), -1))
+        once, per_sector = count_distinct(sectors), max(width_bytes // SECTOR, 1)
+        amounts = {
+            "requests": (by_request[..., -1] >= 0).sum((1, 2)),
+            "sectors": count_distinct(by_request).sum((1, 2)) * per_sector,
+            "lines": count_distinct(by_request // _LINE_SECTORS).sum((1, 2)),
+            "distinct": once * per_sector,
+            "paired": np.maximum(2 * count_distinct(sectors // 2), once * per_sector),
+        }
+        return _Touched(first, made, sectors, once, amounts)
+
+    def moved(self, first: Array, made: Array) -> _Touched | None:
+        """The same, where all lanes of a program are as many whole lines further on."""
+        if first.shape != self.first.shape or not np.array_equal(made, self.made):
+            return None
+        way = (first - self.first).reshape(len(first), -1)
+        lines, beyond = np.divmod(way[:, :1], SECTOR * _LINE_SECTORS)
+        if beyond.any() or (way != way[:, :1]).any():
+            return None
+        sectors = np.where(self.sectors < 0, -1, self.sectors + lines * _LINE_SECTORS)
+        return replace(self, first=first, sectors=sectors)
+
+
+@dataclass
+class Extent:
+    """Where one operation's accesses lie, for each program: from `low` to `high`, in bytes.
+
+    `low` is -1 where a program made none, or none at a known place.
+    """
+
+    low: Array
+    high: Array
+    last: Array = field(repr=False)
+
+    @staticmethod
+    def nowhere(programs: int) -> Extent:
+        """Of programs that made none."""
+        nothing = np.full(programs, -1, np.int64)
+        return Extent(nothing, nothing.copy(), nothing.copy())
+
+
+class Corners:
+    """Says of many programs how often and where each operation accesses memory.
+
+    Keys of `counts`: (operation, ``"runs"``), executions that access anything; ``"made"``, the
+    same, those masked in part counting in part; and ``"moves"``, those of them at another place
+    than the one before.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self.extents: dict[Operation, Extent] = {}
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+        programs = self.counts.programs
+        share = active.astype(float)
+        if mask is not None:
+            wide = mask.reshape(mask.shape[0], -1)
+            share = share * np.broadcast_to(wide.mean(1), (programs,))
+        if addresses is None:
+            self._note(operation, share, None, None)
+            return
+        # of a tensor that is masked in part, the whole: no corner tells where the mask ends
+        where = np.ascontiguousarray(addresses.reshape(len(addresses), -1).T)  # along programs
+        size = element_bytes(operation.all_types[0])
+        self._note(operation, share, where.min(0), where.max(0) + size)
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+        sizes, first = _clipped(operation, at, corner)
+        spans = [(n - 1) * stride for n, stride in zip(sizes, at.strides, strict=True)]
+        high = first + sum(spans, np.array([0])) + at.element_bytes
+        share = active * np.minimum(math.prod(sizes, start=np.array([1])), 1).astype(float)
+        self._note(operation, share, first, high)
+
+    def step_ends(self) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`; corners share nothing that can be told."""
+
+    def _note(
+        self, operation: Operation, share: Array, low: Array | None, high: Array | None
+    ) -> None:
+        programs = self.counts.programs
+        self.counts.add((operation, "made"), share)
+        self.counts.add((operation, "runs"), share > 0)
+        extent = self.extents.get(operation)
+        if extent is None:
+            extent = self.extents[operation] = Extent.nowhere(programs)
+        if low is None or high is None:
+            self.counts.add((operation, "moves"), share)
+            return
+        made = np.broadcast_to(share > 0, (programs,))
+        low, high = np.broadcast_to(low, (programs,)), np.broadcast_to(high, (programs,))
+        self.counts.add((operation, "moves"), np.where(low != extent.last, share, 0.0))
+        extent.last = np.where(made, low, extent.last)
+        known = np.where(extent.low < 0, low, np.minimum(extent.low, low))
+        extent.low = np.where(made, known, extent.low)
+        extent.high = np.where(made, np.maximum(extent.high, high), extent.high)
+
+
+def _wanted(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
+    """How many elements of a tensor of that shape each program accesses."""
+    elements = math.prod(shape)
+    if mask is None:
+        return active * elements
+    flat = mask.reshape(len(mask), -1)
+    wanted: Array = flat.sum(1) * (elements // flat.shape[1])
+    return active * wanted
+
+
+def ordered(values: Array) -> Array:
+    """Sorted along the last axis, where they mostly are in order as they come."""
+    in_order = (values[..., 1:] >= values[..., :-1]).all()
+    return values if in_order else np.sort(values, axis=-1)
+
+
+def count_distinct(values: Array) -> Array:
+    """How many different values stand along the last axis, sorted; -1 is not counted."""
+    found: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
+    return found + (values[..., 0] >= 0)  # from -1 to the first is a change as well
+
+
+def _clipped(
+    operation: Operation, at: Descriptor, corner: Sequence[Array]
+) -> tuple[list[Array], Array]:
+    """The sizes of a box within its tensor, and the address of its first element."""
+    block = next(kind.shape for kind in operation.all_types if kind.shape)
+    block = (1,) * (len(corner) - len(block)) + block[-len(corner) :]
+    sizes, first = [], at.base
+    for start, extent, whole, stride in zip(corner, block, at.shape, at.strides, strict=True):
+        inside = np.clip(start, 0, whole)
+        sizes.append(np.clip(np.minimum(start + extent, whole) - inside, 0, None))
+        first = first + inside * stride
+    return sizes, first

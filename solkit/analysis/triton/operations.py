@@ -1,0 +1,216 @@
+"""How many operations a kernel's code makes, by pipe, from its IR.
+
+Each operation counts once for every element that a thread holds, copies of one element in several
+threads included: that is what the pipes execute. Integer arithmetic is left out, since most of what
+the IR has of it is gone after LLVM; `solkit.analysis.common.instructions` counts it in the machine
+code.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from solkit.adapters.triton_ir import Block, Function, Operation, TensorType
+from solkit.analysis.triton.layouts import spread
+
+__all__ = ["CYCLES", "chain_cycles", "operations_of"]
+
+Cost = Mapping[str, float]
+
+_FP = {"fp32": 1.0}
+_SFU = {"sfu": 1.0}
+_COSTS: Mapping[str, Cost] = {
+    **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf"), _FP),
+    "math.fma": {"fp32": 2.0},
+    "arith.divf": {"sfu": 1.0, "fp32": 2.0},
+    "math.exp2": _SFU,
+    "math.exp": {"sfu": 1.0, "fp32": 1.0},
+    "math.log2": _SFU,
+    "math.log": {"sfu": 1.0, "fp32": 1.0},
+    "math.sin": _SFU,
+    "math.cos": _SFU,
+    "math.rsqrt": _SFU,
+    "math.sqrt": _SFU,
+    "tt.precise_sqrt": {"sfu": 1.0, "fp32": 6.0},
+    "tt.precise_divf": {"sfu": 1.0, "fp32": 8.0},
+    "math.tanh": {"sfu": 2.0, "fp32": 6.0},
+    "math.erf": {"sfu": 1.0, "fp32": 30.0},
+}
+"""Floating-point operations an element. Sources: PTX ISA (ex2, lg2, sin, cos, rsqrt and sqrt.approx
+and the reciprocal in div.full are one MUFU each); the polynomial of erf and tanh as libdevice has
+them, counted in its machine code."""
+
+_EXTERN = {
+    "tanh": _COSTS["math.tanh"],
+    "erf": _COSTS["math.erf"],
+    "exp": _COSTS["math.exp"],
+    "log": _COSTS["math.log"],
+    "rsqrt": _SFU,
+    "sqrt": _SFU,
+    "sin": {"sfu": 0.0, "fp32": 20.0},
+    "cos": {"sfu": 0.0, "fp32": 20.0},
+    "fma": {"fp32": 2.0},
+}
+
+_SCALED = {"tt.dot_scaled", "ttng.tc_gen5_mma_scaled"}
+_DOTS = {"tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma"} | _SCALED
+_DTYPES = {"bf16": "bf16", "f16": "fp16", "f64": "fp64", "i8": "int8"}
+
+
+def operations_of(function: Function, executions: Mapping[Any, float]) -> dict[str, int]:
+    """Operations of a launch, under the keys of `solkit.core.Device.ceilings`.
+
+    Args:
+        function: the kernel.
+        executions: how often each of its blocks is run, over the launch.
+    """
+    total: dict[str, float] = {}
+    for block in _all_blocks(function.blocks):
+        times = executions.get(block, 0.0)
+        if not times:
+            continue
+        for operation in block.operations:
+            for pipe, count in _cost(operation).items():
+                total[pipe] = total.get(pipe, 0.0) + count * times
+    return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
+
+
+CYCLES = {"shuffle": 24, "shared": 30, "barrier": 30, "mufu": 20, "plain": 4, "wgmma": 60}
+"""Latencies. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
+(2018), table 4.1 and section 3 (4 cycles of a dependent FFMA, about 20 of shared memory and of
+MUFU), and Luo et al. (2024) for Hopper (shared memory 29, wgmma 18 to 32 and its fences)."""
+
+
+def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
+    """Cycles of all operations one after the other, over the launch; see `Demand.chain_cycles`.
+
+    Args:
+        function: the kernel.
+        executions: how often each of its blocks is run.
+    """
+    return sum(
+        executions.get(block, 0.0) * sum(map(_latency, block.operations))
+        for block in _all_blocks(function.blocks)
+    )
+
+
+def _latency(operation: Operation) -> float:
+    name = operation.name
+    if name in _DOTS:
+        return CYCLES["wgmma"]
+    if name in ("tt.reduce", "tt.scan"):
+        return _exchange(operation)
+    if name == "ttg.convert_layout":  # through shared memory: store, barrier, load
+        return CYCLES["shared"] * 2 + CYCLES["barrier"]
+    if name in ("ttg.async_wait", "ttng.wait_barrier", "ttg.local_alloc", "ttg.local_load"):
+        return CYCLES["barrier"]
+    if name not in _COSTS:
+        return 0.0
+    kind = operation.result_type
+    return CYCLES["mufu" if "sfu" in _COSTS[name] else "plain"] if kind.shape else 0.0
+
+
+def _exchange(operation: Operation) -> float:
+    """Shuffles for the lanes that share a row, then shared memory for the warps that do."""
+    kind = operation.all_types[0]
+    axis = operation.attribute("axis") or 0
+    try:
+        layout = spread(kind)
+    except ValueError:
+        return 0.0
+    steps = sum(bool(basis[axis]) for basis in layout.lanes)
+    across = any(basis[axis] for basis in layout.warps)
+    within = sum(bool(basis[axis]) for basis in layout.registers)
+    cycles = steps * (CYCLES["shuffle"] + CYCLES["plain"]) + (1 << within) * CYCLES["plain"] / 2
+    return cycles + across * (2 * CYCLES["shared"] + CYCLES["barrier"])
+
+
+def _all_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        for operation in block.operations:
+            if operation.name not in ("tt.reduce", "tt.scan"):
+                yield from _all_blocks(operation.blocks)
+
+
+def _cost(operation: Operation) -> Cost:
+    """Of one execution by one program."""
+    if operation.name in _DOTS:
+        return _dot(operation)
+    if operation.name in ("tt.reduce", "tt.scan"):
+        return _reduction(operation)
+    per_element = _COSTS.get(operation.name)
+    if operation.name == "tt.extern_elementwise":
+        per_element = _extern(operation)
+    if per_element is None:
+        return {}
+    kind = operation.result_type
+    pipe = "fp64" if kind.element == "f64" else "fp32"
+    held = _held(kind)
+    return {pipe if name == "fp32" else name: n * held for name, n in per_element.items()}
+
+
+def _held(kind: TensorType) -> int:
+    """Elements that all threads of a block hold together."""
+    if not kind.shape or kind.layout is None:
+        return 0  # a scalar: next to nothing
+    try:
+        layout = spread(kind)
+    except ValueError:
+        return math.prod(kind.shape)
+    return layout.per_thread * layout.threads
+
+
+def _extern(operation: Operation) -> Cost | None:
+    symbol = re.search(r'symbol = "__nv_(\w+?)f?"', operation.text)
+    return _EXTERN.get(symbol.group(1)) if symbol else None
+
+
+def _reduction(operation: Operation) -> Cost:
+    """The combining function, once for each element of the input; twice for a scan."""
+    kind = operation.all_types[0]
+    once: dict[str, float] = {}
+    for block in operation.blocks:
+        for inner in block.operations:
+            for name, count in _COSTS.get(inner.name, {}).items():
+                once[name] = once.get(name, 0.0) + count
+    times = _held(kind) * (2 if operation.name == "tt.scan" else 1)
+    return {name: count * times for name, count in once.items()}
+
+
+def _dot(operation: Operation) -> Cost:
+    """A matrix product: 2 M N K operations on the tensor cores, or on the scalar pipe."""
+    tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
+    a, b = tensors[:2]
+    flops = 2.0 * math.prod(a.shape) * b.shape[-1]
+    result = tensors[-1]
+    scalar = result.layout is not None and result.layout.kind in ("blocked", "linear")
+    if scalar and operation.name in ("tt.dot", "tt.dot_scaled"):
+        return {"fp64" if a.element == "f64" else "fp32": flops}
+    if operation.name in _SCALED:
+        return _scaled(operation, a, flops)
+    passes = 3 if operation.attribute("inputPrecision") == 1 and a.element == "f32" else 1
+    return {f"tensor.{_pipe(a.element)}": flops * passes}
+
+
+def _scaled(operation: Operation, a: TensorType, flops: float) -> Cost:
+    """Of operands with scales. Two numbers of 4 bits stand in a byte.
+
+    Source: PTX ISA, tcgen05.mma, "Kinds": where one side has more bits than 4, it is
+    ``mxf8f6f4``, at the rate of 8.
+    """
+    formats = re.findall(r"\b[lr]hs = (\w+)", operation.text)
+    packed = formats[:1] == ["e2m1"] and a.element == "i8"
+    if formats and set(formats) <= {"bf16", "fp16"}:
+        return {f"tensor.{formats[0]}": flops}
+    pipe = "fp4" if set(formats) == {"e2m1"} else "fp8"
+    return {f"tensor.{pipe}": flops * (2 if packed else 1)}
+
+
+def _pipe(element: str) -> str:
+    if element == "f32":
+        return "tf32"
+    return _DTYPES.get(element, "fp4" if element.startswith(("f4", "i4")) else "fp8")

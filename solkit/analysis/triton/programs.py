@@ -1,0 +1,538 @@
+"""Follow a kernel's programs (thread blocks) through its IR, for the addresses that they touch.
+
+Integers, booleans and pointers are computed as on the GPU, for many programs at once; floating
+point is not computed at all, since no address depends on it. Index tensors have their real contents
+where they are known (`solkit.adapters.fake_cuda.known_value`). What cannot be known is guessed, and
+said.
+
+Every value is an array whose first axis is the programs, of size 1 where they agree; the others are
+the tensor's, of size 1 where it does not vary. There are two ways to follow: whole tensors, and
+*corners*, where only the first, the middle and the last index of each range is kept, so that some
+thousand programs cost as much as a few whole ones.
+
+A loop whose iterations do the same is not run to its end: after some iterations the rest is
+extrapolated, but for the last few, where a software pipeline drains.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.adapters.triton_ir import Block, Function, Operation
+from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.triton.arithmetic import (
+    ARITHMETIC,
+    PASSED_ON,
+    SHAPES,
+    aligned,
+    compare,
+    constant,
+    integer,
+    lead,
+    make_range,
+    scalar,
+)
+from solkit.analysis.triton.loops import PICKS, Compared, Counts, Skipping, is_linear
+from solkit.analysis.triton.relevance import ACCESSES, ATOMICS, TMA_LOADS, TMA_STORES, mask_of
+
+__all__ = [
+    "Descriptor",
+    "Programs",
+    "Watcher",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Value = Any
+"""An array, a `Descriptor`, or ``None`` where the value is not known."""
+
+_MOST_ITERATIONS = 512
+_ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
+_MOST_OPERATIONS = 60_000  # some seconds' worth
+
+_UNSEEN = {
+    "tt.call": "what a function does that is not inlined is not seen",
+    **dict.fromkeys(
+        ("ttng.async_tma_gather", "ttng.async_tma_scatter"),
+        "a TMA gather or scatter is not counted",
+    ),
+    **dict.fromkeys(
+        ("tt.descriptor_gather", "tt.descriptor_scatter"),
+        "a TMA gather or scatter is not counted",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A TMA descriptor: where a tensor lies, outermost dimension first.
+
+    Attributes:
+        base: address of the first element.
+        shape: in elements.
+        strides: in bytes.
+        element_bytes: of one.
+    """
+
+    base: Array
+    shape: tuple[Array, ...]
+    strides: tuple[Array, ...]
+    element_bytes: int
+
+
+class Watcher(Protocol):
+    """Told of each access that the programs make."""
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """An access through pointers.
+
+        Args:
+            operation: that makes it.
+            addresses: that broadcast to [programs, *shape]; ``None`` where they are not known.
+            mask: likewise; ``None`` where all elements are accessed.
+            active: which programs make it.
+        """
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """A TMA access of the box that starts at `corner`."""
+
+    def step_ends(self) -> None:
+        """The end of a block of the code: an iteration of a loop, or of all that is in none."""
+
+
+class Programs:
+    """Some programs of a launch, followed together.
+
+    Args:
+        function: the kernel.
+        arguments: by parameter.
+        grid: programs in x, y and z.
+        numbers: of the programs to follow, x fastest; shape [programs].
+        corners: keep the corners of tensors alone.
+        watcher: told of each access.
+        counts: where executions of blocks are counted.
+        relevant: the values to compute, as `relevant_values` gives them.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        arguments: Mapping[str, Argument],
+        grid: tuple[int, int, int],
+        numbers: npt.NDArray[np.int64],
+        watcher: Watcher,
+        counts: Counts,
+        relevant: frozenset[str],
+        corners: bool = False,
+    ) -> None:
+        self.function = function
+        self.grid = grid
+        x, y, _ = grid
+        self.pids = (numbers % x, numbers // x % y, numbers // (x * y))
+        self.corners = corners
+        self.watcher = watcher
+        self.counts = counts
+        self.active: Array = np.ones(len(numbers), bool)
+        self.guesses: dict[str, None] = {}
+        self.operations = 0
+        self.storages: list[TensorArgument] = []
+        self.env: dict[str, Value] = {}
+        self.maps: dict[str, Descriptor] = {}
+        self.relevant = relevant
+        self.plans: dict[Block, list[Callable[[], None]]] = {}
+        self.compared: Compared | None = None  # while a loop asks for it
+        self._bind(arguments)
+
+    def run(self) -> None:
+        """Follow them from entry to return."""
+        waiting: dict[str, Array] = {self.function.blocks[0].label: self.active}
+        with np.errstate(all="ignore"):
+            for block in self.function.blocks:  # branches lead forward: Triton's loops are scf's
+                self.active = waiting.pop(block.label, np.zeros_like(self.active))
+                if self.active.any():
+                    self._block(block)
+                    for label, active in self._targets(block):
+                        waiting[label] = waiting.get(label, False) | active
+
+    # ------------------------------------------------------------------------------ arguments
+
+    def _bind(self, arguments: Mapping[str, Argument]) -> None:
+        known: dict[int, int] = {}
+        rest: list[Array] = []
+        for name, _ in self.function.arguments:
+            argument = arguments.get(name[1:])
+            if isinstance(argument, TensorArgument):
+                place = known.setdefault(argument.storage, len(known))
+                if place == len(self.storages):
+                    self.storages.append(argument)
+                base = scalar(((place + 1) << ADDRESS_BITS) + argument.offset_bytes)
+                rest = []
+                self.env[name] = base
+                if argument.block:
+                    self.env[name] = _descriptor(base, argument)
+                    rest = [scalar(n) for n in (*argument.shape, *argument.strides)]
+            elif isinstance(argument, bool | int):
+                self.env[name] = scalar(int(argument))
+            elif rest:  # a descriptor is followed by its shape and strides
+                self.env[name] = rest.pop(0)
+
+    # ----------------------------------------------------------------------------- control flow
+
+    def would_compare(self, block: Block, values: Mapping[str, Value]) -> Compared:
+        """The comparisons of a block, were it run with some values; nothing is counted."""
+        kept = self.counts, self.watcher, self.compared, self.active
+        found: Compared = {}
+        self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), found
+        self.env.update(values)
+        self._block(block)
+        self.counts, self.watcher, self.compared, self.active = kept
+        return found
+
+    def _block(self, block: Block) -> None:
+        self.counts.add(block, self.active)
+        plan = self.plans.get(block)
+        if plan is None:
+            steps = map(self._step, block.operations)
+            plan = self.plans[block] = [step for step in steps if step is not None]
+        for step in plan:
+            step()
+        self.watcher.step_ends()
+
+    def _targets(self, block: Block) -> Iterator[tuple[str, Array]]:
+        if not block.operations or not block.operations[-1].name.startswith("cf."):
+            return
+        last = block.operations[-1]
+        labels = re.findall(r"\^\w+", last.text + last.types)
+        if last.name == "cf.br":
+            yield labels[0], self.active
+            return
+        taken = self._condition(last)
+        yield labels[0], self.active & taken
+        yield labels[1], self.active & ~taken
+
+    def _condition(self, operation: Operation) -> Array:
+        value = self.env.get(operation.operands[0])
+        if value is None:
+            self._guess("a branch that depends on data is taken", operation)
+            return np.ones_like(self.active)
+        return np.broadcast_to(value.astype(bool), self.active.shape)
+
+    def _step(self, operation: Operation) -> Callable[[], None] | None:
+        """How to follow an operation; not at all where no address depends on it."""
+        name = operation.name
+        if name == "scf.for":
+            return partial(self._for, operation, is_linear(operation, self.relevant))
+        if name in ACCESSES:
+            to_box = name in TMA_LOADS or name in TMA_STORES
+            return partial(self._box, operation) if to_box else self._access(operation)
+        if name in _UNSEEN:
+            return partial(self._guess, _UNSEEN[name], operation)
+        regions: Mapping[str, Callable[[Operation], None]] = {
+            "scf.if": self._if,
+            "scf.while": self._while,
+            "ttg.warp_specialize": self._partitions,
+            "ttng.tensormap_create": self._tensormap,
+        }
+        if name in regions:
+            return partial(regions[name], operation)
+        if self.relevant.isdisjoint(operation.results):
+            return None
+        return self._assignment(operation)
+
+    def _if(self, operation: Operation) -> None:
+        taken, outer = self._condition(operation), self.active
+        yielded: list[list[Value]] = []
+        for block, active in zip(operation.blocks, (outer & taken, outer & ~taken), strict=False):
+            self.active = active
+            if active.any():
+                self._block(block)
+            yielded.append(self._yields(block) if active.any() else [])
+        self.active = outer
+        for i, result in enumerate(operation.results):
+            new, old = (side[i] if side else None for side in yielded)
+            self.env[result] = _choose(taken, new, old, both=all(map(bool, yielded)))
+
+    def _yields(self, block: Block) -> list[Value]:
+        last = block.operations[-1] if block.operations else None
+        if last is None or last.name != "scf.yield":  # none is printed where nothing is yielded
+            return []
+        return [self.env.get(name) for name in last.operands]
+
+    def _partitions(self, operation: Operation) -> None:
+        """Warps that do different things; each partition gets what was captured."""
+        captured = [self.env.get(name) for name in operation.operands]
+        for block in operation.blocks:
+            self.env.update(zip(block.arguments, captured, strict=False))
+            self._block(block)
+
+    def _for(self, operation: Operation, linear: bool) -> None:
+        loop = operation.loop
+        low, high, step = (self.env.get(name) for name in loop.bounds)
+        if low is None or high is None or step is None:
+            self._guess("a loop whose length depends on data is run once", operation)
+            low, high, step = scalar(0), scalar(1), scalar(1)
+        trips = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
+        trips = np.broadcast_to(trips, self.active.shape)
+        done: Array = np.zeros(len(self.active), np.int64)
+        values = [self.env.get(start) for start in loop.starts]
+        skipping = Skipping(self, operation, linear, trips)
+        outer, start = self.active, self.counts.copy()
+        compared = self.compared  # by what is around the loop: all of its iterations' as well
+        rounds, tired = 0, False
+        while (running := outer & (done < trips)).any():
+            if not tired and (tired := self._tired(rounds, operation)):
+                left = np.where(running, trips - done - 1, 0)  # the rest is like what was, and the
+                for key, amount in self.counts.since(start).items():  # last tells where it ends
+                    self.counts.add(key, amount * left / np.maximum(done, 1))
+                done = done + left
+            self.active = running
+            self.env[loop.variable] = low + done * step
+            self.env.update(zip(loop.names, values, strict=True))
+            before = self.counts.copy() if skipping.possible else {}
+            self.compared = {} if skipping.possible or compared is not None else None
+            self._block(operation.blocks[0])
+            if compared is not None and self.compared is not None:
+                for each, results in self.compared.items():
+                    compared.setdefault(each, []).extend(results)
+            new = self._yields(operation.blocks[0])
+            new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            done = done + running
+            rounds += 1
+            index = low + done * step
+            done, values = skipping.skip(before, running, trips, done, values, new, index, step)
+        self.active, self.compared = outer, compared
+        self.env.update(zip(operation.results, values, strict=False))
+
+    def _while(self, operation: Operation) -> None:
+        before, after = operation.blocks
+        names = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+        values = [self.env.get(start) for _, start in names]
+        outer = running = self.active
+        for rounds in itertools.count():
+            self.active = running
+            self.env.update(zip((name for name, _ in names), values, strict=True))
+            self._block(before)
+            last = before.operations[-1]  # scf.condition(%c) %values
+            passed = [self.env.get(name) for name in last.operands[1:]]
+            running = running & self._condition(last)
+            self.env.update(zip(operation.results, passed, strict=False))
+            unknown = self.env.get(last.operands[0]) is None  # it would never end
+            if unknown or not running.any() or self._tired(rounds, operation):
+                break
+            self.active = running
+            self.env.update(zip(after.arguments, passed, strict=False))
+            self._block(after)
+            new = self._yields(after)
+            values = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+        self.active = outer
+
+    def _tired(self, rounds: int, operation: Operation) -> bool:
+        """Whether a loop has been followed for long enough; says so where it has."""
+        if rounds < _MOST_ITERATIONS and self.operations < _MOST_OPERATIONS:
+            return False
+        self._guess(f"a loop is followed for {rounds} iterations only", operation)
+        return True
+
+    # -------------------------------------------------------------------------------- accesses
+
+    def _access(self, operation: Operation) -> Callable[[], None]:
+        """How to follow an access through pointers."""
+        pointer, mask_name = operation.operands[0], mask_of(operation)
+        wanted = not self.relevant.isdisjoint(operation.results)
+        readable = operation.name not in ATOMICS  # others add as well
+
+        def access() -> None:
+            address = self.env.get(pointer)
+            mask = None if mask_name is None else self.env.get(mask_name)
+            if not self.corners:  # of corners more is unknown, which decides nothing
+                self._guess_of(operation, address is None, mask is None and mask_name is not None)
+            self.watcher.pointers(operation, address, mask, self.active)
+            if wanted:
+                loaded = None
+                if readable and address is not None:
+                    loaded = self._loaded(operation, address, mask)
+                self.env[operation.results[0]] = loaded
+
+        return access
+
+    def _guess_of(self, operation: Operation, no_address: bool, no_mask: bool) -> None:
+        if no_mask:
+            self._guess("a mask that depends on data lets everything through", operation)
+        if no_address:
+            self._guess("an address that is not known counts a sector for each element", operation)
+
+    def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
+        """Integers read from memory, where their contents are known; else spread-out guesses."""
+        element = operation.all_types[0]
+        if not re.match(r"!tt\.ptr<[ui]\d+", element.element):
+            return None
+        place = int(address.flat[0] >> ADDRESS_BITS) - 1
+        if not 0 <= place < len(self.storages):
+            return None
+        storage = self.storages[place]
+        at = (address & ((1 << ADDRESS_BITS) - 1)) - storage.offset_bytes
+        at = at // storage.element_bytes
+        contents, bits = storage.contents, 8 * storage.element_bytes
+        if contents is None or contents.size == 0 or element.pointee_bits != bits:
+            self._guess("indices whose values are not known are taken to be in order", operation)
+            return at
+        found = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
+        return found if mask is None else np.where(*aligned([mask, found, self._other(operation)]))
+
+    def _other(self, operation: Operation) -> Array:
+        """What a load gives where its mask is off; zero where it does not say."""
+        names = operation.operands[2:3] if operation.name == "tt.load" else ()
+        values = [self.env.get(name) for name in names]
+        return values[0] if values and values[0] is not None else scalar(0)
+
+    def _box(self, operation: Operation) -> None:
+        target = self.env.get(operation.operands[0])
+        coordinates = re.search(r"\[([^\]]*)\]", operation.text)
+        names = re.findall(r"%[\w$.\-]+(?:#\d+)?", coordinates.group(1)) if coordinates else []
+        corner: list[Value] = [self.env.get(name) for name in names]
+        active = self.active
+        if operation.name == "ttng.async_tma_copy_global_to_local":
+            predicate = self.env.get(operation.operands[-1])
+            if predicate is not None:
+                active = active & predicate.astype(bool)
+        if not isinstance(target, Descriptor) or any(c is None for c in corner):
+            self._guess("a TMA access whose place is not known counts in full", operation)
+            self.watcher.pointers(operation, None, None, active)
+        else:
+            self.watcher.box(operation, target, corner, active)
+
+    def _tensormap(self, operation: Operation) -> None:
+        """Of ``%map, %base, [box], [sizes], [strides], [steps]``, innermost dimension first."""
+        lists: list[list[Value]] = [
+            [self.env.get(name) for name in re.findall(r"%[\w$.\-#]+", part)]
+            for part in re.findall(r"\[([^\]]*)\]", operation.text)
+        ]
+        base = self.env.get(operation.operands[1])
+        if base is None or len(lists) < 3 or any(v is None for v in (*lists[1], *lists[2])):
+            return
+        element = operation.all_types[1].pointee_bits // 8
+        strides = (*lists[2][::-1], scalar(element))
+        self.maps[operation.operands[0]] = Descriptor(base, tuple(lists[1][::-1]), strides, element)
+
+    # -------------------------------------------------------------------------------- arithmetic
+
+    def _assignment(self, operation: Operation) -> Callable[[], None]:
+        """How to give its results their values, of which the first alone may be known."""
+        first, *rest = operation.results
+        env, given = self.env, self._given(operation)
+        names, compute = ((), given) if given else (operation.operands, self._computing(operation))
+
+        def assign() -> None:
+            self.operations += 1
+            values = [env.get(name) for name in names]
+            for value in values:
+                if value is None or isinstance(value, Descriptor):
+                    env[first] = None
+                    break
+            else:
+                env[first] = compute(*values)
+            for name in rest:
+                env[name] = None
+
+        return assign
+
+    def _given(self, operation: Operation) -> Callable[[], Value] | None:
+        """The first result of an operation that takes no values."""
+        if operation.name == "ttng.reinterpret_tensor_descriptor":
+            return lambda: self.maps.get(operation.operands[0])
+        value: Value
+        if operation.name == "arith.constant":
+            value = constant(operation)
+        elif operation.name == "tt.get_program_id":
+            value = self.pids["xyz".index(operation.text.strip()[0])]
+        elif operation.name == "tt.get_num_programs":
+            value = scalar(self.grid["xyz".index(operation.text.strip()[0])])
+        elif operation.name == "tt.make_range":
+            value = make_range(operation, self.corners)
+        else:
+            return None
+        return lambda: value
+
+    def _computing(self, operation: Operation) -> Callable[..., Value]:
+        """How to compute its first result from its operands, all of which are known."""
+        name = operation.name
+        if name in SHAPES:
+            shaped = SHAPES[name]
+            return lambda value, *_: shaped(operation, value, self.corners)
+        if name in PICKS:
+            picked = integer(operation)
+            return lambda a, b: self._noted(operation, np.less(*aligned([a, b])), picked(a, b))
+        if name in ARITHMETIC:
+            return integer(operation)
+        if name == "arith.cmpi":
+            compared = compare(operation)
+            return lambda a, b: self._noted(operation, found := compared(a, b), found)
+        if name == "tt.addptr":
+            size = operation.all_types[0].pointee_bits // 8
+            return lambda pointer, offset: np.add(*aligned([pointer, offset * size]))
+        if name == "arith.select":
+            return lambda *values: np.where(*aligned(values))
+        if name in PASSED_ON:
+            return lambda value, *_: value
+        return lambda *_: None
+
+    def _noted(self, operation: Operation, compared: Array, result: Array) -> Array:
+        """A result, after a comparison that it goes by was kept for the loop that asks for it."""
+        if self.compared is not None:
+            flat = compared.reshape(len(compared), -1)
+            weights = np.arange(1, flat.shape[1] + 1) * _ODD
+            self.compared.setdefault(operation, []).append(flat @ weights)
+        return result
+
+    def _guess(self, what: str, operation: Operation) -> None:
+        place = f"{operation.places[0]}: " if operation.places else ""
+        self.guesses.setdefault(f"{place}{what}.")
+
+
+class _Blind:
+    """A watcher that looks away."""
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `Watcher`."""
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `Watcher`."""
+
+    def step_ends(self) -> None:
+        """See `Watcher`."""
+
+
+def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
+    size = argument.element_bytes
+    return Descriptor(
+        base,
+        tuple(map(scalar, argument.shape)),
+        tuple(scalar(stride * size) for stride in argument.strides),
+        size,
+    )
+
+
+def _choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
+    """Per program: `new` where that is chosen. A side that is missing was not run."""
+    if not both:
+        return old if new is None else new
+    if new is None or old is None or isinstance(new, Descriptor) or new is old or where.all():
+        return new
+    new, old = aligned([new, old])
+    return np.where(lead(where, new), new, old)

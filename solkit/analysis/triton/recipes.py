@@ -1,0 +1,320 @@
+"""What a launcher launches at any of its configurations, from as few runs of it as can be.
+
+Running a launcher on fake tensors takes milliseconds, and most do the same for every configuration
+but with other numbers. One run is recorded with stand-ins for the parameters
+(`solkit.adapters.recipes`): its steps give the launches of every configuration at which they hold.
+Elsewhere the launcher runs again, and is recorded again.
+
+A recipe is not taken at its word. It is compared with a real run when it is new, and again at its
+1st, 2nd, 4th, 8th ... use. One that differs shows a launcher that cannot be followed (state that
+lasts, say), which is then run each time. Needs a child process, as `capture` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters.fake_triton import Argument, CapturedLaunch, TensorArgument
+from solkit.adapters.recipes import Steps, following_torch, stand_in
+from solkit.analysis import cuda
+from solkit.analysis.triton.capture import Captured, capture, described
+from solkit.core import Value
+from solkit.kernelfiles import Workload
+
+__all__ = ["Recipes", "alike"]
+
+_MOST_RECIPES = 32
+"""Of one launcher at one shape; one that needs more is run each time."""
+
+Params = Mapping[str, Value]
+
+
+@dataclass
+class _Recipe:
+    """One recorded run.
+
+    Attributes:
+        steps: of the run.
+        guesses: made in it.
+        names: of the parameters.
+        uses: how often it gave an answer.
+    """
+
+    steps: Steps
+    guesses: tuple[str, ...]
+    names: frozenset[str]
+    uses: int = 0
+
+
+class Recipes:
+    """The launches of one candidate at one shape.
+
+    Args:
+        make: a workload, with fresh inputs, for some parameters.
+
+    Attributes:
+        recipes: how many recorded runs are in use.
+        runs: how often the launcher ran, to be recorded and to be compared with included.
+        why: why the launcher is run each time; empty where it is not.
+    """
+
+    def __init__(self, make: Callable[[Params], Workload]) -> None:
+        self.runs = 0
+        self.why = ""
+        self._make = make
+        self._recipes: list[_Recipe] = []
+        self._fixed: frozenset[str] = frozenset()  # what is never followed
+        self._outputs = ""  # of the steps that were done last
+
+    @property
+    def recipes(self) -> int:
+        """How many runs are recorded."""
+        return len(self._recipes)
+
+    def capture(self, params: Params) -> Captured:
+        """What the candidate launches, as `solkit.analysis.triton.capture.capture` gives it.
+
+        Raises:
+            CaptureError, ParamsError: as `capture` does.
+        """
+        recipe, found = self._replayed(params)
+        if recipe is not None and found is not None:
+            return self._trusted(recipe, found, params)
+        found = self._run(params)
+        if not self.why:
+            self._learn(params, found)
+        return found
+
+    def replay(self, params: Params) -> Captured | None:
+        """What the recorded runs give, never compared with a run; ``None`` where none holds."""
+        return self._replayed(params)[1]
+
+    def _replayed(self, params: Params) -> tuple[_Recipe | None, Captured | None]:
+        for recipe in self._recipes:
+            found = self._again(recipe, params)
+            if found is not None:
+                return recipe, found
+        return None, None
+
+    def _run(self, params: Params) -> Captured:
+        return capture(self._workload(params), params)
+
+    def _workload(self, params: Params) -> Workload:
+        """With the same inputs each time: what index tensors hold is part of a launch."""
+        self.runs += 1
+        torch.manual_seed(0)
+        return self._make(params)
+
+    def _trusted(self, recipe: _Recipe, found: Captured, params: Params) -> Captured:
+        """What a recipe gave, unless it was time to look and a run gives something else."""
+        recipe.uses += 1
+        if recipe.uses & (recipe.uses - 1):
+            return found
+        real = self._run(params)
+        if not alike(found, real):
+            self._give_up("a recorded run gave other launches than a run")
+        return real
+
+    def _give_up(self, why: str) -> None:
+        self.why = why
+        self._recipes.clear()
+
+    # -------------------------------------------------------------------------------- recording
+
+    def _learn(self, params: Params, real: Captured) -> None:
+        """Record a run, where that can be done, and where it gives what was seen."""
+        if len(self._recipes) >= _MOST_RECIPES:
+            self.why = f"more than {_MOST_RECIPES} runs would have to be recorded"
+            return
+        recipe = self._first_recipe(params)
+        if recipe is None:
+            return
+        found = self._again(recipe, params)
+        if found is None or not alike(found, real):
+            self._give_up("a recorded run gave other launches than the same run")
+            return
+        self._recipes.append(recipe)
+
+    def _first_recipe(self, params: Params) -> _Recipe | None:
+        """A recorded run with as few parameters fixed as it takes."""
+        tried: set[frozenset[str]] = set()
+        waiting = [self._fixed, *_guesses_at_culprits(params)]
+        while waiting:
+            fixed = waiting.pop(0)
+            if fixed in tried:
+                continue
+            tried.add(fixed)
+            recipe, culprits, why = self._recorded(params, fixed)
+            if recipe is not None:
+                self._fixed = fixed
+                return recipe
+            waiting = [fixed | culprits] if culprits else waiting
+        self._give_up(why)
+        return None
+
+    def _recorded(
+        self, params: Params, fixed: frozenset[str]
+    ) -> tuple[_Recipe | None, frozenset[str], str]:
+        """A recipe; else the parameters that stand in its way, where they are known, and why."""
+        workload = self._workload(params)
+        function = _bound(workload)
+        if function is None:
+            return None, frozenset(), "its parameters are not bound as keywords"
+        if why := _unsound(function.func):
+            return None, frozenset(), why
+        steps = Steps(params, stand_in, fixed)
+        stand_ins = steps.mapping(dict)
+        keywords = dict(function.keywords)
+        for name in keywords.keys() & params.keys():
+            if keywords[name] is params[name]:
+                keywords[name] = stand_ins[name]
+            else:  # a dtype, of its name
+                steps.pin(stand_ins[name])
+        given = replace(workload, kernel=partial(function.func, *function.args, **keywords))
+        try:
+            guesses = self._record(given, params, steps)
+        except Exception as error:  # what takes no stand-in may raise anything
+            return None, frozenset(steps.culprits), f"{type(error).__name__}: {error}"
+        finally:
+            steps.close()
+        if steps.fault or steps.culprits:
+            return None, frozenset(steps.culprits), steps.fault
+        return _Recipe(steps, guesses, frozenset(params)), frozenset(), ""
+
+    def _record(self, workload: Workload, params: Params, steps: Steps) -> tuple[str, ...]:
+        with ExitStack() as stack:
+            stack.enter_context(fake_cuda.fake_tensors())
+            guesses = stack.enter_context(fake_cuda.watching_guesses())
+            stack.enter_context(fake_triton.recording(params, steps))
+            extensions = stack.enter_context(cuda.recording())
+            stack.enter_context(following_torch(steps))
+            outputs = workload.run_kernel()
+            steps.do(self._describe, (outputs,))
+        if extensions.launches:
+            steps.spoil("it launches CUDA C++")
+        return tuple(guesses)
+
+    def _describe(self, outputs: Sequence[torch.Tensor]) -> None:
+        self._outputs = described(outputs)
+
+    def _again(self, recipe: _Recipe, params: Params) -> Captured | None:
+        """What a recipe gives; ``None`` where it does not hold."""
+        if params.keys() != recipe.names:
+            return None
+        tensors = fake_cuda.fake_tensors() if recipe.steps.makes_objects else nullcontext()
+        with tensors, fake_triton.recording(params) as seen:
+            try:
+                if not recipe.steps.again(params):
+                    return None
+            except Exception:  # as a run may raise; the run will tell
+                return None
+        notes = (*seen.notes(), *recipe.guesses)
+        return Captured(tuple(seen.launches), notes, self._outputs)
+
+
+def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
+    """What may have to be fixed where nothing says what: words, or one of the others."""
+    words = frozenset(name for name, value in params.items() if isinstance(value, str))
+    return [words, *(words | {name} for name in params), frozenset(params)]
+
+
+def _bound(workload: Workload) -> partial[Any] | None:
+    return workload.kernel if isinstance(workload.kernel, partial) else None
+
+
+# ---------------------------------------------------------------------------------- soundness
+
+
+def _unsound(launcher: Callable[..., Any]) -> str:
+    """Why a launcher cannot be followed: it, or a function it calls, looks at what a value is."""
+    try:
+        tree = ast.parse(inspect.getsource(inspect.getmodule(launcher) or launcher))
+    except (OSError, TypeError, SyntaxError):
+        return "its source is not known"
+    looks = (
+        _look_at_a_value(node)
+        for part in _reached(tree, launcher.__name__)
+        for node in ast.walk(part)
+    )
+    return next(filter(None, looks), "")
+
+
+def _look_at_a_value(node: ast.AST) -> str:
+    if isinstance(node, ast.Compare) and any(map(_tells_apart, node.ops, node.comparators)):
+        return f"line {node.lineno} compares by `is`"
+    if isinstance(node, ast.MatchSingleton) and node.value is not None:
+        return "a case of a match compares by `is`"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        asked = node.func.id in ("type", "id") and len(node.args) == 1
+        return f"line {node.lineno} calls {node.func.id}()" if asked else ""
+    return ""
+
+
+def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
+    """The definitions of a file that one leads to, but for kernels, which are compiled."""
+    defined = {
+        each.name: each
+        for each in tree.body
+        if isinstance(each, (ast.FunctionDef, ast.ClassDef))
+        and not any("jit" in ast.unparse(decorator) for decorator in each.decorator_list)
+    }
+    found, queue = {name}, [name]
+    while queue:
+        body = ast.walk(defined.get(queue.pop(), ast.Pass()))
+        called = {node.id for node in body if isinstance(node, ast.Name)} & defined.keys()
+        queue.extend(called - found)
+        found |= called
+    return [defined[each] for each in found & defined.keys()]
+
+
+def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
+    """Whether a comparison is of identity, other than with ``None``."""
+    is_none = isinstance(other, ast.Constant) and other.value is None
+    return isinstance(operator, (ast.Is, ast.IsNot)) and not is_none
+
+
+def alike(a: Captured, b: Captured) -> bool:
+    """Whether two captures are the same, wherever their tensors lie."""
+    if (a.notes, a.outputs) != (b.notes, b.outputs) or len(a.launches) != len(b.launches):
+        return False
+    storages: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    return all(_alike(x, y, storages) for x, y in zip(a.launches, b.launches))
+
+
+def _alike(
+    a: CapturedLaunch, b: CapturedLaunch, storages: tuple[dict[int, int], dict[int, int]]
+) -> bool:
+    whole = ("function", "signature", "constexprs", "attrs", "options")
+    if any(getattr(a.kernel, name) != getattr(b.kernel, name) for name in whole):
+        return False
+    if _exact(a.launch) != _exact(b.launch) or a.arguments.keys() != b.arguments.keys():
+        return False
+    return all(_same(x, b.arguments[name], storages) for name, x in a.arguments.items())
+
+
+def _exact(launch: Any) -> tuple[Any, ...]:
+    """A launch with the types of its constants: 1 and True are two."""
+    return launch, {name: type(value) for name, value in launch.constants.items()}
+
+
+def _same(a: Argument, b: Argument, storages: tuple[dict[int, int], dict[int, int]]) -> bool:
+    if not (isinstance(a, TensorArgument) and isinstance(b, TensorArgument)):
+        return type(a) is type(b) and a == b
+    numbers = [known.setdefault(x.storage, len(known)) for x, known in zip((a, b), storages)]
+    plain = [replace(x, storage=n, contents=None) for x, n in zip((a, b), numbers)]
+    return vars(plain[0]) == vars(plain[1]) and _same_contents(a.contents, b.contents)
+
+
+def _same_contents(a: npt.NDArray[Any] | None, b: npt.NDArray[Any] | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))

@@ -1,0 +1,127 @@
+"""Which operations of a kernel access global memory, and which values decide where they do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from solkit.adapters.triton_ir import Block, Operation
+
+__all__ = [
+    "ACCESSES",
+    "ATOMICS",
+    "TMA_LOADS",
+    "TMA_STORES",
+    "from_memory",
+    "mask_of",
+    "relevant_values",
+]
+
+LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
+_STORES = {"tt.store"}
+ATOMICS = {"tt.atomic_rmw", "tt.atomic_cas"}
+TMA_LOADS = {"ttng.async_tma_copy_global_to_local", "tt.descriptor_load"}
+TMA_STORES = {
+    *("ttng.async_tma_copy_local_to_global", "tt.descriptor_store"),
+    *("ttng.async_tma_reduce", "tt.descriptor_reduce"),
+}
+ACCESSES = LOADS | _STORES | ATOMICS | TMA_LOADS | TMA_STORES
+
+
+def relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
+    """The values that addresses, masks, loop bounds and branches derive from."""
+    wanted: set[str] = set()
+    operations = [operation for block in blocks for operation in block.walk()]
+    feeds: dict[str, list[str]] = {}
+    for operation in operations:
+        for name in _steering(operation):
+            wanted.add(name)
+        for result, sources in _sources(operation):
+            feeds.setdefault(result, []).extend(sources)
+    queue = list(wanted)
+    while queue:
+        for source in feeds.get(queue.pop(), ()):
+            if source not in wanted:
+                wanted.add(source)
+                queue.append(source)
+    return frozenset(wanted)
+
+
+def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
+    """The values that are computed from what was loaded."""
+    operations = [operation for block in blocks for operation in block.walk()]
+    found = {name for each in operations if each.name in LOADS for name in each.results}
+    leads: dict[str, list[str]] = {}
+    for operation in operations:
+        for result, sources in _sources(operation):
+            for source in sources:
+                leads.setdefault(source, []).append(result)
+    queue = list(found)
+    while queue:
+        for result in leads.get(queue.pop(), ()):
+            if result not in found:
+                found.add(result)
+                queue.append(result)
+    return frozenset(found)
+
+
+def _steering(operation: Operation) -> Iterator[str]:
+    name = operation.name
+    if name in TMA_LOADS | TMA_STORES or name == "ttng.tensormap_create":
+        yield from operation.operands
+    elif name in ACCESSES:
+        yield operation.operands[0]
+        mask = mask_of(operation)
+        if mask is not None:
+            yield mask
+    elif name == "scf.for":
+        yield from operation.loop.bounds
+    elif name in ("scf.if", "cf.cond_br", "scf.condition"):
+        yield operation.operands[0]
+
+
+def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+    """(value, what it is computed from); through regions as well."""
+    if operation.name == "scf.for":
+        loop, body = operation.loop, operation.blocks[0]
+        last = body.operations[-1].operands if body.operations else ()
+        for i, (name, start) in enumerate(zip(loop.names, loop.starts, strict=True)):
+            sources = [start, *last[i : i + 1]]
+            yield name, sources
+            if i < len(operation.results):
+                yield operation.results[i], [name, *sources]
+    elif operation.name == "scf.if":
+        for block in operation.blocks:
+            yielded = block.operations[-1].operands if block.operations else ()
+            yield from ((r, [y]) for r, y in zip(operation.results, yielded, strict=False))
+    elif operation.name == "scf.while":
+        yield from _while_sources(operation)
+    elif operation.name == "ttg.warp_specialize":
+        for block in operation.blocks:
+            yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
+    elif operation.name == "tt.load":  # what it gives where its mask is off
+        yield operation.results[0], operation.operands[2:3]
+    elif operation.name not in ACCESSES:
+        yield from ((result, operation.operands) for result in operation.results)
+
+
+def _while_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+    before, after = operation.blocks
+    names = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+    passed, yielded = before.operations[-1].operands[1:], after.operations[-1].operands
+    for (name, start), back in zip(names, yielded, strict=False):
+        yield name, [start, back]
+    yield from ((a, [p]) for a, p in zip(after.arguments, passed, strict=False))
+    yield from ((r, [p]) for r, p in zip(operation.results, passed, strict=False))
+
+
+def mask_of(operation: Operation) -> str | None:
+    """The operand that is the mask: the one of type i1."""
+    if operation.name == "ttg.async_copy_global_to_local":
+        found = re.search(r"\bmask (%[\w$.\-]+(?:#\d+)?)", operation.text)
+        return found.group(1) if found else None
+    if operation.name == "tt.load":
+        return operation.operands[1] if len(operation.operands) > 1 else None
+    if operation.name in ("tt.store", "tt.atomic_rmw"):
+        return operation.operands[2] if len(operation.operands) > 2 else None
+    return None

@@ -1,0 +1,304 @@
+"""Which bytes of shared memory the threads of a block access, from the kernel's PTX.
+
+PTX is followed for all threads of one block at once, through the integers that shared addresses are
+made of: whatever lowering the compiler chose (swizzles, padding, scratch of conversions and
+reductions) is in them. Code is followed once in the order of its text, which shows loops in their
+first round. Kernel arguments, block numbers and the like are one unknown number for all threads:
+added to an address, it moves all lanes alike, so that they meet in banks as before. What depends on
+data is not known. Source of all that is read here: PTX ISA 8.7.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from solkit.analysis.common.ptx_code import ADDRESS, Place, Statement, read_ptx
+from solkit.analysis.common.ptx_numbers import OPERATIONS, Array, as_bits, operation, type_of
+
+__all__ = [
+    "Place",
+    "SharedInstruction",
+    "barriers_of",
+    "instructions_of",
+    "shared_instructions",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedInstruction:
+    """One instruction that accesses shared memory, as it stands in the code.
+
+    Attributes:
+        kind: ``"load"``, ``"store"``, ``"copy"`` (``cp.async``) or ``"atomic"``.
+        place: innermost, in the source.
+        depth: loops around it.
+        width_bytes: that one address stands for: a row of 16 for ``ldmatrix`` and ``stmatrix``.
+        addresses: of each thread, up to a number that all have in common; -1 where it gives none.
+            ``None`` where they are not known.
+        run: what it shares with others of its kind that nothing keeps apart: guard and register of
+            the address, block of the code, stores and barriers so far.
+    """
+
+    kind: str
+    place: Place
+    depth: int
+    width_bytes: int
+    addresses: Array | None
+    run: tuple[str, str, int, int] = ("", "", 0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Value:
+    """A register of all threads; `shifted` by an unknown number that they share."""
+
+    threads: Array
+    shifted: bool = False
+
+    @property
+    def uniform(self) -> bool:
+        return bool((self.threads == self.threads[0]).all())
+
+
+def shared_instructions(ptx: str) -> list[SharedInstruction]:
+    """Every load, store, copy and atomic of shared memory in a kernel.
+
+    Loads side by side are one, as ptxas makes ``LDS.64`` and ``LDS.128`` of them.
+
+    Raises:
+        ValueError: the kernel does not say how many threads its blocks have.
+    """
+    threads = re.search(r"\.(?:req|max)ntid (\d+)", ptx)
+    if threads is None:
+        raise ValueError("the PTX does not say how many threads a block has")
+    return _merged(_Follower(int(threads.group(1))).follow(read_ptx(ptx).statements))
+
+
+def barriers_of(ptx: str) -> list[tuple[Place, int]]:
+    """Place and loop depth of each barrier at which a block's warps wait for each other."""
+    return [
+        (_short(each.place), each.depth)
+        for each in read_ptx(ptx).statements
+        if each.opcode.startswith("bar") and _BARRIER.match(each.opcode)
+    ]
+
+
+def instructions_of(ptx: str) -> Mapping[tuple[Place, int], int]:
+    """How many instructions stand at each place, by their loop depth; moves, which go, left out."""
+    found = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
+    told: Counter[tuple[Place, int]] = Counter()
+    for (place, depth), count in found.items():
+        told[_short(place), depth] += count
+    return told
+
+
+# -------------------------------------------------------------------------------------- following
+
+_SHARED = re.compile(
+    r"(ld|st|atom|red|cp\.async\.c[ag]|ldmatrix|stmatrix)\b[\w.:]*\.shared(?:::cta)?(?![\w:])"
+)
+_KINDS = {"ld": "load", "ldmatrix": "load", "st": "store", "stmatrix": "store"}
+_KINDS |= {"atom": "atomic", "red": "atomic"}
+_UNIFORM = re.compile(r"%(n?ctaid|n?clusterid|cluster_n?cta\w+|gridid|ntid|smid|nsmid)\b")
+_BARRIER = re.compile(r"(bar|barrier(\.cta)?)\.(sync|red)\b")
+_LITERAL = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)U?")
+_SYMBOL = re.compile(r"[A-Za-z_$][\w$]*")
+_WORD = 4
+_BITS = re.compile(r"[busf](\d+)$")
+
+
+class _Follower:
+    def __init__(self, threads: int) -> None:
+        self.numbers: Array = np.arange(threads, dtype=np.int64)
+        self.anything = _Value(np.zeros_like(self.numbers), shifted=True)
+        self.registers: dict[str, _Value | None] = {}
+        self.parted = 0
+
+    def follow(self, statements: Sequence[Statement]) -> Iterator[SharedInstruction]:
+        for each, needed in zip(statements, _needed(statements), strict=True):
+            self.parted += each.opcode.startswith(("bar", "mbarrier", "bra", "st"))
+            if name := _shared_name(each.opcode):
+                yield self._access(each, name)
+            if needed:
+                register, *others = _written(each)
+                # under a guard, what the other threads have had is not kept apart
+                self.registers[register] = None if each.guard else self._computed(each)
+                self.registers.update(dict.fromkeys(others))
+
+    def _access(self, each: Statement, name: str) -> SharedInstruction:
+        kind = "copy" if name.startswith("cp") else _KINDS[name]
+        memory = next(filter(None, map(ADDRESS.search, each.operands)), None)
+        at = self._value(memory.group(1)) if memory else None
+        active = self._active(each.guard)
+        where = None
+        if memory and at is not None and active is not None and kind != "atomic":
+            where = at.threads + int(memory.group(2) or "0", 0)
+            if "matrix" in name:  # 8 lanes give the rows of one matrix
+                matrices = re.search(r"\.x(\d)", each.opcode)
+                active = active & (self.numbers % 32 < 8 * int(matrices[1] if matrices else 1))
+            # where they are all shifted they may be negative, which stands for none
+            where = np.where(active, where - min(int(where.min()) // 128 * 128, 0), -1)
+        run = (each.guard, memory.group(1) if memory else "", each.block, self.parted)
+        return SharedInstruction(
+            kind, _short(each.place), each.depth, _width(each, name), where, run
+        )
+
+    def _active(self, guard: str) -> Array | None:
+        if not guard:
+            return np.ones(len(self.numbers), bool)
+        value = self.registers.get(guard.lstrip("!"))
+        if value is None:
+            return None
+        if value.shifted:  # all or none: how it is where they do
+            return np.ones(len(self.numbers), bool) if value.uniform else None
+        chosen: Array = (value.threads != 0) ^ guard.startswith("!")
+        return chosen
+
+    def _value(self, text: str) -> _Value | None:
+        if text in self.registers:
+            return self.registers[text]
+        value = self._given(text)
+        if value is not None:  # the text always stands for the same
+            self.registers[text] = value
+        return value
+
+    def _given(self, text: str) -> _Value | None:
+        if text in ("%tid.x", "%laneid"):
+            return _Value(self.numbers % (32 if text == "%laneid" else len(self.numbers)))
+        if text in ("%tid.y", "%tid.z") or _SYMBOL.fullmatch(text):
+            return _Value(np.zeros_like(self.numbers))  # a variable: where others are is relative
+        if _LITERAL.fullmatch(text):
+            number = (int(text.rstrip("U"), 0) + (1 << 63)) % (1 << 64) - (1 << 63)
+            return _Value(np.full_like(self.numbers, number))
+        return self.anything if _UNIFORM.match(text) else None
+
+    def _computed(self, each: Statement) -> _Value | None:
+        name, kinds = each.name, each.modifiers
+        if name == "ld":
+            return self.anything if "param" in kinds else None
+        values = [self._value(text) for text in each.operands[1:]]
+        if any(value is None for value in values):
+            return None
+        known = [value for value in values if value is not None]
+        if name == "shfl" and "idx" in kinds and known[1].uniform and not known[0].shifted:
+            from_lane = self.numbers // 32 * 32 + known[1].threads[0] % 32
+            return _Value(known[0].threads[from_lane])
+        if name in ("mul", "mad") and "hi" in kinds:
+            return None
+        if name == "mad":
+            product = _applied("mul", kinds, known[:2])
+            added = ("b64",) if "wide" in kinds else kinds[1:]
+            return product and _applied("add", added, [product, known[2]])
+        return _applied(name, kinds, known)
+
+
+def _shared_name(opcode: str) -> str:
+    """What begins the opcode of an access of shared memory; empty of any other."""
+    found = _SHARED.match(opcode) if ".shared" in opcode else None
+    return found.group(1) if found else ""
+
+
+def _written(each: Statement) -> list[str]:
+    """The registers that a statement may write."""
+    if not each.operands or not each.operands[0].startswith("%"):
+        return []
+    return [name.strip() for name in each.operands[0].split("|", 1)]
+
+
+def _needed(statements: Sequence[Statement]) -> list[bool]:
+    """Which statements write a register that an access of shared memory further on derives from."""
+    wanted: set[str] = set()
+    needed: list[bool] = []
+    for each in reversed(statements):
+        needed.append(not wanted.isdisjoint(_written(each)))
+        if needed[-1]:
+            wanted.update(each.operands[1:])
+        if _shared_name(each.opcode):
+            wanted.add(each.guard.lstrip("!"))
+            wanted.update(found.group(1) for found in map(ADDRESS.search, each.operands) if found)
+    return needed[::-1]
+
+
+def _width(each: Statement, name: str) -> int:
+    if "matrix" in name:
+        return 16
+    if name.startswith("cp"):
+        return int(each.operands[2], 0)
+    vector = re.search(r"\.v(\d)", each.opcode)
+    bits = _BITS.search(each.opcode)
+    return (int(vector.group(1)) if vector else 1) * (int(bits.group(1)) if bits else 32) // 8
+
+
+def _short(place: Place) -> Place:
+    """With the file's name alone."""
+    file, line, column = place
+    return _file_name(file), line, column
+
+
+@functools.cache
+def _file_name(path: str) -> str:
+    return PurePath(path).name
+
+
+# ---------------------------------------------------------------------------------------- merging
+
+
+def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
+    """With neighbouring loads put together, two words to 8 bytes and two of those to 16."""
+    found: list[SharedInstruction] = []
+    runs: dict[tuple[Any, ...], dict[int, SharedInstruction]] = {}
+    for each in instructions:
+        run = runs.setdefault(each.run, {})
+        if each.kind == "load" and each.addresses is not None and not each.width_bytes % _WORD:
+            same = run.setdefault(int(each.addresses.max()), each)
+            if same is each:
+                continue
+        found.append(each)
+    for run in runs.values():
+        found.extend(_doubled(_doubled(run, _WORD), 2 * _WORD).values())
+    return found
+
+
+def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, SharedInstruction]:
+    """Those of a width whose other half is there as well, by address, as one of twice the width."""
+    left = dict(run)
+    for at in sorted(run):
+        low, high = left.get(at), left.get(at + width)
+        if low is None or high is None or low.addresses is None:
+            continue
+        aligned = (low.addresses[low.addresses >= 0] % (2 * width) == 0).all()
+        if aligned and low.width_bytes == high.width_bytes == width:
+            left[at] = replace(low, width_bytes=2 * width)
+            del left[at + width]
+    return left
+
+
+# -------------------------------------------------------------------------------------- computing
+
+
+def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
+    """An instruction of numbers that are known, some of them but for what threads share."""
+    operands, _ = OPERATIONS.get(name, (0, None))
+    compute = operation(name, kinds)
+    if compute is None or operands != len(values):
+        return None
+    threads = [value.threads for value in values]
+    if not any(value.shifted for value in values):
+        return _Value(compute(*threads))
+    if all(value.uniform for value in values):
+        return _Value(np.zeros_like(values[0].threads), shifted=True)
+    scale = name in ("mul", "shl") and values[1].uniform and not values[1].shifted
+    if name in ("add", "sub", "mov", "cvt", "cvta") or scale:
+        bits, signed = type_of(kinds) or (32, False)
+        _, plain = OPERATIONS[name]
+        return _Value(
+            plain(kinds, *(as_bits(each, bits, signed) for each in threads)), shifted=True
+        )
+    return None

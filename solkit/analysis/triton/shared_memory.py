@@ -1,0 +1,218 @@
+"""Traffic of shared memory: the wavefronts that a warp's accesses take, and barriers.
+
+Shared memory has 32 banks of 4 bytes; a wavefront takes one word of each, which any number of lanes
+may share (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later). Of
+accesses of 8 bytes half a warp is served at a time, of 16 a quarter (at least 4 wavefronts for a
+warp's ``LDS.128``, as Nsight Compute counts them), of ``ldmatrix`` the 8 rows of one matrix. Words
+of one bank that differ take a wavefront each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from solkit.adapters.triton_ir import Block, Function, Location, Operation, bits_of
+from solkit.analysis.triton.shared_addresses import (
+    Place,
+    SharedInstruction,
+    barriers_of,
+    instructions_of,
+    shared_instructions,
+)
+from solkit.core import SharedAccess
+
+__all__ = ["SharedTraffic", "shared_traffic", "tensor_shared_bytes", "wavefronts"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_BANKS, _WORD, _LANES = 32, 4, 32
+_NOWHERE = np.iinfo(np.int64).max
+_LOOPS = ("scf.for", "scf.while")
+_TRITON = "triton/language"  # its own library, whose functions are inlined
+
+
+@dataclass(frozen=True)
+class SharedTraffic:
+    """Of a launch.
+
+    Attributes:
+        accesses: by line of the source.
+        barriers: times that all warps of a block wait for each other, over the launch.
+        instructions: of a warp of each block, over the launch.
+        guesses: what is not known, each a sentence.
+    """
+
+    accesses: tuple[SharedAccess, ...] = ()
+    barriers: float = 0.0
+    instructions: float = 0.0
+    guesses: tuple[str, ...] = ()
+
+
+def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
+    """What one instruction takes, run by all warps of a block.
+
+    Args:
+        addresses: of each thread, in bytes; -1 for one that does not take part.
+        width_bytes: of each thread's access.
+
+    Returns:
+        Requests (warps that take part), wavefronts, and the least of them that would do if no
+        words met in a bank: one for each half or quarter of a warp that takes part.
+    """
+    warps = np.concatenate([addresses, np.full(-len(addresses) % _LANES, -1)])
+    requests = int((warps.reshape(-1, _LANES) >= 0).any(1).sum())
+    lanes = _BANKS * _WORD // max(width_bytes, _WORD)
+    if lanes < _LANES and _in_pairs(warps):
+        lanes *= 2
+    parts = warps.reshape(-1, lanes, 1)
+    words = parts // _WORD + np.arange(max(width_bytes // _WORD, 1))
+    words = np.sort(np.where(parts >= 0, words, -1).reshape(len(parts), -1), axis=1)
+    first = words >= 0
+    first[:, 1:] &= words[:, 1:] != words[:, :-1]
+    part, _ = np.nonzero(first)
+    banks = part * _BANKS + words[first] % _BANKS
+    taken = np.bincount(banks, minlength=len(parts) * _BANKS).reshape(-1, _BANKS).max(1)
+    return requests, int(taken.sum()), int((taken > 0).sum())
+
+
+def _in_pairs(warps: Array) -> bool:
+    """Whether lane n and n ^ 1, or n and n ^ 2, have the same address everywhere."""
+    lanes = np.arange(len(warps))
+    return any(bool((warps == warps[lanes ^ apart]).all()) for apart in (1, 2))
+
+
+def shared_traffic(
+    ptx: str, function: Function, executions: Mapping[Any, float], programs: int
+) -> SharedTraffic:
+    """What a launch asks of shared memory, and how often its warps wait for each other.
+
+    An instruction is taken to run as often as the operations of the IR that stand at its place of
+    the source, within as many loops: the compiler unrolls no loop on its way to PTX.
+
+    Args:
+        ptx: of the kernel.
+        function: its IR.
+        executions: how often each block of that is run, over the launch.
+        programs: of the launch.
+    """
+    if any(operation.name == "ttg.warp_specialize" for operation in _walk(function.blocks)):
+        told = "what warps that do different things do with shared memory is not counted"
+        return SharedTraffic(guesses=(told,))
+    runs = _Runs(function, executions, programs)
+    instructions = shared_instructions(ptx)
+    known: dict[tuple[str, str], SharedAccess] = {}
+    patterns: dict[tuple[int, bytes], tuple[int, int, int]] = {}
+    for each in instructions:
+        if each.addresses is None:
+            continue
+        access = _access(each, runs, patterns)
+        before = known.get((access.kind, access.line))
+        known[access.kind, access.line] = _sum(before, access) if before else access
+    unknown = sum(each.addresses is None for each in instructions)
+    guesses: tuple[str, ...] = ()
+    if unknown:
+        guesses = (
+            f"{unknown} of {len(instructions)} accesses of shared memory depend on data or are "
+            "atomics: the wavefronts that they take are not counted",
+        )
+    barriers = sum(runs.of(place, depth) for place, depth in barriers_of(ptx))
+    executed = sum(n * runs.of(place, depth) for (place, depth), n in instructions_of(ptx).items())
+    made = tuple(access for access in known.values() if access.requests)
+    return SharedTraffic(made, barriers, executed, guesses)
+
+
+def _access(
+    each: SharedInstruction, runs: _Runs, patterns: dict[tuple[int, bytes], tuple[int, int, int]]
+) -> SharedAccess:
+    """Its wavefronts, worked out once for all that differ by a multiple of all banks' width."""
+    assert each.addresses is not None
+    there = each.addresses >= 0
+    start = int(each.addresses.max(initial=0)) // (_BANKS * _WORD) * (_BANKS * _WORD)
+    moved = np.where(there, each.addresses - start, _NOWHERE)
+    key = each.width_bytes, moved.tobytes()
+    if key not in patterns:
+        patterns[key] = wavefronts(each.addresses, each.width_bytes)
+    times = runs.of(each.place, each.depth)
+    amounts = (round(n * times) for n in patterns[key])
+    return SharedAccess(each.kind, runs.line(each.place), *amounts)
+
+
+def _sum(a: SharedAccess, b: SharedAccess) -> SharedAccess:
+    return replace(
+        a,
+        requests=a.requests + b.requests,
+        wavefronts=a.wavefronts + b.wavefronts,
+        least_wavefronts=a.least_wavefronts + b.least_wavefronts,
+    )
+
+
+class _Runs:
+    """How often code is run, by its place in the source and the loops around it."""
+
+    def __init__(self, function: Function, executions: Mapping[Any, float], programs: int) -> None:
+        self.places: dict[Place, tuple[Location, ...]] = {}
+        by_place: dict[tuple[Place, int], list[float]] = {}
+        by_depth: dict[int, list[float]] = {}
+        for block, operation, depth in _depths(function.blocks):
+            times = executions.get(block, 0.0)
+            by_depth.setdefault(depth, []).append(times)
+            if operation.places:
+                at = operation.places[0]
+                place = (at.file_name, at.line, at.column)
+                self.places.setdefault(place, operation.places)
+                by_place.setdefault((place, depth), []).append(times)
+        self.by_place = {key: sum(found) / len(found) for key, found in by_place.items()}
+        self.by_depth = {key: sum(found) / len(found) for key, found in by_depth.items()}
+        self.by_depth[0] = float(programs)
+
+    def of(self, place: Place, depth: int) -> float:
+        """Over the launch; where no operation stands there, as other code in as many loops."""
+        found = self.by_place.get((place, depth))
+        return self.by_depth.get(depth, 0.0) if found is None else found
+
+    def line(self, place: Place) -> str:
+        """The innermost that is not in Triton's own library."""
+        places = self.places.get(place, ())
+        told = [str(at) for at in places if _TRITON not in at.file]
+        return told[0] if told else f"{place[0]}:{place[1]}"
+
+
+def _depths(blocks: Sequence[Block], depth: int = 0) -> Iterator[tuple[Block, Operation, int]]:
+    for block in blocks:
+        for operation in block.operations:
+            yield block, operation, depth
+            if operation.name not in ("tt.reduce", "tt.scan"):
+                yield from _depths(operation.blocks, depth + (operation.name in _LOOPS))
+
+
+def _walk(blocks: Sequence[Block]) -> Iterator[Operation]:
+    for block in blocks:
+        yield from block.walk()
+
+
+def tensor_shared_bytes(function: Function, executions: Mapping[Any, float]) -> float:
+    """Bytes of shared memory that ``wgmma`` reads as operands, over the launch.
+
+    Each instruction of 64 x n x k reads its 64 x k of A, where A lies in shared memory, and its
+    n x k of B (PTX ISA, wgmma.mma_async). ``mma.sync`` has both in registers.
+    """
+    return sum(
+        _operand_bytes(operation) * executions.get(block, 0.0)
+        for block, operation, _ in _depths(function.blocks)
+        if operation.name == "ttng.warp_group_dot"
+    )
+
+
+def _operand_bytes(operation: Operation) -> float:
+    a, b, result = [kind for kind in operation.all_types if len(kind.shape) >= 2][:3]
+    assert result.layout is not None
+    columns = result.layout.ints("instrShape")[1]
+    a_bytes = math.prod(a.shape) * bits_of(a.element) / 8 * (b.shape[-1] / columns)
+    b_bytes = math.prod(b.shape) * bits_of(b.element) / 8 * (a.shape[-2] / 64)
+    in_registers = a.layout is not None and a.layout.kind == "dot_op"
+    return b_bytes + (0.0 if in_registers else a_bytes)

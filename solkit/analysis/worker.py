@@ -1,0 +1,168 @@
+"""What runs in a worker of the `Analyser`: it holds one kernel file and answers requests about it.
+
+A worker patches torch and triton and runs user code, so it is a process that is thrown away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+
+from solkit import kernelfiles
+from solkit.adapters import fake_cuda, fake_triton, triton_compiler
+from solkit.analysis.candidate import analyse_all, captured_only
+from solkit.analysis.content import Reads
+from solkit.analysis.problem import problem_case
+from solkit.analysis.triton.recipes import Recipes
+from solkit.core import Analysis, Case, Device, KernelFile, Value, canonical
+from solkit.errors import SolkitError, WorkerError
+from solkit.kernelfiles import LoadedKernel
+from solkit.kernelfiles.seeding import seed_everything, seeded_workload
+from solkit.processes.channel import Channel, ClosedError
+from solkit.roofline.work import work_of
+
+__all__ = ["describe", "fake", "serve", "warm_up"]
+
+Shape = Mapping[str, Value]
+
+
+def warm_up() -> None:
+    """Load and compute now what every worker needs, so that forks find it there."""
+    hashing = threading.Thread(target=triton_compiler.prepare)
+    hashing.start()
+    fake_cuda.defer_dynamo()
+    fake_cuda.prepare()
+    seed_everything(0)  # loads what draws
+    with fake_cuda.fake_tensors():
+        work_of(_some_layers)
+    hashing.join()
+
+
+def _some_layers() -> list[torch.Tensor]:
+    """Ops that many problems have: torch imports and builds much for the first of a kind."""
+    torch.manual_seed(0)
+    with torch.device("cuda"), torch.no_grad():
+        model = torch.nn.Sequential(
+            *(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.ReLU()),
+            *(torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(16, 8)),
+            *(torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Softmax(-1)),
+        )
+        out = model(torch.rand(2, 3, 4, 4))
+        return [torch.cat([out + out.mean(dim=1, keepdim=True), out * out.sum()]).max()]
+
+
+def fake(device: Device) -> None:
+    """Make torch and triton believe in `device` for the rest of this process."""
+    fake_cuda.install(device)
+    fake_triton.install(device)
+
+
+def describe(path: str, reference: str | None, device: Device) -> KernelFile:
+    """Read a kernel file: its problem and its candidate.
+
+    Raises:
+        KernelFileError: the file cannot be used.
+    """
+    fake(device)
+    with fake_cuda.fake_tensors():
+        return kernelfiles.load(path, reference).description
+
+
+def serve(device: Device, path: str, reference: str | None, niceness: int, descriptor: int) -> None:
+    """Answer what comes from the `Analyser` until it hangs up.
+
+    A frame asks one thing about several: a method of `_File`, a tuple of arguments each, and what
+    all of them get. A frame comes back with the answers in their order, and before it empty ones as
+    long as there is progress.
+
+    Args:
+        device: the target.
+        path: the kernel file.
+        reference: the file with the reference, where `path` lacks one.
+        niceness: how far to give way to other processes.
+        descriptor: of the channel.
+    """
+    os.nice(niceness)
+    sys.dont_write_bytecode = True  # of a file that is saved twice in a second Python keeps the old
+    reads = Reads()
+    channel = Channel.of(descriptor, trusting=True)
+    fake(device)
+    file = _File(path, reference, device, lambda: channel.send({}))
+    with fake_cuda.fake_tensors(), contextlib.suppress(ClosedError):
+        while True:
+            method, asked, options = pickle.loads(channel.receive().payload)
+            start = time.perf_counter()
+            answers = _answered(partial(getattr(file, method), asked, **options), len(asked))
+            seconds = (time.perf_counter() - start) / len(asked)
+            channel.send({}, pickle.dumps((answers, seconds, reads.stamps())))
+
+
+def _answered(ask: Callable[[], list[Any]], count: int) -> list[Any]:
+    """The answers, or an error of SolKit's in the place of each."""
+    try:
+        return ask()
+    except SolkitError as error:
+        return [error] * count
+    except BaseException:  # the caller must hear of it, whatever it was
+        return [WorkerError(f"analysing failed:\n{traceback.format_exc()}")] * count
+
+
+@dataclass(frozen=True)
+class _File:
+    """A kernel file, loaded when it is first needed.
+
+    Attributes:
+        path: the file.
+        reference: the file with the reference, where `path` lacks one.
+        device: the target.
+        progress: called where a method takes long.
+    """
+
+    path: str
+    reference: str | None
+    device: Device
+    progress: Callable[[], None]
+    _known: dict[str, Recipes] = field(default_factory=dict)  # by shape
+
+    @cached_property
+    def _loaded(self) -> LoadedKernel:
+        return kernelfiles.load(self.path, self.reference)
+
+    def describe(self, asked: Sequence[tuple[()]]) -> list[KernelFile]:
+        """Its problem and its candidate."""
+        return [self._loaded.description for _ in asked]
+
+    def problem(self, asked: Sequence[tuple[Shape, Shape, str | None]]) -> list[Case]:
+        """The problem's side: see `problem_case`."""
+        return [problem_case(self._loaded, *each) for each in asked]
+
+    def analyse(
+        self, asked: Sequence[tuple[Shape, Shape]], jobs: int, isolated: bool
+    ) -> list[Analysis | SolkitError]:
+        """Shapes and parameters: see `analyse_all`. Inputs are made anew, since kernels write."""
+        loaded = self._loaded
+        candidates = [
+            (partial(seeded_workload, loaded, shape, params), params) for shape, params in asked
+        ]
+        return analyse_all(candidates, self.device, jobs, isolated, self.progress)
+
+    def capture(self, asked: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
+        """Shapes and parameters: see `captured_only`."""
+        return [captured_only(self._recipes(shape), params) for shape, params in asked]
+
+    def _recipes(self, shape: Shape) -> Recipes:
+        known = self._known.get(name := canonical(shape))
+        if known is None:
+            known = self._known[name] = Recipes(partial(seeded_workload, self._loaded, shape))
+        return known

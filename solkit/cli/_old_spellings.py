@@ -1,0 +1,59 @@
+"""Old spellings of options: they go on working, with a warning on stderr that names the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer.core
+
+__all__ = ["understanding"]
+
+_Rewrite = Callable[[str], Sequence[str]]
+
+
+def _now(option: str) -> _Rewrite:
+    return lambda value: (option, value)
+
+
+def _place_by_index(value: str) -> Sequence[str]:
+    """``--device 1`` is ``--on cuda:1`` now; ``--device h100`` is no old spelling."""
+    return ("--on", f"cuda:{value}") if value.isdecimal() else ()
+
+
+_OLD: dict[str, dict[str, _Rewrite]] = {
+    "score": {"--trace": _now("--log")},
+    "compare": {"--trace": _now("--log")},
+    "bound": {"--time-limit": _now("--study-limit")},
+    "profile": {"--time-limit": _now("--script-limit")},
+    "calibrate": {"--device": _place_by_index},
+    "collect": {"--device": _place_by_index, "--out": _now("--log")},
+}
+"""By command and option: the new spelling of a value; empty where that is no old one."""
+
+
+def understanding(command: str) -> type[typer.core.TyperCommand]:
+    """A command that understands the old spellings of its options."""
+    old = _OLD[command]
+
+    class Command(typer.core.TyperCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            return super().parse_args(ctx, _rewritten(args, old, ctx.resilient_parsing))
+
+    return Command
+
+
+def _rewritten(args: Sequence[str], old: dict[str, _Rewrite], silent: bool) -> list[str]:
+    end = args.index("--") if "--" in args else len(args)
+    given, told = list(args[:end]), list[str]()
+    while given:
+        name, equals, value = given[0].partition("=")
+        if name not in old or not (equals or given[1:]):
+            told.append(given.pop(0))
+            continue
+        words = [given.pop(0)] if equals else [given.pop(0), given.pop(0)]
+        new = old[name](value if equals else words[1])
+        if new and not silent:
+            typer.echo(f"solkit: {' '.join(words)}: now {' '.join(new)}", err=True)
+        told += new or words
+    return [*told, *args[end:]]

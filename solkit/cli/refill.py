@@ -1,0 +1,106 @@
+"""``solkit data refill``: facts for rows that were measured before, with no GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options
+from solkit.cli._base import Exit
+
+if TYPE_CHECKING:
+    from solkit.collect.refill import Progress
+    from solkit.core import Outcome, Source
+
+__all__ = ["refill"]
+
+_SHOWN_EVERY_S = 10.0
+
+_From = Annotated[
+    list[str],
+    typer.Argument(metavar="FROM...", help="Stores, shipped sets or run files (*.jsonl)."),
+]
+_Out = Annotated[Path, typer.Option(metavar="FILE", help="Run file; resumed if it exists.")]
+_Limit = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Only N rows, drawn at random.")
+]
+_Workers = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes at once; by default one a core.")
+]
+
+
+def refill(
+    from_: _From,
+    out: _Out,
+    limit: _Limit = None,
+    workers: _Workers = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Analyse measured rows again, from their sources, and write their facts to a run file.
+
+    No GPU is needed. Each batch is saved at once, and the same command continues an interrupted
+    refill. `solkit data merge NEW STORE FILE` makes a store whose rows have the facts. GPUs of one
+    compute capability and SM count share facts: name their stores together. Rows that another
+    Triton compiled are left out. Exit code 2 if no row can be refilled.
+    """
+    with _base.failures_as_exit_codes(verbose):
+        from solkit.collect.refill import refill as refilling
+        from solkit.datasets import outcomelog
+
+        held = outcomelog.Contents()
+        if out.exists() and out.stat().st_size:
+            held = outcomelog.read(out)
+        read = [_read(name) for name in from_]
+        rows = sorted((row for rows, _ in read for row in rows), key=_draw)[:limit]
+        sources = [source for _, sources in read for source in sources]
+        with outcomelog.OutcomeLog(out, {"what": "refill"}) as log:
+            reporter = _Reporter()
+            done = refilling(rows, sources, log, held, workers, reporter.show)
+        reporter.finish(done, len(held.facts_of))
+    if not done.done and not held.facts_of:
+        raise typer.Exit(Exit.BAD_INPUT)
+
+
+def _draw(row: Outcome) -> bytes:
+    """A place in a random order that does not depend on the order of the rows."""
+    return hashlib.sha256(f"{row.run_id} {row.sequence}".encode()).digest()
+
+
+def _read(name: str) -> tuple[Iterable[Outcome], tuple[Source, ...]]:
+    from solkit.datasets import outcomelog
+
+    if Path(name).is_file():
+        held = outcomelog.read(name, whole=True)
+        return held.rows, held.sources
+    from solkit.cli.data import opened
+    from solkit.core import Source
+
+    store = opened(name)
+    return store.rows(), tuple(Source(**row) for row in store.sources().collect().to_dicts())
+
+
+class _Reporter:
+    """Reports progress every ten seconds."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last >= _SHOWN_EVERY_S:
+            self._last = now
+            rate = progress.done / (now - self._start)
+            _base.complain(f"{progress.done} of {progress.total} rows, {rate:.1f} a second")
+
+    def finish(self, done: Progress, before: int) -> None:
+        told = [f"{done.done} rows refilled", f"{before} had facts before"]
+        told += [f"{done.failed} failed"] if done.failed else []
+        told += [f"{count} left out: {reason}" for reason, count in done.left_out.items()]
+        _base.complain("; ".join(told))
+        for why in done.why:
+            _base.complain(why)

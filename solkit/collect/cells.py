@@ -1,0 +1,103 @@
+"""Cells: one kernel at one shape, with the configurations that may be tried."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from solkit.core import Configuration, Outcome, Space, canonical
+from solkit.datasets.kernels import Kernel
+from solkit.errors import WorkerError
+from solkit.measure.benches.recorded import configuration_of
+from solkit.measure.benches.trusted import Ahead, toolchain
+
+__all__ = ["Cell", "recorded", "surveyed"]
+
+_SURVEYED = 32  # kernels, ahead of the one that is wanted next
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One kernel at one shape.
+
+    Attributes:
+        kernel_id, problem_id: as in `Outcome`.
+        name: the name of the kernel.
+        default: the kernel at that shape, with its own parameters.
+        space: what may be chosen instead.
+    """
+
+    kernel_id: str
+    problem_id: str
+    name: str
+    default: Configuration
+    space: Space
+
+
+def surveyed(
+    kernels: Sequence[Kernel], ahead: Ahead, tell: Callable[[str], None]
+) -> Iterator[Cell | None]:
+    """Every kernel at every shape that it has valid configurations for, families mixed.
+
+    Some kernels are surveyed ahead of the one that is wanted next, not all at once.
+
+    Args:
+        kernels: the files.
+        ahead: what surveys them.
+        tell: told which kernels are left out, in a sentence.
+
+    Yields:
+        A cell, or ``None`` while none is known yet.
+    """
+    left = _buildable(kernels, toolchain.missing({**os.environ, **ahead.environment}), tell)
+    random.Random(0).shuffle(left)
+    surveys: list[tuple[Kernel, Future[list[dict[str, Any]]]]] = []
+    while left or surveys:
+        while left and len(surveys) < _SURVEYED:
+            kernel = left.pop()
+            surveys.append((kernel, ahead.space(kernel)))
+        ready = next((n for n, (_, survey) in enumerate(surveys) if survey.done()), None)
+        if ready is None:
+            yield None
+            continue
+        kernel, survey = surveys.pop(ready)
+        try:
+            shapes = survey.result()
+        except WorkerError as error:
+            tell(f"{kernel.name}: {error}")
+            continue
+        for found in shapes:
+            if found["valid"]:
+                yield _cell(kernel, found)
+
+
+def _buildable(
+    kernels: Sequence[Kernel], missing: str, tell: Callable[[str], None]
+) -> list[Kernel]:
+    """The kernels whose extensions, if any, can be built here."""
+    left_out = [kernel for kernel in kernels if missing and kernel.builds_extension]
+    if left_out:
+        tell(f"{len(left_out)} kernels in CUDA C++ are left out, as there is no {missing}")
+    return [kernel for kernel in kernels if kernel not in left_out]
+
+
+def _cell(kernel: Kernel, found: dict[str, Any]) -> Cell:
+    path, shape = str(kernel.path), found["shape"]
+    default = Configuration(path, kernel.entry_point, shape, found["default"])
+    problem, space = kernel.problem_id(shape), Space.of_points(found["valid"])
+    return Cell(kernel.kernel_id, problem, kernel.name, default, space)
+
+
+def recorded(outcomes: Iterable[Outcome]) -> Iterator[Cell]:
+    """Every kernel and shape of a recording; the default is the first configuration recorded."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for row in outcomes:
+        found.setdefault((row.kernel_id, canonical(row.shape)), []).append(row)
+    for (kernel, _), rows in found.items():
+        first = configuration_of(rows[0])
+        space = Space.of_points(row.params for row in rows)
+        yield Cell(kernel, rows[0].problem_id, rows[0].implementation or kernel, first, space)

@@ -1,0 +1,251 @@
+"""Facts for rows that were measured before: analysed again from their sources, with no GPU.
+
+The kernels are the checkout's where it still has them, else the sources that the rows refer to.
+A row is analysed only under the Triton that compiled it: another one makes other code.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from solkit.analysis.analyser import Analysed, Analyser
+from solkit.core import Configuration, Outcome, Source, StoredFacts
+from solkit.datasets.facts import facts_id, facts_to_json
+from solkit.datasets.kernels import select
+from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
+from solkit.errors import UnknownDeviceError
+from solkit.roofline.devices import find
+
+__all__ = ["Group", "Progress", "fresh_facts", "groups_of", "refill"]
+
+_BATCH = 32
+_KEPT_S = 900.0
+_TRIMMED_EVERY = 512
+"""What Triton's cache keeps of a kernel, and for how many configurations it is not looked at: a
+configuration leaves 0.2 MB there."""
+
+
+@dataclass
+class Progress:
+    """How far a refill is, in rows.
+
+    Attributes:
+        total: rows that can be refilled here and have no facts yet.
+        done: of these, rows that have facts now.
+        left_out: rows that cannot be refilled, by the reason.
+        failed: rows whose analysis failed; `why` has the first reasons.
+    """
+
+    total: int = 0
+    done: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of one configuration: their facts are the same.
+
+    Attributes:
+        configuration: to analyse.
+        device: the catalogue's name of a GPU with these facts.
+        facts_id: of the facts.
+        rows: run and place of each.
+    """
+
+    configuration: Configuration
+    device: str
+    facts_id: str
+    rows: list[RowKey]
+
+
+def refill(
+    rows: Iterable[Outcome],
+    sources: Sequence[Source],
+    log: OutcomeLog,
+    held: Contents,
+    workers: int | None = None,
+    show: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Write the facts of rows to a log, with a link from each row to its facts.
+
+    Args:
+        rows: of any stores or logs; those that have facts are passed over.
+        sources: what they refer to.
+        log: gets the facts in batches.
+        held: what the log holds: facts there are not looked for again.
+        workers: processes at once; one a core by default.
+        show: called after each batch.
+
+    Returns:
+        What was done.
+
+    Raises:
+        TraceError: the log could not be written; what it holds is safe.
+    """
+    progress = Progress()
+    wanting = (r for r in rows if not r.facts_id and (r.run_id, r.sequence) not in held.facts_of)
+    known = {each.id for each in held.facts}
+    with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
+        groups = groups_of(wanting, sources, Path(folder), progress)
+        _write(log, [(group, None) for group in groups if group.facts_id in known], progress)
+        batch: list[tuple[Group, str | None]] = []
+        unknown = [group for group in groups if group.facts_id not in known]
+        for group, text, why in fresh_facts(unknown, workers):
+            if text is None:
+                progress.failed += len(group.rows)
+                progress.why = (*progress.why, f"{_name(group)}: {why}")[:5]
+            else:
+                batch.append((group, text))
+            if len(batch) == _BATCH:
+                _write(log, batch, progress)
+                batch = []
+                show(progress)
+        _write(log, batch, progress)
+    return progress
+
+
+def groups_of(
+    rows: Iterable[Outcome], sources: Sequence[Source], folder: Path, progress: Progress
+) -> list[Group]:
+    """Rows by their configuration, those of one file together.
+
+    Args:
+        rows: of any stores or logs.
+        sources: what they refer to.
+        folder: where sources are written that the checkout lacks; it has to outlive the groups.
+        progress: told of rows that can, and cannot, be analysed here.
+    """
+    triton = importlib.metadata.version("triton")
+    files = _Files(sources, folder)
+    found: dict[str, Group] = {}
+    for row in rows:
+        file = files.of(row) if row.triton_version == triton else None
+        on = _with_target(row)
+        if file is None or on is None:
+            progress.left_out[_reason(row, triton, on)] += 1
+            continue
+        progress.total += 1
+        key = facts_id(on)
+        if key not in found:
+            path, reference = file
+            entry_point = row.entry_point or "kernel"
+            asked = Configuration(path, entry_point, row.shape, row.params, reference)
+            found[key] = Group(asked, row.device, key, [])
+        found[key].rows.append((row.run_id, row.sequence))
+    return sorted(found.values(), key=lambda group: group.configuration.path)
+
+
+def fresh_facts(
+    groups: Sequence[Group], workers: int | None = None
+) -> Iterator[tuple[Group, str | None, str]]:
+    """Analyse configurations, in whichever order they are ready.
+
+    Yields:
+        A group, its facts as `facts_to_json` writes them, or ``None`` and why there are none.
+    """
+    by_device: defaultdict[str, list[Group]] = defaultdict(list)
+    homes: dict[tuple[object, ...], str] = {}
+    for group in groups:
+        device = find(group.device)
+        home = homes.setdefault((device.compute_capability, device.sm_count), group.device)
+        by_device[home].append(group)
+    with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
+        env = {"TRITON_CACHE_DIR": folder}  # or the user's would fill with what is needed once
+        for name, those in by_device.items():
+            of = {id(group.configuration): group for group in those}
+            with Analyser(name, workers=workers, cache=False, env=env) as analyser:
+                asked = (group.configuration for group in those)
+                for number, found in enumerate(analyser.analysed(asked), 1):
+                    if number % _TRIMMED_EVERY == 0:
+                        _trim(Path(folder))
+                    yield of[id(found.configuration)], *_told(found)
+
+
+def _told(found: Analysed) -> tuple[str | None, str]:
+    analysis = found.analysis
+    if analysis is None:
+        return None, str(found.error)
+    if not (analysis.is_whole and analysis.kernels):
+        return None, " ".join(analysis.notes)
+    return facts_to_json([kernel.facts for kernel in analysis.kernels]), ""
+
+
+def _trim(folder: Path) -> None:
+    """Remove what Triton's cache holds of kernels that no worker is at any more."""
+    oldest = time.time() - _KEPT_S
+    for entry in folder.iterdir():
+        if entry.stat().st_mtime < oldest:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _with_target(row: Outcome) -> Outcome | None:
+    """The row with the GPU's compute capability and SM count, which those of version 1 lack."""
+    try:
+        device = find(row.device)
+    except UnknownDeviceError:
+        return None
+    if row.sm_count not in (None, device.sm_count):  # a slice of one
+        return None
+    return replace(row, compute_capability=device.compute_capability, sm_count=device.sm_count)
+
+
+def _reason(row: Outcome, triton: str, on: Outcome | None) -> str:
+    if row.triton_version != triton:
+        return f"compiled by Triton {row.triton_version}, not {triton}"
+    return "not a whole GPU of the catalogue" if on is None else "the source is not known"
+
+
+def _write(log: OutcomeLog, batch: Sequence[tuple[Group, str | None]], progress: Progress) -> None:
+    links = {place: group.facts_id for group, _ in batch for place in group.rows}
+    facts = [StoredFacts(group.facts_id, text) for group, text in batch if text is not None]
+    if links:
+        log.append(facts=facts, facts_of=links)
+        progress.done += len(links)
+
+
+def _name(group: Group) -> str:
+    asked = group.configuration
+    return f"{Path(asked.path).name} {dict(asked.params)} at {dict(asked.shape)}"
+
+
+class _Files:
+    """Kernel files, and those with their references, by the kernel id that rows have.
+
+    Args:
+        sources: what rows refer to.
+        folder: where those are written that the checkout lacks.
+    """
+
+    def __init__(self, sources: Sequence[Source], folder: Path) -> None:
+        self._known: dict[str, tuple[str, str | None] | None] = {
+            kernel.kernel_id: (str(kernel.path), None) for kernel in select(["zoo", "inductor"])
+        }
+        self._sources = {source.sha256: source for source in sources}
+        self._folder = folder
+
+    def of(self, row: Outcome) -> tuple[str, str | None] | None:
+        """A row's kernel file, and its reference's where that is another; ``None``: not known."""
+        if row.kernel_id not in self._known:
+            self._known[row.kernel_id] = self._written(row)
+        return self._known[row.kernel_id]
+
+    def _written(self, row: Outcome) -> tuple[str, str | None] | None:
+        sources = [self._sources.get(sha or "") for sha in (row.source_sha256, row.problem_sha256)]
+        paths = []
+        for place, source in enumerate(sources):
+            if source is None or not source.name.endswith(".py"):
+                return None
+            path = self._folder / row.kernel_id / str(place) / Path(source.name).name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source.text, encoding="utf-8")
+            paths.append(str(path))
+        return paths[0], paths[1] if sources[0] != sources[1] else None

@@ -1,0 +1,146 @@
+"""The nouns of SolKit: what passes between its rooms.
+
+Frozen dataclasses, without torch and with no behaviour beyond simple properties: reading this page
+is reading the design. A numeric field's name ends in its unit. Dicts appear only where JSON comes
+in or goes out (`solkit.report.schema`).
+
+::
+
+    KernelFile ─► Problem ─► Work ─┐
+        │         Device ──────────┴─► Bound ──────────────┐
+        └──► Candidate ─► Launch ─► Facts ─► Analysis     ├─► Score
+                             └──────► Measurement ─────────┘
+"""
+
+from __future__ import annotations
+
+from solkit.core.analysis import (
+    Analysis,
+    AnalysisStatus,
+    Case,
+    Cause,
+    Counters,
+    Demand,
+    FailedShape,
+    Gap,
+    GapFactor,
+    KernelAnalysis,
+    KernelModel,
+    Study,
+    Term,
+)
+from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
+from solkit.core.facts import FACTS_VERSION, Depth, Facts, Requests, Reuse, Stream
+from solkit.core.launches import (
+    Access,
+    InstructionCount,
+    InstructionMix,
+    Launch,
+    Occupancy,
+    SharedAccess,
+)
+from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
+from solkit.core.outcomes import (
+    CONFIGURATION,
+    ROW_KEY,
+    ComparedBase,
+    Configuration,
+    LiveLaunch,
+    Outcome,
+    Source,
+    StoredFacts,
+    canonical,
+)
+from solkit.core.problems import Candidate, KernelFile, Problem, Tolerance, default_tolerance
+from solkit.core.profile import IdleTime, Profile, ProfiledKernel, ProfiledOp
+from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
+from solkit.core.settings import MeasureSettings
+from solkit.core.space import Constraint, Count, Params, Space
+from solkit.core.values import Value
+from solkit.core.work import (
+    Bound,
+    BoundTimes,
+    Contributor,
+    Fusion,
+    OpWork,
+    Part,
+    PartBound,
+    Resource,
+    Work,
+)
+
+__all__ = [
+    "CONFIGURATION",
+    "FACTS_VERSION",
+    "ROW_KEY",
+    "Access",
+    "Analysis",
+    "AnalysisStatus",
+    "Bound",
+    "BoundTimes",
+    "Candidate",
+    "Case",
+    "Cause",
+    "Ceiling",
+    "ClockKind",
+    "ComparedBase",
+    "Comparison",
+    "ComparisonReport",
+    "Conditions",
+    "Configuration",
+    "Constraint",
+    "Contributor",
+    "Count",
+    "Counters",
+    "Demand",
+    "Depth",
+    "Device",
+    "Difference",
+    "Facts",
+    "FailedShape",
+    "Fusion",
+    "Gap",
+    "GapFactor",
+    "IdleTime",
+    "InstructionCount",
+    "InstructionMix",
+    "KernelAnalysis",
+    "KernelFile",
+    "KernelModel",
+    "Launch",
+    "LiveLaunch",
+    "MeasureSettings",
+    "Measurement",
+    "Occupancy",
+    "OpWork",
+    "Outcome",
+    "Params",
+    "Part",
+    "PartBound",
+    "Problem",
+    "Profile",
+    "ProfiledKernel",
+    "ProfiledOp",
+    "Protocol",
+    "Ratio",
+    "Report",
+    "Requests",
+    "Resource",
+    "Result",
+    "Reuse",
+    "SMLimits",
+    "Score",
+    "SharedAccess",
+    "Source",
+    "Space",
+    "StoredFacts",
+    "Stream",
+    "Study",
+    "Term",
+    "Tolerance",
+    "Value",
+    "Verdict",
+    "Work",
+    "canonical",
+    "default_tolerance",
+]

@@ -1,0 +1,261 @@
+"""Arithmetic over named values, as written in a problem or a tuner's file.
+
+No Python of the file runs: an expression is parsed into nested functions and may hold only what is
+listed here. Powers, lists and strings have a size limit.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["FUNCTIONS", "Expression", "evaluate"]
+
+Names = Mapping[str, Any]
+_Function = Callable[[Names], Any]
+
+_MOST_ITEMS = 1_000_000  # of a list
+_MOST_BITS = 4096  # of a power
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if abs(exponent) * math.log2(max(abs(base), 2)) > _MOST_BITS:
+        raise OverflowError(f"{base} ** {exponent} is too large")
+    return base**exponent
+
+
+def _plus(left: Any, right: Any) -> Any:
+    lists = [_listed(each) if isinstance(each, range) else each for each in (left, right)]
+    return operator.add(*lists)
+
+
+def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same for numbers only: strings and lists would be repeated or formatted."""
+
+    def checked(left: Any, right: Any) -> Any:
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            return function(left, right)
+        raise TypeError(f"{left!r} and {right!r} are not both numbers")
+
+    return checked
+
+
+def _listed(items: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for item in items:
+        if len(found) == _MOST_ITEMS:
+            raise OverflowError(f"a list has more than {_MOST_ITEMS:,} items")
+        found.append(item)
+    return found
+
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: _plus,
+    ast.Sub: operator.sub,
+    ast.Mult: _of_numbers(operator.mul),
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: _of_numbers(operator.mod),
+    ast.Div: operator.truediv,
+    ast.Pow: _power,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+    ast.Not: operator.not_,
+}
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cdiv": lambda a, b: -(-a // b),
+    "next_power_of_2": lambda n: 1 << (n - 1).bit_length(),
+    "min": min,
+    "max": max,
+}
+"""Functions that an expression may call."""
+
+_LIST_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "bool": bool,
+    "float": float,
+    "int": int,
+    "len": len,
+    "list": lambda items: items if isinstance(items, range) else _listed(items),
+    "range": range,
+    "round": round,
+}
+_CALLED = {**FUNCTIONS, **_LIST_FUNCTIONS}
+_CONSTANTS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed expression.
+
+    It may hold ``+ - * / // % **``, comparisons, ``and or not in``, ``a if b else c``, numbers,
+    strings, lists, list comprehensions over one variable, and calls of `FUNCTIONS` and of ``abs
+    bool float int len list range round``.
+
+    Attributes:
+        text: as written in the file.
+        names: the names whose values it needs.
+        value: computes it from values by name; raises what arithmetic raises.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    value: Callable[[Mapping[str, Any]], Any]
+
+    @classmethod
+    def read(cls, text: str) -> Expression:
+        """Parse an expression.
+
+        Raises:
+            ValueError: it holds anything else.
+        """
+        try:
+            body = ast.parse(text.strip(), mode="eval").body
+            value = _compiled(body)
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{text!r}: {error}") from error
+        names = [each for each in ast.walk(body) if isinstance(each, ast.Name)]
+        bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+        known = bound | {*_CALLED, *_CONSTANTS}
+        return cls(text, tuple(dict.fromkeys(n.id for n in names if n.id not in known)), value)
+
+
+def _compiled(node: ast.expr) -> _Function:
+    """The function of a node's value.
+
+    Raises:
+        SyntaxError: an expression may not hold this node.
+    """
+    read = _NODES.get(type(node))
+    if read is None:
+        raise SyntaxError(f"{ast.unparse(node)} is not arithmetic")
+    return read(node)
+
+
+def _constant(node: Any) -> _Function:
+    value = node.value
+    if not isinstance(value, (int, float, str, type(None))):
+        raise SyntaxError(f"{value!r} is not a number or string")
+    return lambda _: value
+
+
+def _name(node: Any) -> _Function:
+    name = node.id
+    if name in _CONSTANTS:
+        return lambda names: names.get(name, _CONSTANTS[name])
+    return lambda names: names[name]
+
+
+def _unary(node: Any) -> _Function:
+    function, operand = _operator(_UNARY, node.op), _compiled(node.operand)
+    return lambda names: function(operand(names))
+
+
+def _binary(node: Any) -> _Function:
+    function, left, right = _operator(_BINARY, node.op), _compiled(node.left), _compiled(node.right)
+    return lambda names: function(left(names), right(names))
+
+
+def _bool(node: Any) -> _Function:
+    parts = [_compiled(each) for each in node.values]
+    if isinstance(node.op, ast.And):
+        return lambda names: all(part(names) for part in parts)
+    return lambda names: any(part(names) for part in parts)
+
+
+def _compare(node: Any) -> _Function:
+    functions = [_operator(_COMPARED, each) for each in node.ops]
+    first, *others = (_compiled(each) for each in (node.left, *node.comparators))
+
+    def compared(names: Names) -> bool:
+        left = first(names)
+        for function, other in zip(functions, others):
+            right = other(names)
+            if not function(left, right):
+                return False
+            left = right
+        return True
+
+    return compared
+
+
+def _chosen(node: Any) -> _Function:
+    test, yes, no = _compiled(node.test), _compiled(node.body), _compiled(node.orelse)
+    return lambda names: yes(names) if test(names) else no(names)
+
+
+def _call(node: Any) -> _Function:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name not in _CALLED or node.keywords:
+        raise SyntaxError(f"{ast.unparse(node)}: may call only {', '.join(_CALLED)}")
+    function, arguments = _CALLED[name], [_compiled(each) for each in node.args]
+    return lambda names: function(*(each(names) for each in arguments))
+
+
+def _list(node: Any) -> _Function:
+    items = [_compiled(each) for each in node.elts]
+    return lambda names: [item(names) for item in items]
+
+
+def _comprehension(node: Any) -> _Function:
+    (loop, *more), item = node.generators, _compiled(node.elt)
+    if more or loop.is_async or not isinstance(loop.target, ast.Name):
+        raise SyntaxError(f"{ast.unparse(node)} has more than one variable")
+    name, items = loop.target.id, _compiled(loop.iter)
+    tests = [_compiled(each) for each in loop.ifs]
+
+    def listed(names: Names) -> list[Any]:
+        scopes = ({**names, name: value} for value in items(names))
+        return _listed(item(scope) for scope in scopes if all(test(scope) for test in tests))
+
+    return listed
+
+
+def _operator(known: Mapping[Any, Callable[..., Any]], node: ast.AST) -> Callable[..., Any]:
+    if type(node) not in known:
+        raise SyntaxError(f"{type(node).__name__} is not an arithmetic operator")
+    return known[type(node)]
+
+
+_NODES: dict[type[ast.expr], Callable[[Any], _Function]] = {
+    ast.BinOp: _binary,
+    ast.BoolOp: _bool,
+    ast.Call: _call,
+    ast.Compare: _compare,
+    ast.Constant: _constant,
+    ast.IfExp: _chosen,
+    ast.List: _list,
+    ast.ListComp: _comprehension,
+    ast.Name: _name,
+    ast.Tuple: _list,
+    ast.UnaryOp: _unary,
+}
+
+
+def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
+    """The value of an `Expression` for values by name.
+
+    Raises:
+        ValueError: it is not such an expression or cannot be computed; the message says why.
+    """
+    try:
+        return Expression.read(expression).value(names)
+    except KeyError as error:
+        raise ValueError(f"no size is named {error}") from error
+    except (TypeError, ZeroDivisionError, OverflowError) as error:
+        raise ValueError(str(error)) from error

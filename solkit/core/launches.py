@@ -1,0 +1,175 @@
+"""One kernel launch, its instruction mix and its memory accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from solkit.core.values import Value
+
+__all__ = [
+    "Access",
+    "InstructionCount",
+    "InstructionMix",
+    "Launch",
+    "Occupancy",
+    "SharedAccess",
+]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch that a candidate makes.
+
+    Attributes:
+        name: the kernel's function name.
+        grid: thread blocks (programs) in x, y and z.
+        num_warps: warps per block.
+        num_stages: software-pipelining depth.
+        num_ctas: blocks per cluster.
+        constants: compile-time constants by argument name.
+        signature: argument types by name, in Triton's notation; empty for CUDA C++.
+        count: identical launches in one call.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    num_warps: int
+    num_stages: int
+    num_ctas: int = 1
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    signature: Mapping[str, str] = field(default_factory=dict)
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Theoretical occupancy of one launch.
+
+    Attributes:
+        fraction: resident warps / the SM's maximum.
+        limiter: ``"registers"``, ``"shared"``, ``"warps"`` or ``"blocks"``.
+        blocks_per_sm: resident blocks per SM.
+        waves: grid / blocks that fit on the whole device; 2.5 means a half-empty third wave.
+        tail_efficiency: waves / ceil(waves); 1 means no tail.
+    """
+
+    fraction: float
+    limiter: str
+    blocks_per_sm: int
+    waves: float
+    tail_efficiency: float
+
+
+@dataclass(frozen=True)
+class InstructionCount:
+    """The instructions of one kind at one loop depth of a kernel's machine code.
+
+    Attributes:
+        kind: from `solkit.analysis.common.instructions.KINDS`, e.g. ``"fp32"`` or
+            ``"global_load"``.
+        opcode: the whole opcode for ``"tensor"``, which names shape and types; else empty.
+        depth: number of enclosing loops.
+        count: how many.
+        predicated: those of them that run under a predicate.
+        width_bytes: bytes that one thread moves per instruction; 0 if none or the opcode does not
+            say.
+        warp_flops: floating-point operations of one warp per instruction (a multiply-add is two); a
+            quarter of a warp group's; 0 if the opcode does not say (tcgen05).
+    """
+
+    kind: str
+    opcode: str
+    depth: int
+    count: int
+    predicated: int
+    width_bytes: int
+    warp_flops: int
+
+
+@dataclass(frozen=True)
+class InstructionMix:
+    """A kernel's static instruction mix: each instruction counted as often as its code contains it.
+
+    Attributes:
+        counts: by kind, then by depth.
+        loops: number of loops, including waits for a barrier.
+        lines: instructions per ``file:line`` of the source, files without their folders; empty if
+            the code has no line table.
+    """
+
+    counts: tuple[InstructionCount, ...]
+    loops: int
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """All instructions that can be reached."""
+        return sum(each.count for each in self.counts)
+
+    def of(self, *kinds: str) -> int:
+        """Number of instructions of these kinds."""
+        return sum(each.count for each in self.counts if each.kind in kinds)
+
+
+@dataclass(frozen=True)
+class Access:
+    """One load, store or atomic of a kernel's code, over a whole launch.
+
+    Attributes:
+        kind: ``"load"``, ``"store"`` or ``"atomic"``.
+        path: ``"global"``, ``"async"`` (straight to shared memory, ``cp.async``) or ``"tma"``.
+        argument: the pointer argument that its addresses derive from; empty if unknown.
+        line: ``file:line`` of the kernel's source; empty if unknown.
+        requests: instructions, counted per warp; bulk copies for ``"tma"``.
+        sectors: 32-byte sectors that those touch; a sector that two requests touch counts twice.
+        block_sectors: the same, but a sector counts once for each execution by a block.
+        requested_bytes: bytes of the unmasked elements.
+        unique_bytes: distinct bytes of those, in whole sectors.
+        vector_bytes: the width of one thread's instruction.
+    """
+
+    kind: str
+    path: str
+    argument: str
+    line: str
+    requests: int
+    sectors: int
+    block_sectors: int
+    requested_bytes: int
+    unique_bytes: int
+    vector_bytes: int
+
+    @property
+    def sector_bytes(self) -> int:
+        """Bytes moved between L1 and an SM."""
+        return 32 * self.sectors
+
+    @property
+    def efficiency(self) -> float:
+        """Requested bytes / bytes moved: 1 if coalesced; above 1 if lanes share bytes."""
+        return self.requested_bytes / self.sector_bytes if self.sectors else 1.0
+
+
+@dataclass(frozen=True)
+class SharedAccess:
+    """One line's shared-memory accesses of one kind, over a whole launch.
+
+    Attributes:
+        kind: ``"load"``, ``"store"`` or ``"copy"`` (from global memory, ``cp.async``).
+        line: ``file:line`` of the kernel's source.
+        requests: instructions, counted per warp.
+        wavefronts: passes over the 32 banks that those take.
+        least_wavefronts: passes without bank conflicts.
+    """
+
+    kind: str
+    line: str
+    requests: int
+    wavefronts: int
+    least_wavefronts: int
+
+    @property
+    def conflicts(self) -> float:
+        """Wavefronts over the least: 1 without bank conflicts."""
+        return self.wavefronts / self.least_wavefronts if self.least_wavefronts else 1.0

@@ -1,0 +1,108 @@
+"""What must be computed, and a kernel that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from solkit.core.space import Space
+from solkit.core.values import Value
+
+__all__ = ["Candidate", "KernelFile", "Problem", "Tolerance", "default_tolerance"]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How close is correct: ``|got - want| <= atol + rtol * |want|`` elementwise."""
+
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What must be computed.
+
+    Attributes:
+        name: the file's stem, or the problem folder's name for it.
+        path: the file that holds the reference.
+        format: ``"native"``, ``"kernelbench"``, ``"triton"``, ``"sol-execbench"`` or
+            ``"flashinfer-bench"``.
+        reference: the reference's name in that file; ``None`` if it has none.
+        sizes: the arguments of `inputs`, with their defaults; dtypes as ``"bfloat16"``.
+        shapes: the workloads, each a subset of `sizes` with values; at least one, maybe ``{}``.
+        held_out_shapes: workloads kept for checking a tuned kernel.
+        tolerance: the file's own; ``None`` means the default of the outputs' dtype.
+        outputs: arguments that the kernel writes, for destination passing.
+    """
+
+    name: str
+    path: str
+    format: str
+    reference: str | None
+    sizes: Mapping[str, Value]
+    shapes: tuple[Mapping[str, Value], ...]
+    held_out_shapes: tuple[Mapping[str, Value], ...] = ()
+    tolerance: Tolerance | None = None
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One kernel for a problem.
+
+    Attributes:
+        name: the entry point's name.
+        path: the file that holds it.
+        params: its tuning parameters with the chosen values.
+        space: what may be tuned, without a shape's constraints: `LoadedKernel.space` has those.
+    """
+
+    name: str
+    path: str
+    params: Mapping[str, Value]
+    space: Space = field(default_factory=Space)
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A loaded file: a problem, and a candidate unless the file holds only a reference."""
+
+    problem: Problem
+    candidate: Candidate | None
+
+    @property
+    def path(self) -> str:
+        """The candidate's file, or the problem's if there is no candidate."""
+        return self.candidate.path if self.candidate is not None else self.problem.path
+
+    @property
+    def name(self) -> str:
+        """That file's stem, or the problem's name if there is no candidate."""
+        return self.problem.name if self.candidate is None else PurePath(self.path).stem
+
+
+_DEFAULTS = {
+    "float64": Tolerance(1e-7, 1e-7),
+    # KernelBench, src/kernelbench/eval.py, get_tolerance_for_precision: 1e-4 and 1e-2
+    "float32": Tolerance(1e-4, 1e-4),
+    "float16": Tolerance(1e-2, 1e-2),
+    "bfloat16": Tolerance(1e-2, 1e-2),
+    "complex64": Tolerance(1e-4, 1e-4),
+    "complex128": Tolerance(1e-7, 1e-7),
+    # one step of e4m3's three mantissa bits
+    **dict.fromkeys(
+        ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"),
+        Tolerance(0.125, 0.125),
+    ),
+}
+
+
+def default_tolerance(dtype: object) -> Tolerance:
+    """The tolerance for outputs of a dtype; exact for integers and bools.
+
+    Args:
+        dtype: a `torch.dtype`, or its name: ``"bfloat16"``.
+    """
+    return _DEFAULTS.get(str(dtype).removeprefix("torch."), Tolerance(0.0, 0.0))

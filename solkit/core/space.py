@@ -1,0 +1,471 @@
+"""A kernel's tuning space: named parameters with their values, and which points are legal.
+
+A point gives each parameter one of its values. A space of 10¹² points costs no more memory than one
+of ten: a point is computed from its index (mixed radix, last parameter fastest), legality is tested
+point by point, and the product is never listed. Values keep their types: 1, 1.0 and True are three
+values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from solkit.core.devices import Device
+from solkit.core.values import Value
+from solkit.errors import InputError, ParamsError, SolkitError
+
+__all__ = ["EXACT_POINTS", "LEAST_ACCEPTANCE", "Constraint", "Count", "Params", "Space"]
+
+Params = Mapping[str, Value]
+
+EXACT_POINTS = 1_000_000
+"""`Space.count` looks at every point of a space up to this size."""
+
+LEAST_ACCEPTANCE = 1e-5
+"""Sampling gives up if a smaller share of the points is legal."""
+
+_PATIENCE = 3  # times the draws in which one legal point is expected: e^-3 to give up wrongly
+_NORMAL_95 = 1.959964  # two-sided 95 % of the normal distribution
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": all GPUs since 2.0
+_MOST_THREADS, _WARP = 1024, 32
+_MOST_CTAS = 16  # blocks in a cluster, 8 of them portably; from compute capability 9.0 on
+_CLUSTERS_FROM = (9, 0)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition that legal points meet.
+
+    Attributes:
+        text: its name in messages, e.g. ``"block_size_x * block_size_y <= 1024"``.
+        holds: whether values by name meet it; called with at least those that `names` lists.
+        names: the parameters that it reads; ``None`` means all.
+    """
+
+    text: str
+    holds: Callable[[Params], Any]
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many legal points a space has.
+
+    Attributes:
+        value: the number, or the best estimate of it.
+        low, high: 95 % interval; both equal `value` if every point was tested.
+    """
+
+    value: int
+    low: int
+    high: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether `value` is exact."""
+        return self.low == self.high
+
+
+class _Distinct(tuple[Value, ...]):
+    """Checked values, without duplicates."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Space:
+    """The points that a search may try.
+
+    Attributes:
+        values: each parameter's values in order; duplicates count once. A `range` is kept as it is.
+        constraints: conditions that legal points meet.
+        points: the only points, if the space is a list; see `of_points`.
+
+    Raises:
+        ParamsError: a value is not a number, bool or string; a constraint names an unknown
+            parameter.
+    """
+
+    values: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
+    points: tuple[Params, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        values = {name: _distinct(name, listed) for name, listed in self.values.items()}
+        object.__setattr__(self, "values", values)
+        for constraint in self.constraints:
+            self._check_names(constraint.names or (), f"the constraint {constraint.text}")
+
+    @classmethod
+    def of_points(cls, points: Iterable[Params]) -> Space:
+        """The space of exactly these points, such as recorded ones.
+
+        Each parameter's values are sorted: numbers by size, then strings by spelling.
+
+        Raises:
+            ParamsError: two points have different parameters.
+        """
+        found = {_key(point): dict(point) for point in points}
+        first = next(iter(found.values()), {})
+        levels: dict[str, dict[Any, Value]] = {name: {} for name in first}
+        for point in found.values():
+            if point.keys() != first.keys():
+                raise ParamsError(
+                    f"points of one space have the same parameters: {_told(point)} "
+                    f"does not have those of {_told(first)}"
+                )
+            for name, value in point.items():
+                levels[name][type(value), value] = value
+        values = {name: sorted(each.values(), key=_rank) for name, each in levels.items()}
+        return cls(values, (), tuple(found.values()))
+
+    def where(
+        self, text: str, holds: Callable[[Params], Any], names: Sequence[str] | None = None
+    ) -> Space:
+        """The legal points that also meet a condition; see `Constraint`."""
+        added = Constraint(text, holds, None if names is None else tuple(names))
+        return replace(self, constraints=(*self.constraints, added))
+
+    def restricted(self, values: Mapping[str, Sequence[Value]]) -> Space:
+        """The points that have one of the given values in each named parameter.
+
+        Raises:
+            ParamsError: the space has no such parameter or value.
+        """
+        self._check_names(values, "the restriction")
+        kept = {name: _distinct(name, listed) for name, listed in values.items()}
+        for name, listed in kept.items():
+            steps = isinstance(listed, range) and isinstance(self.values[name], range)
+            for value in (*listed[:2], *listed[-1:]) if steps else listed:
+                self._place(name, value)
+        points, part = self.points, Space(kept)
+        if points is not None:
+            points = tuple(p for p in points if {name: p[name] for name in kept} in part)
+        return replace(self, values={**self.values, **kept}, points=points)
+
+    def launchable(
+        self,
+        device: Device,
+        threads: Sequence[str] = ("block_size_x", "block_size_y", "block_size_z"),
+    ) -> Space:
+        """The points that a device can launch, judged by the usual parameter names.
+
+        Triton's ``num_warps`` and ``num_ctas`` must be powers of two; a block has at most 1024
+        threads, a cluster 16 blocks, and GPUs before compute capability 9.0 have no clusters.
+
+        Args:
+            device: the GPU.
+            threads: parameters whose product is the threads of a block.
+        """
+        most_ctas = _MOST_CTAS if device.compute_capability >= _CLUSTERS_FROM else 1
+        space = self
+        for name, most in (("num_warps", _MOST_THREADS // _WARP), ("num_ctas", most_ctas)):
+            if name in self.values:
+                space = space.where(
+                    f"{name} is a power of two, at most {most}", *_power(name, most)
+                )
+        sides = [name for name in threads if name in self.values]
+        if sides:
+            text = f"{' * '.join(sides)} <= {_MOST_THREADS}"
+            space = space.where(text, lambda p: _product(p, sides) <= _MOST_THREADS, sides)
+        return space
+
+    @cached_property
+    def size(self) -> int:
+        """How many points there are, legal or not."""
+        if self.points is not None:
+            return len(self.points)
+        return math.prod(len(listed) for listed in self.values.values())
+
+    def point(self, index: int) -> Params:
+        """The point at an index from 0 to `size` - 1; the last parameter changes fastest.
+
+        Raises:
+            ParamsError: the index is out of range.
+        """
+        if not 0 <= index < self.size:
+            raise ParamsError(f"the space has no point {index}: it has {self.size} points")
+        if self.points is not None:
+            return self.points[index]
+        return {name: v[index // weight % len(v)] for name, v, weight in self._digits}
+
+    def index(self, params: Params) -> int:
+        """The index of a point, legal or not.
+
+        Raises:
+            ParamsError: it is not a point of the space.
+        """
+        if params.keys() != self.values.keys():
+            named, known = ", ".join(params) or "none", ", ".join(self.values) or "none"
+            raise ParamsError(f"the point has the parameters {named}; the space has {known}")
+        places = self.places(params)
+        if self.points is None:
+            return sum(place * weight for place, (_, _, weight) in zip(places, self._digits))
+        place = self._listed.get(_key(params))
+        if place is None:
+            raise ParamsError(f"{_told(params)} is not one of the {self.size} points of the space")
+        return place
+
+    def places(self, params: Params) -> tuple[int, ...]:
+        """The index of each parameter's value among its values.
+
+        Raises:
+            ParamsError: a value is not one of them.
+        """
+        return tuple(self._place(name, params[name]) for name in self.values)
+
+    def __contains__(self, params: Params) -> bool:
+        """Whether it is a legal point.
+
+        Raises:
+            ParamsError: a constraint fails on it.
+        """
+        try:
+            self.index(params)
+        except ParamsError:
+            return False
+        return self.is_legal(params)
+
+    def is_legal(self, params: Params) -> bool:
+        """Whether a point meets every constraint.
+
+        Raises:
+            ParamsError: a constraint fails on it.
+        """
+        return all(_holds(constraint, params) for constraint in self.constraints)
+
+    def walk(self) -> Iterator[Params]:
+        """Each legal point once, in the order of indices.
+
+        If a constraint rules out the values of the first parameters, the others are skipped.
+
+        Raises:
+            ParamsError: a constraint fails.
+        """
+        if self.points is not None:
+            return filter(self.is_legal, self.points)
+        if not all(_holds(constraint, {}) for constraint in self._due.get(-1, ())):
+            return iter(())
+        return self._extended({}, 0)
+
+    def _extended(self, chosen: Params, depth: int) -> Iterator[Params]:
+        """The legal points that begin with the chosen values."""
+        if depth == len(self._digits):
+            yield chosen
+            return
+        name, listed, _ = self._digits[depth]
+        due = self._due.get(depth, ())
+        for value in listed:
+            longer = {**chosen, name: value}
+            if all(_holds(constraint, longer) for constraint in due):
+                yield from self._extended(longer, depth + 1)
+
+    def count(self, draws: int = 10_000, seed: int = 0) -> Count:
+        """How many points are legal: exact up to `EXACT_POINTS` points, else estimated by sampling.
+
+        The interval is Wilson's with a correction for continuity (R. G. Newcombe, 1998, method 4).
+
+        Args:
+            draws: how many points an estimate tests.
+            seed: of the sample.
+
+        Raises:
+            ParamsError: a constraint fails.
+        """
+        if not self.constraints:
+            return Count(self.size, self.size, self.size)
+        if self.size <= EXACT_POINTS:
+            exact = sum(1 for _ in self.walk())
+            return Count(exact, exact, exact)
+        chance = random.Random(seed)
+        hits = sum(self.is_legal(self.point(chance.randrange(self.size))) for _ in range(draws))
+        low, high = _interval(hits, draws)
+        value, low, high = (round(share * self.size) for share in (hits / draws, low, high))
+        return Count(value, max(low, hits > 0), high)
+
+    def shuffled(self, seed: int | str) -> Iterator[Params]:
+        """Each legal point once, in random order: each next one is uniform over those left.
+
+        Points are drawn and illegal ones rejected.
+
+        Raises:
+            InputError: fewer than `LEAST_ACCEPTANCE` of the points seem legal.
+            ParamsError: a constraint fails.
+        """
+        chance = random.Random(seed)
+        seen: set[int] = set()
+        found = 0
+        while 2 * len(seen) < self.size:
+            if len(seen) * LEAST_ACCEPTANCE > _PATIENCE * (found + 1):
+                raise InputError(self._refusal(len(seen), found))
+            place = chance.randrange(self.size)
+            if place in seen:
+                continue
+            seen.add(place)
+            if self.is_legal(point := self.point(place)):
+                found += 1
+                yield point
+        rest = [place for place in range(self.size) if place not in seen]
+        chance.shuffle(rest)
+        yield from filter(self.is_legal, map(self.point, rest))
+
+    def _refusal(self, drawn: int, found: int) -> str:
+        texts = "; ".join(repr(constraint.text) for constraint in self.constraints)
+        return (
+            f"{found} of {drawn:,} points drawn are legal, fewer than 1 in "
+            f"{round(1 / LEAST_ACCEPTANCE):,}: the space cannot be sampled. Remove values that are "
+            f"never legal from {', '.join(self.values)}, or loosen: {texts}"
+        )
+
+    def sample(self, n: int, seed: int | str) -> list[Params]:
+        """Distinct legal points, drawn uniformly; the same for the same seed.
+
+        Raises:
+            InputError: there are fewer than `n`, or too few to find; see `shuffled`.
+        """
+        drawn = list(itertools.islice(self.shuffled(seed), n))
+        if len(drawn) < n:
+            raise InputError(f"the space has {len(drawn)} legal points; {n} were asked for")
+        return drawn
+
+    def neighbours(self, params: Params) -> list[Params]:
+        """Legal points one step away: one parameter at the previous or next value.
+
+        Raises:
+            ParamsError: `params` is not a point of the space.
+        """
+        return [point for point in self._moved(params, 1) if point in self]
+
+    def variants(self, params: Params) -> Iterator[Params]:
+        """Legal points that differ in one parameter, at any of its values.
+
+        Raises:
+            ParamsError: `params` is not a point of the space.
+        """
+        return (point for point in self._moved(params, None) if point in self)
+
+    def _moved(self, params: Params, reach: int | None) -> Iterator[Params]:
+        """Points, legal or not, with one parameter at most `reach` steps from its own value."""
+        self.index(params)
+        for name, listed, _ in self._digits:
+            place = self._place(name, params[name])
+            last = len(listed) - 1
+            low, high = (0, last) if reach is None else (place - reach, place + reach)
+            for other in range(max(low, 0), min(high, last) + 1):
+                if other != place:
+                    yield {**params, name: listed[other]}
+
+    @cached_property
+    def _digits(self) -> list[tuple[str, Sequence[Value], int]]:
+        """Each parameter with its values, and how many points apart two neighbouring values are."""
+        weight, digits = 1, []
+        for name, listed in reversed(list(self.values.items())):
+            digits.append((name, listed, weight))
+            weight *= len(listed)
+        return digits[::-1]
+
+    @cached_property
+    def _due(self) -> dict[int, list[Constraint]]:
+        """By parameter, counted from 0, the constraints that can be tested once it has a value."""
+        order = {name: depth for depth, name in enumerate(self.values)}
+        due: dict[int, list[Constraint]] = {}
+        for constraint in self.constraints:
+            names = order if constraint.names is None else constraint.names
+            due.setdefault(max((order[name] for name in names), default=-1), []).append(constraint)
+        return due
+
+    @cached_property
+    def _places(self) -> dict[str, dict[Any, int]]:
+        """By parameter, the index of each typed value; ranges find theirs themselves."""
+        return {
+            name: {(type(value), value): place for place, value in enumerate(listed)}
+            for name, listed in self.values.items()
+            if not isinstance(listed, range)
+        }
+
+    @cached_property
+    def _listed(self) -> dict[Any, int]:
+        """The index of each point of a list."""
+        return {_key(point): place for place, point in enumerate(self.points or ())}
+
+    def _place(self, name: str, value: Value) -> int:
+        listed = self.values[name]
+        if isinstance(listed, range):
+            place = listed.index(value) if type(value) is int and value in listed else None
+        else:
+            place = self._places[name].get((type(value), value))
+        if place is None:
+            shown = ", ".join(map(repr, listed[:8])) + (" …" if len(listed) > 8 else "")
+            raise ParamsError(f"{name} has no value {value!r}; its values are: {shown}")
+        return place
+
+    def _check_names(self, names: Iterable[str], where: str) -> None:
+        for name in names:
+            if name not in self.values:
+                known = ", ".join(self.values) or "none"
+                raise ParamsError(f"{where} names {name!r}; the parameters are: {known}")
+
+
+def _distinct(name: str, listed: Sequence[Value]) -> Sequence[Value]:
+    """Each value once; a range, which has no duplicates, as it is."""
+    if isinstance(listed, (range, _Distinct)):
+        return listed
+    for value in listed:
+        if not isinstance(value, (int, float, str, type(None))):
+            raise ParamsError(f"{name} has the value {value!r}; expected a number, bool or string")
+    return _Distinct({(type(value), value): value for value in listed}.values())
+
+
+def _power(name: str, most: int) -> tuple[Callable[[Params], Any], tuple[str]]:
+    """Whether a parameter is a power of two, and no more than `most`."""
+
+    def holds(params: Params) -> bool:
+        value = params[name]
+        return isinstance(value, int) and 0 < value <= most and value & (value - 1) == 0
+
+    return holds, (name,)
+
+
+def _product(params: Mapping[str, Any], names: Iterable[str]) -> int:
+    return math.prod(params[name] for name in names)
+
+
+def _holds(constraint: Constraint, params: Params) -> bool:
+    try:
+        return bool(constraint.holds(params))
+    except SolkitError:
+        raise
+    except Exception as error:  # whatever a user's function may raise
+        raise ParamsError(
+            f"{constraint.text} raised {type(error).__name__}: {error} at {_told(params)}"
+        ) from error
+
+
+def _interval(hits: int, draws: int) -> tuple[float, float]:
+    """95 % interval of a share, from `hits` of `draws`."""
+    z, p, q = _NORMAL_95, hits / draws, 1 - hits / draws
+    middle, width = 2 * draws * p + z * z, 2 * (draws + z * z)
+    low = middle - 1 - z * math.sqrt(max(z * z - 2 - 1 / draws + 4 * p * (draws * q + 1), 0))
+    high = middle + 1 + z * math.sqrt(max(z * z + 2 - 1 / draws + 4 * p * (draws * q - 1), 0))
+    return (low / width if hits else 0.0), (high / width if hits < draws else 1.0)
+
+
+def _key(params: Params) -> frozenset[tuple[str, type, Value]]:
+    """A point's identity: 1, 1.0 and True are three values."""
+    return frozenset((name, type(value), value) for name, value in params.items())
+
+
+def _told(params: Params) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in params.items()) or "no parameters"
+
+
+def _rank(value: Value) -> tuple[bool, float, str]:
+    """Numbers by size, before strings by spelling."""
+    return (False, float(value), "") if isinstance(value, (int, float)) else (True, 0.0, str(value))

@@ -1,0 +1,223 @@
+"""The minimum cost of a problem, and the time that it takes on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "Bound",
+    "BoundTimes",
+    "Contributor",
+    "Fusion",
+    "OpWork",
+    "Part",
+    "PartBound",
+    "Resource",
+    "Work",
+]
+
+
+@dataclass(frozen=True)
+class OpWork:
+    """The minimum cost of one traced op.
+
+    Attributes:
+        op: its ATen name, e.g. ``"aten.mm"``.
+        operations: operations by kind. ``contraction.<dtype>`` counts floating-point operations of
+            a matrix product (a multiply-add is two); ``fp32``, ``fp64`` and ``int32`` those of the
+            scalar pipes; ``sfu`` results of the special-function unit.
+        hard_flops: the part of its contraction that no known algorithm avoids.
+        position: its index among the ops that the results depend on, in program order.
+        read_bytes: DRAM bytes of the inputs that it needs first.
+        write_bytes: DRAM bytes of the results that it writes last.
+        line: ``file:line`` of the calling user code; empty if unknown.
+    """
+
+    op: str
+    operations: Mapping[str, int]
+    hard_flops: int = 0
+    position: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    line: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The minimum cost of a problem, on any device.
+
+    Attributes:
+        operations: the sum over `ops`, under the keys of `OpWork.operations`.
+        hard_operations: contractions that no known algorithm avoids, ``contraction.<dtype>``.
+        dram_read_bytes: input bytes that the result depends on, each once.
+        dram_write_bytes: output bytes, each once.
+        hard_read_bytes: those of `dram_read_bytes` that rest on no assumption.
+        hard_write_bytes: those of `dram_write_bytes` that rest on no assumption.
+        unmodelled: ops counted as zero cost, by name.
+        assumptions: each a sentence.
+        ops: one entry per traced op that costs anything, in program order.
+        guesses: the `assumptions` about guessed values, on which no hard bound may rest.
+    """
+
+    operations: Mapping[str, int]
+    hard_operations: Mapping[str, int]
+    dram_read_bytes: int
+    dram_write_bytes: int
+    hard_read_bytes: int
+    hard_write_bytes: int
+    unmodelled: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    ops: tuple[OpWork, ...] = ()
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def dram_bytes(self) -> int:
+        """Bytes that must cross DRAM."""
+        return self.dram_read_bytes + self.dram_write_bytes
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """How much of a resource the ops of one name on one line use.
+
+    Attributes:
+        name: the op, e.g. ``"aten.mm"``.
+        amount: in the resource's unit, over all of them.
+        share: of the resource's total, 0 to 1.
+        line: ``file:line`` of the calling user code; empty if unknown.
+        count: how many ops.
+    """
+
+    name: str
+    amount: int
+    share: float
+    line: str = ""
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Resource:
+    """The least time that one resource needs.
+
+    Attributes:
+        name: the ceiling's key in `Device.ceilings`; ``"tensor"`` if several dtypes share the
+            tensor cores.
+        amount: what must pass through it, in `unit`.
+        unit: ``"FLOP"``, ``"op"`` or ``"B"``.
+        ceiling: amount per second, divided by the passes that precision needs (three tf32 passes: a
+            third).
+        source: of the ceiling.
+        time_ms: amount / ceiling.
+        contributors: the ops behind the amount, largest first.
+    """
+
+    name: str
+    amount: int
+    unit: str
+    ceiling: float
+    source: str
+    time_ms: float
+    contributors: tuple[Contributor, ...] = ()
+
+
+@dataclass(frozen=True)
+class BoundTimes:
+    """The same bound under other ceilings, in milliseconds.
+
+    Attributes:
+        roofline_ms: every resource at its highest clock: the SOL of gap and score.
+        hard_ms: what no correct implementation can beat on this device; never above the roofline.
+        datasheet_ms: at the vendor's rates.
+        calibrated_ms: at `Device.calibrated` rates; not part of `hard_ms`.
+        observed_clock_ms: at the SM clock seen during timing.
+        launch_floor_ms: launch time of an empty kernel; not part of the others; ``None`` if not
+            measured.
+    """
+
+    roofline_ms: float
+    hard_ms: float
+    datasheet_ms: float
+    calibrated_ms: float | None = None
+    observed_clock_ms: float | None = None
+    launch_floor_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The least time that a problem needs on a device.
+
+    Attributes:
+        time_ms: the roofline: the longest of `resources`.
+        limiter: that resource's name.
+        resources: one entry per used resource, longest first.
+        flops_by_pipe: `Work.operations` after precision has chosen the pipes.
+        precision: the precision rule and its choice, e.g. ``"tolerance: fp32 as tf32"``.
+        assumptions: the bound's assumptions, each a sentence.
+        at: the bound under other ceilings.
+        protocol: where inputs lie at the start: ``"cold"`` in DRAM, ``"warm"`` in L2 if they fit.
+    """
+
+    time_ms: float
+    limiter: str
+    resources: tuple[Resource, ...]
+    flops_by_pipe: Mapping[str, int]
+    precision: str
+    assumptions: tuple[str, ...]
+    at: BoundTimes
+    protocol: str = "cold"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some ops of a problem that one kernel computes: its inputs and results cross DRAM.
+
+    Attributes:
+        positions: the ops, as in `OpWork.position`.
+        names: their names, e.g. ``("aten.addmm", "aten.relu")``.
+        line: ``file:line`` of the first one.
+        work: their own cost, not split by op.
+    """
+
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+    line: str
+    work: Work
+
+
+@dataclass(frozen=True)
+class PartBound:
+    """A `Part` and the least time that it needs."""
+
+    part: Part
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A problem as one kernel, as one kernel per op, and as groups in between.
+
+    Attributes:
+        fused_ms: the bound of the whole problem: one kernel.
+        unfused: one kernel per op, in program order.
+        grouped: the requested kernels; empty if none.
+    """
+
+    fused_ms: float
+    unfused: tuple[PartBound, ...]
+    grouped: tuple[PartBound, ...] = ()
+
+    @property
+    def unfused_ms(self) -> float:
+        """The least time of one kernel per op, in sequence; launches not counted."""
+        return sum(part.bound.time_ms for part in self.unfused)
+
+    @property
+    def grouped_ms(self) -> float:
+        """The least time of the requested kernels, in sequence."""
+        return sum(part.bound.time_ms for part in self.grouped)
+
+    @property
+    def worth(self) -> float:
+        """Speedup of one kernel over one kernel per op; at least 1."""
+        return max(1.0, self.unfused_ms / self.fused_ms) if self.fused_ms else 1.0

@@ -1,0 +1,13 @@
+"""Benches take configurations and yield outcomes as they come.
+
+There are three, and a driver cannot tell which one it has: *guarded* (candidates that nobody
+trusts, each in its own process beside a referee), *trusted* (handfuls that share inputs, compiled
+ahead) and *recorded* (a store or another tool's file, on a virtual clock, with no GPU).
+"""
+
+from __future__ import annotations
+
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Clock, WallClock, handfuls
+from solkit.measure.benches.recorded import RecordedBench
+
+__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "RecordedBench", "WallClock", "handfuls"]

@@ -1,0 +1,134 @@
+"""The interface between every bench and its driver.
+
+A driver submits configurations and takes outcomes as they finish. It assumes neither one process
+nor one machine, and reads time only from `Bench.clock`: a recorded bench's clock is virtual, so a
+replay costs recorded time and never the driver's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from solkit.core import Configuration, Device, Outcome, canonical
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "WallClock", "handfuls"]
+
+HANDFUL = 8
+"""Configurations that share inputs and a profiler session. A handful costs about 0.1 s besides its
+calls; see docs/decisions/0012."""
+
+AHEAD = 3
+"""Handfuls per compiling core that are compiled or waiting."""
+
+
+class Clock(Protocol):
+    """The time that a driver's budget is spent in."""
+
+    def now_s(self) -> float:
+        """Seconds since the bench was opened."""
+
+    def gpu_s(self) -> float:
+        """Seconds for which the GPU was held so far; a budget of GPU seconds counts these."""
+
+
+class WallClock:
+    """Wall time; the GPU counts as held from `hold` on."""
+
+    def __init__(self) -> None:
+        self._opened_s = time.monotonic()
+        self._held_since_s: float | None = None
+
+    def hold(self) -> None:
+        """Count from now on, unless that is done already."""
+        if self._held_since_s is None:
+            self._held_since_s = self.now_s()
+
+    def now_s(self) -> float:
+        """Seconds since the bench was opened."""
+        return time.monotonic() - self._opened_s
+
+    def gpu_s(self) -> float:
+        """Seconds for which the GPU was held."""
+        return 0.0 if self._held_since_s is None else self.now_s() - self._held_since_s
+
+
+class Bench(Protocol):
+    """Takes configurations and yields outcomes, in a ``with`` block.
+
+    Every outcome is in the bench's log on disk before it is yielded. A recorded bench writes
+    nothing: its recording is already on disk.
+
+    Attributes:
+        device: the GPU that it measures on.
+        clock: the time that a driver may use.
+        pending: number of submitted configurations without an outcome.
+        capacity: number of pending configurations that keep the bench busy. With fewer the GPU may
+            idle; more only wait.
+    """
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def pending(self) -> int: ...
+
+    @property
+    def capacity(self) -> int: ...
+
+    def submit(self, configurations: Sequence[Configuration]) -> None:
+        """Queue some configurations, which may be compiled ahead and timed together.
+
+        Raises:
+            NotRecordedError: a recorded bench does not hold one of them. None is queued then.
+        """
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """Yield each submitted configuration with its outcome, in any order, until none is pending.
+
+        More may be submitted meanwhile. Leaving the iterator loses nothing: the next one continues.
+
+        Args:
+            until_s: also stop at this `Clock.now_s`, after finishing what is being timed.
+
+        Raises:
+            GpuBusyError: another SolKit holds the GPU.
+            WorkerError: SolKit's own part failed.
+            TraceError: outcomes could not be written.
+        """
+
+    def discard(self) -> None:
+        """Drop pending configurations that are not yet being timed."""
+
+    def close(self) -> None:
+        """End all processes. Pending configurations get no outcome."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def handfuls(configurations: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:
+    """Configurations of one kernel and shape together, at most `HANDFUL`, in the order given."""
+    groups: dict[tuple[str, str, str | None, str], list[Configuration]] = {}
+    for each in configurations:
+        kernel = each.path, each.entry_point, each.reference
+        groups.setdefault((*kernel, canonical(each.shape)), []).append(each)
+    for alike in groups.values():
+        for start in range(0, len(alike), HANDFUL):
+            yield alike[start : start + HANDFUL]

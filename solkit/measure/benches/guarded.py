@@ -1,0 +1,170 @@
+"""The guarded bench: candidates that nobody trusts, each in its own process beside a referee.
+
+One candidate is checked and timed at a time (`solkit.measure.guarded`); the processes stay warm
+between them. A candidate that is wrong, crashes, hangs or cheats has an outcome like any other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from solkit.core import Candidate, Configuration, Device, MeasureSettings, Outcome, Verdict
+from solkit.datasets.kernels import kernel_of
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import GpuBusyError, InputError, UnsupportedError
+from solkit.measure.benches._base import Bench, WallClock
+from solkit.measure.guarded.messages import JudgedTurns, Judgement
+from solkit.measure.guarded.session import Session
+from solkit.measure.outcomes import Prospect, compared, draft, facts_of, measured
+
+__all__ = ["GuardedBench"]
+
+
+class GuardedBench(Bench):
+    """Checks and times candidates one by one; see `solkit.measure.benches.Bench`.
+
+    It may be used from several threads. An interrupt (Ctrl-C) ends the measurement that is under
+    way, which then has no outcome; the bench stays usable, and what was measured is in the log.
+
+    Args:
+        device: the GPU of this machine to measure on.
+        prospects: gives what is known of a configuration before it is measured.
+        log: where outcomes, kernel files and facts are written.
+        settings: how to measure.
+        software: versions by name, for the log.
+
+    Raises:
+        UnsupportedError: the GPU is not in this machine, or it cannot run the sandbox.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        prospects: Callable[[Configuration], Prospect],
+        log: OutcomeLog,
+        settings: MeasureSettings | None = None,
+        software: Mapping[str, str | None] | None = None,
+    ) -> None:
+        if device.uuid is None:
+            raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine")
+        self._device, self._prospects, self._log = device, prospects, log
+        self._settings, self._software = settings or MeasureSettings(), software or {}
+        self._session = Session(self._settings, gpu=device.uuid)
+        self._clock = WallClock()
+        self._queue: deque[tuple[Configuration, Prospect]] = deque()
+        self._measuring = threading.Lock()
+
+    @property
+    def device(self) -> Device:
+        """The GPU that it measures on."""
+        return self._device
+
+    @property
+    def clock(self) -> WallClock:
+        """Wall time; the GPU is held from the first candidate on."""
+        return self._clock
+
+    @property
+    def pending(self) -> int:
+        """How many configurations were submitted and are not measured yet."""
+        return len(self._queue)
+
+    @property
+    def capacity(self) -> int:
+        """One: nothing is prepared ahead."""
+        return 1
+
+    def submit(self, configurations: Sequence[Configuration]) -> None:
+        """Queue configurations.
+
+        Raises:
+            InputError: a kernel file cannot be used.
+        """
+        self._queue.extend([(each, self._prospects(each)) for each in configurations])
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """Measure what is queued, in that order.
+
+        A candidate that cannot be measured for no fault of its own (inputs do not fit into the
+        GPU's memory, the reference fails there) is `Verdict.NOT_MEASURED`; the message says why.
+        """
+        while until_s is None or self._clock.now_s() < until_s:
+            with self._measuring:
+                if not self._queue:
+                    return
+                configuration, prospect = self._queue.popleft()
+                outcome = self._measured(configuration, prospect)
+            yield configuration, outcome
+
+    def compared(
+        self, configurations: Sequence[Configuration], outcomes: Sequence[Outcome]
+    ) -> tuple[Outcome, ...]:
+        """Time candidates in turns with their base, the first one.
+
+        Args:
+            configurations: of one problem and shape, measured before.
+            outcomes: of each; those that failed are not run again.
+
+        Returns:
+            For each candidate but the base an outcome with a `Outcome.comparison`, in the log.
+        """
+        base = outcomes[0]
+        sound = [n for n, each in enumerate(outcomes) if not each.verdict.is_failure]
+        if base.verdict.is_failure:
+            turns = JudgedTurns((), ("The base failed.",))
+        elif len(sound) == 1:
+            turns = JudgedTurns((), ("The candidate failed.",))
+        else:
+            turns = self._turns([(configurations[n], outcomes[n]) for n in sound])
+        places = {number: place for place, number in enumerate(sound)}
+        others = range(1, len(outcomes))
+        return self._log.append([compared(outcomes[n], base, turns, places.get(n)) for n in others])
+
+    def discard(self) -> None:
+        """Forget what is queued."""
+        self._queue.clear()
+
+    def close(self) -> None:
+        """End all processes and let go of the GPU; the next candidate starts new ones."""
+        self.discard()
+        self._session.close()
+
+    def _measured(self, configuration: Configuration, prospect: Prospect) -> Outcome:
+        kernel = kernel_of(prospect.file)
+        known = prospect, kernel, self._device, self._software
+        facts = facts_of(*known)
+        self._clock.hold()
+        begun_s = self._clock.now_s()
+        found = self._judgement(configuration, prospect)
+        begun = replace(draft(configuration, *known, facts), gpu_s=self._clock.now_s() - begun_s)
+        outcome = measured(begun, found, prospect.result.bound, self._device)
+        (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
+        return written
+
+    def _judgement(self, configuration: Configuration, prospect: Prospect) -> Judgement:
+        """What the session says of the candidate, or why it could say nothing."""
+        try:
+            return self._session.measure(
+                configuration.path,
+                prospect.result.shape,
+                configuration.params,
+                reference=configuration.reference,
+            )
+        except GpuBusyError:
+            raise
+        except (InputError, UnsupportedError) as error:
+            return Judgement(Verdict.NOT_MEASURED, (str(error),), None, None)
+
+    def _turns(self, rivals: Sequence[tuple[Configuration, Outcome]]) -> JudgedTurns:
+        base, _ = rivals[0]
+        candidates = [
+            Candidate(each.entry_point, each.path, outcome.params) for each, outcome in rivals
+        ]
+        with self._measuring:
+            self._clock.hold()
+            return self._session.compare(
+                candidates, base.shape, reference=base.reference or base.path
+            )

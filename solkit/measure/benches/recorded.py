@@ -1,0 +1,441 @@
+"""A bench with no GPU: it replays recorded outcomes on a virtual clock.
+
+The recording is a store, a log, another tool's file, or outcomes at hand. Its space is the recorded
+points; anything else raises. A driver is charged the recorded costs and never its own time::
+
+    compile core 1   [handful 1    ][handful 4 ...
+    compile core 2   [handful 2 ][handful 3          ]
+    GPU                          [ 2 ][1 ]           [ 3 ]
+
+Each core compiles one handful at a time, in the order submitted. The GPU times the first submitted
+handful that is compiled; all outcomes of a handful come when the GPU is done with it.
+
+- A cost that is not recorded is assumed: 1 s to compile, 10 calls to time. Such an outcome says so
+  under ``assumed_costs`` in `Outcome.extra`.
+- A time with no recorded interval counts as exact: `Outcome.low_ms` and `high_ms` stay ``None``.
+- Repeats are replayed in the order in which they were recorded; after the last, the first comes
+  again. Failures are replayed too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from solkit.core import Configuration, Device, Outcome, Verdict, canonical
+from solkit.errors import InputError, NotRecordedError, UnknownDeviceError
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, handfuls
+
+__all__ = [
+    "ASSUMED_CALLS",
+    "ASSUMED_COMPILE_S",
+    "CORES",
+    "Cost",
+    "RecordedBench",
+    "configuration_of",
+    "cost_of",
+]
+
+ASSUMED_COMPILE_S = 1.0
+ASSUMED_CALLS = 10
+"""What stands in for costs that are not recorded; issue 15 sets both."""
+
+CORES = 8
+"""Cores that compile, by default."""
+
+_MOST_LISTED = 8  # kernels, shapes or values in a message
+
+_Point = tuple[str, str, str]  # kernel_id, shape and params as canonical text
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What measuring one configuration once took.
+
+    Attributes:
+        compile_s: seconds of one core.
+        gpu_s: seconds for which the GPU was held.
+        assumed: which of the two are not recorded.
+    """
+
+    compile_s: float
+    gpu_s: float
+    assumed: tuple[str, ...] = ()
+
+
+def configuration_of(outcome: Outcome) -> Configuration:
+    """The configuration that a recorded bench knows an outcome by; its path is the kernel's id."""
+    entry_point, params = outcome.entry_point or "kernel", outcome.params
+    how = outcome.chosen_by
+    return Configuration(outcome.kernel_id, entry_point, outcome.shape, params, chosen_by=how)
+
+
+def cost_of(outcome: Outcome, call_ms: float) -> Cost:
+    """The cost of an outcome.
+
+    Args:
+        outcome: a recorded one.
+        call_ms: the time of one call, where the outcome has none.
+    """
+    assumed = []
+    compile_s, gpu_s = outcome.compile_s, _gpu_s(outcome)
+    if compile_s is None:
+        compile_s = ASSUMED_COMPILE_S
+        assumed.append("compile_s")
+    if gpu_s is None:
+        call_ms = call_ms if outcome.time_ms is None else outcome.time_ms
+        gpu_s = ASSUMED_CALLS * call_ms / 1e3
+        assumed.append("gpu_s")
+    return Cost(compile_s, gpu_s, tuple(assumed))
+
+
+def _gpu_s(outcome: Outcome) -> float | None:
+    """Seconds of the GPU as recorded, else those of the first call and all timed ones."""
+    if outcome.gpu_s is not None:
+        return outcome.gpu_s
+    if outcome.samples_ms or outcome.first_call_s is not None:
+        warmup_ms = (outcome.warmup_calls or 0) * (outcome.time_ms or 0.0)
+        return (outcome.first_call_s or 0.0) + (warmup_ms + sum(outcome.samples_ms)) / 1e3
+    never_ran = outcome.verdict in (Verdict.DOES_NOT_COMPILE, Verdict.NOT_MEASURED)
+    return 0.0 if never_ran and outcome.time_ms is None else None
+
+
+class _VirtualClock:
+    """The time of a replay, which the bench moves; the GPU is held all the while."""
+
+    def __init__(self) -> None:
+        self.time_s = 0.0
+
+    def now_s(self) -> float:
+        return self.time_s
+
+    def gpu_s(self) -> float:
+        return self.time_s
+
+
+@dataclass(frozen=True)
+class _Handful:
+    """Configurations that one core compiles and the GPU then times together."""
+
+    configurations: Sequence[Configuration]
+    outcomes: Sequence[Outcome]
+    gpu_s: float
+    begun_s: float
+    compiled_s: float
+
+
+class RecordedBench(Bench):
+    """Replays a recording; see `solkit.measure.benches.Bench` and this module.
+
+    Args:
+        outcomes: the recording, of one GPU.
+        device: which GPU, where the recording has several: the catalogue's key, or its own name.
+        cores: how many compile at once.
+
+    Raises:
+        InputError: nothing is recorded, or nothing on that GPU, or it does not say which.
+    """
+
+    def __init__(
+        self, outcomes: Iterable[Outcome], device: str | None = None, cores: int = CORES
+    ) -> None:
+        rows = sorted(outcomes, key=lambda row: row.created)
+        self._device = _only_device(rows, device)
+        self._rows = [r for r in rows if r.device == self._device and r.comparison is None]
+        self._recording = _Recording(self._rows)
+        self._replayed: dict[_Point, int] = {}
+        self._clock = _VirtualClock()
+        self._cores_free_s = [0.0] * cores
+        self._gpu_free_s = 0.0
+        self._waiting: list[_Handful] = []
+        self._timed: deque[tuple[Configuration, Outcome]] = deque()
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        where: str | None = None,
+        device: str | None = None,
+        cores: int = CORES,
+    ) -> RecordedBench:
+        """A bench that replays a store, a log, or a file that `solkit data import` takes.
+
+        Args:
+            path: the store's folder, or the file.
+            where: of a store, only the rows that this condition in SQL holds for.
+            device: which GPU, where the recording has several or does not say.
+            cores: how many compile at once.
+
+        Raises:
+            InputError: it cannot be read, or is no recording of one GPU.
+        """
+        if Path(path).is_dir():
+            from solkit.datasets.store import Store
+
+            store = Store(path)
+            return cls(store.rows(store.where(where)), device, cores)
+        from solkit.datasets.formats import Labels, read
+        from solkit.datasets.outcomelog import is_log
+
+        if where is not None:
+            raise InputError(f"{path} is a file: only a store can be filtered")
+        labels = Labels() if is_log(path) else Labels(device=device)
+        return cls(read(path, labels=labels).rows, device, cores)
+
+    @property
+    def device(self) -> Device:
+        """The GPU that was recorded.
+
+        Raises:
+            UnknownDeviceError: the catalogue does not have it.
+        """
+        from solkit.roofline.devices import find
+
+        return find(self._device)
+
+    @property
+    def clock(self) -> _VirtualClock:
+        """The virtual clock."""
+        return self._clock
+
+    @property
+    def pending(self) -> int:
+        """How many configurations were submitted and have no outcome yet."""
+        return len(self._timed) + sum(len(each.configurations) for each in self._waiting)
+
+    @property
+    def capacity(self) -> int:
+        """How many pending configurations keep the virtual cores busy."""
+        return HANDFUL * AHEAD * len(self._cores_free_s)
+
+    @property
+    def recording(self) -> tuple[Outcome, ...]:
+        """Every recorded outcome, in the order recorded."""
+        return tuple(self._rows)
+
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Every recorded configuration once; its path is the id of the kernel."""
+        return self._recording.configurations()
+
+    def submit(self, configurations: Sequence[Configuration]) -> None:
+        """Queue configurations, whose path is a kernel's id, its name or its file."""
+        points = [self._recording.point(each) for each in configurations]
+        place = dict(zip(map(id, configurations), points, strict=True))
+        for handful in handfuls(configurations):
+            self._compile(handful, [self._next(place[id(each)]) for each in handful])
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """Yield outcomes in the order of the virtual clock."""
+        clock = self._clock
+        while self._timed or self._waiting:
+            if self._timed:
+                yield self._timed.popleft()
+                continue
+            if until_s is not None and self._starts_s() >= until_s:
+                clock.time_s = max(clock.time_s, until_s)
+                return
+            self._time()
+
+    def discard(self) -> None:
+        """Drop what is not timed yet; what is being compiled keeps its core busy."""
+        now_s = self._clock.time_s
+        compiling = [each for each in self._waiting if each.begun_s <= now_s < each.compiled_s]
+        free = [now_s] * (len(self._cores_free_s) - len(compiling))
+        self._cores_free_s = free + [each.compiled_s for each in compiling]
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._waiting.clear()
+        self._timed.clear()
+
+    def _next(self, point: _Point) -> Outcome:
+        """The next recorded outcome of a point; after the last one the first."""
+        place = self._replayed.get(point, 0)
+        self._replayed[point] = place + 1
+        rows = self._recording.rows[point]
+        return rows[place % len(rows)]
+
+    def _compile(self, handful: Sequence[Configuration], outcomes: Sequence[Outcome]) -> None:
+        """Give a handful to the core that is free first."""
+        costs = [cost_of(each, self._recording.call_ms(each)) for each in outcomes]
+        core = min(range(len(self._cores_free_s)), key=self._cores_free_s.__getitem__)
+        begun_s = max(self._cores_free_s[core], self._clock.time_s)
+        compiled_s = begun_s + sum(each.compile_s for each in costs)
+        self._cores_free_s[core] = compiled_s
+        labelled = [_labelled(*each) for each in zip(outcomes, costs, strict=True)]
+        gpu_s = sum(each.gpu_s for each in costs)
+        self._waiting.append(_Handful(handful, labelled, gpu_s, begun_s, compiled_s))
+
+    def _starts_s(self) -> float:
+        """When the GPU can start on the next handful."""
+        first_s = min(each.compiled_s for each in self._waiting)
+        return max(first_s, self._gpu_free_s, self._clock.time_s)
+
+    def _time(self) -> None:
+        """Move the clock to the end of the next handful."""
+        start_s = self._starts_s()
+        handful = next(each for each in self._waiting if each.compiled_s <= start_s)
+        self._waiting.remove(handful)
+        self._clock.time_s = self._gpu_free_s = start_s + handful.gpu_s
+        self._timed.extend(zip(handful.configurations, handful.outcomes, strict=True))
+
+
+def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
+    """The outcome, with the costs that were assumed."""
+    if not cost.assumed:
+        return outcome
+    assumed = {name: getattr(cost, name) for name in cost.assumed}
+    return replace(outcome, extra={**outcome.extra, "assumed_costs": assumed})
+
+
+def _only_device(rows: Sequence[Outcome], wanted: str | None) -> str:
+    """The name, in the rows, of the GPU that is wanted.
+
+    Raises:
+        InputError: there are no rows, or none of that GPU, or it has to be chosen.
+    """
+    recorded = sorted({row.device for row in rows})
+    if not recorded:
+        raise InputError("the recording is empty")
+    names = {wanted, _catalogued(wanted)} if wanted is not None else set(recorded)
+    found = [each for each in recorded if each in names]
+    if len(found) != 1:
+        why = "several GPUs are recorded" if wanted is None else f"{wanted!r} is not recorded"
+        raise InputError(f"{why}; choose one of: {', '.join(recorded)}")
+    return found[0]
+
+
+def _catalogued(name: str) -> str:
+    from solkit.roofline.devices import find
+
+    try:
+        return find(name).key
+    except UnknownDeviceError:
+        return name
+
+
+class _Recording:
+    """Outcomes by point: kernel, shape and params.
+
+    Args:
+        rows: in the order in which they are replayed.
+
+    Attributes:
+        rows: of each point.
+    """
+
+    def __init__(self, rows: Sequence[Outcome]) -> None:
+        self.rows: dict[_Point, list[Outcome]] = {}
+        self._shapes: dict[str, dict[str, list[Outcome]]] = {}
+        for row in rows:
+            shape = canonical(row.shape)
+            self.rows.setdefault((row.kernel_id, shape, canonical(row.params)), []).append(row)
+            self._shapes.setdefault(row.kernel_id, {}).setdefault(shape, []).append(row)
+        self._names = {kernel: _name(first) for kernel, first in self._firsts()}
+        self._call_ms: dict[tuple[str, str], float] = {}
+
+    def _firsts(self) -> Iterator[tuple[str, Outcome]]:
+        for kernel, shapes in self._shapes.items():
+            yield kernel, next(iter(shapes.values()))[0]
+
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Of each point one."""
+        return tuple(configuration_of(row) for row, *_ in self.rows.values())
+
+    def call_ms(self, outcome: Outcome) -> float:
+        """The median time of its kernel at its shape; 0 where nothing there has a time."""
+        cell = outcome.kernel_id, canonical(outcome.shape)
+        if cell not in self._call_ms:
+            rows = self._shapes[cell[0]][cell[1]]
+            times_ms = [row.time_ms for row in rows if row.time_ms is not None]
+            self._call_ms[cell] = median(times_ms) if times_ms else 0.0
+        return self._call_ms[cell]
+
+    def point(self, configuration: Configuration) -> _Point:
+        """Where a configuration is recorded.
+
+        Raises:
+            NotRecordedError: it is not.
+        """
+        kernel = self._kernel(configuration)
+        shape = self._shape(kernel, configuration.shape)
+        point = kernel, shape, canonical(configuration.params)
+        if point not in self.rows:
+            rows = self._shapes[kernel][shape]
+            raise NotRecordedError(
+                f"{self._names[kernel]} at {_told(rows[0].shape)} is not recorded with "
+                f"{_told(configuration.params)}; recorded: {_values(rows)}"
+            )
+        return point
+
+    def _kernel(self, configuration: Configuration) -> str:
+        """The id of its kernel, which its path names: as id, by name, or as a file."""
+        path = configuration.path
+        if path in self._names:
+            return path
+        named = [kernel for kernel, name in self._names.items() if name == path]
+        if not named and Path(path).is_file():
+            from solkit.datasets.kernels import kernel_at
+
+            entry_point, reference = configuration.entry_point, configuration.reference
+            found = kernel_at(path, entry_point, reference).kernel_id
+            named = [found] if found in self._names else []
+        if len(named) != 1:
+            why = f"{len(named)} kernels are called {path!r}" if named else f"no kernel {path!r}"
+            raise NotRecordedError(f"{why}; recorded: {_listed(self._kernels())}")
+        return named[0]
+
+    def _kernels(self) -> list[str]:
+        return [f"{name} ({kernel})" for kernel, name in self._names.items()]
+
+    def _shape(self, kernel: str, shape: Mapping[str, object]) -> str:
+        """The recorded shape that has these sizes, as canonical text."""
+        shapes = self._shapes[kernel]
+        if (exact := canonical(shape)) in shapes:
+            return exact
+        found = [
+            text
+            for text, (row, *_) in shapes.items()
+            if canonical(shape) == canonical({k: v for k, v in row.shape.items() if k in shape})
+        ]
+        if len(found) != 1:
+            why = "is recorded at several shapes" if found else "is not recorded"
+            recorded = _listed([_told(row.shape) for row, *_ in shapes.values()])
+            raise NotRecordedError(
+                f"{self._names[kernel]} at {_told(shape)} {why}; recorded: {recorded}"
+            )
+        return found[0]
+
+
+def _name(row: Outcome) -> str:
+    return row.implementation or row.entry_point or row.family
+
+
+def _told(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "its default"
+
+
+def _listed(values: Sequence[object]) -> str:
+    shown = "; ".join(map(str, values[:_MOST_LISTED]))
+    left = len(values) - _MOST_LISTED
+    return f"{shown}; and {left} more" if left > 0 else shown
+
+
+def _values(rows: Sequence[Outcome]) -> str:
+    """How many configurations rows have, and which values of each parameter."""
+    values: dict[str, dict[str, object]] = {}
+    for row in rows:
+        for name, value in row.params.items():
+            values.setdefault(name, {})[canonical({name: value})] = value
+    count = len({canonical(row.params) for row in rows})
+    names = (
+        f"{name} of {', '.join(map(str, list(each.values())[:_MOST_LISTED]))}"
+        + (", ..." if len(each) > _MOST_LISTED else "")
+        for name, each in values.items()
+    )
+    return f"{count} configurations, with {'; '.join(names)}"

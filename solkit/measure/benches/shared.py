@@ -1,0 +1,95 @@
+"""One bench for several threads: each submits what it wants and waits for its own outcomes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Collection
+from concurrent.futures import Future, InvalidStateError
+
+from solkit.core import Configuration, Outcome
+from solkit.errors import SolkitError
+from solkit.measure.benches._base import Bench
+
+__all__ = ["SharedBench"]
+
+
+class SharedBench:
+    """Hands out a bench's outcomes to those who asked for them.
+
+    It has no thread of its own: whoever waits takes the outcomes of the bench, others' too, until
+    one of his own is there.
+
+    Args:
+        bench: nothing else submits to it.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self._turn = threading.Lock()
+        self._queue: deque[tuple[Configuration, Future[Outcome]]] = deque()
+        self._begun: dict[int, tuple[Configuration, Future[Outcome]]] = {}
+
+    def submit(self, configuration: Configuration) -> Future[Outcome]:
+        """Queue a configuration; `first` waits for its outcome."""
+        future: Future[Outcome] = Future()
+        self._queue.append((configuration, future))
+        return future
+
+    def first(self, futures: Collection[Future[Outcome]]) -> Future[Outcome]:
+        """Wait until one of them is done.
+
+        Whatever ends the waiting (Ctrl-C, an error of the bench) withdraws all of them, and costs
+        other threads nothing: what was begun for them is begun again.
+
+        Raises:
+            SolkitError: as for `Bench.outcomes`.
+        """
+        try:
+            while True:
+                for future in futures:
+                    if future.done():
+                        return future
+                with self._turn:
+                    if not any(future.done() for future in futures):
+                        self._measure(futures)
+        except BaseException:
+            self.withdraw(futures)
+            raise
+
+    def withdraw(self, futures: Collection[Future[Outcome]]) -> None:
+        """Measure these no more, unless they are being measured."""
+        for future in futures:
+            future.cancel()
+
+    def _measure(self, futures: Collection[Future[Outcome]]) -> None:
+        """Take outcomes until one of these is done."""
+        try:
+            self._fill()
+            for configuration, outcome in self.bench.outcomes():
+                _, future = self._begun.pop(id(configuration))
+                with contextlib.suppress(InvalidStateError):  # it was withdrawn meanwhile
+                    future.set_result(outcome)
+                if any(each.done() for each in futures):
+                    return
+                self._fill()
+        except BaseException:
+            self.bench.discard()
+            others = [each for each in self._begun.values() if each[1] not in futures]
+            self._queue.extendleft(reversed(others))
+            self._begun.clear()
+            raise
+
+    def _fill(self) -> None:
+        """Have as many configurations begun as keep the bench busy."""
+        while self._queue and len(self._begun) < self.bench.capacity:
+            configuration, future = self._queue.popleft()
+            if future.cancelled():
+                continue
+            try:
+                self.bench.submit([configuration])
+            except SolkitError as error:  # such as one that is not recorded
+                future.set_exception(error)
+            else:
+                self._begun[id(configuration)] = configuration, future

@@ -1,0 +1,15 @@
+"""The trusted bench: it trusts the code that it runs, where the guarded one expects cheating.
+
+::
+
+    bench       takes configurations, yields outcomes                  the caller's process
+      ├─ ahead      bounds, compiles into Triton's own cache           processes, no GPU: `survey`
+      └─ process    asks the process that times, replaces it           `timing`: has the GPU
+"""
+
+from __future__ import annotations
+
+from solkit.measure.benches.trusted.ahead import Ahead
+from solkit.measure.benches.trusted.bench import TrustedBench
+
+__all__ = ["Ahead", "TrustedBench"]

@@ -1,0 +1,237 @@
+"""Work that needs no GPU, done on the other cores while the GPU times.
+
+Jobs run in forks of a server that has torch and triton loaded (`survey`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from solkit.core import Device, Params, Verdict
+from solkit.datasets.kernels import Kernel
+from solkit.errors import WorkerError
+from solkit.measure.benches.trusted import toolchain
+from solkit.processes.forkserver import ForkServer
+
+__all__ = ["Ahead", "Compiled"]
+
+_JOBS = "solkit.measure.benches.trusted.survey"
+_NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+_SURVEY_S = 60.0
+_START_S = 60.0
+_BUILD_S = 300.0  # for an extension; most take 30 s, mainly over torch's headers
+_MOST_TEXT = 500
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The result of compiling a configuration ahead.
+
+    Attributes:
+        seconds: how long it took, with the capture of its launches; ``None`` if not known.
+        error: why it was not compiled; empty if it was.
+        facts: of all its launches, as JSON (`solkit.datasets.facts`); empty if not known.
+        verdict: of a failure; ``not_measured`` where the configuration is not at fault.
+    """
+
+    seconds: float | None
+    error: str = ""
+    facts: str = ""
+    verdict: Verdict = Verdict.DOES_NOT_COMPILE
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a process ended.
+
+    Attributes:
+        code: as `subprocess` has it; ``None`` if it ran out of time.
+        told: the same in words, and the last text that it printed.
+    """
+
+    code: int | None
+    told: str
+
+
+class Ahead:
+    """Processes that survey kernels and compile configurations, in a ``with`` block.
+
+    Args:
+        device: the GPU to compile for.
+        workers: how many compile at once; 0 for all cores but one.
+        limit_s: for compiling one configuration.
+
+    Attributes:
+        device: the GPU to compile for.
+        workers: how many compile at once.
+        environment: variables with which other processes find what was built.
+    """
+
+    def __init__(self, device: Device, workers: int = 0, limit_s: float = 20.0) -> None:
+        self.device, self._limit_s = device, limit_s
+        self.workers = workers or max((os.cpu_count() or 2) - 1, 1)
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="solkit-extensions-", ignore_cleanup_errors=True
+        )
+        self.environment = toolchain.environment(device, self._folder.name)
+        self._unbuilt: dict[Path, Compiled] = {}  # why extensions do not build
+        self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU)
+        self._is_closed = False
+        self._pool = ThreadPoolExecutor(self.workers)
+        self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait in line
+        self._builds = ThreadPoolExecutor(max(1, self.workers // 4))
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_closed = True
+        for pool in (self._pool, self._surveys, self._builds):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._server.close()
+        self._folder.cleanup()
+
+    def space(self, kernel: Kernel, build: bool = True) -> Future[list[dict[str, Any]]]:
+        """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations.
+
+        A file that loads a torch extension is built here, once, before anything else of it is
+        compiled. If it does not build, one configuration of each shape is left, to say why.
+
+        The future raises `WorkerError` if the file cannot be read.
+
+        Args:
+            kernel: the file.
+            build: whether to build extensions.
+        """
+        surveyed = self._surveys.submit(self._survey, "survey_space", str(kernel.path))
+        if not (build and kernel.builds_extension):
+            return surveyed
+        return self._builds.submit(self._built, kernel, surveyed)
+
+    def bound(self, path: str, reference: str | None, shape: Params) -> Future[dict[str, Any]]:
+        """The bound of a file's problem at a shape.
+
+        The future gives every size as ``shape``, and either fields of
+        `solkit.measure.benches.trusted.survey.BoundFacts` or why there is no bound, as ``error``.
+        It raises `WorkerError` if the file cannot be read.
+        """
+        return self._pool.submit(self._survey, "survey_bound", path, reference, shape)
+
+    def compiled(
+        self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
+    ) -> Future[list[Compiled]]:
+        """The result of compiling each configuration, which are in Triton's cache from then on."""
+        if kernel.path in self._unbuilt:
+            return self._pool.submit(lambda: [self._unbuilt[kernel.path]] * len(choices))
+        return self._pool.submit(self._compile, kernel, reference, shape, choices)
+
+    def _survey(self, function: str, path: str, *given: Any) -> Any:
+        try:
+            with _answers() as answer:
+                end = self._run(function, (path, *given, self.device, str(answer)), _SURVEY_S)
+                if end.code != 0 or not answer.exists():  # an answer may be incomplete
+                    raise WorkerError(f"{path} cannot be surveyed: {end.told}")
+                return json.loads(answer.read_text(encoding="utf-8"))
+        except OSError as error:  # the system grants no process, or no file
+            raise WorkerError(f"{path} cannot be surveyed: {error}") from error
+
+    def _built(
+        self, kernel: Kernel, surveyed: Future[list[dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """What was surveyed, once the extension is built."""
+        shapes = surveyed.result()
+        first = next((each for each in shapes if each["valid"]), None)
+        if first is None:
+            return shapes
+        (built,) = self._compile(kernel, None, first["shape"], first["valid"][:1])
+        if not built.error:
+            return shapes
+        self._unbuilt[kernel.path] = built
+        return [{**each, "valid": each["valid"][:1]} for each in shapes]
+
+    def _compile(
+        self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
+    ) -> list[Compiled]:
+        """A configuration that ends the process, or takes too long, costs no other.
+
+        Where the system grants no process, or no file, the rest of the handful is not measured.
+        """
+        limit_s = _BUILD_S if kernel.builds_extension else self._limit_s
+        done: list[Compiled] = []
+        while len(done) < len(choices):
+            rest = choices[len(done) :]
+            try:
+                with _answers() as answer:
+                    given = str(kernel.path), reference, shape, rest, limit_s, self.device
+                    job_s = _START_S + limit_s * len(rest)
+                    end = self._run("compile_ahead", (*given, str(answer)), job_s)
+                    text = answer.read_text(encoding="utf-8") if answer.exists() else ""
+            except OSError as error:
+                why = f"it could not be compiled: {error}"
+                failed = Compiled(None, why, verdict=Verdict.NOT_MEASURED)
+                return [*done, *[failed] * len(rest)]
+            lines = text.split("\n")[:-1]  # what follows the last newline was cut off
+            done += map(_compiled, lines)
+            if len(lines) < len(rest):
+                done.append(_ended(end, limit_s))
+        return done
+
+    def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> _End:
+        """Run it in a process of its own."""
+        if self._is_closed:  # forking would start the server anew
+            raise WorkerError("compiling has ended")
+        with tempfile.TemporaryFile("w+") as output:
+            job = self._server.fork(
+                f"{_JOBS}:{function}",
+                given,
+                env={**os.environ, **self.environment, **_NO_GPU},
+                output=output.fileno(),
+            )
+            code = job.wait(limit_s)
+            if code is None:
+                job.end()
+                return _End(None, f"it took over {limit_s:g} s")
+            output.seek(0)
+            return _End(code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}")
+
+
+def _ended(end: _End, limit_s: float) -> Compiled:
+    """The result for a configuration that ended its process.
+
+    A compiler that crashes dies by a signal of its own. Where the whole handful ran out of time,
+    the process was killed (the system does so when memory is short) or an exception came from
+    outside the compiler (a full disk), the configuration is not at fault.
+    """
+    if end.code == -signal.SIGALRM:
+        error = f"compiling it took over {limit_s:g} s"
+        return Compiled(limit_s, error, verdict=Verdict.TIMED_OUT)
+    crashed = end.code is not None and end.code < 0 and end.code != -signal.SIGKILL
+    verdict = Verdict.DOES_NOT_COMPILE if crashed else Verdict.NOT_MEASURED
+    return Compiled(None, f"compiling it ended its process: {end.told}", verdict=verdict)
+
+
+def _compiled(line: str) -> Compiled:
+    """A line of `solkit.measure.benches.trusted.survey.compile_ahead`."""
+    seconds, error, facts, is_machine_fault = json.loads(line)
+    verdict = Verdict.NOT_MEASURED if is_machine_fault else Verdict.DOES_NOT_COMPILE
+    return Compiled(seconds, error, facts, verdict)
+
+
+@contextlib.contextmanager
+def _answers() -> Iterator[Path]:
+    """The path of a file that does not exist yet."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="solkit-collect-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise WorkerError(f"temporary files cannot be written: {error}") from error
+    with folder:
+        yield Path(folder.name) / "answer"

@@ -1,0 +1,286 @@
+"""The trusted bench: handfuls that share inputs, compiled ahead on all other cores.
+
+The files are the user's own, so many configurations share a process, inputs and a round of the
+profiler: some forty a second instead of one or two. A kernel that crashes or hangs costs its own
+outcome and no other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from solkit.core import Configuration, Device, Outcome, Params, StoredFacts, Verdict, canonical
+from solkit.datasets.facts import facts_from_json, facts_id
+from solkit.datasets.kernels import Kernel, kernel_at
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import UnsupportedError, WorkerError
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, WallClock, handfuls
+from solkit.measure.benches.trusted.ahead import Ahead, Compiled
+from solkit.measure.benches.trusted.process import LostError, TimingProcess
+from solkit.measure.benches.trusted.timing import SEED, Environment, Handful
+from solkit.measure.outcomes import device_fields, judged, launched_as_compiled
+from solkit.measure.timing.gpu_lock import exclusive
+from solkit.measure.timing.protocols import find
+
+__all__ = ["TrustedBench"]
+
+_PATIENCE_S = 600.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A handful that is being compiled, while its problem is bounded."""
+
+    kernel: Kernel
+    configurations: Sequence[Configuration]
+    compiled: Future[list[Compiled]]
+    bound: Future[dict[str, Any]]
+
+    @property
+    def unfinished(self) -> list[Future[Any]]:
+        """What it still waits for."""
+        return [each for each in (self.compiled, self.bound) if not each.done()]
+
+
+class TrustedBench(Bench):
+    """Times configurations of trusted kernel files; see `solkit.measure.benches.Bench`.
+
+    Args:
+        ahead: what compiles, for the GPU to time on. It has to outlive the bench.
+        log: where outcomes and kernel files are written.
+        kernels: how to name files in outcomes; other files are named by `kernel_at`.
+        tell: told of each problem that has no bound, in a sentence.
+
+    Attributes:
+        waited_s: seconds for which the GPU was held and had nothing to do, as nothing was compiled.
+
+    Raises:
+        UnsupportedError: the GPU is not in this machine.
+    """
+
+    def __init__(
+        self,
+        ahead: Ahead,
+        log: OutcomeLog,
+        kernels: Sequence[Kernel] = (),
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        if ahead.device.uuid is None:
+            key = ahead.device.key
+            raise UnsupportedError(f"{key} is from the catalogue: only a live GPU can be timed")
+        self._ahead, self._log, self._tell = ahead, log, tell
+        self._kernels: dict[tuple[str, str, str | None], Kernel] = {
+            (str(each.path), each.entry_point, None): each for each in kernels
+        }
+        self._bounds: dict[tuple[str, str], Future[dict[str, Any]]] = {}
+        self._unbound: set[tuple[str, str]] = set()
+        self._process = TimingProcess(ahead.device, ahead.environment)
+        self._environment: Environment | None = None
+        self._waiting: list[_Order] = []
+        self._done: deque[tuple[Configuration, Outcome]] = deque()
+        self._clock = WallClock()
+        self._stack = ExitStack()
+        self.waited_s = 0.0
+
+    @property
+    def device(self) -> Device:
+        """The GPU that it times on."""
+        return self._ahead.device
+
+    @property
+    def clock(self) -> WallClock:
+        """Wall time."""
+        return self._clock
+
+    @property
+    def pending(self) -> int:
+        """How many configurations were submitted and have no outcome yet."""
+        return len(self._done) + sum(len(each.configurations) for each in self._waiting)
+
+    @property
+    def capacity(self) -> int:
+        """How many pending configurations keep all compiling cores busy."""
+        return HANDFUL * AHEAD * self._ahead.workers
+
+    def submit(self, configurations: Sequence[Configuration]) -> None:
+        """Start to compile configurations, those of one file and shape together.
+
+        Raises:
+            InputError: a kernel file cannot be read.
+        """
+        kernels = [self._kernel(handful[0]) for handful in handfuls(configurations)]
+        for handful, kernel in zip(handfuls(configurations), kernels, strict=True):
+            shape, reference = handful[0].shape, handful[0].reference
+            params = [each.params for each in handful]
+            bound = self._bound(kernel, reference, shape)
+            compiled = self._ahead.compiled(kernel, reference, shape, params)
+            self._waiting.append(_Order(kernel, handful, compiled, bound))
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """Yield outcomes, a handful at a time, in the order in which they are compiled."""
+        while self.pending:
+            if self._done:
+                yield self._done.popleft()
+                continue
+            if until_s is not None and self._clock.now_s() >= until_s:
+                return
+            environment = self._started()
+            order = self._first_compiled(until_s)
+            if order is None:
+                return
+            rows = self._rows(order, environment)
+            facts = [
+                StoredFacts(row.facts_id, compiled.facts)
+                for row, compiled in zip(rows, order.compiled.result(), strict=True)
+                if row.facts_id is not None
+            ]
+            sources = order.kernel.source, order.kernel.problem
+            written = self._log.append(rows, sources, facts)
+            self._done.extend(zip(order.configurations, written, strict=True))
+
+    def discard(self) -> None:
+        """Drop what is not timed yet."""
+        for order in self._waiting:
+            order.compiled.cancel()
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """End the process that times and let go of the GPU."""
+        self.discard()
+        self._done.clear()
+        self._stack.close()
+
+    def _kernel(self, configuration: Configuration) -> Kernel:
+        named = configuration.path, configuration.entry_point, configuration.reference
+        if named not in self._kernels:
+            self._kernels[named] = kernel_at(*named)
+        return self._kernels[named]
+
+    def _bound(
+        self, kernel: Kernel, reference: str | None, shape: Params
+    ) -> Future[dict[str, Any]]:
+        """The bound at a shape, the same for all kernels of a problem."""
+        problem = kernel.problem.sha256, canonical(shape)
+        if problem not in self._bounds:
+            self._bounds[problem] = self._ahead.bound(str(kernel.path), reference, shape)
+        return self._bounds[problem]
+
+    def _started(self) -> Environment:
+        """What the process that times runs on; the first call takes the GPU and starts it."""
+        if self._environment is None:
+            assert self.device.uuid is not None
+            self._stack.enter_context(exclusive(self.device.uuid, _PATIENCE_S))
+            self._stack.enter_context(self._process)
+            self._environment = self._process.start()
+            self._clock.hold()
+        return self._environment
+
+    def _first_compiled(self, until_s: float | None) -> _Order | None:
+        """Take the first order that is ready, whichever it is: some take a hundred times longer.
+
+        ``None`` if none is by `until_s`.
+        """
+        begun_s = now_s = self._clock.now_s()
+        try:
+            while self._waiting and (until_s is None or now_s < until_s):
+                for place, order in enumerate(self._waiting):
+                    if not order.unfinished:
+                        return self._waiting.pop(place)
+                left_s = _POLL_S if until_s is None else min(_POLL_S, until_s - now_s)
+                unfinished = [each for order in self._waiting for each in order.unfinished]
+                wait(unfinished, timeout=left_s, return_when=FIRST_COMPLETED)
+                now_s = self._clock.now_s()
+            return None
+        finally:
+            self.waited_s += self._clock.now_s() - begun_s
+
+    def _rows(self, order: _Order, environment: Environment) -> list[Outcome]:
+        """What became of a handful, of configurations that do not compile too."""
+        bound = self._bound_of(order)
+        compiled = order.compiled.result()
+        drafts = [
+            self._draft(order.kernel, *each, bound, environment)
+            for each in zip(order.configurations, compiled, strict=True)
+        ]
+        found = {n: draft for n, draft in enumerate(drafts) if draft.message is not None}
+        first = order.configurations[0]
+        ran, begun_s = len(drafts) - len(found), self._clock.now_s()
+        while left := [n for n in range(len(drafts)) if n not in found]:
+            asked = [drafts[n] for n in left]
+            handful = Handful(str(order.kernel.path), first.reference, first.shape, asked)
+            try:
+                found.update(zip(left, self._process.outcomes(handful), strict=True))
+            except LostError as lost:  # ask for the others again
+                found[left[lost.number]] = lost.outcome
+        share_s = (self._clock.now_s() - begun_s) / max(ran, 1)
+        finished = [_finished(found[n], compiled[n], share_s) for n in range(len(drafts))]
+        return [judged(each, self.device) for each in finished]
+
+    def _bound_of(self, order: _Order) -> Mapping[str, Any]:
+        """The fields of a row that its problem decides; a missing bound is told once."""
+        shape = order.configurations[0].shape
+        try:
+            bound = dict(order.bound.result())
+        except WorkerError as error:
+            bound = {"error": str(error)}
+        why = bound.pop("error", None)
+        problem = order.kernel.problem.sha256, canonical(shape)
+        if why is not None and problem not in self._unbound:
+            self._unbound.add(problem)
+            self._tell(f"{order.kernel.name} at {dict(shape)} has no bound: {why}")
+        return {"shape": shape, **bound}
+
+    def _draft(
+        self,
+        kernel: Kernel,
+        configuration: Configuration,
+        compiled: Compiled,
+        bound: Mapping[str, Any],
+        environment: Environment,
+    ) -> Outcome:
+        """All that is known before it runs; its message says why it does not compile."""
+        protocol = find("cold")
+        return Outcome(
+            kernel_id=kernel.kernel_id,
+            family=kernel.family,
+            kind=kernel.kind,
+            origin=kernel.origin,
+            problem_id=kernel.problem_id(bound["shape"]),
+            device=self.device.key,
+            params=configuration.params,
+            verdict=compiled.verdict if compiled.error else Verdict.NOT_MEASURED,
+            message=compiled.error or None,
+            created=datetime.now(timezone.utc),
+            chosen_by=configuration.chosen_by,
+            implementation=kernel.name,
+            entry_point=kernel.entry_point,
+            source_sha256=kernel.source.sha256,
+            problem_sha256=kernel.problem.sha256,
+            protocol=protocol.name,
+            l2=protocol.l2,
+            launched=protocol.launched,
+            compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
+            seed=SEED,
+            path=str(kernel.path),
+            **device_fields(self.device),
+            **bound,
+            **asdict(environment),
+        )
+
+
+def _finished(outcome: Outcome, compiled: Compiled, share_s: float) -> Outcome:
+    """The outcome with its facts, and its share of the handful's time if it compiled."""
+    gpu_s = 0.0 if compiled.error else share_s
+    outcome = replace(outcome, created=datetime.now(timezone.utc), gpu_s=gpu_s)
+    if compiled.facts:
+        facts, live = facts_from_json(compiled.facts), outcome.live_launches
+        live = () if launched_as_compiled(live, facts) else live
+        outcome = replace(outcome, facts_id=facts_id(outcome), live_launches=live)
+    return outcome

@@ -1,0 +1,183 @@
+"""The process that times, from outside: start it, ask it, replace it when a kernel ends it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from solkit.core import Device, Outcome, Verdict
+from solkit.errors import WorkerError
+from solkit.measure.benches.trusted.timing import (
+    NOTHING_CALLED,
+    Called,
+    Environment,
+    Handful,
+    Lost,
+    serve,
+)
+
+__all__ = ["LostError", "TimingProcess"]
+
+_START_S = 180.0
+_LIMIT_S = 60.0
+_GONE_S = 10.0  # from its last word to its exit code: the driver has much to clear away
+_LOOK_S = 0.5  # between two looks at which configuration was called last
+_MOST_ASKED = 10_000  # Triton unloads nothing and keeps some 150 kB of each kernel
+
+
+class LostError(Exception):
+    """A configuration ended the process.
+
+    Attributes:
+        number: its place in the handful.
+        outcome: what became of it.
+    """
+
+    def __init__(self, number: int, outcome: Outcome) -> None:
+        self.number, self.outcome = number, outcome
+        super().__init__(number, outcome)
+
+
+@dataclass
+class _Started:
+    """A process, and the two ways to it."""
+
+    process: BaseProcess
+    connection: Connection
+    called: Called
+
+
+class TimingProcess:
+    """A process that is ready whenever it is asked, and a spare one: starting one takes 10 s.
+
+    Args:
+        device: the GPU.
+        environment: environment variables beside those of this process.
+        limit_s: for one call, and for all that follows the last call; then it is killed.
+    """
+
+    def __init__(
+        self, device: Device, environment: Mapping[str, str], limit_s: float = _LIMIT_S
+    ) -> None:
+        self._device, self._environment, self._limit_s = device, dict(environment), limit_s
+        self._now: _Started | None = None
+        self._spare: _Started | None = None
+        self._asked = 0  # configurations, since it started
+
+    def __enter__(self) -> TimingProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._now, self._spare):
+            _end(each, patience_s=0.0)
+        self._now = self._spare = None
+
+    def start(self) -> Environment:
+        """Start it anew; gives what it runs on.
+
+        Raises:
+            WorkerError: it ended, or did not answer in time.
+        """
+        _end(self._now)
+        self._now, self._spare = self._spare or self._begun(), None
+        self._asked = 0
+        told = self._heard(_START_S)
+        if not isinstance(told, Environment):
+            code = _end(self._now)
+            self._now = None
+            raise WorkerError(f"the process that times did not start (exit code {code})")
+        self._spare = self._begun()
+        return told
+
+    def _begun(self) -> _Started:
+        spawned = multiprocessing.get_context("spawn")
+        connection, other = spawned.Pipe()
+        called: Called = spawned.RawArray("q", [NOTHING_CALLED, 0])
+        given = other, called, self._device, self._environment
+        process = spawned.Process(target=serve, args=given, daemon=True)
+        process.start()
+        other.close()
+        return _Started(process, connection, called)
+
+    def outcomes(self, handful: Handful) -> list[Outcome]:
+        """What became of each configuration.
+
+        Where the process ended before any call, none is measured: it was no fault of theirs.
+
+        Raises:
+            LostError: one of them ended the process; ask again without it.
+            WorkerError: the process cannot be started.
+        """
+        if self._now is None or not self._now.process.is_alive() or self._asked > _MOST_ASKED:
+            self.start()
+        assert self._now is not None
+        self._asked += len(handful.drafts)
+        called = self._now.called
+        called[0] = NOTHING_CALLED
+        answer = self._answer(handful)
+        if isinstance(answer, list):
+            return answer
+        verdict, message = self._ended(answer)
+        if called[0] == NOTHING_CALLED:
+            unmeasured = Verdict.NOT_MEASURED
+            return [replace(d, verdict=unmeasured, message=message) for d in handful.drafts]
+        if isinstance(answer, Lost):
+            raise LostError(called[0], answer.outcome)
+        draft = handful.drafts[called[0]]
+        raise LostError(called[0], replace(draft, verdict=verdict, message=message))
+
+    def _answer(self, handful: Handful) -> object:
+        """The answer to a handful, as `_heard` has it."""
+        assert self._now is not None
+        try:
+            self._now.connection.send(handful)
+        except OSError:  # it died since it was last seen alive
+            return EOFError
+        return self._heard(self._limit_s)
+
+    def _ended(self, answer: object) -> tuple[Verdict, str]:
+        """End the process; what ended it, in its own words where it had any.
+
+        Where something outside kills it, as the system does when memory is short, no configuration
+        is at fault.
+        """
+        assert self._now is not None
+        if answer is EOFError:
+            self._now.process.join(_GONE_S)
+        was_killed = self._now.process.exitcode == -signal.SIGKILL  # not by us, as yet
+        code, self._now = _end(self._now), None
+        if answer is TimeoutError:
+            return Verdict.TIMED_OUT, f"killed after {self._limit_s:g} s"
+        verdict = Verdict.NOT_MEASURED if was_killed else Verdict.CRASHED
+        return verdict, f"it ended its process (exit code {code})"
+
+    def _heard(self, limit_s: float) -> object:
+        """The next message; ``TimeoutError`` if none came, ``EOFError`` if the process is gone."""
+        assert self._now is not None
+        connection, called = self._now.connection, self._now.called
+        calls, deadline = called[1], time.monotonic() + limit_s
+        try:
+            while not connection.poll(min(_LOOK_S, limit_s)):
+                if called[1] != calls:
+                    calls, deadline = called[1], time.monotonic() + limit_s
+                elif time.monotonic() >= deadline:
+                    return TimeoutError
+            return connection.recv()
+        except (EOFError, OSError):
+            return EOFError
+
+
+def _end(started: _Started | None, patience_s: float = 0.5) -> int | None:
+    """Kill a process, unless it is just ending on its own; gives its exit code."""
+    if started is None:
+        return None
+    started.process.join(patience_s)
+    started.process.kill()
+    started.process.join()
+    started.connection.close()
+    return started.process.exitcode

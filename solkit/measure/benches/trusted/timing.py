@@ -1,0 +1,414 @@
+"""The process that has the GPU: it checks configurations and times them, a handful at a time.
+
+A handful holds configurations of one kernel at one shape. They share their inputs. Each is called
+and compared with the reference. The correct ones are then timed in turns, in random order, by CUPTI
+activity records as everywhere in SolKit; a buffer is read before each call to flush L2.
+
+After the checks, inputs and reference results are compared with a copy. Where a configuration wrote
+to them, each is tried again on its own, so that it spoils no other. Where timing in turns fails,
+each is timed on its own, so that only the one at fault has no time.
+
+A configuration arrives as the draft of its `Outcome` and leaves with what became of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import platform
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import solkit
+from solkit.core import Device, Outcome, Params, Verdict
+from solkit.measure.outcomes import conditions_seen, live_launch
+from solkit.processes.faults import is_machine_fault
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    import torch
+
+    from solkit.kernelfiles import LoadedKernel, Workload
+    from solkit.measure.timing.machine import Machine
+    from solkit.measure.timing.sampling import Series
+
+__all__ = [
+    "GAP_MS",
+    "NOTHING_CALLED",
+    "SEED",
+    "Called",
+    "Environment",
+    "Handful",
+    "Lost",
+    "serve",
+]
+
+SEED = 0
+"""The seed of inputs and of the order of timing."""
+
+NOTHING_CALLED = -1
+
+GAP_MS = 5e-3
+"""A longer gap between two launches means that the host stalled: on an H100, 95 % of the gaps are
+shorter than half of this."""
+
+Called = MutableSequence[int]
+"""Memory that both processes share: the number of the configuration called last, and how many calls
+there were."""
+
+_SHORT_MS = 5.0  # a call that takes longer is timed fewer times
+_SAMPLES, _SAMPLES_OF_LONG = 9, 3
+_MOST_TEXT = 500
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What all outcomes of a process have in common: fields of `Outcome` of the same names."""
+
+    driver_version: str | None
+    cuda_version: str | None
+    torch_version: str
+    triton_version: str
+    python_version: str
+    solkit_version: str
+    platform: str
+    flush: str
+
+
+@dataclass(frozen=True)
+class Handful:
+    """Configurations of one kernel file at one shape.
+
+    Attributes:
+        path: the kernel file.
+        reference: the file with the reference, where `path` lacks one.
+        shape: sizes that override the file's defaults.
+        drafts: one for each configuration: `Outcome.params`, and all that is known before it runs.
+    """
+
+    path: str
+    reference: str | None
+    shape: Params
+    drafts: Sequence[Outcome]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The configuration called last broke the GPU's context; the process ends."""
+
+    outcome: Outcome
+
+
+class _LostError(Exception):
+    """Carries a `Lost`."""
+
+
+class _SpoiltError(Exception):
+    """A configuration wrote to what the handful shares."""
+
+
+def serve(
+    connection: Connection, called: Called, device: Device, environment: Mapping[str, str]
+) -> None:
+    """Answer handfuls until the other end hangs up.
+
+    It sends an `Environment` first, then for each handful a list of outcomes, or a `Lost`. Before
+    each call it writes the number of the configuration to `called`, so that the parent knows which
+    one ended the process.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent ends this process
+    os.environ.update(environment, CUDA_VISIBLE_DEVICES=str(device.uuid))
+    from solkit.measure.timing.machine import CudaMachine  # brings torch
+
+    def say(number: int) -> None:
+        called[0] = number
+        called[1] += 1
+
+    timing = _Timing(say, CudaMachine())
+    gc.freeze()  # or each full collection would go through all that torch keeps
+    connection.send(timing.environment())
+    while True:
+        try:
+            handful = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            connection.send(timing.outcomes(handful))
+        except _LostError as lost:
+            connection.send(lost.args[0])
+            os._exit(1)  # CUDA's exit handlers would fail
+
+
+class _Timing:
+    """Takes a handful from its drafts to its outcomes.
+
+    Args:
+        say: told the number of a configuration before each call of it.
+        machine: what to run on.
+    """
+
+    def __init__(self, say: Callable[[int], None], machine: Machine) -> None:
+        self._say, self._machine = say, machine
+        self._loaded: dict[tuple[str, str | None], LoadedKernel] = {}
+
+    def environment(self) -> Environment:
+        import torch
+        import triton
+
+        from solkit.roofline.nvml import driver_version
+
+        return Environment(
+            driver_version(),
+            torch.version.cuda,
+            str(torch.__version__),
+            triton.__version__,
+            platform.python_version(),
+            solkit.__version__,
+            platform.platform(),
+            self._machine.timers()[1],
+        )
+
+    def outcomes(self, handful: Handful) -> list[Outcome]:
+        """What became of each configuration.
+
+        Raises:
+            _LostError: one of them broke the context.
+        """
+        try:
+            return self._outcomes(handful)
+        except _LostError:
+            raise
+        except Exception as error:  # the problem failed, which says nothing about its candidates
+            doing = "loading it, its inputs or its reference"
+            failed = [self._failed(each, error, handful.path, doing) for each in handful.drafts]
+            return [replace(each, verdict=Verdict.NOT_MEASURED) for each in failed]
+
+    def _outcomes(self, handful: Handful) -> list[Outcome]:
+        from solkit.kernelfiles import load
+
+        file = handful.path, handful.reference
+        if file not in self._loaded:
+            self._loaded[file] = load(*file)
+        every = range(len(handful.drafts))
+        with contextlib.suppress(_SpoiltError):
+            return self._together(handful, every)
+        return [self._alone(handful, number) for number in every]  # one of them spoils the others
+
+    def _alone(self, handful: Handful, number: int) -> Outcome:
+        """A configuration with inputs of its own."""
+        try:
+            return self._together(handful, [number])[0]
+        except _SpoiltError:
+            message = "it writes to memory that is none of its outputs"
+            return replace(handful.drafts[number], verdict=Verdict.WRONG, message=message)
+
+    def _together(self, handful: Handful, numbers: Sequence[int]) -> list[Outcome]:
+        """Some of a handful on the same inputs.
+
+        Raises:
+            _SpoiltError: one of them changed the inputs, or what the reference returned.
+        """
+        from solkit.core import default_tolerance
+        from solkit.kernelfiles.seeding import seed_everything
+        from solkit.measure.checking.closeness import Standard
+        from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
+
+        loaded = self._loaded[handful.path, handful.reference]
+        seed_everything(SEED)
+        problem = loaded.workload(handful.shape, {}, self._machine.device)
+        writes = bool(problem.outputs)
+        want = (fresh(problem) if writes else problem).run_reference()
+        shared = problem.with_inputs((*problem.args, *want), problem.kwargs)
+        kept = fresh(shared)
+        tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
+        standard = Standard(want, tolerance, None, problem.check)
+        digest = digest_of(problem)
+        found: dict[int, Outcome] = {}
+        right: list[tuple[int, Workload, float]] = []
+        for number in numbers:
+            draft, call_ms = replace(handful.drafts[number], inputs_digest=digest), 0.0
+            self._say(number)
+            if not writes:
+                _spoil(want)
+            try:
+                workload = loaded.with_params(problem, draft.params)
+                found[number], call_ms = self._checked(draft, workload, standard, writes)
+            except Exception as error:  # a candidate may raise anything
+                found[number] = self._failed(draft, error, handful.path)
+            if found[number].verdict is Verdict.CORRECT:
+                right.append((number, workload, call_ms))
+        if not is_unchanged(kept, shared):
+            raise _SpoiltError
+        del want, standard, shared, kept
+        for long in (False, True):
+            chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
+            self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES, handful.path)
+        return [found[number] for number in numbers]
+
+    def _checked(
+        self, draft: Outcome, workload: Workload, standard: Any, writes: bool
+    ) -> tuple[Outcome, float]:
+        """The comparison of a configuration with the reference, and the ms of a second call."""
+        from solkit.adapters.live_triton import recording
+        from solkit.measure.checking.inputs import fresh
+
+        called = fresh(workload) if writes else workload
+        start = time.perf_counter()
+        with recording() as launches:
+            got = called.run_kernel()
+            self._machine.synchronize()
+        first_call_s = time.perf_counter() - start
+        comparison = standard.judge(got)
+        outcome = replace(
+            draft,
+            verdict=Verdict.WRONG if comparison.errors else Verdict.CORRECT,
+            message=comparison.errors[0][:_MOST_TEXT] if comparison.errors else None,
+            first_call_s=first_call_s,
+            max_error=comparison.max_error,
+            dtypes=_dtypes(called, got),
+            live_launches=tuple(map(live_launch, launches)),
+        )
+        del got
+        if comparison.errors:
+            return outcome, 0.0
+        start = time.perf_counter()
+        called.run_kernel()
+        self._machine.synchronize()
+        return outcome, 1e3 * (time.perf_counter() - start)
+
+    def _failed(
+        self, draft: Outcome, error: Exception, path: str, doing: str = "running it"
+    ) -> Outcome:
+        """The outcome with its failure; raises `_LostError` where that broke the context."""
+        from solkit.measure.checking.faults import explain, verdict_of
+        from solkit.measure.timing.activities import ActivityError
+
+        is_ours = isinstance(error, ActivityError) or is_machine_fault(str(error))
+        verdict = Verdict.NOT_MEASURED if is_ours else verdict_of(error)
+        message = explain(error, doing, path)[0][:_MOST_TEXT]
+        outcome = replace(draft, verdict=verdict, message=message)
+        try:
+            self._machine.synchronize()
+        except RuntimeError:
+            raise _LostError(Lost(outcome)) from error
+        return outcome
+
+    def _time(
+        self,
+        chosen: Sequence[tuple[int, Workload]],
+        found: dict[int, Outcome],
+        samples: int,
+        path: str,
+    ) -> None:
+        """Time configurations in turns; where that fails, each on its own.
+
+        One that fails then has no time, and keeps what else is known of it.
+        """
+        try:
+            found.update(self._in_turns(chosen, found, samples))
+            return
+        except Exception as error:  # a candidate, or a timer, may raise anything
+            number = chosen[0][0]
+            failed = self._failed(found[number], error, path, "timing it")
+        if len(chosen) > 1:  # any of them may be at fault, or none
+            for each in chosen:
+                self._time([each], found, samples, path)
+        else:
+            found[number] = failed
+
+    def _in_turns(
+        self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
+    ) -> dict[int, Outcome]:
+        """Each with its times; those that a stalled host held up are timed again."""
+        timed = self._timed(chosen, found, samples)
+        stalled = [(number, w) for number, w in chosen if _has_gaps(timed[number])]
+        for number, again in self._timed(stalled, timed, samples).items():
+            if (again.time_ms or 0.0) < (timed[number].time_ms or 0.0):
+                timed[number] = again
+        return timed
+
+    def _timed(
+        self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
+    ) -> dict[int, Outcome]:
+        """Each with its times, by the first timer that works.
+
+        Raises:
+            ActivityError: none does.
+        """
+        from solkit.measure.timing.activities import ActivityError
+        from solkit.measure.timing.sampling import Plan, Subject, in_turns, sample
+
+        if not chosen:
+            return {}
+        subjects = [Subject(str(number), partial(self._call, number, w)) for number, w in chosen]
+        plan = Plan(warmup=1, minimum=samples, maximum=samples)  # each was called twice just now
+        timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
+        reasons = []
+        for timer in timers:
+            try:
+                with self._machine.conditions() as conditions:
+                    taken = sample(in_turns(timer, *subjects), plan, random.Random(SEED))
+            except ActivityError as error:
+                reasons.append(str(error))
+                continue
+            seen = conditions.since()
+            how: dict[str, Any] = {"warmup_calls": plan.warmup, "method": timer.method}
+            how |= {"clock_mhz": seen.sm_clock_mhz, **conditions_seen(seen)}
+            return {
+                number: replace(found[number], **how, **_times(series))
+                for (number, _), series in zip(chosen, taken, strict=True)
+            }
+        raise ActivityError("no way of timing works: " + "; ".join(reasons))
+
+    def _call(self, number: int, workload: Workload) -> Callable[[], Any]:
+        self._say(number)
+        assert workload.kernel is not None
+        return partial(workload.kernel, *workload.args, **workload.kwargs)
+
+
+def _spoil(outputs: Sequence[torch.Tensor]) -> None:
+    """Leave NaN where outputs like these will be allocated: correct ones may lie there."""
+    import torch
+
+    from solkit.measure.checking.inputs import poison
+
+    with contextlib.suppress(torch.OutOfMemoryError):  # then the kernel needs it more
+        poison([torch.empty_like(output) for output in outputs if output.numel()])
+
+
+def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    tensors = [leaf for leaf in (*leaves, *got) if isinstance(leaf, torch.Tensor)]
+    return tuple(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
+
+
+def _has_gaps(timed: Outcome) -> bool:
+    """Whether the GPU waited between launches: for the host, or because the call does so."""
+    if timed.time_ms is None or timed.kernel_sum_ms is None:
+        return False
+    launches = sum(each.count for each in timed.live_launches)
+    return timed.time_ms - timed.kernel_sum_ms > GAP_MS * max(launches - 1, 1)
+
+
+def _times(series: Series) -> dict[str, Any]:
+    from solkit.measure.timing.statistics import median_interval
+
+    spans = median_interval(series.spans_ms)
+    sums = [t.kernel_sum_ms for t in series.times if t.kernel_sum_ms is not None]
+    return {
+        "samples_ms": tuple(series.spans_ms),
+        "time_ms": spans.median,
+        "low_ms": spans.low,
+        "high_ms": spans.high,
+        "kernel_sum_ms": median_interval(sums).median if sums else None,
+    }

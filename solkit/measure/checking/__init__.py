@@ -1,0 +1,1 @@
+"""Correctness: test inputs, the exact reference, and how close an output must be."""

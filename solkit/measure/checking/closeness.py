@@ -1,0 +1,451 @@
+"""Whether a candidate's outputs match the reference's, and where they differ.
+
+If the exact outputs are known, an output may differ from them by as much as a good algorithm's
+rounding explains, in any order of operations.
+
+Notation
+    y, y_got     the exact output (`solkit.measure.checking.exact`) and the candidate's
+    y_ref        the reference's
+    u            unit roundoff of the output's dtype: 2^-24 fp32, 2^-11 fp16, 2^-8 bf16
+    sigma        how much y changes per relative change of its inputs (`Exact.sensitivity`)
+    c            relative error allowed for computing
+
+::
+
+    |y_got - y| <= 2 u |y|  +  c (|y| + sigma)  +  lambda
+                   storing     computing           underflow
+
+A good algorithm's result is the exact result of inputs that are off by a few units of roundoff,
+then rounded for storage: its error is that backward error times the condition, here sigma (Higham,
+"Accuracy and Stability of Numerical Algorithms", 2nd ed., sections 1.5 and 1.6; for inner products
+3.1, where |error| <= gamma_n |x|'|y|, of which sigma is what n errors of random signs leave: Higham
+& Mary, SIAM J. Sci. Comput. 41(5), 2019). The effect on c of long sums and of fused or repeated
+roundings is read off the reference, which did the same work::
+
+    c = max(c0, 4 q)        q: the 99th percentile of (|y_ref - y| - u |y|) / (|y| + sigma)
+
+The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.1 times the 99th
+percentile), and 2 for a candidate that rounds worse than the reference. c0 is always allowed: 2^-15
+= 512 u in fp32, for longer sums and approximate special functions; 2 u for narrower outputs, for
+intermediates rounded once to their dtype, like tensor-core operands. In fp32, an author whose
+`rtol` is 1e-3 or more allows tf32 operands (`solkit.roofline.precision`), and with 1e-2 or more
+bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. lambda is the smallest normal number, since GPUs may flush
+smaller ones (Higham, chapter 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from solkit.core import Tolerance, default_tolerance
+from solkit.measure.checking.exact import Exact
+
+__all__ = ["Comparison", "Standard", "compare", "is_explained", "judge"]
+
+_CHUNK = 1 << 24
+"""Elements compared at once: wide copies of a whole output could exhaust GPU memory."""
+
+_EXACT = Tolerance(0.0, 0.0)
+_PERCENTILE, _MARGIN, _LEAST_SHARE = 0.99, 4.0, 2.0**-15
+_FP32_ROUNDOFF, _TF32_ROUNDOFF, _BF16_ROUNDOFF = 2.0**-24, 2.0**-11, 2.0**-8
+_LARGEST_SHARE = 0.25
+"""A reference with a larger c computes something else in wide arithmetic."""
+_SAMPLED = 1 << 20
+"""Elements, evenly spaced, that q is taken over."""
+_SIGNAL_SHARE = 0.25
+"""An `atol` that is a larger share of the outputs would let zeros pass."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two lists of outputs compare.
+
+    Attributes:
+        max_error: largest finite ``|got - want|`` over all outputs of equal shape.
+        errors: what differs, one sentence per output; empty if they agree.
+    """
+
+    max_error: float
+    errors: tuple[str, ...]
+
+
+def is_explained(want: Sequence[torch.Tensor], exact: Sequence[Exact]) -> bool:
+    """Whether the reference itself meets this module's rule at every element.
+
+    If not, rounding decides its outputs, or it draws other random numbers.
+    """
+    if len(want) != len(exact):
+        return False
+    pairs = [(w, e) for w, e in zip(want, exact, strict=True) if _is_inexact(w)]
+    return all(_keeps(w, _rule(w, None, e)) for w, e in pairs)
+
+
+def _keeps(want: torch.Tensor, rule: _Rule) -> bool:
+    if rule.exact is None:
+        return False
+    flat, largest = _flat(want), torch.finfo(want.dtype).max
+    for start in range(0, flat.numel(), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        values, true = flat[part].double(), rule.exact[part]
+        same = (values == true) | (values.isnan() & true.isnan())
+        if not bool((same | _explained(values, values, rule.of(part), largest)).all()):
+            return False
+    return True
+
+
+def judge(
+    got: Sequence[torch.Tensor],
+    want: Sequence[torch.Tensor],
+    tolerance: Tolerance | None,
+    check: Callable[[Any, Any], Any] | None,
+    exact: Sequence[Exact] | None = None,
+) -> Comparison:
+    """Compare outputs once: see `Standard.judge`."""
+    return Standard(want, tolerance, exact, check).judge(got)
+
+
+def compare(
+    got: Sequence[torch.Tensor],
+    want: Sequence[torch.Tensor],
+    tolerance: Tolerance | None = None,
+    exact: Sequence[Exact] | None = None,
+) -> Comparison:
+    """Compare outputs once: see `Standard.compare`."""
+    return Standard(want, tolerance, exact).compare(got)
+
+
+class Standard:
+    """The standard that outputs are compared with; prepared once for any number of comparisons.
+
+    Args:
+        want: the reference's outputs.
+        tolerance: the file's own, for floating outputs.
+        exact: the reference's outputs in wide arithmetic.
+        check: the file's own ``check(got, want)``.
+    """
+
+    def __init__(
+        self,
+        want: Sequence[torch.Tensor],
+        tolerance: Tolerance | None = None,
+        exact: Sequence[Exact] | None = None,
+        check: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        self._want, self._tolerance, self._check = want, tolerance, check
+        self._exact = exact if exact is not None and len(exact) == len(want) else None
+        self._rules: dict[int, _Rule] = {}
+
+    def judge(self, got: Sequence[torch.Tensor]) -> Comparison:
+        """Compare outputs, by the file's own ``check(got, want)`` if it has one.
+
+        `check` gets tensors (lists if there are several outputs). It rejects by returning ``False``
+        or by an ``AssertionError``.
+        """
+        comparison = self.compare(got)
+        if self._check is None:
+            return comparison
+        single = len(got) == 1 and len(self._want) == 1
+        given = (got[0], self._want[0]) if single else (list(got), list(self._want))
+        try:
+            accepted = self._check(*given)
+        except AssertionError as error:
+            reason = f"the file's check() rejects it: {error}"
+            return Comparison(comparison.max_error, (reason,))
+        if accepted is None or bool(accepted):
+            return Comparison(comparison.max_error, ())
+        return Comparison(comparison.max_error, (f"the file's check() returned {accepted!r}",))
+
+    def compare(self, got: Sequence[torch.Tensor]) -> Comparison:
+        """Compare outputs elementwise, by this module's rule or by a tolerance.
+
+        The file's tolerance adds permission: outputs within it pass as well. Its `atol` is capped
+        at a quarter of the outputs' root mean square, or zeros would pass for small outputs.
+        Without one, only the rule decides; without a usable wide reference, each dtype's default
+        tolerance decides, its `atol` in units of the root mean square.
+
+        Infinities must be the reference's, or the exact output beyond what the dtype holds. NaN
+        passes only where the reference has it. Integers and bools must equal the reference, the
+        exact output, or, if rounding breaks a tie, the output of nearby inputs.
+
+        Args:
+            got: the candidate's outputs; order, shape, dtype and count must be the reference's.
+        """
+        errors: list[str] = []
+        max_error = 0.0
+        if len(got) != len(self._want):
+            errors.append(f"{len(got)} output(s); the reference has {len(self._want)}")
+        for index, (mine, theirs) in enumerate(zip(got, self._want, strict=False)):
+            where = f"output {index}"
+            differences = _form(mine, theirs)
+            if not differences and _equal(mine, theirs):
+                continue
+            if _comparable(mine, theirs):
+                rule = self._rule(index)
+                tally = _tally(mine, theirs, rule)
+                max_error = max(max_error, tally.max_error)
+                if tally.mismatched:
+                    errors.append(f"{where}: {tally.describe(theirs, rule)}")
+            errors += [f"{where}: {difference}" for difference in differences]
+        return Comparison(max_error, tuple(errors))
+
+    def _rule(self, index: int) -> _Rule:
+        if index not in self._rules:
+            exact = None if self._exact is None else self._exact[index]
+            self._rules[index] = _rule(self._want[index], self._tolerance, exact)
+        return self._rules[index]
+
+
+# ------------------------------------------------------------------------------------ the rule
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How far one output may be from the correct one, over its flattened elements.
+
+    Attributes:
+        permitted: ``|got - want| <= atol + rtol * |want|`` passes.
+        storing, computing, underflow: of this module's rule.
+        exact, sensitivity: y and sigma; ``None`` if only `permitted` decides.
+        others: further outputs that pass, of integers and bools.
+    """
+
+    permitted: Tolerance
+    storing: float = 0.0
+    computing: float = 0.0
+    underflow: float = 0.0
+    exact: torch.Tensor | None = None
+    sensitivity: torch.Tensor | None = None
+    others: tuple[torch.Tensor, ...] = ()
+
+    def of(self, part: slice) -> _Rule:
+        """The rule for some elements."""
+        return replace(
+            self,
+            exact=None if self.exact is None else self.exact[part],
+            sensitivity=None if self.sensitivity is None else self.sensitivity[part],
+            others=tuple(other[part] for other in self.others),
+        )
+
+    def describe(self) -> str:
+        """How an element breaks it, in words."""
+        parts = []
+        if self.exact is not None:
+            parts.append(f"what rounding explains ({self.storing + self.computing:.2g} relative)")
+        if self.permitted != _EXACT:
+            parts.append(f"{self.permitted.atol:.4g} + {self.permitted.rtol:.4g}*|want|")
+        return f"differ by over {' and over '.join(parts)}" if parts else "differ"
+
+
+def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) -> _Rule:
+    if not _is_inexact(want):
+        same = exact is not None and exact.value.shape == want.shape
+        others = (exact.value, *exact.others) if exact is not None and same else ()
+        return _Rule(_EXACT, others=tuple(_flat(other) for other in others))
+    level = _level(want)
+    permitted = _EXACT if tolerance is None else _capped(tolerance, level)
+    if exact is not None and (share := _computing(want, exact)) <= _LARGEST_SHARE:
+        return _Rule(
+            permitted,
+            storing=2 * _roundoff(want.dtype),
+            computing=max(share, _MARGIN * _allowed_roundoff(want.dtype, tolerance)),
+            underflow=_underflow(want.dtype),
+            exact=_flat(exact.value),
+            sensitivity=_per_part(exact.sensitivity, want),
+        )
+    if tolerance is None:
+        default = default_tolerance(want.dtype)
+        permitted = Tolerance(default.rtol, default.atol * (level or 1.0))
+    return _Rule(permitted)
+
+
+def _capped(tolerance: Tolerance, level: float) -> Tolerance:
+    limit = _SIGNAL_SHARE * level if level else math.inf
+    return Tolerance(tolerance.rtol, min(tolerance.atol, limit))
+
+
+def _allowed_roundoff(dtype: torch.dtype, tolerance: Tolerance | None) -> float:
+    """The c of the cheapest operands that the author allows for fp32 outputs; 0 for others."""
+    if dtype not in (torch.float32, torch.complex64) or tolerance is None:
+        return 0.0
+    if tolerance.rtol >= 1e-2:
+        return _BF16_ROUNDOFF
+    return _TF32_ROUNDOFF if tolerance.rtol >= 1e-3 else 0.0
+
+
+def _computing(want: torch.Tensor, exact: Exact) -> float:
+    """The share c; infinite if the exact output is unusable."""
+    if not default_tolerance(want.dtype).rtol or exact.value.shape != want.shape:
+        return math.inf
+    if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
+        return math.inf  # no wider than the reference itself
+    u = _roundoff(want.dtype)
+    stride = max(1, want.numel() // _SAMPLED)
+    theirs, true = _flat(want)[::stride].double(), _flat(exact.value)[::stride].double()
+    sensitivity = _per_part(exact.sensitivity, want)[::stride].double()
+    finite = theirs.isfinite() & true.isfinite()
+    excess = (theirs - true).abs() - u * true.abs() - _underflow(want.dtype)
+    shares = (excess.clamp(min=0) / (true.abs() + sensitivity))[finite & (excess > 0)]
+    rank = int(finite.sum()) - math.ceil(_PERCENTILE * int(finite.sum()))  # from the largest
+    largest = float(shares.topk(rank + 1).values[-1]) if len(shares) > rank else 0.0
+    least = 2 * u if u > _FP32_ROUNDOFF else _LEAST_SHARE
+    return max(least, _MARGIN * largest)
+
+
+def _roundoff(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps / 2
+
+
+def _underflow(dtype: torch.dtype) -> float:
+    """Error allowed below the normal numbers: all of it in fp32 and bf16, which GPUs flush."""
+    limits = torch.finfo(dtype)
+    return limits.tiny if limits.bits >= 32 or dtype is torch.bfloat16 else limits.tiny * limits.eps
+
+
+def _per_part(sensitivity: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """Flattened; each element twice if the output is complex and its parts are compared."""
+    flat = sensitivity.reshape(-1)
+    return flat.repeat_interleave(2) if want.is_complex() else flat
+
+
+def _level(want: torch.Tensor) -> float:
+    """Root mean square of the finite elements; 0 if there are none."""
+    flat = _flat(want)
+    total, count = 0.0, 0
+    for start in range(0, flat.numel(), _CHUNK):
+        values = flat[start : start + _CHUNK].double()
+        finite = values.isfinite()
+        total += float(values.masked_fill(~finite, 0.0).square().sum())
+        count += int(finite.sum())
+    return math.sqrt(total / count) if total else 0.0
+
+
+# --------------------------------------------------------------------------- element by element
+
+
+def _comparable(got: torch.Tensor, want: torch.Tensor) -> bool:
+    return (
+        got.shape == want.shape
+        and got.device == want.device
+        and got.dtype.is_complex == want.dtype.is_complex
+    )
+
+
+def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
+    """Whether they are identical: a quick test that correct candidates often pass."""
+    return got.layout is want.layout is torch.strided and torch.equal(_flat(got), _flat(want))
+
+
+def _form(got: torch.Tensor, want: torch.Tensor) -> list[str]:
+    facts = [
+        ("shape", tuple(got.shape), tuple(want.shape)),
+        ("dtype", got.dtype, want.dtype),
+        ("device", got.device, want.device),
+    ]
+    return [f"{what} {g} where the reference has {w}" for what, g, w in facts if g != w]
+
+
+@dataclass
+class _Tally:
+    """Mismatches of one output, counted over its chunks; `worst` is a flat index."""
+
+    mismatched: int = 0
+    stray_nan: int = 0
+    max_error: float = 0.0
+    worst: int = 0
+    worst_error: float = -1.0
+    worst_got: float = 0.0
+    worst_want: float = 0.0
+
+    def describe(self, want: torch.Tensor, rule: _Rule) -> str:
+        share = 100 * self.mismatched / want.numel()
+        place = [int(i) for i in torch.unravel_index(torch.tensor(self.worst), want.shape)]
+        nan = f", {self.stray_nan} of them NaN where the reference is not" if self.stray_nan else ""
+        return (
+            f"{self.mismatched} of {want.numel()} elements ({share:.3g} %) {rule.describe()}{nan}; "
+            f"the worst at {place}: got {self.worst_got:.6g}, expected {self.worst_want:.6g}; "
+            f"largest error {self.max_error:.4g}"
+        )
+
+
+def _tally(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:
+    mine, theirs = _flat(got), _flat(want)
+    per_element = theirs.numel() // max(want.numel(), 1)  # 2 where complex
+    tally = _Tally()
+    for start in range(0, theirs.numel(), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        _add_chunk(tally, mine[part], theirs[part], rule.of(part), start)
+    tally.worst //= max(per_element, 1)
+    tally.mismatched = min(tally.mismatched, want.numel())
+    return tally
+
+
+def _add_chunk(
+    tally: _Tally, got: torch.Tensor, want: torch.Tensor, rule: _Rule, start: int
+) -> None:
+    wide_got, wide_want = _widen(got, rule), _widen(want, rule)
+    # dtypes without `==` are compared by value
+    inexact = _is_inexact(got) or _is_inexact(want) or got.dtype != want.dtype
+    same = (wide_got == wide_want) if inexact else (got == want)
+    nan_got, nan_want = wide_got.isnan(), wide_want.isnan()
+    agree = same | (nan_got & nan_want)
+    for other in rule.others:
+        agree = agree | (got == other)
+    error = (wide_got - wide_want).abs().masked_fill(agree, 0.0)
+    if _is_inexact(want):
+        # an infinite `want` permits anything: those were compared before
+        permitted = rule.permitted.atol + rule.permitted.rtol * wide_want.abs()
+        agree = agree | ((error <= permitted) & wide_want.isfinite())
+    if rule.exact is not None:
+        agree = agree | _explained(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
+    finite = error.masked_fill(~error.isfinite(), 0.0)
+    tally.max_error = max(tally.max_error, float(finite.max()))
+    mismatched = int((~agree).sum())
+    if not mismatched:
+        return
+    tally.mismatched += mismatched
+    tally.stray_nan += int((nan_got & ~nan_want).sum())
+    ranked = error.nan_to_num(nan=math.inf).masked_fill(agree, -1.0)
+    place = int(ranked.argmax())
+    if float(ranked[place]) > tally.worst_error:
+        tally.worst, tally.worst_error = start + place, float(ranked[place])
+        tally.worst_got, tally.worst_want = float(wide_got[place]), float(wide_want[place])
+
+
+def _explained(got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: float) -> torch.Tensor:
+    """Where this module's rule holds; `largest` is the dtype's largest number."""
+    assert rule.exact is not None
+    assert rule.sensitivity is not None
+    exact = rule.exact.double()
+    lost = want.isfinite() & ~exact.isfinite()  # it differs from its wide version: not usable
+    true = torch.where(lost, want, exact)
+    moves = rule.sensitivity.masked_fill(lost, 0.0)
+    size = true.abs()
+    allowed = rule.storing * size + rule.computing * (size + moves) + rule.underflow
+    overflow = got.isinf() & (got.signbit() == true.signbit()) & (size + allowed >= largest)
+    return ((got - true).abs() <= allowed) & true.isfinite() | overflow & ~true.isnan()
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach()
+    if plain.layout is not torch.strided:
+        plain = plain.to_dense()
+    if plain.is_complex():
+        plain = torch.view_as_real(plain.resolve_conj())
+    if plain.dtype is torch.float4_e2m1fn_x2:
+        plain = plain.contiguous().view(torch.uint8)  # two values a byte; compared as bits
+    return plain.reshape(-1)
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+def _widen(tensor: torch.Tensor, rule: _Rule) -> torch.Tensor:
+    narrow = tensor.dtype.is_floating_point and tensor.dtype is not torch.float64
+    narrow = narrow and rule.exact is None
+    return tensor.to(torch.float32 if narrow else torch.float64)

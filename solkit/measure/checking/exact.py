@@ -1,0 +1,276 @@
+"""The reference in wide arithmetic: its outputs without rounding, and how sensitive they are.
+
+Notation
+    f        the reference in wide arithmetic
+    x        its inputs; x' = x (1 + t d), each d a random sign
+    t        the cube root of the wide unit roundoff keeps both rounding and curvature small
+    sigma    |f(x') - f(x)| / t, in the mean over the draws of d: the sensitivity
+
+Sensitivities from random perturbations: Kenney & Laub, "Small-sample statistical condition
+estimates for general matrix functions", SIAM J. Sci. Comput. 15(1), 1994.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from solkit.errors import UnsupportedError
+from solkit.kernelfiles import Workload
+from solkit.kernelfiles.seeding import seed_everything
+
+__all__ = ["Exact", "exact_reference", "reference_in"]
+
+_DRAWS, _DRAWS_OF_FEW = 2, 6
+_FEW = 16
+"""Elements needed for a reliable root mean square."""
+
+_WIDE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.float64: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+    torch.complex128: torch.complex128,
+}
+_AS_FP32 = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+
+
+@dataclass(frozen=True)
+class Exact:
+    """One output of a reference, computed in wide arithmetic.
+
+    Attributes:
+        value: the output, in fp64 (fp32 if the reference does not run in fp64), of the same shape.
+            Integers and bools come from the wide reference.
+        sensitivity: sigma of each element; zero for integers and bools. No element is below the
+            root mean square of its neighbours along the axis where that is least, since a few draws
+            of one element may be small by chance.
+        others: the output of nearby inputs. Kept only for integers and bools, where a tie broken by
+            rounding gives a completely different value.
+    """
+
+    value: torch.Tensor
+    sensitivity: torch.Tensor
+    others: tuple[torch.Tensor, ...] = ()
+
+
+def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
+    """The reference's outputs on the same inputs, in fp64; in fp32 if fp64 does not run.
+
+    Inputs, weights and intermediates are widened, and casts to fp32, fp16 or bf16 are ignored.
+    Casts to fp8 and to integers stay: a reference that quantises intends them.
+
+    Args:
+        workload: left as it is.
+        seed: set before each run, for references that draw random numbers.
+
+    Raises:
+        UnsupportedError: the reference runs in neither.
+    """
+    failures = []
+    for wide in (torch.float64, torch.float32):
+        try:
+            return _WideReference(workload, wide, seed).outputs()
+        except Exception as error:  # user code on tensors that it was not written for
+            failures.append(f"{type(error).__name__} in {wide}: {str(error)[:200]}")
+    raise UnsupportedError("the reference does not run in wide arithmetic: " + "; ".join(failures))
+
+
+def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[torch.Tensor]:
+    """The reference's outputs on the same inputs, computed in that dtype throughout.
+
+    Args:
+        workload: left as it is.
+        wide: fp32 or fp64.
+        seed: set before.
+    """
+    return _WideReference(workload, wide, seed).values()
+
+
+class _WideReference:
+    """A workload's reference, to be run in wide arithmetic.
+
+    Args:
+        workload, seed: as in `exact_reference`.
+        wide: the real dtype to compute in.
+    """
+
+    def __init__(self, workload: Workload, wide: torch.dtype, seed: int) -> None:
+        self._workload, self._wide, self._seed = workload, wide, seed
+        self._reference = _with_wide_weights(workload.reference, wide)
+        self._step = torch.finfo(wide).eps ** (1 / 3)
+
+    def outputs(self) -> list[Exact]:
+        """See `exact_reference`."""
+        values = self._run(0)
+        moves = [_Moves(value, self._step) for value in values]
+        few = any(value.numel() < _FEW**2 for value in values if _is_inexact(value))
+        for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
+            for move, output in zip(moves, self._run(draw), strict=True):
+                move.add(output)
+        return [move.exact() for move in moves]
+
+    def values(self) -> list[torch.Tensor]:
+        """See `reference_in`."""
+        return self._run(0)
+
+    def _run(self, draw: int) -> list[torch.Tensor]:
+        """The outputs: on the inputs themselves for draw 0, else on nearby inputs."""
+        inputs = self._inputs(draw)
+        with _wide_arithmetic(self._wide):
+            seed_everything(self._seed)
+            outputs = replace(inputs, reference=self._reference).run_reference()
+        return [self._widen(output) if _is_inexact(output) else output for output in outputs]
+
+    def _inputs(self, draw: int) -> Workload:
+        places = itertools.count()
+
+        def convert(leaf: Any) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            if leaf.dtype not in _WIDE:
+                return leaf.detach().clone()
+            copied = leaf.detach().to(_widened(leaf.dtype, self._wide), copy=True)
+            if draw:
+                copied *= _nudges(copied, self._step, (self._seed, draw, next(places)))
+            return copied.requires_grad_(leaf.requires_grad)
+
+        args, kwargs = tree_map(convert, (self._workload.args, dict(self._workload.kwargs)))
+        return self._workload.with_inputs(args, kwargs)
+
+    def _widen(self, output: torch.Tensor) -> torch.Tensor:
+        return output.detach().to(_widened(output.dtype, self._wide))
+
+
+class _Moves:
+    """How much one output moves, accumulated so that only one draw is in memory.
+
+    Args:
+        value: the output.
+        step: t.
+    """
+
+    def __init__(self, value: torch.Tensor, step: float) -> None:
+        self._value, self._step, self._draws = value, step, 0
+        self._sum = torch.zeros_like(value, dtype=torch.float32)
+        self._others: tuple[torch.Tensor, ...] = ()
+
+    def add(self, output: torch.Tensor) -> None:
+        """Add the output of one draw."""
+        if not _is_inexact(output):
+            self._others += (output,)
+            return
+        # the difference of two infinities says nothing about the element's movement
+        move = (output - self._value).abs().nan_to_num_(nan=0.0, posinf=0.0)
+        self._sum += move.div_(self._step)
+        self._draws += 1
+
+    def exact(self) -> Exact:
+        """The output with its sensitivity."""
+        if not self._draws:
+            return Exact(self._value, self._sum, self._others)
+        mean = self._sum.div_(self._draws)
+        return Exact(self._value, torch.maximum(mean, _level(mean)))
+
+
+def _level(values: torch.Tensor) -> torch.Tensor:
+    """The root mean square of elements that share an index in one axis; the least over the axes."""
+    level = _root_mean_square(values, list(range(values.dim())))
+    for axis, size in enumerate(values.shape):
+        if 1 < size <= values.numel() // _FEW:
+            rest = [other for other in range(values.dim()) if other != axis]
+            level = torch.minimum(level, _root_mean_square(values, rest))
+    return level
+
+
+def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
+    norm: torch.Tensor = torch.linalg.vector_norm(
+        values, dim=axes or None, keepdim=True, dtype=torch.float64
+    )
+    count = math.prod(values.shape[axis] for axis in axes)
+    return norm.div(max(count, 1) ** 0.5).float()
+
+
+def _nudges(like: torch.Tensor, step: float, key: tuple[int, ...]) -> torch.Tensor:
+    """1 + t d."""
+    generator = torch.Generator(like.device).manual_seed(hash(key) % 2**63)
+    signs = torch.empty_like(like.real).random_(0, 2, generator=generator).mul_(2).sub_(1)
+    return signs.mul_(step).add_(1)
+
+
+def _is_inexact(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _widened(dtype: torch.dtype, wide: torch.dtype) -> torch.dtype:
+    """The wide dtype instead of a floating one, fp8 included."""
+    kind = _WIDE.get(dtype, torch.float64)
+    return kind if wide is torch.float64 else _AS_FP32[kind]
+
+
+def _with_wide_weights(reference: Any, wide: torch.dtype) -> Callable[..., Any]:
+    """A module's forward on wide weights; any other function unchanged.
+
+    The module is copied, not patched: only `torch.nn.Module.to` updates the weight lists of
+    recurrent layers.
+    """
+    model = getattr(reference, "model", None)
+    if not isinstance(model, torch.nn.Module):
+        return reference  # type: ignore[no-any-return]
+    copied = copy.deepcopy(model).to(wide)
+
+    def forward(*args: Any) -> Any:
+        with torch.no_grad():
+            return copied(*args)
+
+    return forward
+
+
+@contextlib.contextmanager
+def _wide_arithmetic(wide: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(wide)
+    try:
+        with _Widening(wide):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _Widening(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Makes every op take and return wide tensors instead of fp32, fp16 and bf16 ones."""
+
+    def __init__(self, wide: torch.dtype) -> None:
+        self._wide = wide
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run one op."""
+        if func is torch.ops.aten.view.dtype:  # reads bits of the actual dtype
+            return func(*args, **(kwargs or {}))
+        wide_args, wide_kwargs = tree_map(self._widen, (args, dict(kwargs or {})))
+        result = func(*wide_args, **wide_kwargs)
+        for argument, old, new in zip(func._schema.arguments, args, wide_args, strict=False):
+            if old is not new and argument.alias_info and argument.alias_info.is_write:
+                old.copy_(new)  # an outside buffer, written in place
+        return result
+
+    def _widen(self, leaf: Any) -> Any:
+        if isinstance(leaf, torch.dtype):
+            return _widened(leaf, self._wide) if leaf in _WIDE else leaf
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in _WIDE:
+            return leaf.to(_widened(leaf.dtype, self._wide))
+        return leaf

@@ -1,0 +1,62 @@
+"""What an exception in a candidate means."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from solkit.core import Verdict
+
+__all__ = ["CandidateError", "explain", "verdict_of"]
+
+_MAX_TEXT = 2000
+_TRITON_COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError"}
+_BUILD_FAILED = (
+    "Error building extension",  # torch/utils/cpp_extension.py, _run_ninja_build
+    "PassManager::run failed",  # an MLIR pass of Triton's
+)
+
+
+class CandidateError(Exception):
+    """A candidate that failed; carries its `Judgement`."""
+
+    def __init__(self, verdict: Verdict, errors: tuple[str, ...]) -> None:
+        self.verdict, self.errors = verdict, errors
+        super().__init__(verdict, errors)
+
+
+def verdict_of(error: BaseException) -> Verdict:
+    """The verdict on a candidate that raised this.
+
+    Classes are matched by name, so neither torch nor triton is needed.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    text = str(error)
+    if names & {"OutOfMemoryError", "MemoryError"} or _is_cuda_error(text, "out of memory"):
+        return Verdict.OUT_OF_MEMORY
+    if names & _TRITON_COMPILE_ERRORS or any(mark in text for mark in _BUILD_FAILED):
+        return Verdict.DOES_NOT_COMPILE
+    return Verdict.CRASHED
+
+
+def explain(error: BaseException, doing: str, path: str) -> tuple[str, ...]:
+    """A summary and, if the traceback has one, the line of the user's file.
+
+    Args:
+        error: what was raised.
+        doing: what was running, e.g. "running the candidate".
+        path: the user's file.
+    """
+    text = str(error).strip()
+    if len(text) > _MAX_TEXT:  # ptxas errors contain the whole program
+        text = f"{text[:_MAX_TEXT]} … ({len(text)} characters)"
+    summary = f"{doing}: {type(error).__name__}: {text}".rstrip(": ")
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if Path(f.filename).resolve() == Path(path).resolve()]
+    place = (mine or frames)[-1:]
+    return (summary, *(f"at {f.filename}:{f.lineno} in {f.name}" for f in place))
+
+
+def _is_cuda_error(text: str, what: str) -> bool:
+    # "CUDA error: out of memory" (torch), "Triton Error [CUDA]: out of memory" (triton)
+    return f"CUDA error: {what}" in text or f"[CUDA]: {what}" in text

@@ -1,0 +1,173 @@
+"""Tensors that pass between a candidate and the referee: seeded, copied, poisoned, compared."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from solkit.kernelfiles import Workload
+
+__all__ = [
+    "digest_of",
+    "distinct",
+    "fresh",
+    "is_unchanged",
+    "poison",
+    "poisoned",
+    "same_bits",
+]
+
+_POISON = {
+    # bytes per element -> its integer dtype, and bits that are a NaN in each float of that width
+    1: (torch.uint8, 0x7F),
+    2: (torch.int16, 0x7FDA),
+    4: (torch.int32, 0x7FDADADA),
+    8: (torch.int64, 0x7FFADADADADADADA),
+}
+
+
+_CHUNK_BYTES = 1 << 25
+
+
+def fresh(workload: Workload) -> Workload:
+    """The same workload on copies of its tensors.
+
+    Strides, offsets, gaps and shared memory are kept: each storage is copied once, whole. Objects
+    that are neither tensors nor containers are not copied.
+    """
+    storages: dict[int, torch.UntypedStorage] = {}
+
+    def copy(leaf: Any) -> Any:
+        return _copy(leaf, storages) if isinstance(leaf, torch.Tensor) else leaf
+
+    args, kwargs = tree_map(copy, (workload.args, dict(workload.kwargs)))
+    return workload.with_inputs(args, kwargs)
+
+
+def _copy(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
+    if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+        copied = tensor.detach().clone()  # no plain view of a storage
+    else:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in storages:
+            storages[storage.data_ptr()] = _clone(storage)
+        copied = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
+            storages[storage.data_ptr()], tensor.storage_offset(), tensor.size(), tensor.stride()
+        )
+    return copied.requires_grad_(tensor.requires_grad)
+
+
+def _clone(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    as_bytes = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    return as_bytes.clone().untyped_storage()
+
+
+def is_unchanged(before: Workload, after: Workload) -> bool:
+    """Whether every input tensor of `after` still has its original bytes."""
+    pairs = zip(_tensors(before), _tensors(after), strict=True)
+    return all(_same_bytes(old, new) for old, new in pairs)
+
+
+def poison(tensors: Sequence[torch.Tensor]) -> None:
+    """Fill tensors with bits that no kernel computes: NaN with a payload, odd integers.
+
+    Use it on destinations before each run. If a candidate allocates its outputs, poison tensors of
+    their sizes in its process and free them: what it leaves unwritten then holds the poison.
+    """
+    for tensor in tensors:
+        bits, pattern = _bits(tensor)
+        bits.fill_(pattern)
+
+
+def poisoned(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """How many elements of each tensor still hold the poison, so were never written.
+
+    One byte cannot distinguish poison from a value, so bools, fp8 and 8-bit integers count only if
+    the whole tensor is untouched.
+    """
+    return [_untouched(tensor) for tensor in tensors]
+
+
+def _untouched(tensor: torch.Tensor) -> int:
+    bits, pattern = _bits(tensor)
+    held = int((bits == pattern).sum())
+    return held if bits.dtype is not torch.uint8 or held == bits.numel() else 0
+
+
+def _bits(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """A tensor's memory as integers, and the poison of that width."""
+    plain = distinct(tensor.detach())
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    kind, pattern = _POISON[plain.element_size()]
+    return plain.view(kind), 1 if tensor.dtype is torch.bool else pattern
+
+
+def distinct(tensor: torch.Tensor) -> torch.Tensor:
+    """A view that holds each element of an expanded tensor once, so it can be written."""
+    for dim, (stride, size) in enumerate(zip(tensor.stride(), tensor.shape, strict=True)):
+        if stride == 0 and size > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
+
+
+def same_bits(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+    """Whether two runs gave bitwise equal outputs: NaN equals itself, 0 is not -0."""
+    return len(left) == len(right) and all(
+        a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and _same_bytes(a, b)
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _tensors(workload: Workload) -> list[torch.Tensor]:
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.layout is not torch.strided:
+        return torch.equal(left.to_dense(), right.to_dense())
+    # as bytes, so that a NaN equals itself
+    return torch.equal(_bytes(left.detach()), _bytes(right.detach()))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.resolve_conj().resolve_neg().contiguous()
+    # not `reshape`: that of a single element may keep another stride than 1
+    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8)
+
+
+def digest_of(*workloads: Workload) -> str:
+    """A digest of workloads' inputs: the same for equal inputs on any device.
+
+    It distinguishes inputs but is not cryptographic. Per tensor it holds dtype, shape and, over its
+    elements as 64-bit words w_i, Σ w_i and Σ i·w_i modulo 2^64.
+    """
+    inputs = [(each.args, sorted(each.kwargs.items())) for each in workloads]
+    leaves = tree_leaves(inputs)
+    return hashlib.sha256(repr([_told(each) for each in leaves]).encode()).hexdigest()
+
+
+def _told(leaf: Any) -> tuple[object, ...]:
+    if not isinstance(leaf, torch.Tensor):
+        return (leaf if isinstance(leaf, (bool, int, float, str)) else type(leaf).__name__,)
+    named = str(leaf.dtype), tuple(leaf.shape)
+    if leaf.layout != torch.strided or not leaf.numel():
+        return named
+    elements = leaf.detach().contiguous().view(-1).view(torch.uint8)
+    sums = [
+        _sums(elements[start : start + _CHUNK_BYTES], start // 8)
+        for start in range(0, elements.numel(), _CHUNK_BYTES)
+    ]
+    return (*named, *(int(each) % 2**64 for each in torch.stack(sums).sum(0)))
+
+
+def _sums(chunk: torch.Tensor, first: int) -> torch.Tensor:
+    """Both sums over a chunk of bytes whose first word has that index."""
+    words = torch.nn.functional.pad(chunk, (0, -chunk.numel() % 8)).view(torch.int64)
+    numbers = torch.arange(first, first + words.numel(), device=words.device)
+    return torch.stack((words.sum(), (words * numbers).sum()))

@@ -1,0 +1,458 @@
+"""The inputs for checking a candidate: several seeds, distributions and shapes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from solkit.core import KernelFile, Tolerance, Value
+from solkit.errors import UnsupportedError
+from solkit.kernelfiles import Workload
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.closeness import Standard, compare, is_explained
+from solkit.measure.checking.exact import Exact, exact_reference
+from solkit.measure.checking.inputs import distinct, fresh
+
+__all__ = [
+    "DISTRIBUTIONS",
+    "ContextLostError",
+    "Distribution",
+    "Trial",
+    "common_trials",
+    "nonfinite",
+    "own_trials",
+    "trials",
+]
+
+_USUAL = "inputs()"
+_SEEDS = 2
+_PLANTED_EVERY = 64
+_UNSOUND = 0.1
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One set of inputs, and the correct outputs for it.
+
+    Attributes:
+        name: how the inputs were made, e.g. ``"inputs()"``, ``"large"``, ``"held-out M=100"``.
+        seed: passed to `solkit.kernelfiles.seeding.seed_everything` before making the inputs
+            and before running the reference; pass the same before the candidate runs.
+        workload: the inputs, still unmodified.
+        want: the reference's outputs.
+        exact: the same in wide arithmetic; ``None`` if the reference does not run in it.
+        notes: why `exact` is ``None``.
+        shape: the sizes that differ from the file's defaults.
+    """
+
+    name: str
+    seed: int
+    workload: Workload
+    want: list[torch.Tensor]
+    exact: list[Exact] | None
+    notes: tuple[str, ...] = ()
+    shape: Mapping[str, Value] = field(default_factory=dict)
+    _standards: dict[Tolerance | None, Standard] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def standard(self, tolerance: Tolerance | None) -> Standard:
+        """The standard for outputs, with a tolerance for floating ones."""
+        if tolerance not in self._standards:
+            check = self.workload.check
+            self._standards[tolerance] = Standard(self.want, tolerance, self.exact, check)
+        return self._standards[tolerance]
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether the inputs are the file's own, at the measured shape."""
+        return self.name.startswith(_USUAL)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its tensors."""
+        leaves = tree_leaves((self.workload.args, dict(self.workload.kwargs), self.want))
+        exact = [part for out in self.exact or () for part in (out.value, out.sensitivity)]
+        tensors = [leaf for leaf in (*leaves, *exact) if isinstance(leaf, torch.Tensor)]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Values that replace those of ``inputs()``.
+
+    Attributes:
+        name: of its trials.
+        values: makes them from the given ones, in fp32 (fp64 for fp64), and the target dtype.
+        first_only: only the first floating tensor gets them, the others keep theirs.
+        infinite: some are infinities.
+        subnormal: all are below the normal numbers.
+        is_twin: they are made from the first trial's values instead of fresh ones.
+    """
+
+    name: str
+    values: Callable[[torch.Tensor, torch.dtype], torch.Tensor]
+    first_only: bool = False
+    infinite: bool = False
+    subnormal: bool = False
+    is_twin: bool = False
+
+
+def _scaled(given: torch.Tensor, _: torch.dtype, factor: float) -> torch.Tensor:
+    return given * factor
+
+
+def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """A few elements swap places: a cache keyed by sums, extremes or samples does not notice."""
+    flat = given.reshape(-1).clone()
+    count = max(2, flat.numel() // _PLANTED_EVERY)
+    places = torch.randperm(flat.numel(), device=given.device)[:count]
+    flat[places] = flat[places.roll(1)]
+    return flat.view(given.shape)
+
+
+def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """From -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
+
+    No two elements are equal, neighbours are far apart, and roundings have both signs.
+    """
+    places = torch.arange(given.numel(), dtype=torch.float64, device=given.device)
+    return (places * _GOLDEN % 1 * 2 - 1).reshape(given.shape)
+
+
+def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """A single 1 per row, moving from row to row: a contraction picks single elements."""
+    width = given.shape[-1]
+    rows = torch.arange(given.numel() // width, device=given.device)
+    hot = torch.nn.functional.one_hot((3 + 7 * rows) % width, width)
+    return hot.reshape(given.shape).to(given.dtype)
+
+
+def _repeated(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Ties everywhere, and no variance."""
+    return torch.full_like(given, 0.75)
+
+
+def _negative(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    return -given.abs()
+
+
+def _zeros(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Zeros of both signs."""
+    return torch.zeros_like(given).copysign(torch.randn_like(given))
+
+
+def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Below the least normal number of the dtype, in the proportions given."""
+    finite = given.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return given / finite.abs().amax().clamp(min=1e-30) * (torch.finfo(dtype).tiny / 2)
+
+
+def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
+    """Scattered infinities, at least one."""
+    for sign in signs:
+        places = torch.randint(_PLANTED_EVERY, given.shape, device=given.device) == 0
+        places.view(-1)[int(torch.randint(given.numel(), ()))] = True
+        given = given.masked_fill(places, sign * torch.inf)
+    return given
+
+
+DISTRIBUTIONS = (
+    # 2^7 takes normal numbers beyond the exponential's range in fp32 (88.7); 2^-10 takes their
+    # variance (1e-6) below the epsilons of normalisations; 2^-30 takes them below any threshold
+    # that is meant for zeros (1e-8), while fp32 and bf16 still hold their squares
+    Distribution("large", partial(_scaled, factor=2.0**7)),
+    Distribution("tiny", partial(_scaled, factor=2.0**-10)),
+    Distribution("minute", partial(_scaled, factor=2.0**-30)),
+    Distribution("one-hot rows", _one_hot, first_only=True),
+    Distribution("ramps", _ramp),
+    Distribution("repeated values", _repeated),
+    Distribution("negative", _negative),
+    Distribution("zeros", _zeros),
+    Distribution("subnormal", _subnormal, subnormal=True),
+    Distribution("infinities", partial(_planted, signs=(1.0, -1.0)), infinite=True),
+    Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
+    Distribution("swapped values", _swapped, is_twin=True),
+)
+"""In order of use; a twin follows its original."""
+
+
+Make = Callable[[Mapping[str, Value]], Workload]
+
+
+class ContextLostError(Exception):
+    """The reference broke this process's CUDA context, e.g. by a device assertion.
+
+    Attributes:
+        trial: the name of the trial that another process must skip.
+    """
+
+    def __init__(self, trial: str) -> None:
+        self.trial = trial
+        super().__init__(trial)
+
+
+def trials(
+    make: Make,
+    description: KernelFile,
+    seed: int,
+    shape: Mapping[str, Value] | None = None,
+    skip: Collection[str] = (),
+) -> Iterator[Trial]:
+    """Fresh inputs by several seeds, shapes and distributions, made one trial at a time.
+
+    First two trials from ``inputs()`` with their twins (`own_trials`), then the file's held-out
+    shapes, then `DISTRIBUTIONS` (`common_trials`). Distributions replace only floating tensors of
+    more than one element; integers, scalars and modules' weights stay. A distribution that the
+    reference does not allow is left out:
+
+    - the reference raises (where that takes the CUDA context with it, another process is to go on
+      without that trial: `ContextLostError`), or gives infinities or NaN that it did not give for
+      ``inputs()``;
+    - its rounding decides its outputs (a softmax of huge products that are kept in bf16);
+    - with infinities among the inputs, it gives NaN, or a larger share of infinities than it got;
+    - with subnormal inputs, it gives other outputs than with zeros, to which GPUs may flush them.
+
+    Args:
+        make: the workload of a shape, as `LoadedKernel.workload` gives it, with inputs drawn from
+            the global generators, which are seeded before each call.
+        description: the kernel file's.
+        seed: of the first trial; each trial has its own, except a twin of the first.
+        shape: the measured shape; overrides the file's defaults.
+        skip: names of trials to leave out, e.g. those that kill the reference (a device assertion).
+
+    Raises:
+        ContextLostError: the reference broke the context on inputs of a distribution.
+        Exception: what `make` or the reference raises on the file's own inputs.
+    """
+    usual = 0
+    for trial in own_trials(make, seed, shape, skip):
+        usual = max(usual, nonfinite(trial))
+        yield trial
+    yield from common_trials(make, description, seed, shape, skip, usual)
+
+
+def own_trials(
+    make: Make, seed: int, shape: Mapping[str, Value] | None = None, skip: Collection[str] = ()
+) -> Iterator[Trial]:
+    """A candidate's private trials: ``inputs()`` with two seeds, and twins of the first.
+
+    Arguments as of `trials`.
+    """
+    shape = shape or {}
+    usual = 0
+    for place in range(_SEEDS):
+        name = f"{_USUAL}, seed {place}" if place else _USUAL
+        if name not in skip:
+            trial = _trial(name, seed + place, _made(make, shape, seed + place), shape, skip)
+            usual = max(usual, nonfinite(trial))
+            yield trial
+    for twin in (each for each in DISTRIBUTIONS if each.is_twin and each.name not in skip):
+        yield from _distributed(twin, seed, _made(make, shape, seed), shape, usual, skip)
+
+
+def common_trials(
+    make: Make,
+    description: KernelFile,
+    seed: int,
+    shape: Mapping[str, Value] | None = None,
+    skip: Collection[str] = (),
+    usual: int = 0,
+) -> Iterator[Trial]:
+    """The trials that candidates may share and are never timed on.
+
+    Arguments as in `trials`; `usual` is how many output elements may be infinite or NaN, as they
+    are for ``inputs()``.
+    """
+    shape = shape or {}
+    held_out = description.problem.held_out_shapes
+    for place, sizes in enumerate(held_out, start=_SEEDS):
+        name = f"held-out {_words(sizes)}"
+        if name not in skip:
+            yield _trial(name, seed + place, _made(make, sizes, seed + place), sizes, skip)
+    others = [each for each in DISTRIBUTIONS if not each.is_twin]
+    for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
+        if distribution.name not in skip:
+            made = _made(make, shape, seed + place)
+            yield from _distributed(distribution, seed + place, made, shape, usual, skip)
+
+
+def nonfinite(trial: Trial) -> int:
+    """How many elements of its correct outputs are infinite or NaN."""
+    return _nonfinite(trial.want)
+
+
+def _words(shape: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in shape.items())
+
+
+def _made(
+    make: Callable[[Mapping[str, Value]], Workload], shape: Mapping[str, Value], seed: int
+) -> Workload:
+    seed_everything(seed)
+    return make(shape)
+
+
+def _trial(
+    name: str,
+    seed: int,
+    workload: Workload,
+    shape: Mapping[str, Value],
+    skip: Collection[str],
+    want: list[torch.Tensor] | None = None,
+) -> Trial:
+    want = _reference(workload, seed) if want is None else want
+    wide = f"{name}, in wide arithmetic"
+    if wide in skip:  # its perturbed inputs are beyond what the reference allows
+        why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
+        return Trial(name, seed, workload, want, None, (why,), shape)
+    notes: tuple[str, ...] = ()
+    exact: list[Exact] | None = None
+    try:
+        with _naming(wide):
+            exact = exact_reference(workload, seed)
+    except UnsupportedError as error:
+        notes = (str(error),)
+    return Trial(name, seed, workload, want, exact, notes, shape)
+
+
+def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
+    own = fresh(workload)
+    seed_everything(seed)
+    return own.run_reference()
+
+
+# --------------------------------------------------------------------------- distributions
+
+
+def _distributed(
+    distribution: Distribution,
+    seed: int,
+    workload: Workload,
+    shape: Mapping[str, Value],
+    usual: int,
+    skip: Collection[str],
+) -> Iterator[Trial]:
+    """The trial on that distribution, if the reference allows it; `usual`: non-finite outputs."""
+    if not _fill(workload, distribution):
+        return
+    try:
+        with _naming(distribution.name):
+            want = _reference(workload, seed)
+    except ContextLostError:
+        raise
+    except Exception:  # it is not made for such values, which is not an error
+        return
+    if _spreads_not(want) if distribution.infinite else _nonfinite(want) <= usual:
+        trial = _trial(distribution.name, seed, workload, shape, skip, want)
+        with _naming(distribution.name):
+            sound = _is_sound(trial)
+        if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
+            yield trial
+
+
+@contextlib.contextmanager
+def _naming(trial: str) -> Iterator[None]:
+    """Raise `ContextLostError` with that name if the block breaks the context."""
+    try:
+        yield
+        _synchronize()  # device assertions are reported late
+    except Exception as error:
+        if _context_is_lost():
+            raise ContextLostError(trial) from error
+        raise
+
+
+def _synchronize() -> None:
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+
+def _context_is_lost() -> bool:
+    try:
+        _synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def _is_sound(trial: Trial) -> bool:
+    """Whether these inputs, rather than the reference's rounding, decide its outputs.
+
+    Without wide outputs: whether moving the inputs by at most a roundoff changes the outputs by
+    less than a tenth, in the Euclidean norm.
+    """
+    if trial.exact is not None:
+        return is_explained(trial.want, trial.exact)
+    near = fresh(trial.workload)
+    _fill(near, Distribution("near", _nudged))
+    pairs = zip(_reference(near, trial.seed), trial.want, strict=True)
+    return all(_distance(moved, want) <= _UNSOUND for moved, want in pairs)
+
+
+def _nudged(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return given * (1 + torch.finfo(dtype).eps * (torch.rand_like(given) - 0.5))
+
+
+def _distance(left: torch.Tensor, right: torch.Tensor) -> float:
+    """Relative, over the elements that are finite in both."""
+    pair = [_widened(out).nan_to_num(0.0, 0.0, 0.0).float() for out in (left, right)]
+    size = float(pair[1].norm())
+    return float((pair[0] - pair[1]).norm()) / size if size else 0.0
+
+
+def _fill(workload: Workload, distribution: Distribution) -> bool:
+    """Write a distribution's values into a workload's inputs; returns whether any fit."""
+    seen: set[tuple[int, torch.Size]] = set()
+    for leaf in tree_leaves((workload.args, dict(workload.kwargs))):
+        if not isinstance(leaf, torch.Tensor) or not _takes_values(leaf):
+            continue
+        key = leaf.data_ptr(), leaf.shape
+        if key not in seen and not (seen and distribution.first_only):
+            seen.add(key)
+            _write(leaf, distribution)
+    return bool(seen)
+
+
+def _takes_values(leaf: torch.Tensor) -> bool:
+    return leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1
+
+
+def _write(leaf: torch.Tensor, distribution: Distribution) -> None:
+    plain = distinct(leaf.detach())
+    given = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
+    values = distribution.values(given, plain.dtype)
+    limit = torch.finfo(plain.dtype).max
+    plain.copy_(torch.where(values.isfinite(), values.clamp(-limit, limit), values))
+
+
+def _nonfinite(outputs: list[torch.Tensor]) -> int:
+    return sum(int((~torch.isfinite(_widened(out))).sum()) for out in outputs)
+
+
+def _spreads_not(outputs: list[torch.Tensor]) -> bool:
+    """No NaN, and of each sign no larger a share of infinities than in the inputs."""
+    return not any(
+        bool(_widened(out).isnan().any())
+        or int(_widened(out).isinf().sum()) > 3 * out.numel() / _PLANTED_EVERY
+        for out in outputs
+    )
+
+
+def _widened(out: torch.Tensor) -> torch.Tensor:
+    """fp8 has no `isfinite`."""
+    return out.float() if out.is_floating_point() and out.element_size() == 1 else out
+
+
+def _may_be_flushed(trial: Trial) -> bool:
+    """Whether zeros instead of the inputs give the same outputs, by the rule of `compare`."""
+    zeros = fresh(trial.workload)
+    _fill(zeros, Distribution("zeros", lambda given, _: torch.zeros_like(given)))
+    flushed = _reference(zeros, trial.seed)
+    return not compare(flushed, trial.want, None, trial.exact).errors

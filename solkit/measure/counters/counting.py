@@ -1,0 +1,124 @@
+"""Read hardware counters of a candidate's kernels and put them beside the analysis.
+
+The candidate runs in its own process under Nsight Compute (`solkit.adapters.nsight`): once
+uncounted, then once counted. Counting never overlaps timing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from solkit.adapters import nsight
+from solkit.core import Counters, Device, KernelAnalysis, KernelFile, Result
+from solkit.errors import UnsupportedError
+from solkit.measure.timing.gpu_lock import exclusive
+
+__all__ = ["counted", "environment", "function_name", "matched"]
+
+_MOST_LAUNCHES = 32
+"""Of one call; each is replayed about ten times."""
+_SEED = 0
+
+
+def counted(kernel: KernelFile, result: Result, device: Device, time_limit_s: float) -> Result:
+    """A result with each launch's counters, or with a note on why there are none.
+
+    Args:
+        kernel: the file, with a candidate.
+        result: of one shape, analysed and perhaps measured.
+        device: the target.
+        time_limit_s: for waiting for the GPU and counting.
+    """
+    if device.uuid is None:
+        return _noting(result, f"Not counted: {device.name} is not in this machine.")
+    if result.verdict.is_failure:
+        return _noting(result, "Not counted: the candidate fails.")
+    live = result.measurement.launches if result.measurement else ()
+    known = result.analysis.kernels or live
+    if not known:
+        return _noting(result, "Not counted: no launch of the candidate is known by name.")
+    try:
+        with exclusive(device.uuid, time_limit_s):
+            found = _count(kernel, result, known, device, time_limit_s)
+    except UnsupportedError as error:
+        return _noting(result, f"Not counted: {error}.")
+    matches = matched(known, found)
+    if all(each.counters is None for each in matches):
+        result = _noting(result, f"Not counted: none of {len(found)} launches seen is known.")
+    if result.analysis.kernels:
+        return replace(result, analysis=replace(result.analysis, kernels=matches))
+    assert result.measurement is not None
+    return replace(result, measurement=replace(result.measurement, launches=matches))
+
+
+def _noting(result: Result, note: str) -> Result:
+    return replace(result, analysis=replace(result.analysis, notes=(*result.analysis.notes, note)))
+
+
+def _count(
+    kernel: KernelFile,
+    result: Result,
+    known: Sequence[KernelAnalysis],
+    device: Device,
+    time_limit_s: float,
+) -> tuple[Counters, ...]:
+    assert kernel.candidate is not None
+    separate = kernel.candidate.path != kernel.problem.path
+    job = {
+        "path": kernel.candidate.path,
+        "reference": kernel.problem.path if separate else None,
+        "shape": dict(result.shape),
+        "params": dict(result.params),
+        "seed": _SEED,
+    }
+    return nsight.count(
+        [sys.executable, "-m", "solkit.measure.counters.program", json.dumps(job)],
+        [function_name(each.launch.name) for each in known],
+        device.compute_capability,
+        cold=result.bound.protocol == "cold",
+        limit=_MOST_LAUNCHES,
+        env=environment(device),
+        time_limit_s=time_limit_s,
+    )
+
+
+def environment(device: Device) -> dict[str, str]:
+    """Environment of a process that sees only that GPU and imports this copy of SolKit."""
+    root = str(Path(__file__).absolute().parents[3])
+    inherited = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([root, *filter(None, [inherited])])
+    chosen = {"CUDA_VISIBLE_DEVICES": device.uuid} if device.uuid else {}
+    return {**os.environ, **chosen, "PYTHONPATH": path}
+
+
+def function_name(name: str) -> str:
+    """A kernel's name as in Nsight Compute: without namespace and template arguments."""
+    return name.partition("<")[0].rpartition("::")[2]
+
+
+def matched(
+    kernels: Sequence[KernelAnalysis], found: Sequence[Counters]
+) -> tuple[KernelAnalysis, ...]:
+    """The launches, each with the counters of the first match by name and grid, in order.
+
+    Args:
+        kernels: in launch order, identical launches once, with their count.
+        found: in launch order, each launch.
+    """
+    taken: dict[tuple[str, int], int] = {}
+    told: list[KernelAnalysis] = []
+    for kernel in kernels:
+        launch = kernel.launch
+        # the driver's grid includes a cluster's blocks
+        key = function_name(launch.name), math.prod(launch.grid) * launch.num_ctas
+        alike = [each for each in found if (each.name, math.prod(each.grid)) == key]
+        place = taken.get(key, 0)
+        taken[key] = place + launch.count
+        told.append(replace(kernel, counters=alike[place] if place < len(alike) else None))
+    return tuple(told)

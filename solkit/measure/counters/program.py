@@ -1,0 +1,49 @@
+"""The program that Nsight Compute runs: counts one call of a candidate.
+
+Called with a JSON object: ``path``, ``reference`` (or null), ``shape``, ``params`` and ``seed``.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (torch.cuda.profiler is untyped)
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from solkit.kernelfiles import load
+from solkit.kernelfiles.seeding import seed_everything
+
+__all__ = ["counting", "main"]
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """Make Nsight Compute count the launches within."""
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    try:
+        yield
+        torch.cuda.synchronize()
+    finally:
+        torch.cuda.profiler.stop()
+
+
+def main(job: str) -> None:
+    """Call the candidate twice on the same inputs; the first call compiles and tunes."""
+    given = json.loads(job)
+    loaded = load(given["path"], reference=given["reference"])
+    seed_everything(given["seed"])
+    workload = loaded.workload(given["shape"], given["params"]).with_destinations()
+    with torch.no_grad():
+        workload.run_kernel()
+        with counting():
+            workload.run_kernel()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

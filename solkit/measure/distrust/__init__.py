@@ -1,0 +1,1 @@
+"""Checks against cheating: replaced functions, work left running, delegated work."""

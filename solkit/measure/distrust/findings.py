@@ -1,0 +1,23 @@
+"""What an inspection of a candidate found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a candidate that a reader of its time should know.
+
+    Attributes:
+        trick: its name in a few words, e.g. ``"patched function"``.
+        evidence: one sentence: what was seen, and where.
+        is_proof: whether no honest kernel does this, so the verdict is ``cheating``; otherwise it
+            is only reported.
+    """
+
+    trick: str
+    evidence: str
+    is_proof: bool

@@ -1,0 +1,379 @@
+"""The candidate's process: runs the candidate on request, and times itself.
+
+Everything here shares a process with code that nobody vouches for. So nothing that it says is
+relied upon: its outputs are read, judged and poisoned by the referee, and the times that it tells
+are held against the referee's own clock (`solkit.measure.guarded.referee`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import functools
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+
+from solkit.core import Verdict
+from solkit.errors import KernelFileError, SolkitError, UnsupportedError
+from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.faults import explain, verdict_of
+from solkit.measure.checking.inputs import poison
+from solkit.measure.distrust.delegation import Operators
+from solkit.measure.distrust.findings import Finding
+from solkit.measure.distrust.guard import Guard
+from solkit.measure.guarded.imports import Imports
+from solkit.measure.guarded.sharing import Block, Packed, attach, unpack
+from solkit.measure.timing.activities import ActivityError
+from solkit.measure.timing.machine import CpuMachine, CudaMachine, Machine
+from solkit.measure.timing.protocols import PROTOCOLS
+from solkit.measure.timing.sampling import Subject, Timer
+from solkit.processes.channel import Channel, ClosedError, Frame
+
+__all__ = ["serve"]
+
+Answer = dict[str, Any]
+Machines = Callable[[str], Machine]
+
+
+def serve(channel: Channel, machines: Machines) -> None:
+    """Answer requests until the other end hangs up.
+
+    Args:
+        channel: to the referee.
+        machines: what to run on, by the device's name.
+    """
+    worker = _Worker(machines)
+    channel.send({"ok": "ready"})
+    with contextlib.suppress(ClosedError):
+        while True:
+            channel.send(worker.answer(channel.receive()))
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Inputs that the referee shares: each call gets tensor objects of its own on them."""
+
+    packed: Packed
+    block: Block
+
+    def given_to(self, workload: Workload) -> Workload:
+        args, kwargs = unpack(self.packed, self.block)
+        made = workload.with_inputs(args, kwargs).with_destinations()
+        if made.destinations is not None:
+            _poison(made.destinations())
+        return made
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """Calls that can be replayed; the outputs of the last of them, which stay where they are."""
+
+    replay: Callable[[], Any]
+    outputs: list[torch.Tensor]
+
+
+class _Worker:
+    """What the process holds between requests; each public method is one of them."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+        self._path = ""
+        self._imports = Imports.now()
+        self._loaded: LoadedKernel | None = None
+        self._machine: Machine = CpuMachine()
+        self._workload: Workload | None = None
+        self._inputs: dict[str, _Inputs] = {}
+        self._outputs: list[torch.Tensor] = []
+        self._returned: Any = None
+        self._guard: Guard = Guard.armed()
+        self._graphs: dict[tuple[str, int], _Graph] = {}
+        self._results: Block | None = None
+        self._timer: Timer | None = None
+
+    def answer(self, frame: Frame) -> Answer:
+        """What a request comes to; whatever user code raises is an answer too."""
+        header = frame.header
+        try:
+            return {"ok": getattr(self, header["op"])(frame, **header["given"])}
+        except ActivityError as error:
+            return {"untimed": str(error)}
+        except SolkitError as error:
+            return {"error": type(error).__name__, "args": list(error.args)}
+        except BaseException as error:  # SystemExit and its like as well
+            errors = explain(error, header["doing"], self._path)
+            return {"failed": verdict_of(error).value, "errors": errors}
+
+    # ------------------------------------------------------------------ the candidate itself
+
+    def load(self, _: Frame, path: str, reference: str | None, device: str) -> None:
+        """Import the candidate."""
+        self._path = path
+        self._machine = self._machines(device)
+        self._imports = Imports.now()
+        self._loaded = load(path, reference=reference)
+        if self._loaded.description.candidate is None:
+            raise KernelFileError("has no kernel to measure", path)
+
+    def bind(self, _: Frame, shape: dict[str, Any], params: dict[str, Any]) -> None:
+        """Bind the candidate to a shape; the inputs made on the way are not the ones it gets."""
+        assert self._loaded is not None
+        self._forget_outputs()
+        try:
+            workload = self._loaded.workload(shape, params, self._machine.device)
+        except KernelFileError as error:
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+                raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
+            raise
+        self._workload = replace(
+            workload.with_inputs((), {}), kernel=self._noting_what_it_returns(workload.kernel)
+        )
+        del workload
+        self._machine.memory_bytes()
+
+    def attach(self, frame: Frame, name: str, ticket: dict[str, Any]) -> None:
+        """Take the inputs that the referee calls by that name."""
+        block = attach(ticket, frame.descriptors)
+        self._inputs[name] = _Inputs(Packed.loads(frame.payload), block)
+
+    def detach(self, _: Frame, name: str) -> None:
+        """Let go of inputs."""
+        self._graphs = {key: graph for key, graph in self._graphs.items() if key[0] != name}
+        self._forget_outputs()
+        self._inputs.pop(name).block.close()
+
+    def run(
+        self, _: Frame, name: str, seed: int, sizes: list[int], shares: bool, guarded: bool
+    ) -> Answer:
+        """Call the candidate; what its outputs look like, and what the guard found.
+
+        Args:
+            name: of the inputs.
+            seed: for kernels that draw random numbers.
+            sizes: bytes that outputs should have: as many are poisoned and freed before.
+            shares: whether outputs may share memory with inputs.
+            guarded: whether the guard is to look, which takes it some 50 ms.
+        """
+        self._spoil()
+        with contextlib.suppress(torch.OutOfMemoryError):  # then the candidate needs it more
+            spoilt = [self._blank(size) for size in sizes]
+            _poison(spoilt)
+            del spoilt
+        call, workload = self._prepared(name, seed)
+        call()
+        given = (workload.args, workload.kwargs)
+        found = self._guard.findings(self._returned, given, shares) if guarded else ()
+        self._machine.synchronize()
+        return self._look(found)
+
+    def look(self, _: Frame, guarded: bool) -> Answer:
+        """What the last call's outputs look like, and what the guard finds now."""
+        return self._look(self._guard.findings() if guarded else ())
+
+    def fetch(self, frame: Frame, ticket: dict[str, Any] | None, offsets: list[int]) -> None:
+        """Copy the last call's outputs to where the referee reads them.
+
+        On the current stream, as who uses them would: what runs elsewhere is not waited for.
+        """
+        if ticket is not None:
+            self._close_results()
+            self._results = attach(ticket, frame.descriptors)
+        assert self._results is not None
+        for output, offset in zip(self._outputs, offsets, strict=True):
+            plain = _plain(output)
+            size = plain.numel() * plain.element_size()
+            place = self._results.at(offset, size).view(plain.dtype)
+            place.copy_(plain.reshape(-1))
+        self._machine.synchronize()
+
+    def operators(self, _: Frame, name: str, seed: int) -> list[str]:
+        """Call the candidate once more and record which of torch's operators it calls."""
+        call, _workload = self._prepared(name, seed)
+        with Operators() as operators:
+            call()
+        self._machine.synchronize()
+        return list(operators.names)
+
+    def kernels(self, _: Frame) -> dict[str, float]:
+        """What ran on the GPU in the last round of timed calls, and how long, in milliseconds."""
+        assert self._timer is not None
+        return dict(self._timer.kernels_ms)
+
+    def launches(self, _: Frame, name: str, seed: int) -> list[Answer]:
+        """Call the candidate once more and record what Triton launches."""
+        call, _workload = self._prepared(name, seed)
+        with self._machine.recording() as launches:
+            call()
+            self._machine.synchronize()
+        return [asdict(launch) for launch in launches]
+
+    # --------------------------------------------------------------------------------- timing
+
+    def start(self, _: Frame, protocol: str, method: str) -> None:
+        """Begin a round of timed calls."""
+        if self._timer is None or self._timer.method != method:
+            timers, _flush = self._machine.timers(PROTOCOLS[protocol])
+            self._timer = next(timer for timer in timers if timer.method == method)
+        self._timer.start()
+
+    def call(self, _: Frame, name: str, seed: int, calls_in_graph: int) -> None:
+        """Make one timed call: of the candidate, or of a graph of that many calls of it."""
+        assert self._timer is not None
+        self._spoil()
+
+        def prepare() -> Callable[[], Any]:
+            if not calls_in_graph:
+                return self._prepared(name, seed)[0]
+            graph = self._captured(name, seed, calls_in_graph)
+            self._outputs = graph.outputs
+            self._spoil()
+            return graph.replay
+
+        self._timer.time(Subject(name, prepare))
+
+    def stop(self, _: Frame) -> list[tuple[float, float | None]]:
+        """End the round; the times of its calls in milliseconds: span and sum of kernels."""
+        assert self._timer is not None
+        return [(taken.span_ms, taken.kernel_sum_ms) for taken in self._timer.stop()]
+
+    def repeat(
+        self, _: Frame, name: str, seed: int, calls: int, behind_s: float, wait: bool
+    ) -> None:
+        """Make many calls in a row, queued behind something that takes so long.
+
+        Whether the answer comes when they are over (`wait`), or when they are launched.
+        """
+        self._spoil()
+        call, _workload = self._prepared(name, seed)
+        self._machine.synchronize()
+        if behind_s:
+            self._machine.occupy(behind_s)
+        for _call in range(calls - 1):
+            call()
+        seed_everything(seed)  # the last one is judged; what this costs is the same in every row
+        call()
+        if wait:
+            self._machine.synchronize()
+
+    def settle(self, _: Frame) -> None:
+        """Wait for what was launched."""
+        self._machine.synchronize()
+
+    # -------------------------------------------------------------------------------- the end
+
+    def reset(self, _: Frame) -> dict[str, int]:
+        """Forget the candidate, so that another can come; the memory that is left."""
+        self._forget_outputs()
+        self._loaded = self._workload = self._timer = None
+        self._graphs.clear()
+        while self._inputs:
+            self._inputs.popitem()[1].block.close()
+        self._close_results()
+        self._imports.restore()
+        self._machine.synchronize()
+        return {"memory_bytes": self._machine.memory_bytes()}
+
+    # ------------------------------------------------------------------------------- parts
+
+    def _prepared(self, name: str, seed: int) -> tuple[Callable[[], Any], Workload]:
+        assert self._workload is not None
+        workload = self._inputs[name].given_to(self._workload)
+        seed_everything(seed)
+
+        def call() -> None:
+            self._outputs = workload.run_kernel()
+
+        return call, workload
+
+    def _captured(self, name: str, seed: int, calls: int) -> _Graph:
+        key = name, calls
+        if key not in self._graphs:
+            call, _workload = self._prepared(name, seed)
+            replay = self._machine.captured(lambda: [call() for _ in range(calls)])
+            self._graphs[key] = _Graph(replay, self._outputs)
+        return self._graphs[key]
+
+    def _spoil(self) -> None:
+        """Poison the last call's outputs, so that a call that writes nothing has nothing to show.
+
+        What lies in the inputs is the referee's to restore. Outputs of a graph stay where they
+        are; others are freed, for the next call to be given the same memory.
+        """
+        _poison([output for output in self._outputs if not self._is_input(output)])
+        if not self._graphs:
+            self._forget_outputs()
+
+    def _noting_what_it_returns(self, kernel: Any) -> Callable[..., Any]:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self._returned = kernel(*args, **kwargs)
+            return self._returned
+
+        # written arguments are found by its parameters where the file has no reference
+        return functools.update_wrapper(noted, kernel, assigned=(), updated=())
+
+    def _blank(self, size: int) -> torch.Tensor:
+        return torch.empty(size, dtype=torch.uint8, device=self._machine.device)
+
+    def _form(self, output: torch.Tensor) -> Answer:
+        kind = type(output)
+        return {
+            "shape": list(output.shape),
+            "dtype": str(output.dtype).removeprefix("torch."),
+            "device": output.device.type,
+            "type": f"{kind.__module__}.{kind.__qualname__}",
+            "is_input": self._is_input(output),
+        }
+
+    def _is_input(self, output: torch.Tensor) -> bool:
+        return any(inputs.block.holds(output) for inputs in self._inputs.values())
+
+    def _look(self, found: Sequence[Finding]) -> Answer:
+        forms = [self._form(output) for output in self._outputs]
+        return {"outputs": forms, "findings": [asdict(finding) for finding in found]}
+
+    def _forget_outputs(self) -> None:
+        self._outputs, self._returned = [], None
+
+    def _close_results(self) -> None:
+        if self._results is not None:
+            self._results.close()
+            self._results = None
+
+
+def _poison(tensors: Sequence[torch.Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.layout is torch.strided and tensor.numel():
+            with contextlib.suppress(RuntimeError):  # elements that share a place: left as it is
+                poison([tensor])
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The values of a tensor of whatever layout, as what a block can hold."""
+    plain = tensor.detach()
+    if plain.layout is not torch.strided:
+        plain = plain.to_dense()
+    return plain.resolve_conj().resolve_neg()
+
+
+@functools.cache
+def _machine(device: str) -> Machine:
+    return CpuMachine() if device == "cpu" else CudaMachine()
+
+
+def main(descriptor: int) -> None:
+    """The process: serve on an inherited socket, then end without any exit handler."""
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    gc.collect()
+    gc.freeze()  # a collection, of which each candidate takes some, would go through all of torch
+    serve(Channel.of(descriptor, trusting=True), _machine)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

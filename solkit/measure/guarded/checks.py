@@ -1,0 +1,429 @@
+"""Whether a candidate is right: its outputs on many inputs, what it writes, what it gives away.
+
+The referee imports the problem alone (and the candidate only where both stand in one file), and
+talks to the candidate's process through `solkit.measure.guarded.remote`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from solkit.core import Value, Verdict
+from solkit.errors import KernelFileError, SolkitError, UnsupportedError
+from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.faults import CandidateError, explain, verdict_of
+from solkit.measure.checking.inputs import fresh, is_unchanged, same_bits
+from solkit.measure.checking.trial_cache import TrialCache
+from solkit.measure.checking.trials import (
+    ContextLostError,
+    Trial,
+    common_trials,
+    nonfinite,
+    own_trials,
+)
+from solkit.measure.distrust.delegation import by_kernels, by_operators
+from solkit.measure.distrust.findings import Finding
+from solkit.measure.distrust.suspicion import suspicions
+from solkit.measure.guarded.messages import Request
+from solkit.measure.guarded.remote import Form, Look, Remote, offsets_of
+from solkit.measure.guarded.sharing import Block, Packed, allocate, pack
+from solkit.measure.timing.machine import Machine
+
+__all__ = ["Checks", "Say", "Shared"]
+
+_MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
+_TRIALS_SHARE = 0.4  # of the time limit, after which no further distribution is tried
+_OUTPUT_SLACK_BYTES = 64 << 20
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One set of inputs, shared with the candidate's process; nothing else lies there.
+
+    Attributes:
+        trial: the inputs, untouched, in memory of the referee's own, and what is right on them.
+        packed, block: the inputs as shared.
+        written: numbers of the storages that the reference, too, writes into.
+    """
+
+    trial: Trial
+    packed: Packed
+    block: Block
+    written: frozenset[int]
+
+    @property
+    def is_written(self) -> bool:
+        """Whether calls change the inputs, as they are meant to."""
+        return bool(self.written)
+
+    def restore(self) -> None:
+        """Undo what a call wrote."""
+        self.packed.fill(self.block)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a reference does besides computing its outputs.
+
+    Attributes:
+        written: numbers of the inputs' storages that it writes into, or may by declaration.
+        aliases: whether its outputs lie in its inputs.
+        reference_s: how long it took, by the wall clock.
+    """
+
+    written: frozenset[int]
+    aliases: bool
+    reference_s: float
+
+
+class Checks:
+    """Checks one candidate; raises `CandidateError` where it fails.
+
+    Args:
+        request: what to measure.
+        machine: what the reference runs on.
+        remote: the candidate's process.
+        say: told what is being done, so that it is known should a process die of it.
+        blocks: given the shared memory to close, once the candidate's process has let go of it.
+        cache: of what candidates before had in common with this one.
+
+    Attributes:
+        max_error: largest deviation from the reference so far.
+        is_degenerate: whether inputs that differ gave the same outputs.
+        calls: of the candidate before timing; one more, in which launches are recorded, counted.
+        notes: what is to be told of the candidate, in order.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        machine: Machine,
+        remote: Remote,
+        say: Say,
+        blocks: contextlib.ExitStack,
+        cache: TrialCache,
+    ) -> None:
+        self._request, self._machine, self._remote = request, machine, remote
+        self._say, self._blocks, self._cache = say, blocks, cache
+        self._results: Block | None = None
+        self._bound_to: dict[str, Value] | None = None
+        self._known_effects: Effects | None = None
+        self.max_error = 0.0
+        self.is_degenerate = False
+        self.calls = 1
+        self.notes: dict[str, None] = {}  # an ordered set
+
+    def checked(self) -> list[Shared]:
+        """Have the candidate checked, then bound to what is timed; the inputs for that."""
+        self._say("loading the problem")
+        self._problem = _problem(self._request)
+        self._remote.load(self._request.path, self._request.reference, self._machine.device)
+        self._read_source()
+        sets = self._check()
+        self.is_degenerate = _is_degenerate([shared.trial for shared in sets])
+        if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
+            self._remote.detach(sets.pop(0).trial.name)
+        self._bind(self._request.shape)
+        self._check_operators(sets[-1])
+        return sets
+
+    def exchange(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
+        """Have the candidate let go of inputs, and take those of another examination instead."""
+        for shared in own:
+            self._remote.detach(shared.trial.name)
+        for shared in others:
+            self._remote.attach(shared.trial.name, shared.packed, shared.block)
+
+    @property
+    def reference_s(self) -> float:
+        """How long the reference took, by the wall clock."""
+        return self._effects.reference_s
+
+    def _check(self) -> list[Shared]:
+        """Have the candidate run on all trials; those that ``inputs()`` gives stay shared."""
+        kept: list[Shared] = []
+        deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
+        for trial in self._trials():
+            if time.monotonic() > deadline and not trial.is_usual:
+                self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
+                break
+            self._bind(trial.shape)
+            blocks = self._blocks.enter_context(contextlib.ExitStack())
+            shared = self._share(trial, blocks)
+            self._check_on(shared)
+            if trial.is_usual:
+                kept.append(shared)
+            else:
+                self._remote.detach(shared.trial.name)
+                blocks.close()
+        return kept
+
+    def _bind(self, shape: Mapping[str, Value]) -> None:
+        if self._bound_to != dict(shape):
+            self._remote.bind(shape, self._request.params)
+            self._bound_to = dict(shape)
+
+    def _trials(self) -> Iterator[Trial]:
+        """Inputs, and the reference's outputs on them.
+
+        Raises:
+            KernelFileError, UnsupportedError: the problem is at fault, or too large.
+        """
+        self._say("running the reference")
+        try:
+            yield from self._own_and_common_trials()
+        except (SolkitError, CandidateError, ContextLostError):
+            raise
+        except Exception as error:
+            path = self._request.reference or self._request.path
+            summary = "; ".join(explain(error, "running the reference", path))
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+                raise UnsupportedError(summary) from error
+            raise KernelFileError(summary, path) from error
+
+    def _own_and_common_trials(self) -> Iterator[Trial]:
+        """Those that no other candidate has seen first; then those that others were checked on.
+
+        What a candidate learned of the latter, or left behind for its like, is of no use for the
+        former, on which it is timed as well.
+        """
+        request, description = self._request, self._problem.description
+        usual = 0
+        for trial in own_trials(self._make, request.seed, request.shape, request.skip):
+            usual = max(usual, nonfinite(trial))
+            yield trial
+        seed = request.seed if request.common_seed is None else request.common_seed
+        key = (
+            _digest(request),
+            self._machine.device,
+            tuple(request.shape.items()),
+            seed,
+            request.skip,
+        )
+        given = seed, request.shape, request.skip
+        make = partial(common_trials, self._make, description, *given, usual=usual)
+        yield from self._cache.trials(key, make)
+
+    def _make(self, shape: Mapping[str, Value]) -> Workload:
+        try:
+            return self._problem.workload(shape, {}, self._machine.device)
+        except KernelFileError as error:
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+                raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
+            raise
+
+    def _check_on(self, shared: Shared) -> None:
+        trial, is_usual = shared.trial, shared.trial.is_usual
+        self._remote.attach(trial.name, shared.packed, shared.block)
+        self.calls += 1
+        sizes = [tensor.numel() * tensor.element_size() for tensor in trial.want]
+        aliases = self._effects.aliases
+        look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=is_usual)
+        first = self._judge(look, shared, trial.name)
+        shared.restore()
+        if is_usual:
+            again = self._remote.run(trial.name, trial.seed, sizes, aliases)
+            second = self._judge(again, shared, f"{trial.name}, called again")
+            shared.restore()
+            if not same_bits(first, second):
+                self.notes["Two calls on the same inputs gave outputs that differ in bits."] = None
+        self._say("running the reference")
+
+    def _share(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
+        """Put a trial's inputs where the candidate sees them."""
+        self._say("sharing the inputs")
+        packed = _packed(trial.workload, self._machine.device)
+        if self._known_effects is None:
+            self._known_effects = _effects(trial, self._machine)
+        block = self._allocate(packed.size, blocks)
+        packed.fill(block)
+        return Shared(trial, packed, block, self._effects.written)
+
+    @property
+    def _effects(self) -> Effects:
+        assert self._known_effects is not None
+        return self._known_effects
+
+    def _allocate(self, size: int, blocks: contextlib.ExitStack) -> Block:
+        try:
+            block = allocate(size, self._machine.device)
+        except torch.OutOfMemoryError as error:
+            raise UnsupportedError(f"the inputs do not fit into memory twice: {error}") from error
+        blocks.callback(block.close)
+        return block
+
+    def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
+        """Judge the last call: what the guard saw, the outputs, and the inputs after it."""
+        self.heed(look.findings)
+        trial = shared.trial
+        got = self._fetch(look.outputs, trial.want)
+        own = trial.workload.tolerance or self._problem.description.problem.tolerance
+        errors = _odd_forms(look.outputs, self._effects.aliases)
+        comparison = trial.standard(own).judge(got)
+        self.max_error = max(self.max_error, comparison.max_error)
+        errors += comparison.errors
+        changed = [n for n in shared.packed.changed(shared.block) if n not in shared.written]
+        errors += tuple(
+            f"input tensor {number} was written into, which the reference leaves as it was"
+            for number in changed
+        )
+        if errors:
+            raise CandidateError(Verdict.WRONG, tuple(f"{error} ({which})" for error in errors))
+        return got
+
+    def _read_source(self) -> None:
+        """What the candidate's source gives away; a solution of several files is not read."""
+        path = Path(self._request.path)
+        if path.suffix == ".py":
+            self.heed(suspicions(path.read_text(encoding="utf-8"), str(path)))
+
+    def heed(self, findings: Sequence[Finding]) -> None:
+        """Proofs of cheating end the examination; the rest is told."""
+        sentences = [f"{finding.trick}: {finding.evidence}" for finding in findings]
+        if any(finding.is_proof for finding in findings):
+            raise CandidateError(Verdict.CHEATING, tuple(sentences))
+        self.notes.update(dict.fromkeys(sentences))
+
+    def _check_operators(self, shared: Shared) -> None:
+        """Where a kernel of its own was asked for: whether it hands the work to torch instead."""
+        if self._request.custom_kernel:
+            operators = self._remote.operators(shared.trial.name, shared.trial.seed)
+            shared.restore()
+            self._heed_delegation(by_operators(operators))
+
+    def check_kernels(self) -> None:
+        """The same of what ran on the GPU in timed calls."""
+        if self._request.custom_kernel:
+            kernels_ms = self._remote.kernels()
+            if not kernels_ms:
+                self.notes["The timer cannot tell whose kernels ran on the GPU."] = None
+            self._heed_delegation(by_kernels(kernels_ms))
+
+    def _heed_delegation(self, found: Finding | None) -> None:
+        """With what the source says of the same, which alone would prove nothing."""
+        if found is not None:
+            hints = [f"{found.trick}: {found.evidence}"]
+            hints += [note for note in self.notes if note.startswith(f"{found.trick}: ")]
+            raise CandidateError(Verdict.CHEATING, tuple(hints))
+
+    def _fetch(self, forms: Sequence[Form], want: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        _, size = offsets_of([form.size for form in forms])
+        expected = sum(tensor.numel() * tensor.element_size() for tensor in want)
+        if size > 4 * expected + _OUTPUT_SLACK_BYTES:
+            error = f"the outputs take {size} bytes, where the reference's take {expected}"
+            raise CandidateError(Verdict.WRONG, (error,))
+        is_new = self._results is None or self._results.size < size
+        if is_new:
+            self._results = self._allocate(size, self._blocks)
+        assert self._results is not None
+        got = self._remote.fetch(self._results, forms, is_new)
+        return [
+            tensor.to(form.device) if _is_elsewhere(tensor, form) else tensor
+            for tensor, form in zip(got, forms, strict=True)
+        ]
+
+    def judge_last(self, shared: Shared, which: str) -> None:
+        """Judge what the last call left."""
+        self._judge(self._remote.look(), shared, which)
+
+
+def _problem(request: Request) -> LoadedKernel:
+    """The problem, with no candidate where that stands in another file."""
+    if request.reference is None:
+        return _without_candidate(load(request.path))
+    try:
+        return _without_candidate(load(request.reference))
+    except KernelFileError:  # a launch description in the candidate's file is half of the problem
+        return _without_candidate(load(request.path, reference=request.reference))
+
+
+def _digest(request: Request) -> str:
+    """Of what stands in the problem's file; of a folder's files, which may be large, how old."""
+    path = Path(request.reference or request.path)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        told = repr([(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()
+    else:
+        told = str(path.resolve()).encode() + path.read_bytes()
+    return hashlib.sha256(told).hexdigest()
+
+
+def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:
+    if loaded.description.problem.reference is None:
+        path = loaded.description.path
+        raise KernelFileError("has no reference to check the kernel against", path)
+    loaded.description = replace(loaded.description, candidate=None)
+    return loaded
+
+
+def _effects(trial: Trial, machine: Machine) -> Effects:
+    """Run the reference once more, on a copy of the inputs, to see what it does to them."""
+    workload = trial.workload
+    copy = fresh(workload)
+    start = time.perf_counter()
+    seed_everything(trial.seed)
+    want = copy.run_reference()
+    machine.synchronize()
+    reference_s = time.perf_counter() - start
+    before, after = (_packed(each, machine.device).storages for each in (workload, copy))
+    written = {n for n, (a, b) in enumerate(zip(before, after)) if not torch.equal(a, b)}
+    declared = pack(workload.written_arguments(), machine.device).storages
+    starts = {storage.data_ptr() for storage in declared}
+    written |= {n for n, storage in enumerate(before) if storage.data_ptr() in starts}
+    inside = {storage.data_ptr() for storage in after}
+    aliases = any(_start(tensor) in inside for tensor in want)
+    return Effects(frozenset(written), aliases, reference_s)
+
+
+def _packed(workload: Workload, device: str) -> Packed:
+    try:
+        return pack((workload.args, dict(workload.kwargs)), device)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UnsupportedError(f"the inputs cannot be shared: {error}") from error
+
+
+def _size(shared: Shared) -> int:
+    outputs = sum(tensor.numel() * tensor.element_size() for tensor in shared.trial.want)
+    return shared.block.size + outputs
+
+
+def _is_degenerate(checked: Sequence[Trial]) -> bool:
+    """Whether inputs that differ gave the same outputs, floating ones among them."""
+    one, *others = checked
+    return any(
+        any(tensor.is_floating_point() for tensor in other.want)
+        and same_bits(one.want, other.want)
+        and not is_unchanged(one.workload, other.workload)
+        for other in others
+    )
+
+
+def _start(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else -1
+
+
+def _odd_forms(forms: Sequence[Form], aliases: bool) -> tuple[str, ...]:
+    if aliases:
+        return ()
+    return tuple(
+        f"output {number} lies in the memory of an input, as the reference's do not"
+        for number, form in enumerate(forms)
+        if form.is_input
+    )
+
+
+def _is_elsewhere(tensor: torch.Tensor, form: Form) -> bool:
+    """Whether the candidate had it on another device, where comparing will name that."""
+    return form.device in ("cpu", "cuda") and tensor.device.type != form.device

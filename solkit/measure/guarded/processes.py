@@ -1,0 +1,199 @@
+"""The processes of a session: the referee, and one candidate's process for each that is compared.
+
+All are forked from a server that has torch and triton loaded (`solkit.processes.forkserver`), so
+that a new one costs milliseconds and a CUDA context. A candidate's process is replaced after a
+fault, a hang or a finding, and kept for the next candidate otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+
+from solkit.core import MeasureSettings
+from solkit.errors import UnsupportedError
+from solkit.measure.timing.gpu_lock import exclusive, uuid_of
+from solkit.processes.channel import Channel, pair
+from solkit.processes.child import Child
+from solkit.processes.forkserver import ForkServer
+from solkit.processes.sandbox import Sandbox
+
+__all__ = ["QUOTED_LINES", "Processes", "how_it_ended"]
+
+QUOTED_LINES = 30
+"""Of what a process printed last."""
+
+_DEAD_S = 2.0
+_MOST_SERVED = 100  # candidates in one process: compiled modules, and what libraries note of them,
+# are never unloaded
+_MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (bench/thousand.py)
+
+_REFEREE = "solkit.measure.guarded.referee:main"
+_CANDIDATE = "solkit.measure.guarded.candidate:main"
+_PREPARE = "solkit.measure.guarded.referee:warm_up"
+_ENVIRONMENT = {
+    "PYTHONUNBUFFERED": "1",  # the last prints before a crash
+    "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
+}
+_server = ForkServer(_PREPARE, _ENVIRONMENT)
+
+
+class Processes:
+    """The referee, the candidates' processes, and the lock on the GPU that they use.
+
+    Args:
+        gpu: the GPU, as ``CUDA_VISIBLE_DEVICES`` names it.
+        device: ``"cuda"`` or ``"cpu"``.
+        settings: sandbox, memory and patience.
+
+    Attributes:
+        uuid: of the locked GPU; ``None`` before the first start, and without NVML.
+        candidates: by place; all but the first only to compare.
+
+    Raises:
+        UnsupportedError: there can be no sandbox here; says what to do about it.
+    """
+
+    def __init__(self, gpu: str, device: str, settings: MeasureSettings) -> None:
+        self._gpu, self._device, self._patience_s = gpu, device, settings.patience_s
+        self._sandboxes = {
+            function: Sandbox(_PREPARE, _ENVIRONMENT, device)
+            for function in ((_REFEREE, _CANDIDATE) if settings.sandbox else ())
+        }
+        self._paths: tuple[str, ...] = ()  # of candidates and problem, which a sandbox must show
+        self._lock = contextlib.ExitStack()
+        self._control: Channel | None = None
+        self._judged = 0  # candidates, by this referee
+        self._served: Counter[int] = Counter()  # candidates, by place, in the process there
+        self.referee: Child | None = None
+        self.candidates: dict[int, Child] = {}
+        self.uuid: str | None = None
+
+    def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
+        """The channel to the referee, and `count` candidates' processes; missing ones are started.
+
+        All are forked at once, and make their CUDA contexts side by side.
+
+        Args:
+            count: how many candidates take part.
+            paths: their files and the problem's, which a sandbox must show.
+
+        Raises:
+            GpuBusyError: another session holds the GPU.
+        """
+        self._paths = tuple(paths)
+        for sandbox in self._sandboxes.values():
+            sandbox.server(self._paths)  # where that is another one, what ran there has ended
+        control = self._control_of_referee()
+        for place in range(count):
+            is_worn = self._served[place] >= _MOST_SERVED
+            if place in self.candidates and (is_worn or not self.candidates[place].is_alive):
+                self.replace_candidate(place)
+            if place not in self.candidates:
+                self._start_candidate(control, place)
+            self._served[place] += 1
+        self._judged += count
+        return control, tuple(self.candidates[place] for place in range(count))
+
+    def replace_candidate(self, place: int = 0, grace_s: float = 0.0) -> int:
+        """End a candidate's process; how it ended. The next candidate there gets a new one."""
+        return self.candidates.pop(place).end(grace_s)
+
+    def candidate_ended(self, place: int) -> str:
+        """How a candidate's process ended by itself, in words."""
+        return how_it_ended(self.replace_candidate(place, _DEAD_S))
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of ours that may be on the GPU."""
+        children = (self.referee, *self.candidates.values())
+        return tuple(child.pid for child in children if child is not None)
+
+    def obituary(self) -> str:
+        """Why the referee is gone, in words; ends all other processes too."""
+        if self.referee is None:
+            return "the referee's process is gone"
+        ended = how_it_ended(self.referee.end(_DEAD_S))
+        printed = self.referee.printed()[-QUOTED_LINES:]
+        self.close()
+        return "\n".join((f"the referee's process failed: {ended}", *printed))
+
+    def close(self) -> None:
+        """End all processes and what they started; `started` starts new ones."""
+        control, self._control = self._control, None
+        if control is not None:
+            control.close()
+        try:
+            for child in (*self.candidates.values(), self.referee):
+                if child is not None:
+                    child.end()
+        finally:
+            self.candidates, self.referee = {}, None
+            for sandbox in self._sandboxes.values():
+                sandbox.close()
+            self._lock.close()
+
+    def _control_of_referee(self) -> Channel:
+        """The channel to the referee, which is started where it is missing, dead or worn out."""
+        referee = None if self._judged >= _MOST_JUDGED else self.referee
+        if referee is not None and self._control is not None and referee.is_alive:
+            return self._control
+        self.close()
+        self._judged = 0
+        self._take_gpu()
+        for sandbox in self._sandboxes.values():
+            sandbox.server(self._paths).start()  # they load torch side by side
+        ours, theirs = pair()
+        self._control = Channel(ours, trusting=True)
+        self.referee = self._child(_REFEREE, theirs.fileno())
+        theirs.close()
+        return self._control
+
+    def _take_gpu(self) -> None:
+        """Lock the GPU before a process of ours is on it, until none is."""
+        if self._device == "cpu":
+            return
+        with contextlib.suppress(UnsupportedError):  # without NVML there hardly is a GPU: the
+            self.uuid = uuid_of(self._gpu)  # referee says what torch sees
+        if self.uuid is not None:
+            self._lock.enter_context(exclusive(self.uuid, self._patience_s))
+
+    def _start_candidate(self, control: Channel, place: int) -> None:
+        referees, theirs = pair()
+        candidate = self._child(_CANDIDATE, theirs.fileno())
+        theirs.close()
+        self.candidates[place], self._served[place] = candidate, 0
+        control.send({"candidate": candidate.pid, "place": place}, b"", (referees.fileno(),))
+        referees.close()
+
+    def _child(self, function: str, descriptor: int) -> Child:
+        """A new process: a kernel file finds the modules there that it would find here."""
+        env, sandbox = _environment(self._gpu), self._sandboxes.get(function)
+        if sandbox is None:
+            return Child(_server, function, env=env, descriptors=(descriptor,))
+        return Child(
+            sandbox.server(self._paths),
+            function,
+            env=sandbox.environment(env),
+            descriptors=(descriptor,),
+            folder=sandbox.folder,
+        )
+
+
+def how_it_ended(returncode: int) -> str:
+    """How a process ended, in words, by `subprocess`'s code."""
+    if returncode < 0:
+        return f"the process was killed by {signal.Signals(-returncode).name}"
+    return f"the process exited by itself with code {returncode}"
+
+
+def _environment(gpu: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        **_ENVIRONMENT,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # NVML's order
+        "CUDA_VISIBLE_DEVICES": gpu,
+    }

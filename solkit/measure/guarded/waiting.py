@@ -1,0 +1,157 @@
+"""Waiting for the referee's answer, and watching over the candidates meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import solkit.errors
+from solkit.core import Verdict
+from solkit.errors import SolkitError, WorkerError
+from solkit.measure.guarded.processes import QUOTED_LINES, Processes
+from solkit.measure.timing.gpu_lock import Company, Neighbours
+from solkit.processes.channel import Channel, NonsenseError
+from solkit.processes.child import Child
+
+__all__ = ["ContextLostError", "LostError", "Wait"]
+
+_POLL_S = 0.25
+_GRACE_S = 15.0  # beyond the time limit, for the referee to say what the candidate was at
+_START_S = 150.0  # for both processes to load torch, before the time limit counts
+
+_log = logging.getLogger(__name__)
+
+
+class ContextLostError(Exception):
+    """The reference broke the referee's context on a trial, whose name this carries."""
+
+    def __init__(self, trial: str) -> None:
+        self.trial = trial
+        super().__init__(trial)
+
+
+class LostError(Exception):
+    """No answer to a request: what became of the candidate instead, as in `Judgement`."""
+
+    def __init__(self, verdict: Verdict, *errors: str) -> None:
+        self.verdict, self.errors = verdict, errors
+        super().__init__(verdict, errors)
+
+
+@dataclass
+class Wait:
+    """Waiting for the answer to one request.
+
+    Attributes:
+        processes: of the session.
+        control: the channel to the referee.
+        candidates: the processes that take part.
+        time_limit_s: for everything, from when all processes have started.
+        host_bytes: resident memory that a candidate's processes may use.
+    """
+
+    processes: Processes
+    control: Channel
+    candidates: Sequence[Child]
+    time_limit_s: float
+    host_bytes: int
+    _killed_for: str | None = field(default=None, init=False)
+    _stage: str = field(default="starting", init=False)
+    _neighbours: Neighbours | None = field(init=False)
+    _deadline_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline_s = time.monotonic() + _START_S
+        uuid = self.processes.uuid
+        self._neighbours = None if uuid is None else Neighbours(uuid)
+
+    def answer(self) -> str:
+        """The outcome that the referee sends.
+
+        Raises:
+            LostError: a candidate's process ended, or the referee is held up.
+            ContextLostError: the reference broke the referee's CUDA context.
+            SolkitError: the one that the referee raised.
+        """
+        while True:
+            if not self.control.is_waiting(_POLL_S):
+                self._watch()
+                if time.monotonic() > self._deadline_s:
+                    raise self._timeout()
+                continue
+            message = self._receive()
+            if "outcome" in message:
+                self._look_around()
+            for place in message.get("drop", ()):
+                self.processes.replace_candidate(place)
+            if "outcome" in message:
+                return str(message["outcome"])
+            self._raise_failure(message)
+            if self._stage == "starting":
+                self._deadline_s = time.monotonic() + self.time_limit_s + _GRACE_S
+            self._stage = message["stage"]
+            _log.debug("%s", self._stage)
+
+    def printed(self, place: int) -> list[str]:
+        """What a candidate printed last."""
+        return self.candidates[place].printed()[-QUOTED_LINES:]
+
+    @property
+    def company(self) -> Company | None:
+        """Who else was seen on the GPU; ``None`` where NVML could not be asked which GPU it is."""
+        return None if self._neighbours is None else self._neighbours.seen
+
+    def _raise_failure(self, message: dict[str, Any]) -> None:
+        if "lost_on" in message:
+            raise ContextLostError(str(message["lost_on"]))
+        if "error" in message:
+            raise _error(message["error"], message["args"])
+        if "died" in message:
+            raise self._death(message["died"], message["place"])
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            return self.control.receive(_GRACE_S).header
+        except (NonsenseError, TimeoutError) as error:
+            raise WorkerError(f"the referee's process answered nonsense: {error}") from error
+
+    def _watch(self) -> None:
+        if self._stage == "timing":
+            self._look_around()
+        for candidate in self.candidates:
+            used = candidate.resident_bytes()
+            if used > self.host_bytes and self._killed_for is None:
+                self._killed_for = (
+                    f"killed at {used / 2**30:.1f} GiB of host memory; "
+                    f"{self.host_bytes / 2**30:.1f} GiB are allowed"
+                )
+                candidate.end()  # the referee notices, and says what it was at
+
+    def _look_around(self) -> None:
+        """See who else is on the GPU."""
+        if self._neighbours is not None:
+            self._neighbours.look(self.processes.pids)
+
+    def _timeout(self) -> Exception:
+        """The referee does not answer: the problem hangs, or what the candidate did to the GPU."""
+        self.processes.close()
+        if self._stage == "starting":
+            return WorkerError(f"the measuring processes did not start within {_START_S:g} s")
+        error = f"{self._stage}: killed after {self.time_limit_s:g} s"
+        return LostError(Verdict.TIMED_OUT, error)
+
+    def _death(self, doing: str, place: int) -> LostError:
+        ended = self.processes.candidate_ended(place)
+        if self._killed_for is not None:
+            error = f"{doing}: {self._killed_for}"
+            return LostError(Verdict.OUT_OF_MEMORY, error, *self.printed(place))
+        return LostError(Verdict.CRASHED, f"{doing}: {ended}", *self.printed(place))
+
+
+def _error(name: str, args: list[Any]) -> SolkitError:
+    kind = getattr(solkit.errors, name)
+    error: SolkitError = kind(*args)
+    return error

@@ -1,0 +1,443 @@
+"""Outcomes: from what is known beforehand, through what was measured, to a result.
+
+::
+
+    Prospect ─► draft ─► measured (or compared) ─► judged ─► the log
+                                                      └────► scored: a Result
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from solkit.core import (
+    Bound,
+    ComparedBase,
+    Conditions,
+    Configuration,
+    Device,
+    Difference,
+    Facts,
+    KernelAnalysis,
+    KernelFile,
+    Launch,
+    LiveLaunch,
+    Measurement,
+    Outcome,
+    Protocol,
+    Result,
+    StoredFacts,
+    Value,
+    Verdict,
+    canonical,
+)
+from solkit.datasets.facts import facts_key, facts_to_json
+from solkit.datasets.kernels import Kernel
+from solkit.datasets.record import MESSAGE_LIMIT
+from solkit.measure.guarded.messages import JudgedTurns, Judgement, Samples
+from solkit.roofline.bound import at_observed_clock
+from solkit.roofline.kernel.gap import gap
+from solkit.roofline.score import score, time_verdict
+
+__all__ = [
+    "Prospect",
+    "compared",
+    "conditions_seen",
+    "device_fields",
+    "draft",
+    "facts_of",
+    "judged",
+    "launched_as_compiled",
+    "live_launch",
+    "measured",
+    "measurement_of",
+    "protocol_of",
+    "scored",
+]
+
+_VERSIONS = ("solkit", "python", "torch", "triton", "driver")
+_TIMED = (
+    *("time_ms", "low_ms", "high_ms", "samples_ms", "kernel_sum_ms", "reference_ms"),
+    *("reference_samples_ms", "max_error", "live_launches", "clock_mhz", "clock_low_mhz"),
+    *("memory_clock_mhz", "power_w", "power_high_w", "temperature_c", "throttle_reasons"),
+    *("condition_samples", "neighbours", "method", "l2", "flush", "launched", "warmup_calls"),
+    *("seed", "time_limit_s", "protocol", "inputs_digest"),
+)
+"""Fields that a timing fills in."""
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What is known of a configuration before it is measured.
+
+    Attributes:
+        file: the kernel file, with a candidate.
+        result: its bound and analysis: `solkit.roofline.cases.unmeasured`.
+    """
+
+    file: KernelFile
+    result: Result
+
+    @property
+    def shape(self) -> dict[str, Value]:
+        """Every size and dtype, as rows name problems: the trusted bench does so too."""
+        return {**self.file.problem.sizes, **self.result.shape}
+
+
+# ----------------------------------------------------------------------------- before measuring
+
+
+def draft(
+    configuration: Configuration,
+    prospect: Prospect,
+    kernel: Kernel,
+    device: Device,
+    software: Mapping[str, str | None],
+    facts: StoredFacts | None = None,
+) -> Outcome:
+    """The outcome of a configuration that is not measured yet.
+
+    Args:
+        configuration: what is to be measured.
+        prospect: what is known of it.
+        kernel: which version of the file: read before it runs, as it may change itself.
+        device: the GPU.
+        software: versions by name.
+        facts: of its launches, if they are known.
+    """
+    file, result, shape = prospect.file, prospect.result, prospect.shape
+    tolerance, work = file.problem.tolerance, result.work
+    return Outcome(
+        kernel_id=kernel.kernel_id,
+        family=kernel.family,
+        kind=kernel.kind,
+        origin=kernel.origin,
+        problem_id=kernel.problem_id(shape),
+        device=device.key,
+        params=result.params,
+        verdict=Verdict.NOT_MEASURED,
+        created=datetime.now(timezone.utc),
+        chosen_by=configuration.chosen_by,
+        implementation=kernel.name,
+        entry_point=kernel.entry_point,
+        source_sha256=kernel.source.sha256,
+        problem_sha256=kernel.problem.sha256,
+        path=str(kernel.path),
+        problem_path=str(Path(file.problem.path).resolve()),
+        problem_format=file.problem.format,
+        shape=shape,
+        rtol=tolerance.rtol if tolerance else None,
+        atol=tolerance.atol if tolerance else None,
+        read_bytes=work.dram_read_bytes,
+        write_bytes=work.dram_write_bytes,
+        facts_id=facts.id if facts else None,
+        **_bounds(result.bound),
+        **device_fields(device),
+        **_software(software),
+    )
+
+
+def facts_of(
+    prospect: Prospect, kernel: Kernel, device: Device, software: Mapping[str, str | None]
+) -> StoredFacts | None:
+    """The facts of all launches, as a log keeps them; ``None`` where some are not known.
+
+    Args:
+        prospect: as for `draft`, and so for the others.
+        kernel: which version of the file.
+        device: the GPU.
+        software: versions by name.
+    """
+    result = prospect.result
+    if not (result.analysis.is_whole and result.analysis.kernels):
+        return None
+    what = kernel.kernel_id, result.params, prospect.shape
+    where = device.compute_capability, device.sm_count, software.get("triton")
+    found = [each.facts for each in result.analysis.kernels]
+    return StoredFacts(facts_key(*what, *where), facts_to_json(found))
+
+
+# ------------------------------------------------------------------------------------- measured
+
+
+def measured(outcome: Outcome, found: Judgement, bound: Bound, device: Device) -> Outcome:
+    """A draft with what was measured, judged.
+
+    Args:
+        outcome: the draft.
+        found: what became of the candidate.
+        bound: of the problem, for what the clock seen while timing makes of it.
+        device: the GPU.
+    """
+    told = replace(
+        outcome,
+        verdict=found.verdict,
+        created=datetime.now(timezone.utc),
+        **_evidence(found.errors),
+        **_protocol(found.protocol),
+        **_measured(found.measurement),
+        **_seen(found.samples),
+    )
+    if told.verdict is Verdict.CORRECT and told.clock_mhz is not None:
+        seen = at_observed_clock(bound, device, told.clock_mhz).at.observed_clock_ms
+        told = replace(told, observed_clock_bound_ms=seen)
+    return judged(told, device)
+
+
+def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int | None) -> Outcome:
+    """The outcome of a candidate that took turns with its base.
+
+    Args:
+        candidate: measured on its own.
+        base: likewise.
+        turns: what became of all that took part.
+        place: the candidate's among them; ``None`` if it did not take part.
+    """
+    times, ours, difference, ratio, errors = _turns_of(turns, place)
+    plain = {each.name: each.default for each in fields(Outcome) if each.name in _TIMED}
+    plain |= {"throttle_reasons": {}}
+    told = {**plain, **_protocol(turns.protocol if times else None), **_seen(ours)}
+    return replace(
+        candidate,
+        created=datetime.now(timezone.utc),
+        **{**told, **_evidence(errors)},
+        comparison=ComparedBase(
+            base.kernel_id,
+            base.params,
+            difference,
+            base.entry_point,
+            base.source_sha256,
+            base.path,
+            ratio,
+            times,
+        ),
+    )
+
+
+def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
+    """The base's times, the candidate's samples, what the ratio shows, the ratio, and why."""
+    from solkit.measure.timing import ratios  # with numpy: takes time to load
+
+    if place is None or not turns.turns or turns.protocol is None:
+        errors = turns.errors or ("The candidate failed.",)
+        return (), Samples(), Difference.NOT_COMPARED, None, errors
+    (found,) = turns.turns
+    ratio = ratios.ratio_of(found.times_ms[0], found.times_ms[place], turns.protocol.method)
+    difference = Difference.UNSTABLE if found.unstable else ratios.difference(ratio)
+    ours = Samples(candidate_ms=found.times_ms[place], conditions=found.conditions)
+    return found.times_ms[0], ours, difference, ratio, found.unstable + found.notes
+
+
+# --------------------------------------------------------------------------------------- judged
+
+
+def judged(outcome: Outcome, device: Device) -> Outcome:
+    """The outcome, its time held against its bounds where it is a correct candidate's."""
+    known = outcome.time_ms, outcome.bound_ms, outcome.hard_bound_ms
+    time_ms, bound_ms, hard_ms = known
+    is_judged = outcome.verdict is Verdict.CORRECT and outcome.comparison is None
+    if not is_judged or time_ms is None or bound_ms is None or hard_ms is None:
+        return outcome
+    verdict = time_verdict(time_ms, bound_ms, hard_ms, device)
+    why = f"{time_ms:.4g} ms is under the hard bound of {hard_ms:.4g} ms"
+    message = why if verdict is Verdict.IMPOSSIBLE else outcome.message
+    return replace(outcome, verdict=verdict, message=message)
+
+
+def scored(result: Result, outcome: Outcome, device: Device) -> Result:
+    """A result with what became of the candidate, and the score and gap that follow.
+
+    Args:
+        result: as it was before measuring.
+        outcome: judged.
+        device: the GPU.
+    """
+    timed = measurement_of(outcome)
+    result = replace(
+        result,
+        verdict=outcome.verdict,
+        protocol=protocol_of(outcome),
+        measurement=timed,
+        errors=outcome.evidence,
+    )
+    if timed is None or outcome.verdict not in _SCORED:
+        return result
+    at = replace(result.bound.at, observed_clock_ms=outcome.observed_clock_bound_ms)
+    bound = replace(result.bound, at=at)
+    return replace(
+        result,
+        bound=bound,
+        score=score(bound, timed.median_ms, timed.reference_ms),
+        gap=gap(bound, result.analysis.kernels, device, timed),
+    )
+
+
+_SCORED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
+
+
+def measurement_of(outcome: Outcome) -> Measurement | None:
+    """The timing; ``None`` where there is none, or none of the reference."""
+    told = outcome.time_ms, outcome.reference_ms
+    time_ms, reference_ms = told
+    if time_ms is None or reference_ms is None:
+        return None
+    return Measurement(
+        median_ms=time_ms,
+        low_ms=time_ms if outcome.low_ms is None else outcome.low_ms,
+        high_ms=time_ms if outcome.high_ms is None else outcome.high_ms,
+        kernel_sum_ms=outcome.kernel_sum_ms,
+        reference_ms=reference_ms,
+        method=outcome.method or "",
+        max_error=outcome.max_error or 0.0,
+        samples=len(outcome.samples_ms),
+        sm_clock_mhz=outcome.clock_mhz,
+        launches=tuple(map(_analysis_of, outcome.live_launches)),
+    )
+
+
+def protocol_of(outcome: Outcome) -> Protocol | None:
+    """How the time was taken; ``None`` where none was."""
+    if outcome.method is None:
+        return None
+    return Protocol(
+        method=outcome.method,
+        l2=outcome.l2 or "",
+        flush=outcome.flush or "",
+        warmup_calls=outcome.warmup_calls or 0,
+        samples=len(outcome.samples_ms),
+        time_limit_s=outcome.time_limit_s or 0.0,
+        seed=outcome.seed or 0,
+        name=outcome.protocol or "",
+        launched=outcome.launched or "",
+    )
+
+
+def _analysis_of(live: LiveLaunch) -> KernelAnalysis:
+    shape = live.name, live.grid, live.num_warps, live.num_stages, live.num_ctas
+    launch = Launch(*shape, live.constants, live.signature, live.count)  # type: ignore[arg-type]
+    return KernelAnalysis(
+        Facts(
+            launch,
+            registers=live.registers,
+            spills=live.spills,
+            shared_bytes=live.shared_bytes,
+            tensor_cores=live.tensor_cores,
+            error=live.error,
+        )
+    )
+
+
+# --------------------------------------------------------------------------------------- fields
+
+
+def _evidence(errors: tuple[str, ...]) -> dict[str, Any]:
+    return {"evidence": errors, "message": "; ".join(errors)[:MESSAGE_LIMIT] or None}
+
+
+def _bounds(bound: Bound) -> dict[str, Any]:
+    return {
+        "bound_ms": bound.time_ms,
+        "hard_bound_ms": bound.at.hard_ms,
+        "calibrated_bound_ms": bound.at.calibrated_ms,
+        "observed_clock_bound_ms": bound.at.observed_clock_ms,
+        "limiter": bound.limiter,
+        "precision": bound.precision,
+        "operations": dict(bound.flops_by_pipe),
+    }
+
+
+def _protocol(protocol: Protocol | None) -> dict[str, Any]:
+    if protocol is None:
+        return {}
+    names = ("method", "l2", "flush", "launched", "warmup_calls", "seed", "time_limit_s")
+    return {**{each: getattr(protocol, each) for each in names}, "protocol": protocol.name}
+
+
+def _measured(found: Measurement | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    names = ("low_ms", "high_ms", "kernel_sum_ms", "reference_ms", "max_error")
+    return {
+        **{each: getattr(found, each) for each in names},
+        "time_ms": found.median_ms,
+        "clock_mhz": found.sm_clock_mhz,
+        "live_launches": tuple(map(live_launch, found.launches)),
+    }
+
+
+def live_launch(found: KernelAnalysis) -> LiveLaunch:
+    """A launch as recorded in a real run."""
+    launch = found.launch
+    return LiveLaunch(
+        launch.name,
+        launch.grid,
+        launch.num_warps,
+        launch.num_stages,
+        launch.num_ctas,
+        launch.count,
+        launch.constants,
+        launch.signature,
+        found.facts.registers,
+        found.facts.spills,
+        found.facts.shared_bytes,
+        found.facts.tensor_cores,
+        found.error,
+    )
+
+
+def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> bool:
+    """Whether a real run made the launches that the facts describe, with the same binaries."""
+    compiled = [live_launch(KernelAnalysis(each)) for each in facts]
+    return Counter(map(_told, live)) == Counter(map(_told, compiled))
+
+
+def _told(launch: LiveLaunch) -> str:
+    """What facts and a real run both know exactly."""
+    size = launch.num_warps, launch.num_ctas, launch.registers, launch.spills, launch.shared_bytes
+    return canonical([launch.name, launch.grid, launch.count, dict(launch.constants), size])
+
+
+def _seen(samples: Samples) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "samples_ms": samples.candidate_ms,
+        "reference_samples_ms": samples.reference_ms,
+        "neighbours": samples.neighbours,
+        "inputs_digest": samples.inputs_digest,
+    }
+    seen = samples.conditions
+    if seen is None:
+        return found
+    return {**found, **conditions_seen(seen)}
+
+
+def conditions_seen(seen: Conditions) -> dict[str, Any]:
+    """NVML's readings during the run, as fields of `Outcome`, without the clock."""
+    names = ("memory_clock_mhz", "power_w", "power_high_w", "temperature_c")
+    return {
+        **{each: getattr(seen, each) for each in names},
+        "condition_samples": seen.samples,
+        "clock_low_mhz": seen.sm_clock_low_mhz,
+        "throttle_reasons": seen.reasons,
+    }
+
+
+def _software(versions: Mapping[str, str | None]) -> dict[str, Any]:
+    found = {f"{name}_version": versions.get(name) for name in _VERSIONS}
+    return {**found, "platform": versions.get("platform")}
+
+
+def device_fields(device: Device) -> dict[str, Any]:
+    """The fields of an outcome that describe the GPU, besides its key."""
+    return {
+        "device_name": device.name,
+        "device_uuid": device.uuid,
+        "compute_capability": device.compute_capability,
+        "sm_count": device.sm_count,
+        "max_clock_mhz": device.clock_mhz,
+        "device_notes": device.notes,
+    }

@@ -1,0 +1,1 @@
+"""Timing: timers, protocols, sampling, statistics, clocks."""

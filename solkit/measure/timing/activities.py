@@ -1,0 +1,151 @@
+"""The time of each call, from what the profiler recorded.
+
+A call is a `torch.profiler.record_function` range. Its GPU activities (kernels, copies, memsets)
+are those whose launch, a CUDA runtime or driver call with the same correlation id, began on the CPU
+within that range, on whatever thread and for whatever stream; the kernels of a CUDA graph all carry
+the id of the graph's launch. Kineto records only some driver calls (libkineto
+CuptiCbidRegistry.cpp: kernel launches, not copies), so an activity with no recorded launch is
+matched by the GPU annotations instead: Kineto adds one per range and stream, over the activities
+launched within the range (GenericActivityProfiler.cpp, handleGpuActivity).
+"""
+
+from __future__ import annotations
+
+import bisect
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Activity", "ActivityError", "CallTime", "Kind", "call_times", "kernels_ms"]
+
+
+class ActivityError(Exception):
+    """The recorded activities do not determine the time of each call."""
+
+
+class Kind(enum.Enum):
+    """The kind of a profiler event."""
+
+    RANGE = "range"
+    """A `record_function` range on the CPU."""
+    LAUNCH = "launch"
+    """A CUDA runtime or driver call."""
+    GPU = "gpu"
+    """A kernel, a copy or a memset on the GPU."""
+    GPU_RANGE = "gpu range"
+    """What a `record_function` range launched into one stream, from first start to last end."""
+
+
+class Activity(NamedTuple):
+    """One profiler event; a tuple, since there are thousands.
+
+    Attributes:
+        kind: of the event.
+        name: of the range, the CUDA call or the kernel.
+        start_ns, end_ns: on the profiler's clock, one for CPU and GPU.
+        correlation: joins a launch and what it launched; unused for ranges.
+        stream: (device, stream) on the GPU; unused on the CPU.
+    """
+
+    kind: Kind
+    name: str
+    start_ns: int
+    end_ns: int
+    correlation: int = 0
+    stream: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class CallTime:
+    """The time of one call.
+
+    Attributes:
+        span_ms: last end minus first start over all that the call ran on the GPU.
+        kernel_sum_ms: the sum of their durations; ``None`` if only the span is known.
+    """
+
+    span_ms: float
+    kernel_sum_ms: float | None
+
+
+def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[CallTime]:
+    """The time of each labelled call, in the order of `labels`.
+
+    Raises:
+        ActivityError: a call has no range or no GPU activity, or an activity is ambiguous.
+    """
+    of_call = _activities_of(activities, labels)
+    return [_time(label, of_call[label]) for label in labels]
+
+
+def kernels_ms(activities: Iterable[Activity], labels: Sequence[str]) -> dict[str, float]:
+    """Total milliseconds by name of what ran on the GPU in the labelled calls.
+
+    Raises:
+        ActivityError: as for `call_times`.
+    """
+    found: dict[str, float] = {}
+    for events in _activities_of(activities, labels).values():
+        for event in events:
+            taken_ms = (event.end_ns - event.start_ns) / 1e6
+            found[event.name] = found.get(event.name, 0.0) + taken_ms
+    return found
+
+
+def _activities_of(
+    activities: Iterable[Activity], labels: Sequence[str]
+) -> dict[str, list[Activity]]:
+    """What each labelled call ran on the GPU."""
+    events = list(activities)
+    wanted = set(labels)
+    ranges = sorted((e.start_ns, e.end_ns, e.name) for e in events if _is(e, Kind.RANGE, wanted))
+    owner_of_launch = {
+        e.correlation: _owner(ranges, e.start_ns) for e in events if e.kind is Kind.LAUNCH
+    }
+    annotations = [e for e in events if _is(e, Kind.GPU_RANGE, wanted)]
+    of_call: dict[str, list[Activity]] = {label: [] for label in labels}
+    for event in events:
+        if event.kind is Kind.GPU:
+            owner = (
+                owner_of_launch[event.correlation]
+                if event.correlation in owner_of_launch
+                else _annotated(annotations, event)
+            )
+            if owner is not None:
+                of_call[owner].append(event)
+    _require_ranges(ranges, labels)
+    return of_call
+
+
+def _is(event: Activity, kind: Kind, names: set[str]) -> bool:
+    return event.kind is kind and event.name in names
+
+
+def _owner(ranges: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
+    """The label of the range that a moment lies in; ``None`` between calls."""
+    index = bisect.bisect_right(ranges, (time_ns, float("inf"), "")) - 1
+    if index < 0 or time_ns > ranges[index][1]:
+        return None
+    return ranges[index][2]
+
+
+def _annotated(annotations: Sequence[Activity], event: Activity) -> str:
+    for span in annotations:
+        inside = span.start_ns <= event.start_ns and event.end_ns <= span.end_ns
+        if inside and span.stream == event.stream:
+            return span.name
+    raise ActivityError(f"the recording does not show which call ran {event.name!r}")
+
+
+def _require_ranges(ranges: Sequence[tuple[int, int, str]], labels: Sequence[str]) -> None:
+    missing = set(labels) - {name for _, _, name in ranges}
+    if missing or len(ranges) != len(labels):
+        raise ActivityError(f"{len(ranges)} ranges recorded for {len(labels)} calls")
+
+
+def _time(label: str, activities: Sequence[Activity]) -> CallTime:
+    if not activities:
+        raise ActivityError(f"no GPU activity recorded for the call {label}")
+    span_ns = max(a.end_ns for a in activities) - min(a.start_ns for a in activities)
+    return CallTime(span_ns / 1e6, sum(a.end_ns - a.start_ns for a in activities) / 1e6)

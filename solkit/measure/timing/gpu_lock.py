@@ -1,0 +1,370 @@
+"""One SolKit at a time on a GPU, and which other processes use it.
+
+SolKits wait for each other: `exclusive` locks a file named after the GPU's UUID with ``flock``,
+which the kernel releases when the holder ends, however it ends. Other processes cannot be kept off
+the GPU, only seen: `processes` queries NVML, `company` interprets the answer.
+
+The lock's folder is the first writable one of ``$SOLKIT_LOCKS``, ``/tmp`` and ``$XDG_RUNTIME_DIR``.
+Containers that share a GPU but no folder see each other only through NVML.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import logging
+import os
+import stat
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from solkit.errors import GpuBusyError, UnsupportedError
+
+__all__ = [
+    "VARIABLE",
+    "Company",
+    "GpuProcess",
+    "Holder",
+    "Neighbours",
+    "company",
+    "exclusive",
+    "processes",
+    "uuid_of",
+]
+
+VARIABLE = "SOLKIT_LOCKS"
+"""The environment variable for the locks' folder, e.g. one that containers share."""
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = 0.05
+_SILENCE_S = 1.0  # after which the waiting user is told who holds the GPU
+_MOST_BYTES = 4096  # read from a lock file
+_COMMAND_LENGTH = 200
+_MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cuda-mps-server
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a GPU.
+
+    Attributes:
+        pid: its process, in its own process namespace.
+        command: its command line.
+        since: when it took the lock, ISO 8601 in UTC.
+    """
+
+    pid: int
+    command: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.command}) since {self.since}"
+
+
+@contextlib.contextmanager
+def exclusive(uuid: str, limit_s: float) -> Iterator[None]:
+    """Keep other SolKits off a GPU; they wait on entering this block.
+
+    Hold it as long as your processes have a CUDA context there: another SolKit counts them as
+    foreign. It is not re-entrant: a second one in the same process waits too.
+
+    Args:
+        uuid: NVML's identifier of the GPU, or of the MIG slice.
+        limit_s: how long to wait for it.
+
+    Raises:
+        GpuBusyError: somebody else held it all that time; the message says who.
+        UnsupportedError: no lock file is available.
+    """
+    path = _path(uuid)
+    with _opened(path) as file:
+        _wait_for(file, path, uuid, limit_s)
+        _sign(file)
+        try:
+            yield
+        finally:
+            _wipe(file)  # closing the file releases the lock
+
+
+def _path(uuid: str) -> Path:
+    return _folder() / f"solkit-{uuid}.lock"
+
+
+def _folder() -> Path:
+    """The first writable folder; users share ``/tmp``."""
+    named = (os.environ.get(VARIABLE), "/tmp", os.environ.get("XDG_RUNTIME_DIR"))
+    for name in filter(None, named):
+        if os.access(name, os.W_OK | os.X_OK) and Path(name).is_dir():
+            return Path(name)
+    raise UnsupportedError(
+        f"no folder for a GPU's lock: none of ${VARIABLE}, /tmp and $XDG_RUNTIME_DIR is writable"
+    )
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """The lock file's descriptor; creates the file if needed, for every user to lock.
+
+    It is created and opened in two steps, since Linux may refuse ``O_CREAT`` on another user's file
+    in a sticky folder (sysctl fs.protected_regular). It is never removed: a process waiting on the
+    removed file would miss the next one.
+
+    Raises:
+        UnsupportedError: it cannot be opened, or is not a regular file.
+    """
+    try:
+        with contextlib.suppress(FileExistsError):
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+            try:
+                os.fchmod(file, 0o666)  # whatever the umask
+            finally:
+                os.close(file)
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise UnsupportedError(f"cannot lock the GPU by {path}: {error.strerror}") from error
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            raise UnsupportedError(f"cannot lock the GPU by {path}: not a regular file")
+        yield file
+    finally:
+        os.close(file)
+
+
+def _wait_for(file: int, path: Path, uuid: str, limit_s: float) -> None:
+    start, is_told = time.monotonic(), False
+    while not _lock(file):
+        by = _signature(file) or "an unidentified process"
+        waited_s = time.monotonic() - start
+        if waited_s >= limit_s:
+            raise GpuBusyError(f"{uuid} is in use by {by}; waited {limit_s:g} s for {path}")
+        if waited_s > _SILENCE_S and not is_told:
+            _log.warning("waiting for %s, in use by %s", uuid, by)
+            is_told = True
+        time.sleep(_POLL_S)
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise UnsupportedError(f"the lock of a GPU cannot be taken: {error.strerror}") from error
+    return True
+
+
+def _sign(file: int) -> None:
+    command = " ".join(sys.orig_argv)[:_COMMAND_LENGTH]
+    since = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    _write(file, json.dumps(asdict(Holder(os.getpid(), command, since))).encode())
+
+
+def _wipe(file: int) -> None:
+    _write(file, b"")
+
+
+def _write(file: int, text: bytes) -> None:
+    """Write who holds the lock: information only, skipped if the disk is full."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(file, 0)
+        os.pwrite(file, text, 0)
+
+
+def _signature(file: int) -> Holder | None:
+    """Who holds the lock; ``None`` if no SolKit has written it yet."""
+    try:
+        told = json.loads(os.pread(file, _MOST_BYTES, 0))
+        return Holder(int(told["pid"]), str(told["command"]), str(told["since"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+# ---------------------------------------------------------------------------- foreign processes
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process that computes on a GPU, as NVML lists it.
+
+    Attributes:
+        pid: the driver's number for it; in a container perhaps the host's.
+        memory_bytes: its GPU memory; ``None`` if NVML does not report it.
+    """
+
+    pid: int
+    memory_bytes: int | None = None
+
+    def __str__(self) -> str:
+        name = _command(self.pid)
+        memory = "" if self.memory_bytes is None else f", {self.memory_bytes / 2**20:.0f} MiB"
+        return f"process {self.pid} ({name or 'outside this namespace'}{memory})"
+
+
+def processes(uuid: str) -> tuple[GpuProcess, ...]:
+    """The processes that have a CUDA context on a GPU, according to NVML.
+
+    Raises:
+        UnsupportedError: NVML fails.
+    """
+    with _nvml() as library:
+        gpu = library.nvmlDeviceGetHandleByUUID(uuid)
+        found = library.nvmlDeviceGetComputeRunningProcesses(gpu)
+        return tuple(GpuProcess(int(each.pid), _memory(each)) for each in found)
+
+
+def uuid_of(visible: str) -> str:
+    """The UUID of the GPU for an entry of ``CUDA_VISIBLE_DEVICES``.
+
+    Args:
+        visible: a number in PCI bus order, or a UUID, perhaps shortened.
+
+    Raises:
+        UnsupportedError: there is no such GPU, or NVML fails.
+    """
+    if visible.startswith("MIG-"):  # never shortened in practice, and only under a GPU's handle
+        return visible
+    with _nvml() as library:
+        if visible.isdecimal():
+            gpu = library.nvmlDeviceGetHandleByIndex(int(visible))
+            return str(library.nvmlDeviceGetUUID(gpu))
+        for index in range(library.nvmlDeviceGetCount()):
+            uuid = str(library.nvmlDeviceGetUUID(library.nvmlDeviceGetHandleByIndex(index)))
+            if visible and uuid.startswith(visible):
+                return uuid
+    raise UnsupportedError(f"NVML knows no GPU {visible!r}")
+
+
+@contextlib.contextmanager
+def _nvml() -> Iterator[Any]:
+    import pynvml  # 60 ms, too slow for `import solkit`
+
+    try:
+        pynvml.nvmlInit()
+        try:
+            yield pynvml
+        finally:
+            pynvml.nvmlShutdown()
+    except pynvml.NVMLError as error:
+        raise UnsupportedError(f"NVML: {error}") from error
+
+
+def _memory(process: Any) -> int | None:
+    return None if process.usedGpuMemory is None else int(process.usedGpuMemory)
+
+
+@dataclass(frozen=True)
+class Company:
+    """Other users of a GPU.
+
+    Attributes:
+        evidence: why a measurement there is unstable; empty if nobody was seen.
+        notes: why others could not be seen or named.
+    """
+
+    evidence: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+_BLIND = "NVML lists no process on the GPU, not even SolKit's, so others would not show either."
+_UNNAMED = "NVML uses another process namespace, so processes on the GPU cannot be named."
+
+
+def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
+    """Other users of the GPU according to NVML's list.
+
+    Process numbers are meaningful if one of ours is on the list. If ours run but none is listed,
+    the driver uses another namespace than this container: then only the counts can be compared. A
+    container that hides others' processes from NVML usually hides ours too; then a note says that
+    nothing is known.
+
+    Args:
+        seen: NVML's list.
+        ours: our processes with a CUDA context on that GPU. Their children, and this process's, are
+            ours too.
+    """
+    family = {os.getpid(), *ours}
+    others = [each for each in seen if not _is_ours(each.pid, family)]
+    if len(others) < len(seen) or not ours:
+        if not others:
+            return Company()
+        return Company((f"Other processes used the GPU: {', '.join(map(str, others))}.",))
+    if not seen:
+        return Company((), (_BLIND,))
+    if len(seen) <= len(ours):
+        return Company((), (_UNNAMED,))
+    counted = f"NVML lists {len(seen)} processes on the GPU, of which {len(ours)} are SolKit's."
+    return Company((counted,), (_UNNAMED,))
+
+
+class Neighbours:
+    """Who else was seen on a GPU, check by check.
+
+    Args:
+        uuid: NVML's identifier of the GPU.
+    """
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._evidence: dict[str, None] = {}  # ordered sets
+        self._notes: dict[str, None] = {}
+
+    def look(self, ours: Collection[int]) -> None:
+        """Check now; `ours` as in `company`."""
+        try:
+            found = company(processes(self._uuid), ours)
+        except UnsupportedError as error:
+            found = Company((), (f"Other users of the GPU are unknown: {error}.",))
+        self._evidence.update(dict.fromkeys(found.evidence))
+        self._notes.update(dict.fromkeys(found.notes))
+
+    @property
+    def seen(self) -> Company:
+        """The result of all checks."""
+        return Company(tuple(self._evidence), tuple(self._notes))
+
+
+def _is_ours(pid: int, ours: Collection[int]) -> bool:
+    """Whether a process is ours, a child of ours, or the server that ours share."""
+    if (_comm(pid) or "").startswith(_MPS_SERVER):
+        return True
+    while pid > 1:
+        if pid in ours:
+            return True
+        pid = _parent(pid)
+    return False
+
+
+def _parent(pid: int) -> int:
+    """The parent process; 0 if there is none or it is gone. Source: proc(5), ``stat``."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(text.rpartition(")")[2].split()[1])
+
+
+def _comm(pid: int) -> str | None:
+    try:
+        text = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.strip()
+
+
+def _command(pid: int) -> str | None:
+    """Its command line, or its name if that is hidden; ``None`` if there is no such process."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    text = b" ".join(words).decode(errors="replace").strip()
+    return text[:_COMMAND_LENGTH] or _comm(pid)

@@ -1,0 +1,165 @@
+"""The machine that a candidate is measured on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from solkit.core import KernelAnalysis
+from solkit.errors import UnsupportedError
+from solkit.measure.timing.conditions import ConditionSampler
+from solkit.measure.timing.protocols import PROTOCOLS, TimingProtocol
+from solkit.measure.timing.sampling import Timer
+from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, captured
+
+__all__ = ["CpuMachine", "CudaMachine", "Machine"]
+
+COLD = PROTOCOLS["cold"]
+
+
+class Machine(Protocol):
+    """The machine that a candidate runs on.
+
+    Attributes:
+        device: where its inputs are created.
+    """
+
+    device: str
+
+    def synchronize(self) -> None:
+        """Wait for all launched work; raises its errors."""
+        ...
+
+    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
+        """A protocol's timers, best first, and how they flush L2, in words.
+
+        Raises:
+            UnsupportedError: there are none.
+        """
+        ...
+
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """A function that replays what `work` launches, from a CUDA graph.
+
+        Raises:
+            ActivityError: it cannot be captured.
+        """
+        ...
+
+    def occupy(self, seconds: float) -> None:
+        """Queue work that keeps the device busy for that long, at most a few milliseconds."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """Device memory of live tensors, without the machine's own; frees the rest."""
+        ...
+
+    def conditions(self) -> ConditionSampler:
+        """A sampler of clocks and throttle reasons."""
+        ...
+
+    def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
+        """Lists the Triton launches made inside a ``with`` block."""
+        ...
+
+
+class CudaMachine:
+    """The one GPU that this process sees.
+
+    Raises:
+        UnsupportedError: it sees none.
+    """
+
+    device = "cuda"
+
+    def __init__(self) -> None:
+        if not torch.cuda.is_available():
+            built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
+            raise UnsupportedError(
+                f"torch {torch.__version__} ({built}) sees no CUDA device to measure on"
+            )
+
+    def synchronize(self) -> None:
+        """See `Machine`."""
+        torch.cuda.synchronize()
+
+    @functools.cached_property
+    def _buffer(self) -> FlushBuffer:
+        return FlushBuffer()
+
+    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
+        """See `Machine`. The timers measure the host's time per call anew."""
+        self._buffer.learn()
+        flush = L2Flush(self._buffer)
+        warm = protocol.l2 == "warm"
+        made: dict[str, Timer] = {
+            "cupti": CuptiTimer(flush, warm=warm),
+            "events": EventTimer(flush, warm=warm),
+            "graph replay": EventTimer(flush, warm=warm, calls=protocol.calls),
+        }
+        before = "; then an untimed call: L2 is warm" if warm else ""
+        return [made[name] for name in protocol.timers], self._buffer.description + before
+
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """See `Machine`."""
+        return captured(work).replay
+
+    def occupy(self, seconds: float) -> None:
+        """See `Machine`."""
+        self._buffer.occupy(seconds)
+
+    def memory_bytes(self) -> int:
+        """See `Machine`."""
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        own = self._buffer.size if "_buffer" in vars(self) else 0
+        return torch.cuda.memory_allocated() - own
+
+    def conditions(self) -> ConditionSampler:
+        """See `Machine`."""
+        return ConditionSampler(f"GPU-{torch.cuda.get_device_properties().uuid}")
+
+    def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
+        """See `Machine`."""
+        from solkit.adapters import live_triton  # patches triton: only when needed
+
+        return live_triton.recording()
+
+
+class CpuMachine:
+    """No GPU: candidates can be checked, but a CPU's time is never reported as a GPU's."""
+
+    device = "cpu"
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
+        """There are none; raises `UnsupportedError`."""
+        raise UnsupportedError(f"only a CUDA device can be timed ({protocol.name})")
+
+    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """The work itself: there are no graphs."""
+        return work
+
+    def occupy(self, seconds: float) -> None:
+        """Nothing is queued."""
+
+    def memory_bytes(self) -> int:
+        """None."""
+        gc.collect()
+        return 0
+
+    def conditions(self) -> ConditionSampler:
+        """There are none; raises `UnsupportedError`."""
+        raise UnsupportedError("only a CUDA device has an SM clock")
+
+    def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
+        """Nothing is launched."""
+        return contextlib.nullcontext([])

@@ -1,0 +1,71 @@
+"""How times are measured: small named records; each measurement keeps the one it used.
+
+========== ==== ======== ==================== ====================================================
+name       L2   launched timers, best first   for
+========== ==== ======== ==================== ====================================================
+cold       cold eager    cupti, events        the default: inputs come from DRAM
+warm       warm eager    cupti, events        kernels that run right after their producer
+cold-graph cold graph    cupti, events        many small kernels, without their launches
+warm-graph warm graph    cupti, events        both
+replay     warm graph    graph replay         a check on the others: no profiler, no event within
+========== ==== ======== ==================== ====================================================
+
+Every protocol is interleaved: the compared kernels (a candidate and the reference, or two
+candidates) are called in turns, each pair in random order, under one timer throughout. Strict
+alternation biased kernels under 10 µs by 2 % on an H100, and separate runs of one GEMM differed by
+11 to 15 %, because the power limit moves the clock; the ratio within pairs is stable.
+
+Sampling stops when the 95 % interval is narrow enough or the time is used up
+(`solkit.measure.timing.sampling.Plan`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solkit.errors import InputError
+
+__all__ = ["PROTOCOLS", "TimingProtocol", "find"]
+
+
+@dataclass(frozen=True)
+class TimingProtocol:
+    """How calls are timed.
+
+    Attributes:
+        name: on the command line.
+        l2: ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call of the
+            same.
+        launched: ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed.
+        timers: best first; the first one that works here is used throughout.
+        calls: how many calls one graph holds.
+    """
+
+    name: str
+    l2: str
+    launched: str
+    timers: tuple[str, ...] = ("cupti", "events")
+    calls: int = 1
+
+
+_ALL = (
+    TimingProtocol("cold", "cold", "eager"),
+    TimingProtocol("warm", "warm", "eager"),
+    TimingProtocol("cold-graph", "cold", "graph"),
+    TimingProtocol("warm-graph", "warm", "graph"),
+    TimingProtocol("replay", "warm", "graph", ("graph replay",), calls=20),
+)
+
+PROTOCOLS = {protocol.name: protocol for protocol in _ALL}
+"""Every protocol by its name."""
+
+
+def find(name: str) -> TimingProtocol:
+    """The protocol of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in PROTOCOLS:
+        raise InputError(f"no timing protocol {name!r}; expected one of: {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]

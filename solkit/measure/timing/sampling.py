@@ -1,0 +1,265 @@
+"""How many times are measured, and in what order."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from solkit.measure.timing.activities import ActivityError, CallTime
+from solkit.measure.timing.conditions import Interval
+from solkit.measure.timing.statistics import median_interval
+
+__all__ = [
+    "Local",
+    "Plan",
+    "Series",
+    "Side",
+    "Subject",
+    "Timer",
+    "Uncertainty",
+    "in_turns",
+    "of_first",
+    "plan_for",
+    "sample",
+]
+
+_SHORT_S, _SLOW_S = 0.005, 1.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A subject timed in this process.
+
+    Attributes:
+        name: the key under which the flush remembers its host time.
+        prepare: prepares inputs, untimed, and returns the call to time.
+    """
+
+    name: str
+    prepare: Callable[[], Callable[[], Any]]
+
+
+class Timer(Protocol):
+    """A way of timing calls in this process.
+
+    Attributes:
+        method: `solkit.core.Protocol.method`.
+        kernels_ms: total time by kernel name in the last round's calls; empty if unknown.
+    """
+
+    @property
+    def method(self) -> str: ...  # noqa: D102
+
+    @property
+    def kernels_ms(self) -> Mapping[str, float]: ...  # noqa: D102
+
+    def start(self) -> None:
+        """Begin a round of calls."""
+        ...
+
+    def time(self, subject: Subject) -> None:
+        """Call it once, and wait until the GPU is done."""
+        ...
+
+    def stop(self) -> list[CallTime]:
+        """The times of the round's calls, in their order.
+
+        Raises:
+            ActivityError: this way of timing does not work here.
+        """
+        ...
+
+
+class Side(Protocol):
+    """One of the sides that are timed in turns, in whatever process."""
+
+    def start(self) -> None:
+        """Begin a round of calls."""
+        ...
+
+    def call(self) -> None:
+        """Make one call and wait until it is done."""
+        ...
+
+    def stop(self) -> list[CallTime]:
+        """The times of the round's calls, in their order.
+
+        Raises:
+            ActivityError: this way of timing does not work here.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Local:
+    """A side that runs in this process."""
+
+    timer: Timer
+    subject: Subject
+
+    def start(self) -> None:
+        """See `Side`."""
+        self.timer.start()
+
+    def call(self) -> None:
+        """See `Side`."""
+        self.timer.time(self.subject)
+
+    def stop(self) -> list[CallTime]:
+        """See `Side`."""
+        return self.timer.stop()
+
+
+class _Turns:
+    """One timer for the sides of one process: a round of all is one round of the timer's."""
+
+    def __init__(self, timer: Timer) -> None:
+        self.timer = timer
+        self.owners: list[int] = []
+        self._times: list[CallTime] | None = None
+
+    def start(self, side: int) -> None:
+        if side == 0:
+            self.owners, self._times = [], None
+            self.timer.start()
+
+    def stop(self, side: int) -> list[CallTime]:
+        if self._times is None:
+            self._times = self.timer.stop()
+        return [t for t, owner in zip(self._times, self.owners, strict=True) if owner == side]
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One of the sides that share a timer."""
+
+    turns: _Turns
+    subject: Subject
+    side: int
+
+    def start(self) -> None:
+        self.turns.start(self.side)
+
+    def call(self) -> None:
+        self.turns.owners.append(self.side)
+        self.turns.timer.time(self.subject)
+
+    def stop(self) -> list[CallTime]:
+        return self.turns.stop(self.side)
+
+
+def in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
+    """Sides that run in this process under the same timer."""
+    turns = _Turns(timer)
+    return tuple(_Turn(turns, subject, side) for side, subject in enumerate(subjects))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many samples to take.
+
+    Attributes:
+        warmup: untimed calls of each side before.
+        minimum, maximum: samples of each side.
+        precision: stop once the 95 % interval of `solkit.measure.timing.statistics` is within this
+            share of its middle.
+        budget_s: beyond the minimum, only as many samples as fit.
+    """
+
+    warmup: int = 10
+    minimum: int = 20
+    maximum: int = 200
+    precision: float = 0.01
+    budget_s: float = 2.0
+
+
+@dataclass
+class Series:
+    """One side's samples, in the order measured.
+
+    Attributes:
+        times: of the calls.
+        ran: when each call ran, on `time.monotonic`'s clock.
+    """
+
+    times: list[CallTime] = field(default_factory=list)
+    ran: list[Interval] = field(default_factory=list)
+
+    @property
+    def spans_ms(self) -> list[float]:
+        """The times from first start to last end."""
+        return [taken.span_ms for taken in self.times]
+
+
+Uncertainty = Callable[[Sequence[Series]], float]
+
+
+def plan_for(reference_s: float) -> Plan:
+    """The plan for a problem whose reference takes that long, by the wall clock.
+
+    Sixty short calls go in one round: starting and stopping the profiler takes as long.
+    """
+    if reference_s > _SLOW_S:
+        return Plan(warmup=1, minimum=3)
+    return Plan(minimum=60, maximum=240) if reference_s < _SHORT_S else Plan()
+
+
+def of_first(taken: Sequence[Series]) -> float:
+    """The first side's relative uncertainty of the median."""
+    return median_interval(taken[0].spans_ms).relative_error
+
+
+def sample(
+    sides: Sequence[Side],
+    plan: Plan,
+    order: random.Random,
+    uncertainty: Uncertainty = of_first,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[Series, ...]:
+    """Time all sides in turns, each once per turn in random order, until precise enough.
+
+    Precision is checked only after the minimum and each doubling: stopping at the first lucky check
+    of many would make the interval too narrow.
+
+    Raises:
+        ActivityError: from any side.
+    """
+    taken = tuple(Series() for _ in sides)
+    untimed, count = plan.warmup, plan.minimum
+    while count > 0:
+        _round(sides, taken, untimed, count, order, clock)
+        untimed, have = 0, len(taken[0].times)
+        if uncertainty(taken) <= plan.precision:
+            break
+        spent_s = clock() - min(series.ran[0].start_s for series in taken)
+        affordable = int((plan.budget_s / max(spent_s, 1e-9) - 1) * have)
+        count = min(have, plan.maximum - have, affordable)
+    return taken
+
+
+def _round(
+    sides: Sequence[Side],
+    taken: Sequence[Series],
+    untimed: int,
+    count: int,
+    order: random.Random,
+    clock: Callable[[], float],
+) -> None:
+    """Time some turns; the first ones are warm-up and left out."""
+    ran: list[list[Interval]] = [[] for _ in sides]
+    for side in sides:
+        side.start()
+    for _ in range(untimed + count):
+        for which in order.sample(range(len(sides)), k=len(sides)):
+            start = clock()
+            sides[which].call()
+            ran[which].append(Interval(start, clock()))
+    for side, series, intervals in zip(sides, taken, ran, strict=True):
+        times = side.stop()
+        if len(times) != untimed + count:
+            raise ActivityError(f"{len(times)} times for {untimed + count} calls")
+        series.times += times[untimed:]
+        series.ran += intervals[untimed:]

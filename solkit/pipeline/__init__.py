@@ -1,0 +1,34 @@
+"""The public functions: from a kernel file to a report.
+
+Nothing here imports torch. Code that needs it runs in child processes (`solkit.processes.jobs`,
+`solkit.measure`).
+
+::
+
+    target ─► studying ─► bounding ─► scoring, comparing, lab
+"""
+
+from __future__ import annotations
+
+from solkit.pipeline.bounding import bound, bounds, fusion, symbolic_bound
+from solkit.pipeline.comparing import compare
+from solkit.pipeline.evaluation import Evaluation
+from solkit.pipeline.lab import Lab
+from solkit.pipeline.scoring import score
+from solkit.pipeline.studying import analyse, load
+from solkit.pipeline.target import DEFAULT_DEVICE, devices
+
+__all__ = [
+    "DEFAULT_DEVICE",
+    "Evaluation",
+    "Lab",
+    "analyse",
+    "bound",
+    "bounds",
+    "compare",
+    "devices",
+    "fusion",
+    "load",
+    "score",
+    "symbolic_bound",
+]

@@ -1,0 +1,169 @@
+"""The speed of light of a problem, what fusion is worth, and the same as a formula."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from solkit.core import (
+    Bound,
+    Device,
+    Fusion,
+    Report,
+)
+from solkit.errors import JobDiedError, KernelFileError
+from solkit.pipeline.environment import environment
+from solkit.pipeline.studying import (
+    STUDY_LIMIT_S,
+    Shape,
+    Source,
+    files_of,
+    first_case,
+    plan_of,
+    studied,
+)
+from solkit.pipeline.target import named_device, target
+from solkit.processes import jobs as worker
+from solkit.roofline.cases import bound_of_case, fusion_of_case, unmeasured
+
+if TYPE_CHECKING:
+    from solkit.roofline.symbolic import SymbolicBound
+
+__all__ = ["bound", "bounds", "fusion", "symbolic_bound"]
+
+
+def bound(
+    source: Source,
+    device: str | Device,
+    *,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    protocol: str = "cold",
+    reference: str | os.PathLike[str] | None = None,
+) -> Bound:
+    """The speed of light of a problem on a device.
+
+    Args:
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: see `solkit.roofline.precision.Rule`.
+        protocol: ``"cold"``, or ``"warm"``: inputs and results lie in L2 where they fit.
+        reference: as for `load`.
+
+    Raises:
+        InputError: the file, the device, the shape, the precision or the protocol is invalid.
+    """
+    to = named_device(device)
+    plan = plan_of(source, reference, _one(shape), analysing=False)
+    case = first_case(studied(plan, to))
+    return bound_of_case(case, to, precision, protocol)
+
+
+def fusion(
+    source: Source,
+    device: str | Device,
+    *,
+    groups: str | None = None,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    protocol: str = "cold",
+    reference: str | os.PathLike[str] | None = None,
+) -> Fusion:
+    """What fusion is worth: a problem as one kernel, as one kernel an op, and as `groups`.
+
+    Args:
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        groups: kernels in between, as `solkit.roofline.fusion` reads them: ``"0-3,4-7"`` by the
+            ops' positions, ``"mm+relu,softmax"`` by their names, ``"L12-18"`` by lines.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: as for `bound`.
+        protocol: as for `bound`.
+        reference: as for `load`.
+
+    Raises:
+        InputError: as for `bound`, or `groups` is invalid.
+    """
+    to = named_device(device)
+    plan = plan_of(source, reference, _one(shape), analysing=False, groups=groups or "")
+    case = first_case(studied(plan, to))
+    return fusion_of_case(case, bound_of_case(case, to, precision, protocol), to, precision)
+
+
+def bounds(
+    path: Source,
+    *,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shapes: Sequence[Shape] | None = None,
+    precision: str = "tolerance",
+    protocol: str = "cold",
+    groups: str | None = None,
+    time_limit_s: float | None = None,
+) -> Report:
+    """Bound a kernel file's problem at each shape; its candidate, if any, is not looked at.
+
+    Args:
+        path: a kernel file, or its path.
+        device: the target; by default the first GPU of this machine, else `DEFAULT_DEVICE`.
+        reference: as for `load`.
+        shapes: sizes to override, one result each; the file's own shapes otherwise.
+        precision: as for `bound`.
+        protocol: as for `bound`.
+        groups: as for `fusion`.
+        time_limit_s: seconds that tracing one shape may take; 180 by default.
+
+    Raises:
+        InputError: as for `fusion`.
+    """
+    to = target(device)
+    plan = plan_of(path, reference, shapes, analysing=False, groups=groups or "")
+    study = studied(plan, to, STUDY_LIMIT_S if time_limit_s is None else time_limit_s)
+    results = tuple(unmeasured(case, to, precision, protocol) for case in study.cases)
+    return Report(environment(), study.kernel, to, results, study.failed)
+
+
+def symbolic_bound(
+    source: Source,
+    names: Sequence[str],
+    device: str | Device | None = None,
+    *,
+    shape: Shape | None = None,
+    precision: str = "tolerance",
+    reference: str | os.PathLike[str] | None = None,
+    time_limit_s: float | None = None,
+) -> SymbolicBound:
+    """The roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
+
+    Args:
+        source: a kernel file, or its path.
+        names: the sizes that become symbols.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        precision: as for `bound`.
+        reference: as for `load`.
+        time_limit_s: for tracing at all the sizes it takes; 180 s by default.
+
+    Raises:
+        InputError: the file, the device, a name, the shape or the precision is invalid, or no
+            formula could be checked.
+    """
+    from solkit.roofline import symbolic  # imports sympy
+
+    to = target(device)
+    path, other = files_of(source, reference)
+    given = (path, other, to, shape, tuple(names))
+    limit_s = STUDY_LIMIT_S if time_limit_s is None else time_limit_s
+    try:
+        found = worker.call(
+            "solkit.analysis.symbolic_study:symbolic_work", *given, timeout_s=limit_s
+        )
+    except JobDiedError as death:
+        raise KernelFileError(f"making a formula of it failed: {death}", path) from death
+    return symbolic.symbolic_bound(found, to, precision)
+
+
+def _one(shape: Shape | None) -> tuple[Shape, ...] | None:
+    return None if shape is None else (shape,)

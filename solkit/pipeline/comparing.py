@@ -1,0 +1,173 @@
+"""Comparing candidates, timed in turns on the same GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan
+from solkit.analysis.study import study as study_of
+from solkit.core import (
+    Comparison,
+    ComparisonReport,
+    Configuration,
+    Device,
+    KernelFile,
+    MeasureSettings,
+    Outcome,
+    Result,
+    Study,
+    Value,
+    Verdict,
+)
+from solkit.deprecation import moved_to_settings
+from solkit.errors import InputError
+from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.outcomes import Prospect, protocol_of, scored
+from solkit.measure.timing import protocols
+from solkit.pipeline.environment import environment
+from solkit.pipeline.measuring import (
+    bench_for,
+    configuration_of,
+    outcomes_of,
+    wants_measurement,
+)
+from solkit.pipeline.scoring import SETTINGS
+from solkit.pipeline.studying import Shape, Source, plan_of
+from solkit.pipeline.target import target
+from solkit.roofline.cases import unmeasured
+
+__all__ = ["compare"]
+
+
+@moved_to_settings(**SETTINGS, precision="precision", budget_s="turns_s")
+def compare(
+    base: Source,
+    *candidates: Source,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shapes: Sequence[Shape] | None = None,
+    base_params: Mapping[str, Value] | None = None,
+    params: Mapping[str, Value] | None = None,
+    settings: MeasureSettings | None = None,
+) -> ComparisonReport:
+    """Check candidates and their base, time each, then all of them in turns: which one is faster?
+
+    Each measurement and each comparison is saved, as a `solkit.core.Outcome`, before the
+    next one starts. `solkit.measure.timing.ratios` says how a ratio and its interval are found.
+
+    Args:
+        base: the kernel file, or its path, that the others are held against.
+        candidates: theirs; one may be the base's, with other parameters.
+        device: the target, which must be a GPU of this machine; by default the first one.
+        reference: the file with the reference, for all of them; the base's by default.
+        shapes: as for `score`; the base's own by default.
+        base_params: the base's parameters to override.
+        params: the candidates' parameters to override.
+        settings: how to measure, as for `score`.
+
+    Raises:
+        InputError: as for `score`, or there is no candidate.
+        UnsupportedError: this machine lacks the target, or cannot run the sandbox.
+        TraceError: a measurement could not be saved.
+    """
+    how = settings or MeasureSettings()
+    protocols.find(how.protocol)
+    to = target(device, settings)
+    chosen = [base_params or {}, *[params or {} for _ in candidates]]
+    plans = [
+        plan_of(source, None, shapes, params=own)
+        for source, own in zip((base, *candidates), chosen, strict=True)
+    ]
+    with Analyser(to, limit_s=how.study_limit_s, sandbox=how.sandbox) as analyser:
+        studies = _rivals(analyser, plans, reference)
+    groups = [list(_at(case.shape, studies, chosen, to, how)) for case in studies[0].cases]
+    with bench_for(to, how, [each for group in groups for each in group]) as bench:
+        found = [comparison for group in groups for comparison in _compared(bench, group)]
+    first, *others = (study.kernel for study in studies)
+    failed = tuple(each for study in studies for each in study.failed)
+    return ComparisonReport(environment(), first, tuple(others), to, tuple(found), failed)
+
+
+def _at(
+    shape: Shape,
+    studies: Sequence[Study],
+    params: Sequence[Mapping[str, Value]],
+    device: Device,
+    settings: MeasureSettings,
+) -> Iterator[_Known]:
+    """Of each study that did not fail at a shape, what is to be measured."""
+    l2 = protocols.find(settings.protocol).l2
+    for study, own in zip(studies, params, strict=True):
+        for case in study.cases:
+            if case.shape == shape:
+                result = unmeasured(case, device, settings.precision, l2)
+                prospect = Prospect(study.kernel, result)
+                yield configuration_of(study.kernel, shape, own), prospect
+
+
+_Known = tuple[Configuration, Prospect]
+
+
+def _compared(bench: GuardedBench, known: Sequence[_Known]) -> Iterator[Comparison]:
+    """Candidates, each measured on its own, then in turns with the first one.
+
+    Raises:
+        InputError: one of them cannot be measured.
+    """
+    wanted = [configuration for configuration, _ in known]
+    outcomes = outcomes_of(bench, wanted)
+    for each in outcomes:
+        if each.verdict is Verdict.NOT_MEASURED:
+            raise InputError(each.message or "")
+    results = [
+        scored(prospect.result, outcome, bench.device)
+        for (_, prospect), outcome in zip(known, outcomes, strict=True)
+    ]
+    turns = bench.compared(wanted, outcomes)
+    for (_, prospect), result, told in zip(known[1:], results[1:], turns, strict=True):
+        yield _comparison(prospect.file, results[0], result, told)
+
+
+def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcome) -> Comparison:
+    """What the outcome of turns says."""
+    told = turns.comparison
+    assert told is not None
+    return Comparison(
+        file,
+        base,
+        candidate,
+        told.difference,
+        told.ratio,
+        median(told.samples_ms) if told.samples_ms else None,
+        median(turns.samples_ms) if turns.samples_ms else None,
+        protocol_of(turns),
+        turns.evidence,
+    )
+
+
+def _rivals(
+    analyser: Analyser, plans: Sequence[Plan], reference: str | os.PathLike[str] | None
+) -> list[Study]:
+    """Studies of several candidates, for the first one's problem and at its shapes.
+
+    Raises:
+        InputError: there is only one.
+        UnsupportedError: they cannot be measured.
+    """
+    if len(plans) < 2:
+        raise InputError("candidates: expected at least one beside the base, got none")
+    studies: list[Study] = []
+    problem = None if reference is None else os.fspath(reference)
+    for plan in plans:
+        own = None if plan.path == problem else problem
+        shapes = [case.shape for case in studies[0].cases] if studies else plan.shapes
+        study = study_of(analyser, replace(plan, reference=plan.reference or own, shapes=shapes))
+        wants_measurement(True, analyser.device, study)
+        if not studies:
+            problem = study.kernel.problem.path
+        studies.append(study)
+    return studies

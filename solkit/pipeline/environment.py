@@ -1,0 +1,30 @@
+"""What a report was made with: versions of the software."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import solkit
+from solkit.roofline import nvml
+
+__all__ = ["environment"]
+
+
+def environment() -> dict[str, str | None]:
+    """Versions by name; ``None`` where a package or the driver is missing."""
+    return {
+        "solkit": solkit.__version__,
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+        "triton": _version("triton"),
+        "driver": nvml.driver_version(),
+        "platform": platform.platform(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,51 @@
+"""All that a Lab knows of one candidate."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from solkit.core import Configuration, Outcome, Result, Verdict
+from solkit.errors import SolkitError
+
+__all__ = ["Evaluation", "Given", "Text"]
+
+Text = str | os.PathLike[str]
+"""A kernel file: its path, or its source text, which has more than one line."""
+
+Given = Text | Configuration
+"""A candidate; a configuration has its own shape and parameters, and maybe a text for a path."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that a `solkit.Lab` knows of one candidate.
+
+    Attributes:
+        candidate: as it was given.
+        configuration: what was analysed and measured: its file, shape and parameters; ``None``
+            where the candidate cannot be used.
+        result: bound, analysis, score and gap; ``None`` where the candidate cannot be used.
+        outcome: what became of it on the GPU, as logged; ``None`` where it was not measured.
+        error: why the candidate cannot be used or measured; ``None`` where it can.
+    """
+
+    candidate: Given
+    configuration: Configuration | None = None
+    result: Result | None = None
+    outcome: Outcome | None = None
+    error: SolkitError | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of it."""
+        if self.outcome is not None:
+            return self.outcome.verdict
+        return Verdict.NOT_MEASURED if self.result is None else self.result.verdict
+
+    @property
+    def time_ms(self) -> float | None:
+        """Its median time; ``None`` where it has none that counts."""
+        if self.outcome is None or not self.outcome.verdict.is_right:
+            return None
+        return self.outcome.time_ms

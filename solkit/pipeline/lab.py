@@ -1,0 +1,290 @@
+"""A long-lived session for search loops: candidates in, all that is known of each out."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from itertools import islice
+from types import TracebackType
+
+from solkit.analysis.pool import cores
+from solkit.core import (
+    Analysis,
+    Bound,
+    Configuration,
+    Device,
+    MeasureSettings,
+    Outcome,
+)
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import InputError, UnsupportedError
+from solkit.measure.benches import Bench
+from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.benches.shared import SharedBench
+from solkit.measure.outcomes import Prospect, scored
+from solkit.pipeline.environment import environment
+from solkit.pipeline.evaluation import Evaluation, Given, Text
+from solkit.pipeline.preparing import Preparation, Studied, Values
+from solkit.pipeline.target import target
+from solkit.roofline.calibration import calibrated
+
+__all__ = ["Lab"]
+
+
+class Lab:
+    """Bounds, analyses and measures candidates, one after the other or many at once.
+
+    It is made for a search, or a model that writes kernels. Processes stay warm between candidates,
+    and what is measured is in the log (docs/logs.md). Without a GPU everything works but measuring.
+    A Lab may be used from several threads. Ctrl-C ends the call that it interrupts, and the
+    measurement with it; the Lab stays usable::
+
+        with solkit.Lab() as lab:
+            print(lab.bound(problem).time_ms)
+            for found in lab.evaluate_all(candidates, problem):
+                print(found.verdict, found.time_ms, found.result and found.result.score)
+
+    Candidates and problems are kernel files (docs/kernel_files.md), given as a path or as source
+    text, which is recognised by its line breaks. A text is written to a private folder, which is
+    removed with the Lab; the log keeps the text.
+
+    Args:
+        device: the target; by default the GPU of this machine, else an H100.
+        on: the GPU of this machine to measure on, such as ``"cuda:1"``.
+        settings: how to measure; `MeasureSettings.log` names the log. `MeasureSettings.sandbox`
+            holds all code of candidates, while it is analysed too.
+        bench: measures instead of this machine's GPU, such as a recorded one
+            (`solkit.measure.benches.RecordedBench`).
+
+    Attributes:
+        device: the target.
+
+    Raises:
+        InputError: a device or a setting is invalid. Counters cannot be had here.
+        UnsupportedError: this machine cannot run the sandbox.
+    """
+
+    def __init__(
+        self,
+        device: str | Device | None = None,
+        on: str | None = None,
+        settings: MeasureSettings | None = None,
+        *,
+        bench: Bench | None = None,
+    ) -> None:
+        how = settings or MeasureSettings()
+        self._how = how if on is None else replace(how, on=on)
+        if self._how.counters:
+            raise InputError("counters: a Lab takes none; `solkit score --ncu` does")
+        self.device = target(device, self._how) if bench is None else calibrated(bench.device)
+        self._prospects: dict[int, Prospect] = {}
+        with contextlib.ExitStack() as stack:
+            preparation = Preparation(self.device, self._how)
+            self._prepared = stack.enter_context(contextlib.closing(preparation))
+            if bench is None and self.device.source == "nvml":
+                log = stack.enter_context(OutcomeLog(self._how.log, {"what": "solkit.Lab"}))
+                bench = stack.enter_context(self._guarded(log))
+            self._bench = None if bench is None else SharedBench(bench)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes, let go of the GPU and remove the private folder."""
+        self._stack.close()
+
+    def bound(self, problem: Text, shape: Values | None = None) -> Bound:
+        """The speed of light of a problem.
+
+        Args:
+            problem: a kernel file with a reference.
+            shape: sizes to override; the file's first shape otherwise.
+
+        Raises:
+            InputError: the file or the shape is invalid.
+        """
+        return self._prepared.bound(problem, shape)
+
+    def analyse(
+        self,
+        candidate: Given,
+        problem: Text | None = None,
+        *,
+        shape: Values | None = None,
+        params: Values | None = None,
+    ) -> Analysis:
+        """What a candidate launches and what that compiles to, with no GPU.
+
+        Args:
+            candidate: a kernel file; or a `solkit.core.Configuration` of one, which may name its
+                own reference, shape and parameters.
+            problem: the file with the reference, where the candidate's lacks one.
+            shape: sizes to override; the problem's first shape otherwise.
+            params: the candidate's parameters to override.
+
+        Raises:
+            InputError: a file, the shape or a parameter is invalid.
+        """
+        return self._prepared.known(candidate, problem, shape, params)[1].result.analysis
+
+    def measure(
+        self,
+        candidate: Given,
+        problem: Text | None = None,
+        *,
+        shape: Values | None = None,
+        params: Values | None = None,
+    ) -> Outcome:
+        """Check a candidate and time it; its outcome is in the log when this returns.
+
+        Args:
+            candidate: as for `analyse`.
+            problem: as for `analyse`.
+            shape: as for `analyse`.
+            params: as for `analyse`.
+
+        Raises:
+            InputError: as for `analyse`.
+            UnsupportedError: there is no bench, or the problem has no reference.
+            GpuBusyError: another SolKit holds the GPU.
+            WorkerError: SolKit's own part failed.
+        """
+        known = self._prepared.known(candidate, problem, shape, params)
+        future = self._submitted(*known)
+        try:
+            return self._shared().first([future]).result()
+        finally:
+            self._prospects.pop(id(known[0]), None)
+
+    def evaluate(
+        self,
+        candidate: Given,
+        problem: Text | None = None,
+        *,
+        shape: Values | None = None,
+        params: Values | None = None,
+    ) -> Evaluation:
+        """All of these in one record; a candidate that cannot be used has one too.
+
+        Args:
+            candidate: as for `analyse`.
+            problem: as for `analyse`.
+            shape: as for `analyse`.
+            params: as for `analyse`.
+
+        Raises:
+            GpuBusyError, TraceError, WorkerError: as for `measure`.
+        """
+        (found,) = self.evaluate_all([candidate], problem, shape=shape, params=params)
+        return found
+
+    def evaluate_all(
+        self,
+        candidates: Iterable[Given],
+        problem: Text | None = None,
+        *,
+        shape: Values | None = None,
+        params: Values | None = None,
+    ) -> Iterator[Evaluation]:
+        """Evaluate candidates, each given as soon as it is ready, in any order.
+
+        The next ones are analysed, on all cores, while one is measured. Candidates may be endless:
+        they are taken as they are needed. Leaving the iterator gives up what it began.
+
+        Args:
+            candidates: as for `analyse`.
+            problem: as for `analyse`.
+            shape: as for `analyse`.
+            params: as for `analyse`.
+
+        Raises:
+            GpuBusyError, TraceError, WorkerError: as for `measure`.
+        """
+        left, width = iter(candidates), cores() + 1
+        studying: set[Future[Studied]] = set()
+        measuring: dict[Future[Outcome], Evaluation] = {}
+        pool = ThreadPoolExecutor(width, thread_name_prefix="solkit-lab")
+        try:
+            while True:
+                room = width - len(studying) if len(measuring) < 2 * width else 0
+                for each in islice(left, room):
+                    studying.add(pool.submit(self._prepared.studied, each, problem, shape, params))
+                if not studying and not measuring:
+                    return
+                for job in _done(studying, wait_for_one=not measuring):
+                    known, prospect = job.result()
+                    known, future = self._begun(known, prospect)
+                    if future is None:
+                        yield known
+                    else:
+                        measuring[future] = known
+                if measuring:
+                    future = self._shared().first(measuring)
+                    yield self._finished(measuring.pop(future), future)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if measuring:
+                self._shared().withdraw(measuring)
+            for known in measuring.values():
+                self._prospects.pop(id(known.configuration), None)
+
+    # ------------------------------------------------------------------------------- steps
+
+    def _guarded(self, log: OutcomeLog) -> GuardedBench:
+        def prospect(configuration: Configuration) -> Prospect:
+            return self._prospects[id(configuration)]
+
+        return GuardedBench(self.device, prospect, log, self._how, environment())
+
+    def _begun(
+        self, known: Evaluation, prospect: Prospect | None
+    ) -> tuple[Evaluation, Future[Outcome] | None]:
+        """The outcome to come; ``None``, maybe with the reason, where there will be none."""
+        if self._bench is None or prospect is None or known.configuration is None:
+            return known, None
+        try:
+            return known, self._submitted(known.configuration, prospect)
+        except UnsupportedError as error:
+            return replace(known, error=error), None
+
+    def _shared(self) -> SharedBench:
+        """The bench; raises `UnsupportedError` where there is none."""
+        if self._bench is None:
+            raise UnsupportedError(
+                f"cannot measure on {self.device.name}: it is not in this machine"
+            )
+        return self._bench
+
+    def _submitted(self, configuration: Configuration, prospect: Prospect) -> Future[Outcome]:
+        bench = self._shared()
+        if prospect.file.problem.reference is None:
+            raise UnsupportedError(f"cannot measure {configuration.path}: it has no reference")
+        self._prospects[id(configuration)] = prospect
+        return bench.submit(configuration)
+
+    def _finished(self, known: Evaluation, future: Future[Outcome]) -> Evaluation:
+        self._prospects.pop(id(known.configuration), None)
+        error = future.exception()
+        if isinstance(error, InputError):  # it is not recorded, say
+            return replace(known, error=error)
+        assert known.result is not None
+        outcome = future.result()
+        return replace(known, outcome=outcome, result=scored(known.result, outcome, self.device))
+
+
+def _done(jobs: set[Future[Studied]], wait_for_one: bool) -> set[Future[Studied]]:
+    """Take those that are done."""
+    found = wait(jobs, timeout=None if wait_for_one else 0, return_when=FIRST_COMPLETED).done
+    jobs -= found
+    return found

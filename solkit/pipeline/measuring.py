@@ -1,0 +1,78 @@
+"""Measuring for reports, on a guarded bench."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from solkit.core import (
+    Configuration,
+    Device,
+    KernelFile,
+    MeasureSettings,
+    Outcome,
+    Study,
+    Value,
+)
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import UnsupportedError
+from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.outcomes import Prospect
+from solkit.pipeline.environment import environment
+
+__all__ = ["bench_for", "configuration_of", "outcomes_of", "wants_measurement"]
+
+
+def wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
+    """Whether the candidate is measured; ``None`` measures where that is possible.
+
+    Raises:
+        UnsupportedError: measuring is asked for and not possible; says why.
+    """
+    here = device.source == "nvml"
+    possible = study.kernel.candidate is not None and study.kernel.problem.reference is not None
+    if measure and not here:
+        raise UnsupportedError(f"cannot measure on {device.name}: it is not in this machine")
+    if measure and not possible:
+        raise UnsupportedError(
+            f"cannot measure {study.kernel.problem.path}: that needs both a reference and a kernel"
+        )
+    return here and possible and measure is not False
+
+
+def configuration_of(
+    file: KernelFile, shape: Mapping[str, Value], params: Mapping[str, Value]
+) -> Configuration:
+    """A file's candidate at a shape.
+
+    Args:
+        file: with a candidate.
+        shape: every size.
+        params: the candidate's parameters to override.
+    """
+    assert file.candidate is not None
+    separate = file.candidate.path != file.problem.path
+    reference = file.problem.path if separate else None
+    return Configuration(file.candidate.path, file.candidate.name, shape, params, reference)
+
+
+@contextlib.contextmanager
+def bench_for(
+    device: Device, settings: MeasureSettings, known: Sequence[tuple[Configuration, Prospect]]
+) -> Iterator[GuardedBench]:
+    """A bench for these configurations, whose processes end with the ``with`` block."""
+    prospects = {id(configuration): prospect for configuration, prospect in known}
+    with (
+        OutcomeLog(settings.log, {"what": "solkit score or compare"}) as log,
+        GuardedBench(
+            device, lambda each: prospects[id(each)], log, settings, environment()
+        ) as bench,
+    ):
+        yield bench
+
+
+def outcomes_of(bench: GuardedBench, configurations: Sequence[Configuration]) -> list[Outcome]:
+    """The outcomes of configurations, in their order."""
+    bench.submit(configurations)
+    found = {id(configuration): outcome for configuration, outcome in bench.outcomes()}
+    return [found[id(each)] for each in configurations]

@@ -1,0 +1,114 @@
+"""What is known of a Lab's candidates before they are measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Union
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, describe, study
+from solkit.core import Bound, Configuration, Device, MeasureSettings, Value
+from solkit.errors import InputError
+from solkit.measure.outcomes import Prospect
+from solkit.measure.timing import protocols
+from solkit.pipeline.evaluation import Evaluation, Given, Text
+from solkit.pipeline.measuring import configuration_of
+from solkit.pipeline.texts import Texts
+from solkit.roofline.cases import bound_of_case, unmeasured
+
+__all__ = ["Preparation", "Studied", "Values"]
+
+Values = Mapping[str, Value]
+
+Studied = tuple[Evaluation, Union[Prospect, None]]
+"""What is known of a candidate, and the same for a bench; ``None`` where it cannot be used."""
+
+
+_LEAST_STUDY_S = 30.0  # compiling a slow kernel takes some seconds
+
+
+class Preparation:
+    """Studies candidates with no GPU, from any number of threads.
+
+    Args:
+        device: the target.
+        settings: `MeasureSettings.study_limit_s`, the sandbox, precision and protocol.
+
+    Raises:
+        InputError: the protocol is unknown.
+        UnsupportedError: this machine cannot run the sandbox.
+    """
+
+    def __init__(self, device: Device, settings: MeasureSettings) -> None:
+        self._device, self._precision = device, settings.precision
+        self._l2 = protocols.find(settings.protocol).l2
+        # a candidate that hangs on the GPU hangs while it is analysed, too: one limit serves both
+        limit_s = min(settings.study_limit_s, max(settings.time_limit_s, _LEAST_STUDY_S))
+        self._analyser = Analyser(device, limit_s=limit_s, sandbox=settings.sandbox)
+        self._texts = Texts()
+
+    def close(self) -> None:
+        """End the processes that analyse and remove the files of texts."""
+        try:
+            self._analyser.close()
+        finally:
+            self._texts.close()
+
+    def bound(self, problem: Text, shape: Values | None) -> Bound:
+        """See `solkit.Lab.bound`."""
+        path = self._texts.path(problem)
+        plan = Plan(path, None, [shape or self._first_shape(path)], analysing=False)
+        (case,) = study(self._analyser, plan).cases
+        return bound_of_case(case, self._device, self._precision, self._l2)
+
+    def studied(
+        self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
+    ) -> Studied:
+        """What is known of a candidate with no GPU; why nothing is, where it cannot be used."""
+        try:
+            known = self.known(candidate, problem, shape, params)
+        except InputError as error:
+            return Evaluation(candidate, error=error), None
+        configuration, prospect = known
+        return Evaluation(candidate, configuration, prospect.result), prospect
+
+    def _wanted(
+        self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
+    ) -> Configuration:
+        """What is asked for, with files for texts and, where none is given, the first shape."""
+        if isinstance(candidate, Configuration):
+            wanted = candidate
+        else:
+            wanted = Configuration(os.fspath(candidate), "kernel", chosen_by="search")
+        path, reference = self._texts.path(wanted.path), wanted.reference or problem
+        file = None if reference is None else self._texts.path(reference)
+        return replace(
+            wanted,
+            path=path,
+            reference=file,
+            shape=wanted.shape or shape or self._first_shape(path, file),
+            params=wanted.params or params or {},
+        )
+
+    def _first_shape(self, path: str, reference: str | None = None) -> Values:
+        return describe(self._analyser, path, reference).problem.shapes[0]
+
+    def known(
+        self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
+    ) -> tuple[Configuration, Prospect]:
+        """What is known of a candidate; arguments as for `solkit.Lab.analyse`.
+
+        Raises:
+            InputError: a file, the shape or a parameter is invalid.
+        """
+        wanted = self._wanted(candidate, problem, shape, params)
+        plan = Plan(wanted.path, wanted.reference, [wanted.shape], wanted.params)
+        found = study(self._analyser, plan)
+        if found.kernel.candidate is None:
+            raise InputError(f"{wanted.path} has no kernel")
+        result = unmeasured(found.cases[0], self._device, self._precision, self._l2)
+        configuration = configuration_of(found.kernel, result.shape, wanted.params)
+        named = replace(configuration, chosen_by=wanted.chosen_by)
+        return named, Prospect(found.kernel, result)

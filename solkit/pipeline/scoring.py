@@ -1,0 +1,123 @@
+"""Scoring: how fast a kernel could run, how fast it does run, and what explains the difference."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import study as study_of
+from solkit.core import (
+    Device,
+    FailedShape,
+    KernelFile,
+    MeasureSettings,
+    Report,
+    Result,
+    Value,
+    Verdict,
+)
+from solkit.deprecation import moved_to_settings
+from solkit.errors import InputError
+from solkit.measure.counters.counting import counted
+from solkit.measure.outcomes import Prospect, scored
+from solkit.measure.timing import protocols
+from solkit.pipeline.environment import environment
+from solkit.pipeline.measuring import (
+    bench_for,
+    configuration_of,
+    outcomes_of,
+    wants_measurement,
+)
+from solkit.pipeline.studying import Shape, Source, plan_of
+from solkit.pipeline.target import target
+from solkit.roofline.cases import unmeasured
+
+__all__ = ["SETTINGS", "score"]
+
+SETTINGS = {
+    "time_limit_s": "time_limit_s study_limit_s",
+    "trace": "log",
+    "protocol": "protocol",
+    "sandbox": "sandbox",
+    "custom_kernel": "custom_kernel",
+}
+"""Old keywords, and the fields of `MeasureSettings` that took their place."""
+
+
+@moved_to_settings(**SETTINGS, ncu="counters")
+def score(
+    path: Source,
+    *,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shapes: Sequence[Shape] | None = None,
+    params: Mapping[str, Value] | None = None,
+    precision: str | None = None,
+    settings: MeasureSettings | None = None,
+    measure: bool | None = None,
+) -> Report:
+    """Bound, analyse and, on a GPU, measure a kernel at each shape.
+
+    Each measurement is saved, as a `solkit.core.Outcome`, before the next one starts.
+
+    Args:
+        path: a kernel file, or its path.
+        device: the target; by default the first GPU of this machine, else `DEFAULT_DEVICE`.
+        reference: as for `load`.
+        shapes: sizes to override, one result each; the file's own shapes otherwise.
+        params: the candidate's parameters to override.
+        precision: as for `bound`; that of the settings by default.
+        settings: how to measure. A sandbox also holds reading, tracing and compiling.
+        measure: ``None`` measures where the target is a GPU of this machine.
+
+    Raises:
+        InputError: the file, the device, a shape, a parameter or a setting is invalid, or the
+            settings ask for both counters and a sandbox: Nsight Compute runs in no sandbox.
+        UnsupportedError: this machine lacks the GPU to measure on, or cannot run the sandbox.
+        TraceError: a measurement could not be saved.
+    """
+    how = settings or MeasureSettings()
+    if how.counters and how.sandbox:
+        raise InputError("--ncu and --sandbox: Nsight Compute cannot count inside the sandbox")
+    l2 = protocols.find(how.protocol).l2
+    to = target(device, settings)
+    plan = plan_of(path, reference, shapes, params=params, groups="")
+    with Analyser(to, limit_s=how.study_limit_s, sandbox=how.sandbox) as analyser:
+        study = study_of(analyser, plan)
+    results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
+    failed = study.failed
+    if wants_measurement(measure, to, study):
+        results, unmeasurable = _measured(study.kernel, results, to, how, params or {})
+        failed += unmeasurable
+    if how.counters:
+        results = [counted(study.kernel, result, to, how.time_limit_s) for result in results]
+    return Report(environment(), study.kernel, to, tuple(results), failed)
+
+
+def _measured(
+    file: KernelFile,
+    results: Sequence[Result],
+    device: Device,
+    settings: MeasureSettings,
+    params: Mapping[str, Value],
+) -> tuple[list[Result], tuple[FailedShape, ...]]:
+    """The results with what became of the candidate, and the shapes that cannot be measured.
+
+    Raises:
+        InputError: no shape can be measured.
+    """
+    wanted = [configuration_of(file, result.shape, params) for result in results]
+    known = [(each, Prospect(file, result)) for each, result in zip(wanted, results, strict=True)]
+    with bench_for(device, settings, known) as bench:
+        outcomes = outcomes_of(bench, wanted)
+    told: list[Result] = []
+    failed: list[FailedShape] = []
+    for result, outcome in zip(results, outcomes, strict=True):
+        if outcome.verdict is Verdict.NOT_MEASURED:
+            failed.append(FailedShape(result.shape, outcome.message or ""))
+        else:
+            told.append(scored(result, outcome, device))
+    if not told:
+        raise InputError(failed[0].error)
+    return told, tuple(failed)

@@ -1,0 +1,125 @@
+"""Reading a kernel file: its problem, its candidate, and what both cost, with no GPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, describe
+from solkit.analysis.study import study as study_of
+from solkit.core import Analysis, Case, Device, KernelFile, Study, Value
+from solkit.errors import InputError
+from solkit.pipeline.target import DEFAULT_DEVICE, named_device
+
+__all__ = [
+    "STUDY_LIMIT_S",
+    "Shape",
+    "Source",
+    "analyse",
+    "files_of",
+    "first_case",
+    "load",
+    "plan_of",
+    "studied",
+]
+
+STUDY_LIMIT_S = 180.0
+"""For tracing a file's reference at one shape, or capturing and compiling its candidate there."""
+
+Shape = Mapping[str, Value]
+Source = str | os.PathLike[str] | KernelFile
+
+
+def load(
+    path: str | os.PathLike[str], *, reference: str | os.PathLike[str] | None = None
+) -> KernelFile:
+    """Read a kernel file: what must be computed, and the candidate.
+
+    Args:
+        path: the file; native, KernelBench, or a Triton module with a launch description; or a
+            problem folder of SOL-ExecBench or FlashInfer-Bench, or a solution for one.
+        reference: the file with the reference, where `path` lacks one; a solution's problem.
+
+    Raises:
+        KernelFileError: the file cannot be used; names the line and what was expected.
+    """
+    with Analyser(DEFAULT_DEVICE) as analyser:
+        return describe(analyser, *files_of(path, reference))
+
+
+def analyse(
+    source: Source,
+    device: str | Device,
+    *,
+    shape: Shape | None = None,
+    params: Mapping[str, Value] | None = None,
+    reference: str | os.PathLike[str] | None = None,
+) -> Analysis:
+    """What the candidate launches and what that compiles to for a device, with no GPU.
+
+    Args:
+        source: a kernel file, or its path.
+        device: a name from the catalogue, or a device.
+        shape: sizes to override; the file's first shape otherwise.
+        params: the candidate's parameters to override.
+        reference: as for `load`.
+
+    Raises:
+        InputError: the file, the device, the shape or a parameter is invalid.
+    """
+    shapes = None if shape is None else [shape]
+    plan = plan_of(source, reference, shapes, params=params)
+    return first_case(studied(plan, named_device(device))).analysis
+
+
+def plan_of(
+    source: Source,
+    reference: str | os.PathLike[str] | None,
+    shapes: Sequence[Shape] | None,
+    *,
+    params: Mapping[str, Value] | None = None,
+    analysing: bool = True,
+    groups: str | None = None,
+) -> Plan:
+    """What to study of a kernel file or its path; see `Plan`."""
+    path, other = files_of(source, reference)
+    return Plan(path, other, shapes, dict(params or {}), analysing, groups)
+
+
+def studied(plan: Plan, device: Device, limit_s: float = STUDY_LIMIT_S) -> Study:
+    """What is known of a kernel file at some shapes, or at its own; see `solkit.analysis.study`.
+
+    Args:
+        plan: what to study.
+        device: the target.
+        limit_s: seconds that one shape may take.
+
+    Raises:
+        InputError: the file or a parameter is invalid, or every shape is.
+    """
+    with Analyser(device, limit_s=limit_s) as analyser:
+        return study_of(analyser, plan)
+
+
+def first_case(study: Study) -> Case:
+    """The case of the first shape that was asked for.
+
+    Raises:
+        InputError: that shape failed.
+    """
+    for each in study.failed:
+        if each.shape == study.kernel.problem.shapes[0]:
+            raise InputError(each.error)
+    return study.cases[0]
+
+
+def files_of(source: Source, reference: str | os.PathLike[str] | None) -> tuple[str, str | None]:
+    """The candidate's file, and the problem's where that is another one."""
+    reference = None if reference is None else os.fspath(reference)
+    if not isinstance(source, KernelFile):
+        return os.fspath(source), reference
+    problem, candidate = source.problem, source.candidate
+    if candidate is None or candidate.path == problem.path:
+        return problem.path, reference
+    return candidate.path, problem.path

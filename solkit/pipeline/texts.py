@@ -1,0 +1,47 @@
+"""Source texts as files: in a private folder, each under the hash of what it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["Texts"]
+
+_DIGITS = 16  # 64 bits: two of a million texts share a name with a chance of 3 in 10^8
+
+
+class Texts:
+    """A temporary folder for source texts, which `close` removes.
+
+    Each has a folder of its own, so that in a sandbox none sees the others.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="solkit-lab-", ignore_cleanup_errors=True)
+
+    def path(self, source: str | os.PathLike[str]) -> str:
+        """The file of a source: the one it names, or one that holds it if it is a text.
+
+        Args:
+            source: a path, or a text, which has more than one line.
+        """
+        given = os.fspath(source)
+        return given if "\n" not in given else self._written(given)
+
+    def close(self) -> None:
+        """Remove all of them."""
+        self._folder.cleanup()
+
+    def _written(self, text: str) -> str:
+        data = text.encode()
+        name = hashlib.sha256(data).hexdigest()[:_DIGITS]
+        folder = Path(self._folder.name) / name
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{name}.py"
+        if not file.exists() or file.read_bytes() != data:  # a candidate may change its own file
+            draft = Path(tempfile.mkstemp(dir=folder)[1])
+            draft.write_bytes(data)
+            draft.replace(file)
+        return str(file)

@@ -1,0 +1,1 @@
+"""Processes: fast forks, channels, sandboxes, and reliable cleanup."""

@@ -1,0 +1,125 @@
+"""A child process that may do anything, and its reliable cleanup."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from solkit.processes.forkserver import ForkServer, children_of
+
+__all__ = ["Child"]
+
+_KEPT_BYTES = 16 << 10
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Child:
+    """A process in its own session, with all processes that it starts.
+
+    Its standard input is empty; the last 16 KiB of its and its children's output are kept.
+
+    Args:
+        server: forks it.
+        function: ``module:function``, called with `args`, then with the process's numbers of
+            `descriptors`.
+        args: picklable.
+        env: its environment.
+        descriptors: open files to pass.
+        folder: its working directory; the caller's by default.
+    """
+
+    def __init__(
+        self,
+        server: ForkServer,
+        function: str,
+        args: tuple[Any, ...] = (),
+        *,
+        env: Mapping[str, str],
+        descriptors: Sequence[int] = (),
+        folder: str | None = None,
+    ) -> None:
+        read, write = os.pipe()
+        self._tail = _Tail(read)
+        try:
+            self._fork = server.fork(
+                function, args, env=env, descriptors=descriptors, output=write, folder=folder
+            )
+        finally:
+            os.close(write)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._fork.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is running."""
+        return self._fork.is_alive
+
+    def printed(self) -> list[str]:
+        """The last lines printed since `forget_printed`."""
+        return self._tail.text(wait=not self.is_alive).splitlines()
+
+    def forget_printed(self) -> None:
+        """Discard the output so far."""
+        self._tail.forget()
+
+    def resident_bytes(self) -> int:
+        """Host memory of it and its descendants."""
+        return sum(map(_resident_bytes, _family(self.pid)))
+
+    def end(self, grace_s: float = 0.0) -> int:
+        """Kill it and its descendants; returns its return code as in `subprocess`.
+
+        Args:
+            grace_s: how long to wait for it to end by itself.
+
+        Raises:
+            WorkerError: it outlived being killed.
+        """
+        return self._fork.end(grace_s)
+
+
+def _family(pid: int) -> Iterator[int]:
+    """A process and its descendants: none escapes, since it adopts orphans."""
+    yield pid
+    for child in children_of(pid):
+        yield from _family(child)
+
+
+def _resident_bytes(pid: int) -> int:
+    try:  # proc(5), statm: the second figure is the resident set, in pages
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+class _Tail:
+    """Keeps the end of a stream; reads in the background so that the writer never blocks."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._stream = open(descriptor, "rb", buffering=0)  # noqa: SIM115  (the thread closes it)
+        self._kept = b""
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def text(self, *, wait: bool) -> str:
+        """The kept output; waits for the stream's end unless another process holds it open."""
+        if wait:
+            self._thread.join(timeout=0.5)
+        return self._kept.decode(errors="replace")
+
+    def forget(self) -> None:
+        with self._lock:
+            self._kept = b""
+
+    def _read(self) -> None:
+        with self._stream as stream:
+            while part := stream.read(1 << 16):
+                with self._lock:
+                    self._kept = (self._kept + part)[-_KEPT_BYTES:]

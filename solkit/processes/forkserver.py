@@ -1,0 +1,540 @@
+"""A fork server: it imports what other processes need, then forks them.
+
+Importing torch and triton takes seconds; forking a process that has them takes milliseconds. The
+server computes nothing, starts no thread and never initialises CUDA, which a fork could not use.
+The caller needs no torch.
+
+::
+
+    caller ──control──► server ──fork──► process ── runs module:function
+      │ ▲                 │                 │
+      │ └──── lifeline ◄──┴─ how it ended   └─ its number, as the first thing
+      └─ hangs up: the process is killed
+
+A process never outlives its caller. When the caller closes its socket, or dies, the server kills
+the process, its group and its descendants (the server adopts orphans: `PR_SET_CHILD_SUBREAPER`). If
+the server itself is killed, the system kills its forks. Both rely on Linux. The server also removes
+each process's temporary folder, since a killed process cannot.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import io
+import os
+import pickle
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from solkit.errors import WorkerError
+from solkit.processes.channel import Channel, ClosedError, Frame, pair
+
+__all__ = ["Fork", "ForkServer", "children_of", "python"]
+
+_START_S = 150.0  # for the server to import torch
+_GRACE_S = 2.0  # for it to end what it forked
+_REAP_S = 30.0
+_NUMBER = struct.Struct("<i")
+_CREDENTIALS = struct.Struct("3i")  # unix(7), struct ucred: pid, uid, gid
+_servers: weakref.WeakSet[ForkServer] = weakref.WeakSet()
+_IS_LINUX = sys.platform.startswith("linux")
+
+# linux/prctl.h
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class ForkServer:
+    """The caller's side.
+
+    The server starts when first needed, and again if it died.
+
+    Args:
+        prepare: ``module:function`` that imports what the processes need.
+        env: additional environment, including what libraries read when loaded.
+        wrapper: a command that runs the server's command, such as a sandbox.
+        inherits: whether its environment includes the caller's.
+    """
+
+    def __init__(
+        self,
+        prepare: str,
+        env: Mapping[str, str],
+        wrapper: Sequence[str] = (),
+        *,
+        inherits: bool = True,
+    ) -> None:
+        self._inherits = inherits
+        self._prepare, self._env, self._wrapper = prepare, dict(env), tuple(wrapper)
+        self._lock = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: Channel | None = None
+        _servers.add(self)
+
+    def start(self) -> None:
+        """Start it unless it runs; it prepares while the caller continues."""
+        with self._lock:
+            if not self.is_alive:
+                self.close()
+                self._process, self._control = self._started()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, or its wrapper's; ``None`` if never started."""
+        return None if self._process is None else self._process.pid
+
+    def fork(
+        self,
+        function: str,
+        args: tuple[Any, ...] = (),
+        *,
+        env: Mapping[str, str],
+        descriptors: Sequence[int] = (),
+        output: int | None = None,
+        folder: str | None = None,
+    ) -> Fork:
+        """A new process that runs ``module:function``, with the caller's module path.
+
+        Args:
+            function: called with `args`, then with the process's numbers of `descriptors`.
+            args: picklable.
+            env: its environment.
+            descriptors: open files to pass.
+            output: the file that it prints to; the server's standard error by default.
+            folder: its working directory; the caller's by default.
+
+        Raises:
+            WorkerError: the server is gone, or did not start in time.
+        """
+        job = pickle.dumps((args, dict(env), folder or _here(), list(sys.path)))
+        header = {"function": function, "prints": output is not None}
+        given = (*(() if output is None else (output,)), *descriptors)
+        try:
+            return self._forked(header, job, given)
+        except WorkerError:
+            if not self._has_just_died():
+                raise
+            return self._forked(header, job, given)  # by another that takes its place
+
+    def _forked(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> Fork:
+        ours, theirs = pair()
+        try:
+            with theirs:
+                if _IS_LINUX:  # so that the process id arrives in the caller's namespace
+                    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+                self._send(header, job, (theirs.fileno(), *descriptors))
+            return Fork(ours, self)
+        except BaseException:
+            ours.close()  # so the server kills what it may have forked meanwhile
+            raise
+
+    def _has_just_died(self) -> bool:
+        """Whether the server was killed: its socket closes some time before its exit is visible."""
+        process = self._process
+        if process is None:
+            return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+        return not self.is_alive
+
+    def close(self) -> None:
+        """End it and all its forks."""
+        with self._lock:
+            control, self._control = self._control, None
+            process, self._process = self._process, None
+        if control is not None:
+            control.close()
+        if process is not None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def forget(self) -> None:
+        """Drop it in a fork: it belongs to the parent."""
+        self._lock = threading.RLock()
+        self._process = None
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], Channel]:
+        ours, theirs = pair()
+        code = f"from {__name__} import serve; serve({theirs.fileno()}, {self._prepare!r})"
+        root = str(Path(__file__).absolute().parents[2])
+        inherited = os.environ.get("PYTHONPATH")
+        path = root if not inherited else os.pathsep.join([root, inherited])
+        with theirs:
+            process = subprocess.Popen(
+                [*self._wrapper, *python(code)],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
+                env={**(os.environ if self._inherits else {}), **self._env, "PYTHONPATH": path},
+                start_new_session=True,  # the caller handles Ctrl-C
+            )
+        return process, Channel(ours, trusting=True)
+
+    def _send(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> None:
+        with self._lock:
+            self.start()
+            assert self._control is not None
+            try:
+                self._control.send(header, job, descriptors, _START_S)
+            except (ClosedError, OSError) as error:
+                raise WorkerError("the server that was to fork a process is gone") from error
+
+
+class Fork:
+    """The caller's view of a forked process.
+
+    Attributes:
+        pid: its process id.
+        server: forked it.
+    """
+
+    def __init__(self, lifeline: socket.socket, server: ForkServer) -> None:
+        self._lifeline, self.server = lifeline, server
+        self._returncode: int | None = None
+        self.pid = self._number()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Its return code as in `subprocess`; ``None`` if it has not ended within that time."""
+        if self._returncode is None and _is_readable(self._lifeline, timeout_s):
+            told = _read(self._lifeline, _NUMBER.size)
+            # no report: the server was killed, and the system killed its forks
+            self._returncode = _NUMBER.unpack(told)[0] if told else -signal.SIGKILL
+            self._lifeline.close()
+        return self._returncode
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self.wait(0.0) is None
+
+    def end(self, grace_s: float = 0.0) -> int:
+        """Kill it and its descendants; returns its return code.
+
+        Args:
+            grace_s: how long to wait for it to end by itself.
+
+        Raises:
+            WorkerError: it outlived being killed.
+        """
+        if self.wait(grace_s) is None:
+            with contextlib.suppress(OSError):
+                self._lifeline.shutdown(socket.SHUT_WR)
+        ended = self.wait(_REAP_S)
+        if ended is None:
+            self.server.close()
+            raise WorkerError(f"process {self.pid} still exists {_REAP_S:g} s after being killed")
+        return ended
+
+    def _number(self) -> int:
+        """What it says as the first thing."""
+        if not _is_readable(self._lifeline, _START_S):
+            raise WorkerError(f"no process was forked within {_START_S:g} s")
+        if not _IS_LINUX:
+            told = _read(self._lifeline, _NUMBER.size)
+            ancillary: list[tuple[int, int, bytes]] = []
+        else:
+            room = socket.CMSG_SPACE(_CREDENTIALS.size)
+            told, ancillary, _, _ = self._lifeline.recvmsg(_NUMBER.size, room)
+        if len(told) < _NUMBER.size:
+            raise WorkerError("the server that was to fork a process is gone")
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                return int(_CREDENTIALS.unpack(data)[0])
+        return int(_NUMBER.unpack(told)[0])
+
+
+def _close_all() -> None:
+    for server in list(_servers):
+        server.close()
+
+
+def _forget_all() -> None:
+    """In a fork of the caller: else the servers would not see the caller end."""
+    for server in list(_servers):
+        server.forget()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def python(code: str) -> list[str]:
+    """The command that runs code in this Python without the working directory on the module path.
+
+    There a user's ``random.py`` or ``copy.py`` would shadow the standard library's. ``python -P``
+    does the same from Python 3.11 on.
+    """
+    return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
+
+
+def children_of(pid: int | str) -> list[int]:
+    """A process's children that it has not reaped (proc(5); empty except on Linux)."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            found += map(int, task.read_text().split())
+    return found
+
+
+def _here() -> str | None:
+    """The working directory, unless it was removed."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return None
+
+
+def _has_fileno(stream: Any) -> bool:
+    try:
+        stream.fileno()
+    except (AttributeError, io.UnsupportedOperation, ValueError):
+        return False
+    return True
+
+
+def _is_readable(end: socket.socket, timeout_s: float) -> bool:
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return bool(poll.poll(max(timeout_s, 0.0) * 1e3))
+
+
+def _read(end: socket.socket, size: int) -> bytes:
+    """A received number; empty if the other end closed."""
+    with contextlib.suppress(ConnectionResetError):
+        return end.recv(size, socket.MSG_WAITALL)
+    return b""
+
+
+# ------------------------------------------------------------------------------- the server
+
+
+def serve(descriptor: int, prepare: str) -> NoReturn:
+    """The server's process: prepare, then fork on request until the caller closes its socket."""
+    _get_ready(prepare)
+    _Server(Channel.of(descriptor, trusting=True)).run()
+
+
+def _get_ready(prepare: str) -> None:
+    module, _, name = prepare.partition(":")
+    getattr(importlib.import_module(module), name)()
+    # A collection in a child would touch every object, and so copy every page that holds one.
+    gc.collect()
+    gc.freeze()
+    # Python 3.12 warns of threads. Those left are torch's idle pools, which hold no lock.
+    warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
+    _prctl(_PR_SET_DUMPABLE, 0)  # what it forked must not write into its memory
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A process that was forked.
+
+    Attributes:
+        lifeline: to the caller.
+        scratch: the folder of its temporary files.
+    """
+
+    lifeline: socket.socket
+    scratch: str
+
+
+class _Server:
+    """Forks on request, reaps, and kills abandoned processes."""
+
+    def __init__(self, control: Channel) -> None:
+        self._control = control
+        self._jobs: dict[int, _Job] = {}
+        self._unwanted: set[int] = set()  # were killed, and not reaped yet
+        self._wake, self._waker = socket.socketpair()
+        self._wake.setblocking(False)
+        self._waker.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self._leave())
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+
+    def run(self) -> NoReturn:
+        """Serve until the caller is gone."""
+        while True:
+            ready = self._wait()
+            if self._wake.fileno() in ready:
+                with contextlib.suppress(BlockingIOError):
+                    self._wake.recv(1 << 12)
+            self._reap()
+            for pid, job in self._jobs.items():
+                if job.lifeline.fileno() in ready and pid not in self._unwanted:
+                    self._unwanted.add(pid)
+                    _kill(pid)
+            if self._control.fileno() in ready:
+                try:
+                    self._fork(self._control.receive())
+                except ClosedError:
+                    self._leave()
+
+    def _wait(self) -> set[int]:
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        for pid, job in self._jobs.items():
+            if pid not in self._unwanted:
+                poll.register(job.lifeline, select.POLLIN)
+        return {descriptor for descriptor, _ in poll.poll()}
+
+    def _fork(self, frame: Frame) -> None:
+        lifeline = socket.socket(fileno=frame.descriptors[0])
+        scratch = tempfile.mkdtemp(prefix="solkit-job-")
+        server = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_job(frame, lifeline, scratch, server)
+        for descriptor in frame.descriptors[1:]:
+            os.close(descriptor)
+        self._jobs[pid] = _Job(lifeline, scratch)
+
+    def _become_job(
+        self, frame: Frame, lifeline: socket.socket, scratch: str, server: int
+    ) -> NoReturn:
+        """In the fork: drop the server's resources and run the request."""
+        ended = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            os.setsid()
+            _die_with(server)
+            _prctl(_PR_SET_DUMPABLE, 1)
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # its orphans stay its own while it lives
+            lifeline.sendall(_NUMBER.pack(os.getpid()))
+            for end in (lifeline, self._control, self._wake, self._waker):
+                end.close()
+            for job in self._jobs.values():
+                job.lifeline.close()
+            ended = _run(frame, scratch)
+        finally:
+            os._exit(ended)
+
+    def _reap(self) -> None:
+        """Report return codes of ended processes to their callers, and kill what they left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            job = self._jobs.pop(pid, None)
+            self._unwanted.discard(pid)
+            self._kill_orphans()
+            if job is not None:
+                _kill(pid)  # what is left of its group
+                shutil.rmtree(job.scratch, ignore_errors=True)
+                with contextlib.suppress(OSError), job.lifeline as lifeline:
+                    lifeline.sendall(_NUMBER.pack(os.waitstatus_to_exitcode(status)))
+
+    def _kill_orphans(self) -> None:
+        for orphan in set(children_of("self")) - self._jobs.keys():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(orphan, signal.SIGKILL)
+
+    def _leave(self) -> NoReturn:
+        for pid in self._jobs:
+            _kill(pid)
+        limit = time.monotonic() + _GRACE_S / 2
+        while (self._jobs or children_of("self")) and time.monotonic() < limit:
+            self._reap()
+            time.sleep(0.002)
+        for job in self._jobs.values():
+            shutil.rmtree(job.scratch, ignore_errors=True)
+        os._exit(0)
+
+
+def _run(frame: Frame, scratch: str) -> int:
+    """Run the request in its environment; returns the exit code."""
+    descriptors = list(frame.descriptors[1:])
+    if frame.header["prints"]:
+        output = descriptors.pop(0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+    try:
+        args, env, folder, path = pickle.loads(frame.payload)
+        if folder is not None:
+            os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(env, TMPDIR=scratch)
+        tempfile.tempdir = scratch
+        sys.path[:] = path
+        module, _, name = frame.header["function"].partition(":")
+        getattr(importlib.import_module(module), name)(*args, *descriptors)
+        ended = 0
+    except SystemExit as error:
+        ended = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:  # any error is printed to the process's output
+        traceback.print_exc()
+        ended = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return ended
+
+
+def _kill(job: int) -> None:
+    """End a process and its group."""
+    for kill in (os.killpg, os.kill):  # the latter if it had no time to create its group
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(job, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _IS_LINUX:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _die_with(parent: int) -> None:
+    """Make the system kill this process and its forks as soon as its parent ends."""
+    if not _IS_LINUX:
+        return
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        os._exit(1)
+    if not _forking:
+        os.register_at_fork(before=_note_parent, after_in_child=lambda: _die_with(_forking[-1]))
+
+
+_forking: list[int] = []
+"""The process that forks, noted before: the child cannot ask, as its parent may be gone by then."""
+
+
+def _note_parent() -> None:
+    _forking[:] = [os.getpid()]

@@ -1,0 +1,260 @@
+"""Throw-away processes with torch and triton loaded, one per job.
+
+Patches of torch or triton must not touch the caller's process, and user code may crash. So each job
+runs in its own process, forked from a server that has already imported torch
+(`solkit.processes.forkserver` says when such a process ends). The caller needs no torch.
+
+`SandboxedJobs` run under bubblewrap (`solkit.processes.sandbox`). Their answers may be forged, so
+only SolKit's own records are unpickled from them.
+
+Jobs see no GPU (``CUDA_VISIBLE_DEVICES`` is empty) and print to standard error. Otherwise they get
+the caller's working directory, environment and module path at the time of the call. Everything here
+is thread-safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from solkit.errors import JobDiedError, SolkitError, WorkerError
+from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
+from solkit.processes.forkserver import Fork, ForkServer
+from solkit.processes.sandbox import Sandbox
+
+__all__ = ["Jobs", "SandboxedJobs", "call", "ending", "read_records", "shared", "start"]
+
+ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "",
+    # A forking process should have no threads, and jobs compute almost nothing themselves.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+PREPARE = "solkit.analysis.worker:warm_up"
+
+
+class Jobs:
+    """Starts processes from one server, which starts when first needed.
+
+    Args:
+        prepare: ``module:function`` that imports what jobs need.
+    """
+
+    def __init__(self, prepare: str = PREPARE) -> None:
+        self.server = ForkServer(prepare, ENVIRONMENT)
+
+    def start(self) -> None:
+        """Start the server without waiting: it loads torch while the caller continues."""
+        self.server.start()
+
+    def close(self) -> None:
+        """Stop the server and its processes; the next job starts another."""
+        self.server.close()
+
+    def fork(
+        self,
+        function: str,
+        args: tuple[Any, ...],
+        descriptors: Sequence[int],
+        shown: Sequence[str] = (),  # noqa: ARG002 - what a sandbox shows
+        env: Mapping[str, str] | None = None,
+    ) -> Fork:
+        """A process that runs ``module:function``; see `ForkServer.fork`.
+
+        Args:
+            function: called with `args`, then with the process's numbers of `descriptors`.
+            args: picklable.
+            descriptors: open files that it gets.
+            shown: files that a sandbox must show, with their folders.
+            env: additional environment variables.
+
+        Raises:
+            WorkerError: the server is gone, or did not start in time.
+        """
+        env = {**os.environ, **(env or {}), **ENVIRONMENT}
+        return self.server.fork(function, args, env=env, descriptors=descriptors)
+
+    def read(self, answer: bytes) -> Any:
+        """A process's pickled answer.
+
+        Raises:
+            pickle.UnpicklingError: it is not allowed.
+        """
+        return pickle.loads(answer)
+
+    def call(
+        self, function: str, *args: Any, timeout_s: float = 300.0, shown: Sequence[str] = ()
+    ) -> Any:
+        """Run ``module:name`` in a throw-away process and return what it returns.
+
+        Args:
+            function: e.g. ``"solkit.analysis.symbolic_study:symbolic_work"``.
+            args: picklable arguments.
+            timeout_s: seconds after which the job and its descendants are killed.
+            shown: as for `fork`.
+
+        Raises:
+            SolkitError: the one that the job raised.
+            JobDiedError: the job ended its process, crashed, or ran out of time.
+            WorkerError: the job raised anything else; carries its traceback.
+        """
+        data = self._answer_of(function, args, timeout_s, shown)
+        try:
+            ok, value = self.read(data)
+        except pickle.UnpicklingError as error:
+            raise WorkerError(f"{function} gave an invalid answer: {error}") from error
+        if ok:
+            return value
+        raise value
+
+    def _answer_of(
+        self, function: str, args: tuple[Any, ...], timeout_s: float, shown: Sequence[str]
+    ) -> bytes:
+        """The job's answer.
+
+        Raises:
+            JobDiedError, WorkerError: the job, or the server, ended without one.
+        """
+        ours, theirs = pair()
+        answers = Channel(ours, trusting=True)
+        with ours:
+            with theirs:
+                job = self.fork(f"{__name__}:_answer", (function, args), (theirs.fileno(),), shown)
+            data, timed_out = None, False
+            try:
+                data = answers.receive(timeout_s).payload
+            except TimeoutError:
+                timed_out = True
+            except (ClosedError, NonsenseError):
+                pass  # how the process ended explains it
+            finally:
+                ended = job.end()
+        if data is not None:
+            return data
+        if not timed_out and not job.server.is_alive:
+            raise WorkerError(f"the worker process died while running {function}")
+        raise JobDiedError(ending(ended, timeout_s if timed_out else None), timed_out)
+
+
+class SandboxedJobs(Jobs):
+    """Jobs in sandboxes, each of which shows the files that its jobs read.
+
+    Raises:
+        UnsupportedError: this machine cannot run a sandbox; the message says what to do.
+    """
+
+    def __init__(self, prepare: str = PREPARE) -> None:
+        self._prepare = prepare
+        self._sandboxes = [Sandbox(prepare, ENVIRONMENT, "cpu")]
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Do nothing: what a sandbox must show is not known yet."""
+
+    def close(self) -> None:
+        """End all sandboxes and their processes."""
+        with self._lock:
+            for sandbox in self._sandboxes:
+                sandbox.close()
+
+    def fork(
+        self,
+        function: str,
+        args: tuple[Any, ...],
+        descriptors: Sequence[int],
+        shown: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> Fork:
+        """See `Jobs.fork`."""
+        with self._lock:  # if none shows these files another one starts, and other jobs continue
+            found = next((each for each in self._sandboxes if each.shows(shown)), None)
+            if found is None:
+                found = Sandbox(self._prepare, ENVIRONMENT, "cpu")
+                self._sandboxes.append(found)
+            server = found.server(shown)
+        env = found.environment({**os.environ, **(env or {}), **ENVIRONMENT})
+        return server.fork(function, args, env=env, descriptors=descriptors, folder=found.folder)
+
+    def read(self, answer: bytes) -> Any:
+        """See `Jobs.read`: SolKit's records alone."""
+        return read_records(answer)
+
+
+_shared = Jobs()
+
+
+def shared() -> Jobs:
+    """This process's shared jobs, outside any sandbox."""
+    return _shared
+
+
+def call(function: str, *args: Any, timeout_s: float = 300.0) -> Any:
+    """`Jobs.call` of the shared ones."""
+    return _shared.call(function, *args, timeout_s=timeout_s)
+
+
+def start() -> None:
+    """`Jobs.start` of the shared ones."""
+    _shared.start()
+
+
+def read_records(data: bytes) -> Any:
+    """Unpickle only SolKit's nouns and errors, and Python's plain values.
+
+    Raises:
+        pickle.UnpicklingError: it contains something else.
+    """
+    return _Records(io.BytesIO(data)).load()
+
+
+class _Records(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        found = None
+        if module.startswith("solkit.core.") or module == "solkit.errors":
+            with contextlib.suppress(ImportError):
+                found = getattr(importlib.import_module(module), name, None)
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name} is not one of SolKit's records")
+        return found
+
+
+def ending(returncode: int, limit_s: float | None = None) -> str:
+    """How a process ended, in words.
+
+    Args:
+        returncode: as in `subprocess`.
+        limit_s: its time limit in seconds, if it was killed for exceeding it.
+    """
+    if limit_s is not None:
+        return f"its process ran for over {limit_s:g} s and was killed"
+    if returncode >= 0:
+        return f"its process ended with exit code {returncode}"
+    if returncode == -signal.SIGKILL:
+        return "its process was killed by SIGKILL, usually because memory ran out"
+    return f"its process died of {signal.Signals(-returncode).name}"
+
+
+# ----------------------------------------------------------------------------------- the job
+
+
+def _answer(function: str, args: tuple[Any, ...], descriptor: int) -> None:
+    """In the job's process: run the function and send its result, pickled."""
+    module, _, name = function.partition(":")
+    try:
+        answer = True, getattr(importlib.import_module(module), name)(*args)
+        data = pickle.dumps(answer)
+    except SolkitError as error:
+        data = pickle.dumps((False, error))
+    except BaseException:  # the caller must receive any error
+        data = pickle.dumps((False, WorkerError(f"{function} failed:\n{traceback.format_exc()}")))
+    Channel.of(descriptor, trusting=True).send({}, data)

@@ -1,0 +1,206 @@
+"""Candidates under bubblewrap: no network, no access to the user's files, one writable folder.
+
+What a sandboxed candidate sees, read-only except for the last two lines::
+
+    /usr /bin /lib* /opt, parts of /etc, /sys, /proc      the system
+    Python, the module path, SolKit, CUDA's libraries      its software
+    the folders of candidate and problem                   its sources
+    /dev                                                   null, random, ...; the GPU's own
+    /tmp                                                   a scratch folder, its HOME too
+
+The fork server (`solkit.processes.forkserver`) runs in the sandbox, so a new process takes
+milliseconds there too. A candidate whose folder is not visible yet gets another sandbox, which
+takes as long as importing torch. The process and System V IPC namespaces are the caller's: CUDA
+opens memory of another process (``cuIpcOpenMemHandle``) only within one of each (openucx/ucx#11512,
+vllm-project/vllm#55906; RAPIDS UCXX documentation, "NVLink and Docker/Kubernetes").
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import solkit
+from solkit.errors import UnsupportedError
+from solkit.processes.forkserver import ForkServer
+
+__all__ = ["Sandbox"]
+
+_SCRATCH = "/tmp"  # as it is called within
+_TRIAL_S = 20.0
+
+_ISOLATION = """
+    --unshare-user --unshare-net --unshare-uts --unshare-cgroup-try --cap-drop ALL
+    --die-with-parent --hostname sandbox
+""".split()
+_SYSTEM = """
+    /usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /sys /proc
+    /etc/alternatives /etc/group /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime
+    /etc/nsswitch.conf /etc/nvidia /etc/passwd
+""".split()
+
+_VARIABLES = {
+    *("LANG", "LANGUAGE", "LD_LIBRARY_PATH", "PATH", "TZ", "VIRTUAL_ENV", "CC", "CXX"),
+}
+_PREFIXES = (
+    *("CUBLAS", "CUDA_", "CUDNN_", "KINETO_", "KMP_", "LC_", "MKL_", "NVIDIA_", "OMP_"),
+    *("OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH", "TRITON_"),
+)
+_CACHES = {  # which are in the scratch folder instead
+    *("CUDA_CACHE_PATH", "PYTHONPYCACHEPREFIX", "PYTHONUSERBASE", "TORCHINDUCTOR_CACHE_DIR"),
+    *("TORCH_EXTENSIONS_DIR", "TORCH_HOME", "TRITON_CACHE_DIR", "TRITON_DUMP_DIR"),
+    *("TRITON_HOME", "TRITON_OVERRIDE_DIR"),
+}
+
+_NO_BWRAP = (
+    "a sandbox needs bubblewrap: install it, e.g. with `apt-get install bubblewrap` or `dnf "
+    "install bubblewrap`"
+)
+_FORBIDDEN = (
+    "bubblewrap cannot make a sandbox here. It needs user namespaces: `sysctl "
+    "kernel.unprivileged_userns_clone=1` (Debian), `sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0` or an AppArmor profile for bwrap (Ubuntu), "
+    "`docker run --privileged` or a seccomp profile that allows them (containers). It said: "
+)
+
+
+class Sandbox:
+    """Where the candidates of a session run.
+
+    Args:
+        prepare: of the fork server.
+        env: of the fork server, besides what `environment` keeps.
+        device: ``"cuda"`` to expose the GPU.
+
+    Raises:
+        UnsupportedError: bubblewrap is missing or cannot make a sandbox; the message says what to
+            do.
+    """
+
+    def __init__(self, prepare: str, env: Mapping[str, str], device: str) -> None:
+        self._prepare, self._env, self._device = prepare, dict(env), device
+        self._shown: frozenset[Path] = frozenset()
+        self._folder = _SCRATCH
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._server: ForkServer | None = None
+        _try(device)
+
+    @property
+    def folder(self) -> str:
+        """The working directory inside: the caller's by name, so that paths stay valid."""
+        return self._folder
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment inside: allowed and required variables."""
+        return {**_harmless(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
+
+    def shows(self, paths: Iterable[str]) -> bool:
+        """Whether they are visible without replacing the server, which would end its forks."""
+        shown = _all_shown_for(paths) <= self._shown and _here() == self._folder
+        return self._server is None or shown
+
+    def server(self, paths: Iterable[str]) -> ForkServer:
+        """The fork server inside; a new one if the files or their folders are not visible yet.
+
+        Args:
+            paths: kernel files and problem folders.
+        """
+        if self._server is None or not self.shows(paths):
+            self.close()
+            self._shown |= _all_shown_for(paths)
+            self._folder = folder = _here()
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="solkit-sandbox-", ignore_cleanup_errors=True
+            )
+            command = _command(self._scratch.name, self._device, self._shown, folder)
+            wrapper = (*command, "--")
+            env = self.environment({**os.environ, **self._env})
+            self._server = ForkServer(self._prepare, env, wrapper, inherits=False)
+        return self._server
+
+    def close(self) -> None:
+        """End all processes inside, and remove what they wrote."""
+        server, self._server = self._server, None
+        scratch, self._scratch = self._scratch, None
+        if server is not None:
+            server.close()
+        if scratch is not None:
+            scratch.cleanup()
+
+
+def _try(device: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="solkit-sandbox-") as scratch:
+        command = [*_command(scratch, device, (), _SCRATCH), "--", "true"]
+        try:
+            tried = subprocess.run(
+                command, capture_output=True, text=True, timeout=_TRIAL_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise UnsupportedError(f"{_FORBIDDEN}nothing within {_TRIAL_S:g} s") from error
+    if tried.returncode:
+        raise UnsupportedError(_FORBIDDEN + tried.stderr.strip())
+
+
+def _command(scratch: str, device: str, shown: Iterable[Path], folder: str) -> list[str]:
+    """Bubblewrap's command, without the command to run; see `Sandbox`."""
+    program = shutil.which("bwrap")
+    if program is None:
+        raise UnsupportedError(_NO_BWRAP)
+    command = [program, *_ISOLATION]
+    for name in _SYSTEM:
+        command += ("--ro-bind-try", name, name)
+    command += ("--bind", scratch, _SCRATCH, "--dev", "/dev")
+    if device != "cpu":
+        gpu = [*map(str, sorted(Path("/dev").glob("nvidia*"))), "/dev/shm"]
+        command += [word for path in gpu for word in ("--dev-bind-try", path, path)]
+    for path in sorted({*_of_python(), *shown}):  # folders before their contents
+        command += ("--ro-bind-try", str(path), str(path))
+    return [*command, "--dir", folder, "--chdir", folder, "--remount-ro", "/"]
+
+
+def _of_python() -> Iterator[Path]:
+    """Python, its import paths, and SolKit, whose rooms are links in a checkout."""
+    package = Path(solkit.__file__).parent
+    links = [link for link in package.iterdir() if link.is_symlink()]
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *libraries)
+    for path in (Path(sys.executable).parent, package, *links, *map(Path, filter(None, prefixes))):
+        for form in (path.absolute(), path.resolve()):
+            if form.exists() and not _holds_home(form):
+                yield form
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return _SCRATCH
+
+
+def _all_shown_for(paths: Iterable[str]) -> set[Path]:
+    return {shown for path in paths for shown in _shown_for(Path(path).resolve())}
+
+
+def _shown_for(path: Path) -> Iterator[Path]:
+    """A file's folder, for its imports; only the file if that is the user's home."""
+    folder = path if path.is_dir() else path.parent
+    yield path if _holds_home(folder) else folder
+
+
+def _holds_home(folder: Path) -> bool:
+    home = Path.home().resolve()
+    return folder == home or folder in home.parents
+
+
+def _harmless(env: Mapping[str, str]) -> dict[str, str]:
+    """Variables that libraries read; tokens have other names."""
+    return {
+        name: value
+        for name, value in env.items()
+        if (name in _VARIABLES or name.startswith(_PREFIXES)) and name not in _CACHES
+    }

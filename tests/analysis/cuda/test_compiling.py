@@ -1,0 +1,319 @@
+"""CUDA C++ within kernel files: captured, followed and compiled for GPUs that are not here."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from solkit.adapters import nvrtc
+from solkit.analysis.candidate import analyse
+from solkit.analysis.cuda import launches
+from solkit.analysis.cuda.source import Source
+from solkit.core import AnalysisStatus
+from solkit.errors import UnsupportedError
+from solkit.kernelfiles import Workload
+from solkit.roofline import devices
+
+SOURCE = r"""
+#include <torch/extension.h>
+#define TILE 32
+template <typename scalar_t>
+__global__ void transpose(const scalar_t* x, scalar_t* y, int rows, int columns) {
+  __shared__ scalar_t tile[TILE][TILE + 1];
+  int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+  if (row < rows && column < columns) tile[threadIdx.y][threadIdx.x] = x[row * columns + column];
+  __syncthreads();
+  column = blockIdx.y * TILE + threadIdx.x; row = blockIdx.x * TILE + threadIdx.y;
+  if (row < columns && column < rows) y[row * rows + column] = tile[threadIdx.x][threadIdx.y];
+}
+__global__ void triple(float* x, int n) {
+  extern __shared__ float spare[];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = fmaf(x[i], 2.0f, x[i]);
+}
+__global__ void mark(float* x, int step) { x[(int)x[threadIdx.x] & 31] = step; }
+void marked(torch::Tensor x, int64_t steps) {
+  for (int step = 0; step < steps; step++) mark<<<1, 32>>>(x.data_ptr<float>(), step);
+}
+torch::Tensor transposed(torch::Tensor x) {
+  TORCH_CHECK(x.is_cuda(), "x must be on the GPU");
+  const int rows = x.size(0), columns = x.size(1);
+  auto y = torch::empty({columns, rows}, x.options());
+  dim3 grid((columns + TILE - 1) / TILE, (rows + TILE - 1) / TILE), block(TILE, TILE / 2);
+  AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "transpose", ([&] {
+    transpose<scalar_t><<<grid, block>>>(
+        x.data_ptr<scalar_t>(), y.data_ptr<scalar_t>(), rows, columns);
+  }));
+  return y;
+}
+void tripled(torch::Tensor x, int64_t shared) {
+  triple<<<(x.numel() + 255) / 256, 256, shared>>>(x.data_ptr<float>(), x.numel());
+}
+torch::Tensor guessing(torch::Tensor x) {
+  tripled(x, 0);
+  triple<<<x[0][0].item<int>(), 64>>>(x.data_ptr<float>(), 3);
+  return x;
+}
+"""
+BROKEN = """__global__ void k(float* x) {
+  x[0] = missing;
+}
+void f(torch::Tensor x) { k<<<1, 1>>>(0); }
+"""
+
+
+NAME = Path(__file__).name
+
+
+def line_of(text):
+    """The first line of this file that holds a text."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.fixture
+def analysed(in_child):
+    """Analyse a call of an extension, for a device."""
+
+    def run(call, source=SOURCE, device="h100", dtype=torch.float32, flags=()):
+        def child():
+            from torch.utils.cpp_extension import load_inline
+
+            extension = load_inline(
+                "mine", "", cuda_sources=source, functions=["f"], extra_cuda_cflags=list(flags)
+            )
+            x = torch.randn(100, 70, device="cuda", dtype=dtype)
+            workload = Workload((x,), {}, None, lambda x: call(extension, x))
+            return analyse(workload, devices.find(device), {})
+
+        return in_child(child, device=device)
+
+    return run
+
+
+@pytest.fixture
+def compiler():
+    try:
+        return nvrtc.toolkit()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("device", "dtype", "kernel", "shared_bytes"),
+    [
+        ("h100", torch.float32, "transpose<float>", 32 * 33 * 4),
+        ("a100", torch.float16, "transpose<c10::Half>", 32 * 33 * 2),
+    ],
+)
+def test_a_kernel_and_its_launch(analysed, device, dtype, kernel, shared_bytes):
+    analysis = analysed(lambda ext, x: ext.transposed(x), device=device, dtype=dtype)
+    assert analysis.status is AnalysisStatus.COMPLETE, analysis
+    assert analysis.notes == ()  # its result has the shape and the type that were expected
+    (told,) = analysis.kernels
+    assert (told.launch.name, told.launch.grid, told.launch.num_warps) == (kernel, (3, 4, 1), 16)
+    assert told.launch.constants == {"block": "32, 16, 1"}
+    facts = told.facts
+    assert (facts.shared_bytes, facts.spills, facts.tensor_cores) == (shared_bytes, 0, False)
+    assert 8 <= facts.registers <= 32
+    assert (told.occupancy.fraction, told.occupancy.blocks_per_sm) == (1.0, 4)
+    mix = told.facts.instructions
+    widths = {each.kind: each.width_bytes for each in mix.counts if each.width_bytes}
+    assert widths["global_load"] == widths["shared_store"] == dtype.itemsize
+    assert (mix.of("global_load"), mix.of("global_store"), mix.of("tensor")) == (1, 1, 0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_launches_alike_are_counted_and_shared_memory_is_added_up(analysed):
+    def call(extension, x):
+        for shared in (1024, 1024, 300_000):
+            extension.tripled(x, shared)
+        return x.t()
+
+    fits, too_much = analysed(call).kernels
+    assert (fits.launch.count, fits.facts.shared_bytes, fits.launch.grid) == (2, 1024, (28, 1, 1))
+    assert sum(each.count for each in fits.facts.instructions.counts if each.warp_flops == 64) == 1
+    assert "300000 bytes of shared memory" in too_much.error
+    assert too_much.occupancy is None
+
+
+@pytest.mark.usefixtures("compiler")
+def test_launches_whose_integers_differ_are_told_apart(analysed):
+    def call(extension, x):
+        for rows in (100, 99, 100):  # 28 blocks each
+            extension.tripled(x[:rows], 0)
+        return x.t()
+
+    whole, less = analysed(call).kernels
+    assert (whole.launch.count, less.launch.count) == (2, 1)
+    assert whole.launch.grid == less.launch.grid
+    for kernel, rows in ((whole, 100), (less, 99)):
+        assert [each.requested_bytes for each in kernel.demand.accesses] == [4 * 70 * rows] * 2
+
+
+@pytest.mark.usefixtures("compiler")
+def test_launches_that_do_the_same_are_one_and_guesses_are_noted(analysed):
+    def call(extension, x):
+        extension.marked(x, 7)
+        return x.t()
+
+    analysis = analysed(call)
+    (kernel,) = analysis.kernels
+    assert kernel.launch.count == 7
+    guess, many = analysis.notes
+    assert "places that depend on data" in guess
+    assert "mark is launched with more than 4 sets of integers" in many
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_launch_that_cannot_be_evaluated_is_said(analysed):
+    analysis = analysed(lambda ext, x: ext.guessing(x).t())
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert [kernel.launch.grid for kernel in analysis.kernels] == [(28, 1, 1)]
+    (note,) = analysis.notes
+    assert (
+        f"{NAME}:{line_of('item<int>()')}: grid or block of triple could not be evaluated" in note
+    )
+    assert "registers" in note
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_does_not_compile_names_the_users_line(analysed):
+    analysis = analysed(lambda ext, x: ext.f(x), source=BROKEN)
+    (kernel,) = analysis.kernels
+    assert kernel.error == f'{NAME}:{line_of("= missing")}: identifier "missing" is undefined'
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_header_that_is_not_there_is_no_fault_of_the_kernels(analysed):
+    source = "#include <cub/no_such.cuh>\n" + BROKEN.replace("missing", "1")
+    analysis = analysed(lambda ext, x: ext.f(x), source=source)
+    assert [kernel.error for kernel in analysis.kernels] == [None]
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert "cub/no_such.cuh is not here" in analysis.notes[-1]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_options_of_the_users_reach_the_compiler(analysed):
+    source = (
+        "__global__ void k(float* x) { x[threadIdx.x] = FACTOR * sinf(x[threadIdx.x]); }\n"
+        "void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<float>()); }"
+    )
+    exact, fast = (
+        analysed(lambda ext, x: ext.f(x), source, flags=["-DFACTOR=3.0f", *more]).kernels[0]
+        for more in ((), ("--use_fast_math", "-O3"))
+    )
+    assert (
+        fast.facts.instructions.total < exact.facts.instructions.total / 2
+    )  # MUFU.SIN and little else
+
+
+def test_without_a_compiler_the_analysis_says_what_to_install(analysed, monkeypatch):
+    def none():
+        raise UnsupportedError("pip install 'solkit[cuda]'")
+
+    monkeypatch.setattr(nvrtc, "toolkit", none)
+    analysis = analysed(lambda ext, x: ext.transposed(x))
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert analysis.notes == ("CUDA C++ was not compiled: pip install 'solkit[cuda]'",)
+
+
+def test_a_function_whose_result_is_not_known_costs_the_analysis_alone(analysed):
+    source = "torch::Tensor f(torch::Tensor x) { return torch::zeros({rows, 3}); }"
+    analysis = analysed(lambda ext, x: ext.f(x), source=source)
+    assert analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert "not declared: rows" in analysis.notes[0]
+
+
+def test_python_names_follow_pybind():
+    source = Source.of([('m.def("forward", &inner::run, "doc"); int run();', "a.cpp", 1)])
+    assert launches._bound_to(source, "forward") == "run"
+    assert launches._bound_to(source, "other") == "other"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_it_asks_for_and_the_time_that_takes(analysed):
+    (told,) = analysed(lambda ext, x: ext.transposed(x)).kernels
+    load, store = told.demand.accesses
+    line = line_of("= x[row * columns + column]")
+    assert (load.kind, load.argument, load.line) == ("load", "x", f"{NAME}:{line}")
+    assert (store.kind, store.argument) == ("store", "y")
+    # 16 rows of each tile of 32, but for the last four rows of all; each of 70 words
+    assert load.requested_bytes == 4 * 70 * (3 * 16 + 4)
+    assert told.demand.barriers == 1.0
+    assert [(each.kind, each.conflicts) for each in told.demand.shared] == [
+        ("store", 1.0),
+        ("load", 1.0),
+    ]
+    assert told.model.time_ms > 0
+    assert {"dram", "latency", "launch"} <= {term.name for term in told.model.terms}
+
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, at < n) + tl.load(y + at, at < n), at < n)
+
+
+@triton.jit
+def column_sum_kernel(x, out, rows, columns, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(rows):
+        total += tl.load(x + row * columns + at, at < columns, 0.0)
+    tl.store(out + at, total, at < columns)
+
+
+THE_SAME = r"""
+__global__ void add(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}
+__global__ void column_sum(const float* x, float* out, int rows, int columns) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  float sum = 0;
+  for (int row = 0; row < rows; row++) sum += x[row * columns + column];
+  out[column] = sum;
+}
+torch::Tensor f(torch::Tensor x) {
+  int rows = x.size(0), columns = x.size(1), n = x.numel();
+  auto out = torch::empty_like(x);
+  add<<<(n + 127) / 128, 128>>>(
+      x.data_ptr<float>(), x.data_ptr<float>() + 1, out.data_ptr<float>(), n - 1);
+  column_sum<<<(columns + 127) / 128, 128>>>(
+      x.data_ptr<float>(), out.data_ptr<float>(), rows, columns);
+  return out;
+}
+"""
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_same_kernels_in_triton_ask_for_the_same(analysed):
+    def call(extension, _):
+        x = torch.randn(300, 4100, device="cuda")
+        n, columns = x.numel(), x.shape[1]
+        out = extension.f(x)
+        flat = x.reshape(-1)
+        add_kernel[(triton.cdiv(n, 128),)](flat, flat[1:], out, n - 1, BLOCK=128)
+        column_sum_kernel[(triton.cdiv(columns, 128),)](x, out, 300, columns, BLOCK=128)
+        return out
+
+    kernels = {each.launch.name: each.demand for each in analysed(call, source=THE_SAME).kernels}
+    for name, like in (("add", "add_kernel"), ("column_sum", "column_sum_kernel")):
+        mine, other = kernels[name], kernels[like]
+        for field in ("requests", "sectors", "requested_bytes", "unique_bytes"):
+            for kind in ("load", "store"):
+                amounts = [
+                    sum(getattr(a, field) for a in each.accesses if a.kind == kind)
+                    for each in (mine, other)
+                ]
+                assert amounts[0] == pytest.approx(amounts[1], rel=0.02), (name, field, kind)
+        for field in ("l1_wavefronts", "l2_read_bytes", "dram_read_bytes", "dram_write_bytes"):
+            wanted = pytest.approx(getattr(other, field), rel=0.03)
+            assert getattr(mine, field) == wanted, (name, field)
+        assert mine.operations == pytest.approx(other.operations, rel=0.05)
+        assert mine.unevenness == pytest.approx(other.unevenness)

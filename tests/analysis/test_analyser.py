@@ -1,0 +1,306 @@
+"""Analysis in bulk: what comes back, what misbehaving kernels cost, and what is kept on disk."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+
+from solkit.analysis.analyser import Analyser
+from solkit.core import AnalysisStatus, Configuration, Depth
+from solkit.errors import JobDiedError, KernelFileError, ParamsError, WorkerError
+from solkit.processes import jobs
+
+KERNEL = """
+import os, pathlib, time
+LOADS = pathlib.Path(__file__).with_name("loads")
+with LOADS.open("a") as log:
+    log.write("x")
+
+def inputs(N=1024, device="cuda"):
+    return torch.randn(N, device=device)
+def reference(x):
+    return x * 2
+def kernel(x, *, DO="nothing", NUMBER=0):
+    if DO == "die":
+        os._exit(7)
+    if DO == "abort":
+        os.abort()
+    if DO == "hang":
+        time.sleep(600)
+    return torch.cat([x] * (NUMBER + 1))
+"""
+
+TRITON = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def double(x, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at) * 2)
+
+def inputs(N=4096, device="cuda"):
+    return torch.randn(N, device=device)
+def reference(x):
+    return x * 2
+def kernel(x, *, BLOCK=1024):
+    y = torch.empty_like(x)
+    double[(x.numel() // BLOCK,)](x, y, BLOCK)
+    return y
+"""
+
+
+def configurations(path, choices):
+    return (Configuration(path, "kernel", {}, params) for params in choices)
+
+
+def analysed(analyser, path, choices):
+    """What becomes of each choice of parameters, by that as text."""
+    found = analyser.analysed(configurations(path, choices))
+    return {str(each.configuration.params): each for each in found}
+
+
+@pytest.fixture
+def analyser(tmp_path):
+    """One that is closed at the end, and an empty cache of its own."""
+    with Analyser("h100", cache=tmp_path / "cache", workers=2) as made:
+        yield made
+
+
+@pytest.fixture
+def no_process_after(monkeypatch):
+    """Call it, and whatever wants a process from then on fails."""
+
+    def refuse(*_, **__):
+        raise WorkerError("a process was to be started")
+
+    return lambda: monkeypatch.setattr(jobs.Jobs, "fork", refuse)
+
+
+def test_each_configuration_comes_back_with_what_it_gives(analyser, write):
+    asked = configurations(write(KERNEL), ({"NUMBER": n} for n in range(40)))
+    found = {each.configuration.params["NUMBER"]: each for each in analyser.analysed(asked)}
+    assert {n: each.analysis.outputs for n, each in found.items()} == {
+        n: f"1 output float32[{1024 * (n + 1)}]" for n in range(40)
+    }
+    assert all(each.error is None and each.seconds > 0 for each in found.values())
+
+
+def test_a_file_is_loaded_once_by_each_worker(analyser, write):
+    path = write(KERNEL)
+    assert (
+        len(list(analyser.analysed(configurations(path, [{"NUMBER": n} for n in range(30)])))) == 30
+    )
+    assert 1 <= len(Path(path).with_name("loads").read_text()) <= 2
+
+
+def test_one_that_misbehaves_costs_itself_alone(write):
+    path = write(KERNEL)
+    bad = ({"DO": "die"}, {"DO": "abort"}, {"DO": "hang"}, {"NOTHING": 1})
+    good = [{"NUMBER": n} for n in range(5)]
+    mixed = [*good[:2], *bad, *good[2:]]
+    with Analyser("h100", cache=False, workers=2, limit_s=5.0) as analyser:
+        found = analysed(analyser, path, mixed)
+    died, aborted, hung, unknown = (found[str(params)].error for params in bad)
+    assert "exit code 7" in str(died)
+    assert "SIGABRT" in str(aborted)
+    assert "ran for over 5 s" in str(hung)
+    assert [isinstance(each, JobDiedError) for each in (died, aborted, hung)] == [True] * 3
+    assert isinstance(unknown, ParamsError)
+    assert "'NOTHING'" in str(unknown)
+    assert all(found[str(params)].analysis is not None for params in good)
+
+
+def test_a_compiler_that_crashes_loses_its_own_kernel(analyser, write):
+    crash = (
+        "import solkit.analysis.triton.compiling as compiling\n"
+        "compiling.compile_for = lambda *_: os.abort()\n"
+    )
+    path = write("import os\n" + crash + TRITON)
+    (found,) = analyser.analysed(configurations(path, [{}]))
+    assert found.analysis.status is AnalysisStatus.PARTIAL
+    assert found.analysis.kernels[0].error == "the compiler crashed (exit code -6)"
+
+
+def test_what_a_kernel_launches_is_compiled(analyser, write):
+    asked = configurations(write(TRITON), [{"BLOCK": 1024}, {"BLOCK": 3}])
+    found = {each.configuration.params["BLOCK"]: each.analysis for each in analyser.analysed(asked)}
+    assert found[1024].status is AnalysisStatus.COMPLETE
+    assert found[1024].kernels[0].launch.grid == (4, 1, 1)
+    assert found[1024].kernels[0].facts.registers > 0
+    assert "power of 2" in found[3].kernels[0].error
+
+
+def test_a_file_that_cannot_be_read_is_an_error_that_says_so(analyser, tmp_path):
+    path = str(tmp_path / "nothing.py")
+    with pytest.raises(KernelFileError, match="no such file"):
+        analyser.describe(path).result()
+    (found,) = analyser.analysed(configurations(path, [{}]))
+    assert isinstance(found.error, KernelFileError)
+
+
+def test_threads_share_an_analyser(analyser, write):
+    paths = [write(KERNEL, f"kernel{n}.py") for n in range(3)]
+    found = {}
+
+    def work(path):
+        asked = configurations(path, [{"NUMBER": n} for n in range(5)])
+        found[path] = sorted(each.analysis.outputs for each in analyser.analysed(asked))
+
+    threads = [threading.Thread(target=work, args=(path,)) for path in paths]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == dict.fromkeys(
+        paths, sorted(f"1 output float32[{1024 * n}]" for n in range(1, 6))
+    )
+
+
+def test_a_file_saved_anew_is_read_anew(analyser, write):
+    path = write(KERNEL)
+    assert analyser.describe(path).result().problem.sizes == {"N": 1024}
+    write(KERNEL.replace("1024", "2048"))
+    assert analyser.describe(path).result().problem.sizes == {"N": 2048}
+    write(KERNEL.replace("1024", "4096"))
+    assert analyser.problem(path, None, {}).result().outputs == "1 output float32[4096]"
+
+
+def test_closing_gives_up_what_is_left(write):
+    analyser = Analyser("h100", cache=False, workers=1)
+    path = write(KERNEL)
+    first, *others = configurations(path, [{"DO": "hang"}] * 3)
+    running = analyser.submit(first)
+    while not running.running():
+        time.sleep(0.01)
+    waiting = [analyser.submit(each) for each in others]
+    start = time.monotonic()
+    analyser.close()
+    assert time.monotonic() - start < 60  # not 600
+    assert isinstance(running.result().error, WorkerError)
+    for each in waiting:
+        with pytest.raises(CancelledError):
+            each.result()
+    with pytest.raises(WorkerError, match="is closed"):
+        analyser.describe(path)
+
+
+def test_leaving_the_iterator_gives_up_what_waits(analyser, write):
+    asked = configurations(write(KERNEL), ({"NUMBER": n} for n in range(10**9)))
+    found = analyser.analysed(asked)
+    next(found)
+    found.close()
+    assert analyser.describe(write(KERNEL, "other.py")).result().problem.name == "other"
+
+
+# --------------------------------------------------------------------------------- on disk
+
+
+def test_what_was_found_needs_no_process_again(analyser, write, no_process_after, tmp_path):
+    path = write(KERNEL)
+    choices = [{"NUMBER": n} for n in range(3)]
+
+    def everything(analyser):
+        found = analysed(analyser, path, choices)
+        analyses = {params: each.analysis for params, each in found.items()}
+        return analyser.describe(path).result(), analyser.problem(path, None, {}).result(), analyses
+
+    first = everything(analyser)
+    no_process_after()
+    with Analyser("h100", cache=tmp_path / "cache") as another:
+        assert everything(another) == first
+
+
+BESIDE = """
+import pathlib
+import helper_of_analyser
+HERE = pathlib.Path(__file__).parent
+def inputs(device="cuda"):
+    return torch.randn(helper_of_analyser.N, device=device)
+def reference(x):
+    return x * len((HERE / "data.txt").read_text())
+"""
+
+
+@pytest.mark.parametrize("changed", ["problem.py", "helper_of_analyser.py", "data.txt"])
+def test_what_is_kept_holds_while_the_files_read_for_it_do(
+    analyser, write, tmp_path, no_process_after, changed
+):
+    (tmp_path / "helper_of_analyser.py").write_text("N = 8\n")
+    (tmp_path / "data.txt").write_text("text")
+    path = write(BESIDE)
+    analyser.problem(path, None, {}).result()
+    no_process_after()
+    assert analyser.problem(path, None, {}).result().outputs == "1 output float32[8]"
+    with (tmp_path / changed).open("a") as file:
+        file.write("\n# more")
+    with pytest.raises(WorkerError, match="a process was to be started"):
+        analyser.problem(path, None, {}).result()
+
+
+def test_another_device_shape_or_parameter_is_another_answer(analyser, write, tmp_path):
+    path = write(KERNEL)
+    first = analyser.problem(path, None, {}).result()
+    assert analyser.problem(path, None, {"N": 8}).result().outputs == "1 output float32[8]"
+    outputs = [
+        each.analysis.outputs for each in analyser.analysed(configurations(path, [{"NUMBER": 1}]))
+    ]
+    assert outputs == ["1 output float32[2048]"]
+    with Analyser("a100", cache=tmp_path / "cache") as another:
+        assert another.problem(path, None, {}).result() == first
+    assert len(list((tmp_path / "cache").glob("*/*"))) == 4
+
+
+def test_a_file_that_asks_for_environment_variables_is_read_each_time(analyser, write, monkeypatch):
+    path = write(KERNEL.replace("N=1024", "N=int(os.environ['SIZE_OF_IT'])"))
+    for size in (8, 16):
+        monkeypatch.setenv("SIZE_OF_IT", str(size))
+        assert analyser.describe(path).result().problem.sizes == {"N": size}
+
+
+def test_errors_are_not_kept(analyser, write, tmp_path):
+    list(analyser.analysed(configurations(write(KERNEL), [{"NOTHING": 1}, {"DO": "die"}])))
+    assert not list((tmp_path / "cache").glob("*/*"))
+
+
+def test_without_a_folder_to_write_to_nothing_is_kept(write, tmp_path):
+    (tmp_path / "a file").write_text("")
+    with Analyser("h100", cache=tmp_path / "a file", workers=1) as analyser:
+        assert analyser.describe(write(KERNEL)).result().problem.sizes == {"N": 1024}
+
+
+@pytest.mark.skipif(not os.environ.get("HOME"), reason="a user without a home")
+def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+    from solkit.analysis.cache import default_folder
+
+    monkeypatch.setenv("SOLKIT_CACHE", str(tmp_path))
+    assert default_folder() == tmp_path
+    monkeypatch.setenv("SOLKIT_CACHE", "off")
+    assert default_folder() is None
+    monkeypatch.delenv("SOLKIT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert default_folder() == tmp_path / "xdg" / "solkit" / "analysis"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_folder() == Path.home() / ".cache" / "solkit" / "analysis"
+
+
+def test_what_is_captured_alone_is_what_compiling_starts_from(analyser, write):
+    path = write(TRITON)
+    choices = [{"BLOCK": block} for block in (256, 512, 1024)]
+    captured, compiled = (
+        {
+            str(each.configuration.params): [kernel.facts for kernel in each.analysis.kernels]
+            for each in analyser.analysed(configurations(path, choices), depth)
+        }
+        for depth in (Depth.CAPTURED, Depth.COMPILED)
+    )
+    assert captured.keys() == compiled.keys()
+    for params, (facts,) in captured.items():
+        assert facts.depth is Depth.CAPTURED
+        assert facts.registers is None
+        assert facts.launch == compiled[params][0].launch

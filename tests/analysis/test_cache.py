@@ -1,0 +1,103 @@
+"""What a cache keeps, how much, and what becomes of entries that are damaged."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from solkit.analysis.cache import Cache
+from solkit.analysis.content import stamp
+from solkit.core import Tolerance
+
+
+def key(number: int) -> str:
+    """All are of one shard."""
+    return f"aa{number:062x}"
+
+
+def sizes(folder):
+    return [path.stat().st_size for path in folder.glob("*/*")]
+
+
+def test_an_answer_is_found_again_by_its_key_alone(tmp_path):
+    Cache(tmp_path).put(key(1), Tolerance(0.5, 0.25), {})
+    assert Cache(tmp_path).get(key(1)) == Tolerance(0.5, 0.25)
+    assert Cache(tmp_path).get(key(2)) is None
+
+
+def test_a_file_that_changed_while_it_was_read_is_not_trusted(tmp_path):
+    file = tmp_path / "kernel.py"
+    file.write_text("old")
+    then = stamp(str(file))
+    file.write_text("newer")
+    cache = Cache(tmp_path / "cache")
+    cache.put(key(1), 1, {str(file): then})
+    assert cache.get(key(1)) is None
+    cache.put(key(1), 1, {str(file): stamp(str(file))})
+    assert cache.get(key(1)) == 1
+    os.utime(file, ns=(1, 1))  # what it holds counts, not when it was saved
+    assert cache.get(key(1)) == 1
+    file.unlink()
+    assert cache.get(key(1)) is None
+
+
+def test_what_was_not_asked_for_longest_goes_first(tmp_path):
+    cache = Cache(tmp_path, most_bytes=256 * 10_000)  # 10 kB a shard
+    for number in range(8):
+        cache.put(key(number), "x" * 1000, {})
+        os.utime(tmp_path / "aa" / key(number)[2:], ns=(number, number))
+    cache.get(key(0))
+    for number in range(8, 12):
+        cache.put(key(number), "x" * 1000, {})
+    kept = [number for number in range(12) if cache.get(key(number)) is not None]
+    assert sum(sizes(tmp_path)) <= 10_000
+    assert 0 in kept
+    assert 1 not in kept
+    assert set(range(8, 12)) <= set(kept)
+
+
+@pytest.mark.parametrize("data", [b"", b"torn", pickle.dumps(((), os.system)), pickle.dumps(5)])
+def test_an_entry_that_is_damaged_or_forged_counts_as_none(tmp_path, data):
+    cache = Cache(tmp_path)
+    cache.put(key(1), 1, {})
+    (tmp_path / "aa" / key(1)[2:]).write_bytes(data)
+    assert cache.get(key(1)) is None
+    cache.put(key(1), 2, {})
+    assert cache.get(key(1)) == 2
+
+
+def test_a_full_disk_loses_the_answer_and_leaves_no_part_of_it(tmp_path, monkeypatch):
+    cache = Cache(tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("solkit.analysis.cache.Path.replace", full)
+    cache.put(key(1), "x" * 100, {})
+    assert cache.get(key(1)) is None
+    assert not list(tmp_path.glob("*/*"))
+
+
+def _fill(folder, seed):
+    cache = Cache(folder, most_bytes=256 * 20_000)
+    for number in range(60):
+        cache.put(key((number * 7 + seed) % 40), "x" * 1000, {})
+        found = cache.get(key(number % 40))
+        assert found in (None, "x" * 1000)
+
+
+def test_processes_and_threads_share_a_folder(tmp_path):
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_fill, args=(tmp_path, seed)) for seed in range(3)]
+    for process in processes:
+        process.start()
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lambda seed: _fill(tmp_path, seed), (3, 4))) == [None, None]
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 3
+    assert all(len(path.name) == 62 for path in tmp_path.glob("*/*"))

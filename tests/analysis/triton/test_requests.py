@@ -1,0 +1,240 @@
+"""What kernels ask for, held against Triton's interpreter and against counts by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from solkit.analysis.candidate import analyse
+from solkit.core import AnalysisStatus
+from solkit.kernelfiles import Workload
+from solkit.roofline import devices
+
+SOURCE = Path(__file__).with_name("followed.py")
+SPEC = importlib.util.spec_from_file_location("followed", SOURCE)
+followed = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(followed)
+
+
+@pytest.fixture(scope="module")
+def counted(interpreted):
+    """Bytes that each case asks for, counted as it runs on the CPU."""
+    return interpreted(SOURCE.parent, "followed:interpreted")
+
+
+@pytest.fixture
+def launched(in_child):
+    """The analysis of the one kernel that a case launches."""
+
+    def run(case, device="h100", **sizes):
+        def child():
+            workload = Workload((), {}, None, lambda: case("cuda", **sizes))
+            return analyse(workload, devices.find(device), {}, 1)
+
+        analysis = in_child(child, device=device)
+        assert analysis.status is AnalysisStatus.COMPLETE, analysis
+        (kernel,) = analysis.kernels
+        assert kernel.demand is not None, analysis.notes
+        return kernel
+
+    return run
+
+
+def asked(demand, kind):
+    return sum(a.requested_bytes for a in demand.accesses if a.kind == kind)
+
+
+@pytest.mark.parametrize("name", followed.CASES)
+def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, counted):
+    demand = launched(followed.CASES[name]).demand
+    for kind, wanted in counted[name].items():
+        # programs that were not followed lane by lane are scaled: within 2 %
+        assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+
+
+def access(kernel, kind="load", argument="x"):
+    found = [a for a in kernel.demand.accesses if (a.kind, a.argument) == (kind, argument)]
+    assert len(found) == 1, kernel.demand.accesses
+    return found[0]
+
+
+def test_a_coalesced_copy(launched):
+    kernel = launched(followed.copy, n=8192)
+    for each in (access(kernel), access(kernel, "store", "out")):
+        # 4 floats a lane: 512 bytes a request, in 16 sectors of 4 lines
+        assert (each.vector_bytes, each.requests, each.sectors) == (16, 64, 1024)
+        assert (each.unique_bytes, each.efficiency) == (32768, 1.0)
+    assert kernel.demand.l1_wavefronts == 2 * 64 * 4
+    assert kernel.demand.l2_read_bytes == kernel.demand.dram_read_bytes == 32768
+    assert kernel.demand.dram_write_bytes == 32768
+
+
+def test_a_copy_that_cannot_be_vectorised(launched):
+    # n is no multiple of 16, so a mask may end within a lane's four floats: each is a request of
+    # its own, in which lanes are 16 bytes apart. Each touches all 16 sectors, and L1 has the rest.
+    kernel = launched(followed.copy, n=8191)
+    load = access(kernel)
+    assert (load.vector_bytes, load.requests, load.sectors) == (4, 256, 256 * 16)
+    assert kernel.demand.l2_read_bytes == 32768
+    assert load.unique_bytes == 8191 * 4  # as much as there is
+    # one float further, every fourth request ends in a seventeenth; the very last lane is masked
+    shifted = access(launched(followed.copy, n=8191, offset=1))
+    assert (shifted.requests, shifted.sectors) == (256, 256 * 16 + 64 - 1)
+
+
+def test_lanes_far_apart_touch_a_sector_each(launched):
+    kernel = launched(followed.strided, n=4096, stride=8)
+    load = access(kernel)
+    assert load.sectors == 4096
+    assert load.efficiency == 4 / 32
+    assert load.unique_bytes == 4096 * 32
+    assert access(kernel, "store", "out").efficiency == 1.0
+    # a lane has 4 elements that are stored as one, so lanes are 128 bytes apart: a line each
+    assert kernel.demand.l1_wavefronts == 128 * 32 + 32 * 4
+
+
+def test_a_gather_knows_its_indices(launched):
+    kernel = launched(followed.gather, rows=64, D=256)
+    load = access(kernel)
+    assert load.requested_bytes == 64 * 1024
+    assert load.unique_bytes == pytest.approx(11 * 1024, rel=0.01)  # of 11 different rows
+    index = access(kernel, argument="rows")
+    assert (index.requests, index.requested_bytes) == (64 * 4, 64 * 8)  # each of 4 warps loads it
+    assert kernel.demand.dram_read_bytes == pytest.approx(11 * 1024 + 64 * 8, rel=0.01)
+
+
+def test_a_product_reads_its_inputs_once_a_tile(launched):
+    kernel = launched(followed.product, M=512, N=256, K=320, tiles=(128, 64, 32))
+    demand = kernel.demand
+    assert demand.operations["tensor.fp16"] == 2 * 512 * 256 * 320
+    by_argument = {}
+    for each in demand.accesses:
+        by_argument[each.argument] = by_argument.get(each.argument, 0) + each.requested_bytes
+    assert by_argument == {
+        "a": 512 * 320 * 2 * 4,  # 4 columns of tiles
+        "b": 320 * 256 * 2 * 4,  # 4 rows
+        "c": 512 * 256 * 2,
+    }
+    # 16 blocks are one wave: DRAM delivers each input once
+    assert demand.dram_read_bytes == pytest.approx((512 + 256) * 320 * 2, rel=0.01)
+    assert demand.l2_read_bytes == by_argument["a"] + by_argument["b"]
+
+
+def test_waves_read_again_what_l2_could_not_keep(launched):
+    # 64 rows of tiles, of which the last dimension is walked first: a wave of 132 blocks spans
+    # all rows of a (128 MiB of them), which a 50 MB L2 does not keep until the next wave
+    large = {"M": 8192, "N": 2048, "K": 8192, "tiles": (128, 128, 64)}
+    demand = launched(followed.product, **large).demand
+    blocks, at_once = 64 * 16, 132 * demand_blocks(launched, large)
+    waves = -(-blocks // at_once)
+    a, b = 8192 * 8192 * 2, 8192 * 2048 * 2
+    assert demand.dram_read_bytes >= a * (waves - 1)
+    assert demand.dram_read_bytes <= (a + b) * waves
+
+
+def demand_blocks(launched, sizes):
+    return launched(followed.product, **sizes).occupancy.blocks_per_sm
+
+
+def test_what_fits_in_l2_is_read_once(launched):
+    small = {"M": 4096, "N": 1024, "K": 1024, "tiles": (64, 64, 64)}
+    demand = launched(followed.product, **small).demand
+    assert demand.dram_read_bytes == pytest.approx((4096 + 1024) * 1024 * 2, rel=0.02)
+
+
+def test_blocks_of_different_length(launched):
+    demand = launched(followed.triangle, n=640).demand
+    lengths = [row // 64 + 1 for row in range(640)]
+    assert demand.steps == pytest.approx(sum(lengths) / 640)
+    assert demand.imbalance == pytest.approx(10 / 5.5)
+    # each block takes the SM that has least so far
+    busy = [0] * 132
+    for length in lengths:
+        busy[busy.index(min(busy))] += length
+    assert demand.unevenness == pytest.approx(max(busy) / (sum(busy) / 132))
+
+
+def test_uncoalesced_reads_share_sectors_between_blocks(launched):
+    # a column of 256 rows, 160 bytes apart: a sector each; 8 columns share it
+    kernel = launched(followed.transposing, M=256, N=40)
+    load = access(kernel)
+    assert load.sectors == 256 * 40
+    assert load.efficiency == 4 / 32
+    assert kernel.demand.dram_read_bytes == pytest.approx(256 * 160, rel=0.02)
+
+
+def test_a_loop_that_is_too_long_to_follow_is_scaled_and_said(launched):
+    kernel = launched(followed.winding)
+    assert any("followed for 512 iterations only" in guess for guess in kernel.demand.guesses)
+    assert access(kernel).unique_bytes == pytest.approx(20_000 * 4, rel=0.01)
+
+
+def test_lines_name_the_source(launched):
+    kernel = launched(followed.copy)
+    lines = SOURCE.read_text().splitlines()
+    file, _, number = access(kernel).line.partition(":")
+    assert file == "followed.py"
+    assert "tl.load(x + at, at < n)" in lines[int(number) - 1]
+
+
+def test_loads_of_one_step_share_what_l1_holds(launched):
+    # at - 1 and at + 1 of 512 floats lie in the same sectors, but for one at either end
+    demand = launched(followed.stencil, n=512 * 64).demand
+    assert demand.l2_read_bytes == pytest.approx(512 * 64 * 4 * (1 + 2 / 64), rel=0.02)
+    assert demand.dram_read_bytes == pytest.approx(512 * 64 * 4, rel=0.01)
+
+
+def test_what_the_second_axis_decides_is_seen_though_the_first_is_long(launched):
+    demand = launched(followed.second_axis, blocks=4096, rows=8).demand
+    of_row = 4096 * 32 * 4
+    # the first 4,096 programs are those of one row, which load once each
+    assert asked(demand, "load") == pytest.approx(36 * of_row, rel=0.02)
+    assert asked(demand, "store") == 8 * of_row
+    assert demand.steps == pytest.approx(4.5, rel=0.02)
+
+
+def test_what_an_atomic_gives_back_is_guessed_and_said(launched):
+    guesses = launched(followed.last_one_adds).demand.guesses
+    (only,) = guesses
+    assert "a branch that depends on data is taken" in only
+
+
+def test_an_address_that_is_not_known_is_said(launched):
+    guesses = launched(followed.pipelined_gather).demand.guesses
+    assert any("an address that is not known" in guess for guess in guesses)
+
+
+@pytest.mark.parametrize(("device", "pipe"), [("h100", "tensor.bf16"), ("b200", "tensor.fp8")])
+def test_products_with_scales(launched, device, pipe):
+    # Hopper has no such product: Triton scales the operands and multiplies them in bf16
+    operations = launched(followed.scaled, device=device, K=256).demand.operations
+    assert operations[pipe] == 2 * 128 * 128 * 256
+
+
+def test_a_tensor_that_is_reshaped_is_known(launched):
+    kernel = launched(followed.reshaped)
+    assert kernel.demand.guesses == ()
+    assert {a.argument for a in kernel.demand.accesses} == {"x", "out"}
+    assert access(kernel).unique_bytes == 4096  # the same for all four programs
+
+
+def test_programs_whose_masks_tip_at_different_iterations_are_each_extrapolated(launched):
+    demand = launched(followed.window, n=1 << 16).demand
+    assert demand.guesses == ()  # 1,024 iterations of each of 1,024 programs, few of them run
+    elements = sum(min(first + 1, 512) for first in range(0, 1 << 16, 64))
+    assert asked(demand, "load") == pytest.approx(4 * elements, rel=0.01)
+
+
+def test_copies_write_to_shared_memory_what_they_read(launched):
+    kernel = launched(followed.product, M=128, N=128, K=256)
+    asked_for = sum(a.requests for a in kernel.demand.accesses if a.path == "async")
+    copied = [a for a in kernel.demand.shared if a.kind == "copy"]
+    # of 8 steps the last two ask for nothing more; they still write zeros
+    assert sum(a.requests for a in copied) == asked_for * (8 + 2) // 8
+    assert all(a.wavefronts == a.least_wavefronts == 4 * a.requests for a in copied)
+    # at least one barrier a step before its operands are read
+    assert 8 <= kernel.demand.barriers < 3 * 8
+    # 4 blocks of 64 x 64: A and B of 64 x 32, two bytes each, 8 times
+    assert kernel.demand.tensor_shared_bytes == 4 * 8 * 2 * (64 * 32 * 2)

@@ -1,0 +1,136 @@
+"""Facts for rows that were measured before."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import replace
+from datetime import datetime, timezone
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+pytest.importorskip("triton", reason="triton is there on Linux only")
+
+from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
+
+from solkit import cli, pipeline
+from solkit.core import Outcome, Verdict
+from solkit.datasets import outcomelog
+from solkit.datasets.facts import facts_from_json
+from solkit.datasets.record import kernel_id, source_of
+from solkit.datasets.store import Store
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+SPACE = {"BLOCK": [256, 512]}
+
+def reference(x):
+    return x * 2
+
+def inputs(N=4096, device="cuda"):
+    return torch.randn(N, device=device)
+
+@triton.jit
+def double(x, out, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < N), mask=at < N)
+
+def kernel(x, *, BLOCK=256):
+    out = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK)
+    return out
+"""
+SOURCE = source_of(KERNEL.encode(), "double.py")
+TRITON = importlib.metadata.version("triton")
+ROW = Outcome(
+    kernel_id(SOURCE.sha256, SOURCE.sha256, "kernel"), "double", "elementwise", "file",
+    "double/N=4096", "h100-sxm", {"BLOCK": 256}, Verdict.CORRECT,
+    datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, run_id="run",
+    entry_point="kernel", source_sha256=SOURCE.sha256, problem_sha256=SOURCE.sha256,
+    shape={"N": 4096}, triton_version=TRITON,
+)  # fmt: skip
+ROWS = (
+    replace(ROW, sequence=1),
+    replace(ROW, sequence=2, device="h200"),  # as many SMs of the same kind: the same facts
+    replace(ROW, sequence=3, params={"BLOCK": 512}),
+    replace(ROW, sequence=4, triton_version="2.0.0"),
+    replace(ROW, sequence=5, kernel_id="unknown", source_sha256="0" * 64),
+    replace(ROW, sequence=6, params={"BLOCK": 3}),  # a fact, too: it does not compile
+)
+
+
+def data(*arguments, code=0):
+    done = CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def refilled(tmp_path_factory):
+    """A store, the log of its refill, what the command said, and the store that both make."""
+    folder = tmp_path_factory.mktemp("refill")
+    before = Store(folder / "before", create=True)
+    before.add(ROWS, [SOURCE])
+    log, after = folder / "facts.jsonl", folder / "after"
+    told = data("refill", before.folder, "--out", log, "--workers", 1)
+    data("merge", after, before.folder, log)
+    return SimpleNamespace(before=before, log=log, told=told, after=Store(after))
+
+
+def test_rows_get_the_facts_of_their_configuration(refilled):
+    ids = {row.sequence: row.facts_id for row in refilled.after.rows()}
+    assert ids[1] == ids[2] not in (ids[3], ids[6], None)
+    assert (ids[4], ids[5]) == (None, None)
+    texts = dict(refilled.after.facts().collect().rows())
+    assert texts.keys() == {ids[1], ids[3], ids[6]}
+    (facts,) = facts_from_json(texts[ids[3]])
+    assert facts.launch.grid == (8, 1, 1)
+    (broken,) = facts_from_json(texts[ids[6]])
+    assert "power of 2" in broken.error
+
+
+def test_they_are_the_facts_that_are_served(refilled, tmp_path):
+    path = tmp_path / "another_folder.py"
+    path.write_text(KERNEL)
+    served = pipeline.analyse(path, "h200", shape={"N": 4096}, params={"BLOCK": 256})
+    ids = {row.sequence: row.facts_id for row in refilled.after.rows()}
+    text = dict(refilled.after.facts().collect().rows())[ids[1]]
+    stored = facts_from_json(text.replace("double.py:", "another_folder.py:"))
+    assert stored == tuple(kernel.facts for kernel in served.kernels)
+
+
+def test_rows_keep_their_names_and_all_that_they_say(refilled):
+    def rest(store):
+        return store.scan().drop("facts_id").sort("sequence").collect()
+
+    assert_frame_equal(rest(refilled.before), rest(refilled.after))
+
+
+def test_it_says_what_was_left_out_and_why(refilled):
+    assert "4 rows refilled; 0 had facts before" in refilled.told
+    assert f"1 left out: compiled by Triton 2.0.0, not {TRITON}" in refilled.told
+    assert "1 left out: the source is not known" in refilled.told
+
+
+def test_what_was_refilled_is_not_looked_for_again(refilled, tmp_path):
+    more = Store(tmp_path / "more", create=True)
+    more.add([*ROWS, replace(ROW, sequence=7)], [SOURCE])
+    log = tmp_path / "facts.jsonl"
+    log.write_bytes(refilled.log.read_bytes())
+    told = data("refill", more.folder, "--out", log)
+    assert "1 rows refilled; 4 had facts before" in told
+    before, now = outcomelog.read(refilled.log), outcomelog.read(log)
+    assert now.facts == before.facts
+    assert now.facts_of == {**before.facts_of, ("run", 7): before.facts_of["run", 1]}
+
+
+def test_a_limit_draws_rows(refilled, tmp_path):
+    out = tmp_path / "few.jsonl"
+    data("refill", refilled.before.folder, "--out", out, "--limit", 3, "--workers", 1)
+    assert 0 < len(outcomelog.read(out).facts_of) <= 3

@@ -1,0 +1,125 @@
+"""Facts at rest, and their names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from solkit.core import (
+    Access,
+    Depth,
+    Facts,
+    InstructionCount,
+    InstructionMix,
+    Launch,
+    Requests,
+    Reuse,
+    SharedAccess,
+    Stream,
+)
+from solkit.datasets.facts import facts_from_json, facts_key, facts_to_json
+
+LOAD = Access("load", "async", "x", "k.py:1", 4, 16, 16, 500, 512, 16)
+FACTS = Facts(
+    Launch(
+        "k", (264, 2, 1), 4, 3, 2, {"B": 64, "W": 0.1, "CAUSAL": True, "N": None}, {"x": "*fp32"}, 5
+    ),
+    Depth.LOWERED,
+    registers=32,
+    spills=0,
+    shared_bytes=1024,
+    tensor_cores=False,
+    instructions=InstructionMix(
+        (
+            InstructionCount("tensor", "HGMMA.64x128x16.F32", 1, 2, 0, 0, 65536),
+            InstructionCount("fp32", "", 0, 7, 1, 0, 64),
+        ),
+        loops=1,
+        lines={"k.py:1": 9},
+    ),
+    requests=Requests(
+        accesses=(LOAD, replace(LOAD, path="global", argument="y", vector_bytes=4)),
+        operations={"fp32": 256},
+        l1_wavefronts=9,
+        l2_read_bytes=1536,
+        l2_write_bytes=416,
+        steps=1 / 3,
+        imbalance=1.1,
+        shared=(SharedAccess("load", "k.py:2", 4, 16, 8),),
+        guesses=("This was guessed.",),
+        reuse=Reuse((Stream(1000, (2**20, 2**21), (5, 6), 7, (8, 9), 10, 11),), (Stream(3),), (4,)),
+    ),
+    notes=("That was not read.",),
+    estimated=("registers",),
+)
+BROKEN = Facts(Launch("broken", (1, 1, 1), 4, 2), error="it does not compile")
+
+
+def test_what_was_written_is_read_exactly():
+    assert facts_from_json(facts_to_json((FACTS, BROKEN))) == (FACTS, BROKEN)
+    assert facts_from_json(facts_to_json(())) == ()
+    (back,) = facts_from_json(facts_to_json([FACTS]))
+    assert isinstance(back.launch.grid, tuple)
+    assert back.depth is Depth.LOWERED
+    assert back.requests.steps == 1 / 3
+
+
+def test_it_is_strict_json_whatever_a_constant_is():
+    def strict(text):
+        return json.loads(text, parse_constant=pytest.fail)
+
+    launch = replace(FACTS.launch, constants={"LOW": float("-inf"), "HIGH": float("inf")})
+    text = facts_to_json([replace(FACTS, launch=launch)])
+    assert strict(text)["launches"][0]["launch"]["constants"] == {
+        "LOW": "-Infinity", "HIGH": "Infinity",
+    }  # fmt: skip
+    assert facts_from_json(text)[0].launch == launch
+
+
+def test_records_are_columns_and_defaults_are_left_out():
+    (told,) = json.loads(facts_to_json([FACTS]))["launches"]
+    assert told["requests"]["accesses"]["argument"] == ["x", "y"]
+    assert told["requests"]["reuse"]["writes"] == {"cold_bytes": [3]}
+    assert "unevenness" not in told["requests"]
+    assert json.loads(facts_to_json([BROKEN]))["launches"][0].keys() == {"launch", "error"}
+
+
+def test_what_a_later_version_adds_is_passed_over():
+    told = json.loads(facts_to_json([FACTS]))
+    told["launches"][0]["colour"] = "red"
+    told["launches"][0]["requests"]["accesses"]["colour"] = ["red", "blue"]
+    assert facts_from_json(json.dumps(told)) == (FACTS,)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting"),
+        ("[]", "no facts"),
+        ('{"launches":[]}', "no facts"),
+        ('{"version":1,"launches":[{"depth":"compiled"}]}', "launch"),
+        ('{"version":1,"launches":[{"launch":{},"depth":"deep"}]}', "no facts|depth|deep"),
+        ('{"version":99,"launches":[]}', "99 are newer than 1"),
+    ],
+)
+def test_what_is_no_facts_is_refused(text, reason):
+    with pytest.raises(ValueError, match=reason):
+        facts_from_json(text)
+
+
+def test_the_key_names_all_that_facts_follow_from():
+    told = {
+        "kernel_id": "0123456789abcdef", "params": {"B": 64, "W": 1}, "shape": {"N": 8},
+        "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
+        "depth": Depth.COMPILED,
+    }  # fmt: skip
+    others = {
+        "kernel_id": "0", "params": {"B": 64, "W": 1.0}, "shape": {"N": 9},
+        "compute_capability": (10, 0), "sm_count": 114, "triton_version": "3.7.1",
+        "depth": Depth.LOWERED,
+    }  # fmt: skip
+    key = facts_key(**told)
+    assert key == facts_key(**{**told, "params": {"W": 1, "B": 64}})
+    assert len({key, *(facts_key(**{**told, name: others[name]}) for name in told)}) == 8

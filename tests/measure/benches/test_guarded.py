@@ -1,0 +1,189 @@
+"""The guarded bench: what it asks its session, what is on disk when, and what ends what."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Bound,
+    BoundTimes,
+    Candidate,
+    Configuration,
+    Facts,
+    KernelAnalysis,
+    KernelFile,
+    Launch,
+    Measurement,
+    MeasureSettings,
+    Problem,
+    Protocol,
+    Result,
+    Verdict,
+    Work,
+)
+from solkit.datasets.facts import facts_from_json
+from solkit.datasets.outcomelog import OutcomeLog, read
+from solkit.errors import GpuBusyError, InputError, UnsupportedError
+from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.guarded.messages import Judgement
+from solkit.measure.outcomes import Prospect
+from solkit.roofline import devices
+
+GPU = replace(devices.find("h100"), uuid="GPU-1", source="nvml")
+FACTS = Facts(Launch("k", (1, 1, 1), 4, 3), registers=32)
+BOUND = Bound(1.0, "dram", (), {}, "tolerance", (), BoundTimes(1.0, 0.5, 1.0))
+WORK = Work({}, {}, 64, 64, 64, 64)
+PROTOCOL = Protocol("cupti", "cold", "read", 10, 3, 120.0, 3)
+
+
+def timed(ms):
+    taken = Measurement(ms, ms, ms, ms, 3.0, "cupti", 0.0, 0, 1980.0)
+    return Judgement(Verdict.CORRECT, (), PROTOCOL, taken)
+
+
+class Session:
+    """Gives each configuration the answer that a test wants; an error is raised."""
+
+    def __init__(self, settings, gpu):
+        self.settings, self.gpu = settings, gpu
+        self.answers, self.asked, self.closed = {}, [], False
+
+    def measure(self, path, shape, params, *, reference):
+        self.asked.append((path, dict(shape), dict(params), reference))
+        answer = self.answers.get(params.get("BLOCK"), timed(2.0))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "scale.py"
+    path.write_text("def kernel(x): ...\n")
+    return str(path)
+
+
+@pytest.fixture
+def log(tmp_path):
+    with OutcomeLog(tmp_path / "log.jsonl") as log:
+        yield log
+
+
+@pytest.fixture
+def bench(monkeypatch, path, log):
+    monkeypatch.setattr("solkit.measure.benches.guarded.Session", Session)
+    problem = Problem("scale", path, "native", "reference", {"N": 8}, ({},))
+    file = KernelFile(problem, Candidate("kernel", path, {"BLOCK": 1}))
+    analysis = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(FACTS),), is_whole=True)
+
+    def prospect(each):
+        params = {"BLOCK": 1, **each.params}
+        verdict = Verdict.NOT_MEASURED
+        return Prospect(file, Result(each.shape, params, verdict, WORK, BOUND, analysis))
+
+    with GuardedBench(GPU, prospect, log, MeasureSettings(), {"triton": "3.7.1"}) as bench:
+        yield bench
+
+
+def at(path, *blocks):
+    return [Configuration(path, "kernel", {"N": 8}, {"BLOCK": n}, None, "random") for n in blocks]
+
+
+def test_each_outcome_is_on_disk_before_it_is_yielded(bench, path, log):
+    asked = at(path, 1, 2)
+    bench.submit(asked)
+    assert (bench.pending, bench.clock.gpu_s()) == (2, 0.0)
+    for number, (configuration, outcome) in enumerate(bench.outcomes(), 1):
+        assert configuration is asked[number - 1]
+        assert read(log.path).rows[-1] == outcome
+        assert len(read(log.path).rows) == number
+        assert (outcome.params, outcome.chosen_by) == ({"BLOCK": number}, "random")
+    assert bench.pending == 0
+    assert bench.clock.gpu_s() > 0
+    assert bench._session.asked == [(path, {"N": 8}, {"BLOCK": n}, None) for n in (1, 2)]
+    assert bench._session.gpu == "GPU-1"
+
+
+def test_leaving_loses_nothing_and_more_may_be_submitted_meanwhile(bench, path):
+    bench.submit(at(path, 1, 2))
+    next(bench.outcomes())
+    bench.submit(at(path, 3))
+    assert [outcome.params["BLOCK"] for _, outcome in bench.outcomes()] == [2, 3]
+    bench.submit(at(path, 4))
+    bench.discard()
+    assert list(bench.outcomes()) == []
+
+
+def test_it_stops_at_a_time(bench, path):
+    bench.submit(at(path, 1))
+    assert list(bench.outcomes(until_s=0.0)) == []
+    assert bench.pending == 1
+
+
+@pytest.mark.parametrize(
+    ("ms", "verdict"), [(2.0, "correct"), (0.9, "beats_algorithm"), (0.4, "impossible")]
+)
+def test_a_time_is_held_against_the_bounds(bench, path, ms, verdict):
+    bench._session.answers[1] = timed(ms)
+    bench.submit(at(path, 1))
+    ((_, outcome),) = bench.outcomes()
+    assert (outcome.verdict.value, outcome.time_ms, outcome.bound_ms) == (verdict, ms, 1.0)
+
+
+def test_what_is_known_of_its_launches_is_kept_once(bench, path, log):
+    bench.submit(at(path, 1, 1, 2))
+    found = [outcome.facts_id for _, outcome in bench.outcomes()]
+    assert found[0] == found[1] != found[2]
+    stored = {each.id: facts_from_json(each.text) for each in read(log.path).facts}
+    assert stored == {found[0]: (FACTS,), found[2]: (FACTS,)}
+    (source,) = read(log.path).sources
+    assert source.text == "def kernel(x): ...\n"
+
+
+@pytest.mark.parametrize("error", [InputError("no such size"), UnsupportedError("too large")])
+def test_what_cannot_be_measured_is_an_outcome_too(bench, path, error):
+    bench._session.answers[1] = error
+    bench.submit(at(path, 1, 2))
+    (_, first), (_, second) = bench.outcomes()
+    assert (first.verdict, first.message) == (Verdict.NOT_MEASURED, str(error))
+    assert second.verdict is Verdict.CORRECT
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GpuBusyError("held")])
+def test_what_ends_a_measurement_costs_that_one_alone(bench, path, log, error):
+    bench._session.answers[2] = error
+    bench.submit(at(path, 1, 2, 3))
+    outcomes = bench.outcomes()
+    next(outcomes)
+    with pytest.raises(type(error)):
+        next(outcomes)
+    assert [outcome.params["BLOCK"] for _, outcome in bench.outcomes()] == [3]
+    assert [row.params["BLOCK"] for row in read(log.path).rows] == [1, 3]
+
+
+def test_several_threads_share_it(bench, path, log):
+    bench.submit(at(path, *range(20)))
+    found = []
+
+    def take():
+        found.extend(outcome.params["BLOCK"] for _, outcome in bench.outcomes())
+
+    threads = [threading.Thread(target=take) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(20)) == [r.params["BLOCK"] for r in read(log.path).rows]
+
+
+def test_a_gpu_of_the_catalogue_measures_nothing(log):
+    with pytest.raises(UnsupportedError, match="it is not in this machine"):
+        GuardedBench(devices.find("h100"), lambda _: None, log)

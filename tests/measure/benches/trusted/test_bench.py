@@ -1,0 +1,246 @@
+"""The trusted bench from outside: what compiles and what times are fake, the log is real."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import Future
+from dataclasses import replace
+
+import fakes
+import pytest
+from fakes import BOUND, DEVICE, FACTS, LAUNCH, VALID, done
+
+from solkit.core import Configuration, Verdict
+from solkit.datasets import outcomelog
+from solkit.datasets.facts import facts_from_json, facts_key
+from solkit.datasets.kernels import kernel_at
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import InputError, UnsupportedError, WorkerError
+from solkit.measure.benches.trusted import TrustedBench
+from solkit.measure.benches.trusted.ahead import Compiled
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    return fakes.fake(monkeypatch)
+
+
+@pytest.fixture
+def file(tmp_path):
+    folder = tmp_path / "family"
+    folder.mkdir()
+    (folder / "problem.py").write_text('KIND = "norm"\n')
+    (folder / "a.py").write_text("# a\n")
+    return str(folder / "a.py")
+
+
+@pytest.fixture
+def log(tmp_path):
+    with OutcomeLog(tmp_path / "run.jsonl", resume=True) as log:
+        yield log
+
+
+@pytest.fixture
+def bench(parts, log):
+    with TrustedBench(parts[0], log) as bench:
+        yield bench
+
+
+def at(file, *choices, size=100):
+    asked = Configuration(file, "kernel", {"N": size}, chosen_by="search")
+    return [replace(asked, params=each) for each in choices]
+
+
+def measured(bench, configurations):
+    bench.submit(configurations)
+    return [found for _, found in bench.outcomes()]
+
+
+def test_an_outcome_says_all_that_is_known(bench, file):
+    (right,) = measured(bench, at(file, VALID[0]))
+    kernel = kernel_at(file)
+    assert (right.kernel_id, right.problem_id) == (kernel.kernel_id, "family/N=100")
+    assert (right.family, right.kind, right.origin) == ("family", "norm", "file")
+    assert (right.implementation, right.entry_point) == ("family/a", "kernel")
+    assert (right.device, right.chosen_by) == ("h100-sxm", "search")
+    assert (right.params, right.shape) == (VALID[0], {"N": 100})
+    assert right.time_ms == 256 - 16 + 1
+    assert {name: getattr(right, name) for name in BOUND} == BOUND
+    assert (right.protocol, right.l2, right.launched) == ("cold", "cold", "eager")
+    assert (right.compile_s, right.device_uuid, right.flush) == (0.25, "GPU-0", "not at all")
+    assert (right.compute_capability, right.sm_count, right.platform) == ((9, 0), 132, "Linux")
+    assert right.path == file
+    assert right.launch_count is None  # copies and memsets are not counted
+
+
+def test_every_outcome_is_on_disk_before_it_comes(bench, file, log):
+    wanted = at(file, *VALID[:12])
+    bench.submit(wanted)
+    for number, (asked, got) in enumerate(bench.outcomes(), 1):
+        written = outcomelog.read(log.path)
+        assert asked in wanted
+        assert got in written.rows
+        assert bench.pending == 12 - number
+    told = [source.name for source in written.sources]
+    assert sorted(told) == ["family/a.py", "family/problem.py"]  # each once
+
+
+def test_failures_cost_no_other(bench, parts, file):
+    found = measured(bench, at(file, *VALID))
+    assert len(found) == len(VALID)
+    for row in found:
+        expected = {
+            1: (Verdict.CORRECT, None),
+            2: (Verdict.WRONG, "8 of 8 elements"),
+            4: (Verdict.DOES_NOT_COMPILE, "too big"),
+        }[row.params["SPLIT"]]
+        if (row.params["SPLIT"], row.params["BLOCK"]) == (2, 16):
+            expected = Verdict.TIMED_OUT, "killed"
+        assert (row.verdict, row.message) == expected
+        assert (row.facts_id is None) == (row.verdict is Verdict.DOES_NOT_COMPILE)
+        assert (row.gpu_s == 0.0) == (row.verdict is Verdict.DOES_NOT_COMPILE)
+        assert (row.time_ms is None) == (row.verdict is not Verdict.CORRECT)
+    _, process = parts
+    assert not [d for h in process.handfuls for d in h.drafts if d.params["SPLIT"] == 4]
+
+
+def test_facts_are_kept_once_and_named_by_what_they_follow_from(bench, file, log):
+    first, again, other = (measured(bench, at(file, VALID[n]))[0] for n in (0, 0, 3))
+    assert first.facts_id == again.facts_id != other.facts_id
+    kept = {each.id: each.text for each in outcomelog.read(log.path).facts}
+    assert kept.keys() == {first.facts_id, other.facts_id}
+    assert facts_from_json(kept[first.facts_id]) == (FACTS,)
+    shape, triton = {"N": 100}, "3.7.1"
+    key = facts_key(first.kernel_id, VALID[0], shape, (9, 0), 132, triton)
+    assert first.facts_id == key
+
+
+def test_launches_are_kept_where_the_facts_say_otherwise(bench, parts, file, monkeypatch):
+    (right,) = measured(bench, at(file, VALID[0]))
+    assert right.live_launches == ()
+    more = replace(LAUNCH, registers=33)
+    monkeypatch.setattr(fakes, "LAUNCH", more)
+    (right,) = measured(bench, at(file, VALID[0]))
+    assert right.live_launches == (more,)
+    monkeypatch.setattr(parts[0], "compiled", lambda *_: done([Compiled(0.25)]))
+    (right,) = measured(bench, at(file, VALID[0]))
+    assert (right.facts_id, right.live_launches) == (None, (more,))
+
+
+def test_handfuls_are_of_one_file_and_shape(bench, parts, file):
+    mixed = [at(file, VALID[3 * n], size=size)[0] for n in range(9) for size in (1, 2)]
+    measured(bench, mixed)
+    handfuls = Counter((h.shape["N"], len(h.drafts)) for h in parts[1].handfuls)
+    assert handfuls == {(1, 8): 1, (1, 1): 1, (2, 8): 1, (2, 1): 1}
+
+
+def test_a_shape_given_in_part_is_completed(bench, parts, file, monkeypatch):
+    whole = {"shape": {"N": 100, "M": 7}, **BOUND}
+    monkeypatch.setattr(parts[0], "bound", lambda *_: done(whole))
+    (right,) = measured(bench, at(file, VALID[0]))
+    assert (right.shape, right.problem_id) == ({"N": 100, "M": 7}, "family/M=7,N=100")
+
+
+def test_a_candidate_may_have_its_reference_elsewhere(bench, parts, file, tmp_path):
+    task = tmp_path / "task.py"
+    task.write_text("KIND = 'scan'\n")
+    (asked,) = at(file, VALID[0])
+    (right,) = measured(bench, [replace(asked, reference=str(task))])
+    assert (right.family, right.kind, right.implementation) == ("task", "scan", "task/a")
+    assert parts[1].handfuls[0].reference == str(task)
+
+
+def test_kernels_may_be_named_from_outside(parts, log, file):
+    kernel = replace(kernel_at(file), family="mine", name="mine/a")
+    with TrustedBench(parts[0], log, [kernel]) as bench:
+        (right,) = measured(bench, at(file, VALID[0]))
+    assert (right.family, right.implementation) == ("mine", "mine/a")
+
+
+def test_how_long_compiling_took_may_be_unknown(bench, parts, file, monkeypatch):
+    killed = Compiled(None, "exit code -9.", verdict=Verdict.NOT_MEASURED)
+    monkeypatch.setattr(parts[0], "compiled", lambda *_: done([killed] * 3))
+    found = measured(bench, at(file, *VALID[:3]))
+    assert {(row.verdict, row.message, row.compile_s) for row in found} == {
+        (Verdict.NOT_MEASURED, "exit code -9.", None)
+    }
+
+
+@pytest.mark.parametrize(
+    "bound", [{"shape": {"N": 100}, "error": "no such op"}, WorkerError("no such op")]
+)
+def test_a_problem_without_a_bound_is_told_once(parts, log, file, monkeypatch, bound):
+    monkeypatch.setattr(parts[0], "bound", lambda *_: done(bound))
+    told = []
+    with TrustedBench(parts[0], log, tell=told.append) as bench:
+        found = measured(bench, at(file, *VALID[:12]))
+    assert told == ["family/a at {'N': 100} has no bound: no such op"]
+    assert {row.bound_ms for row in found} == {None}
+    assert {row.problem_id for row in found} == {"family/N=100"}
+
+
+def test_a_time_under_the_hard_bound_is_impossible(bench, parts, file):
+    parts[0].bounded = {**BOUND, "hard_bound_ms": 50.0}
+    fast, slow = measured(bench, at(file, {**VALID[0], "BLOCK": 256}, VALID[0]))
+    assert (fast.verdict, slow.verdict) == (Verdict.IMPOSSIBLE, Verdict.CORRECT)
+    assert fast.message == "1 ms is under the hard bound of 50 ms"
+
+
+def test_what_is_compiled_first_is_timed_first(bench, parts, file, monkeypatch):
+    slow, compiled = Future(), parts[0].compiled
+
+    def late(kernel, reference, shape, choices):
+        now = compiled(kernel, reference, shape, choices)
+        if shape["N"] != 1:
+            return now
+        slow.set_running_or_notify_cancel()
+        return slow
+
+    monkeypatch.setattr(parts[0], "compiled", late)
+    bench.submit([*at(file, VALID[0], size=1), *at(file, VALID[0], size=2)])
+    found = bench.outcomes()
+    assert next(found)[1].shape == {"N": 2}
+    slow.set_result(compiled(None, None, None, [VALID[0]]).result())
+    assert next(found)[1].shape == {"N": 1}
+
+
+def test_it_waits_no_longer_than_it_may_and_goes_on_later(bench, parts, file, monkeypatch):
+    late = Future()
+    with monkeypatch.context() as patch:
+        patch.setattr(parts[0], "compiled", lambda *_: late)
+        bench.submit(at(file, VALID[0]))
+    before_s = bench.clock.now_s()
+    assert list(bench.outcomes(until_s=before_s + 0.05)) == []
+    assert 0.05 <= bench.clock.now_s() - before_s < 5.0
+    assert bench.waited_s >= 0.04
+    late.set_result([Compiled(0.25)])
+    assert len(list(bench.outcomes())) == 1
+
+
+def test_the_gpu_is_held_from_the_first_outcomes_on(bench, file):
+    assert bench.clock.gpu_s() == 0.0
+    measured(bench, at(file, VALID[0]))
+    assert 0.0 < bench.clock.gpu_s() <= bench.clock.now_s()
+
+
+def test_leaving_the_iterator_loses_nothing_and_discarding_what_is_not_timed(bench, parts, file):
+    bench.submit(at(file, *VALID[:48:3]))  # which are all correct
+    for _ in bench.outcomes():
+        break
+    assert bench.pending == 15
+    bench.discard()
+    assert bench.pending == 7  # of the handful that was timed
+    assert len(list(bench.outcomes())) == 7
+    assert len(parts[1].handfuls) == 1
+
+
+def test_a_file_that_cannot_be_read_is_refused_before_anything_is_queued(bench, file):
+    with pytest.raises(InputError, match="cannot read"):
+        bench.submit([*at(file, VALID[0]), *at("nowhere.py", VALID[0])])
+    assert bench.pending == 0
+
+
+def test_a_gpu_of_the_catalogue_cannot_be_timed(parts, log, monkeypatch):
+    monkeypatch.setattr(parts[0], "device", replace(DEVICE, uuid=None))
+    with pytest.raises(UnsupportedError, match="catalogue"):
+        TrustedBench(parts[0], log)

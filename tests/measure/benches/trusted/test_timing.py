@@ -1,0 +1,375 @@
+"""The course of a handful, on the CPU: the machine and its timer are fake."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+from recordings import outcome
+
+from solkit.core import Verdict
+from solkit.measure.benches.trusted import timing
+from solkit.measure.benches.trusted.timing import (
+    NOTHING_CALLED,
+    Handful,
+    Lost,
+    _LostError,
+    _Timing,
+)
+from solkit.measure.timing.activities import ActivityError, CallTime
+from solkit.measure.timing.conditions import Sample, summarise
+from solkit.roofline import devices
+
+SCALE = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right", "wrong", "raises", "idle", "slow"]}
+done = []
+
+def reference(x):
+    return x * 2
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    done.append(HOW)
+    if HOW == "raises":
+        raise ValueError("no such way")
+    if HOW == "idle":
+        return torch.empty_like(x)
+    return x * (3 if HOW == "wrong" else 2)
+"""
+
+IN_PLACE = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"TIMES": [2, 3]}
+OUTPUTS = ("x",)
+
+def reference(x):
+    x.mul_(2)
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, TIMES=2):
+    x.mul_(TIMES)
+"""
+
+
+DEVICE = replace(devices.find("h100-sxm"), uuid="GPU-0")
+DRAFT = outcome(0, verdict=Verdict.NOT_MEASURED, time_ms=None, samples_ms=(), first_call_s=None)
+BETWEEN = 2**-10  # of launches, in ms
+
+
+class FakeMachine:
+    """Its only timer makes each call; the n-th of a subject takes n ms."""
+
+    device, method = "cpu", "fake"
+
+    def __init__(self):
+        self.broken = self.deaf = False
+        self.stalls = []  # of rounds to come, in ms
+        self.calls = []
+
+    def synchronize(self):
+        if self.broken:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    def timers(self):
+        return (self,), "not at all"
+
+    def conditions(self):
+        told = summarise([Sample(0.0, sm_clock_mhz=1980.0)])
+        return contextlib.nullcontext(type("Seen", (), {"since": lambda _: told})())
+
+    def start(self):
+        self.calls = []
+
+    def time(self, subject):
+        subject.prepare()()
+        self.calls.append(subject.name)
+
+    def stop(self):
+        if self.deaf:
+            raise ActivityError("no GPU activity")
+        turns = [self.calls[: n + 1].count(name) for n, name in enumerate(self.calls)]
+        stall_ms = self.stalls.pop(0) if self.stalls else 0.0
+        return [CallTime(turn + stall_ms, turn - BETWEEN) for turn in turns]
+
+
+def handful(path, choices):
+    return Handful(str(path), None, {"N": 8}, [replace(DRAFT, params=each) for each in choices])
+
+
+@pytest.fixture(autouse=True)
+def calls_are_short(monkeypatch):
+    """However busy this machine is."""
+    monkeypatch.setattr(timing, "_SHORT_MS", 1e6)
+
+
+@pytest.fixture
+def machine():
+    return FakeMachine()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def try_(tmp_path, machine, said):
+    def try_(*choices, text=SCALE):
+        path = tmp_path / "file.py"
+        path.write_text(dedent(text))
+        timing = _Timing(said.append, machine)
+        found = timing.outcomes(handful(path, choices))
+        assert pickle.loads(pickle.dumps(found)) == found  # it crosses to another process
+        assert [dict(each.params) for each in found] == list(choices)
+        return found
+
+    return try_
+
+
+def ways(*names):
+    return [{"HOW": name} for name in names]
+
+
+def test_what_is_right_is_timed_in_turns_and_what_is_not_says_why(try_, machine):
+    first, wrong, raises, last = try_(*ways("right", "wrong", "raises", "right"))
+    for right in (first, last):
+        assert (right.verdict, right.message, right.max_error) == (Verdict.CORRECT, None, 0.0)
+        # the first of ten turns does not count
+        assert right.samples_ms == tuple(float(n) for n in range(2, 11))
+        assert (right.warmup_calls, right.time_ms, right.kernel_sum_ms) == (1, 6.0, 6.0 - BETWEEN)
+        assert right.low_ms <= 6.0 <= right.high_ms
+        assert (right.method, right.clock_mhz) == ("fake", 1980.0)
+        assert right.dtypes == ("float32", "float32")
+        assert right.first_call_s > 0
+    assert set(machine.calls) == {"0", "3"}
+    assert len({tuple(machine.calls[n : n + 2]) for n in range(0, 20, 2)}) == 2  # both orders
+    assert wrong.verdict is Verdict.WRONG
+    assert "8 of 8 elements" in wrong.message
+    assert wrong.max_error > 0
+    assert (raises.verdict, raises.message) == (
+        Verdict.CRASHED,
+        "running it: ValueError: no such way",
+    )
+    assert wrong.time_ms is raises.time_ms is None
+
+
+def test_what_writes_nothing_finds_no_results_of_another(try_):
+    assert [each.verdict for each in try_(*ways("right", "idle", "right", "idle"))] == [
+        *(Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT, Verdict.WRONG)
+    ]
+
+
+def test_long_calls_are_timed_fewer_times(try_, monkeypatch):
+    monkeypatch.setattr(timing, "_SHORT_MS", 0.0)
+    (right,) = try_(*ways("right"))
+    assert right.samples_ms == (2.0, 3.0, 4.0)
+    assert right.warmup_calls == 1
+
+
+@pytest.mark.parametrize(
+    ("stalls", "time_ms"), [([2.0], 6.0), ([2.0, 1.0], 7.0), ([1.0, 2.0], 7.0)]
+)
+def test_what_a_stalled_host_held_up_is_timed_once_more(try_, machine, stalls, time_ms):
+    machine.stalls = stalls
+    (tried,) = try_({"HOW": "right"})
+    assert tried.time_ms == pytest.approx(time_ms)  # the median of the calls 2 to 10
+    assert tried.kernel_sum_ms == 6.0 - BETWEEN
+    assert len(tried.samples_ms) == 9
+
+
+def test_long_and_short_calls_have_rounds_of_their_own(try_, monkeypatch):
+    checked = _Timing._checked
+
+    def slowly(self, draft, *given):
+        told, call_ms = checked(self, draft, *given)
+        return told, 2e6 if draft.params["HOW"] == "slow" else call_ms
+
+    monkeypatch.setattr(_Timing, "_checked", slowly)
+    short, long = try_(*ways("right", "slow"))
+    assert (len(short.samples_ms), len(long.samples_ms)) == (9, 3)
+
+
+def test_a_kernel_that_works_in_place_starts_from_the_same_each_time(try_):
+    choices = [{"TIMES": 2}, {"TIMES": 3}, {"TIMES": 2}]
+    found = try_(*choices, text=IN_PLACE)
+    assert [each.verdict for each in found] == [Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT]
+    assert found[2].time_ms == 6.0
+
+
+SPOILS = """
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right", "spoils", "spoils the reference"]}
+seen = []
+
+def reference(x):
+    seen.append(x * 2)
+    return seen[-1]
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    out = x * 2
+    if HOW == "spoils":
+        x[3] = 0.5
+    if HOW == "spoils the reference":
+        seen[-1][3] = 0.5
+    return out
+"""
+
+
+@pytest.mark.parametrize("how", ["spoils", "spoils the reference"])
+def test_one_that_writes_where_others_read_spoils_none_of_them(try_, said, how):
+    found = try_(*ways("right", how, "right"), text=SPOILS)
+    assert [each.verdict for each in found] == [Verdict.CORRECT, Verdict.WRONG, Verdict.CORRECT]
+    assert "none of its outputs" in found[1].message
+    assert (found[0].time_ms, found[1].time_ms, found[2].time_ms) == (6.0, None, 6.0)
+    assert said[:5] == [0, 1, 2, 0, 0]  # and on its own, with its calls that are timed
+
+
+def test_inputs_are_the_same_on_every_machine(try_):
+    a, b = (try_({"HOW": "wrong"})[0].max_error for _ in range(2))
+    assert a == b
+
+
+def test_the_number_of_a_configuration_is_said_before_each_call(try_, said):
+    try_(*ways("right", "raises", "right"))
+    assert said[:3] == [0, 1, 2]
+    assert sorted(said[3:]) == [0] * 10 + [2] * 10
+
+
+@pytest.mark.parametrize("what", ["reference(x)", "inputs(N=8, device='')"])
+def test_a_problem_that_fails_fails_for_all(try_, said, what):
+    text = f"{SCALE}\n\ndef {what}:\n    raise ValueError('no such op')\n"
+    found = try_(*ways("right", "wrong"), text=text)
+    assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 2  # no fault of theirs
+    assert found[1].message.startswith("loading it, its inputs or its reference: ")
+    assert "no such op" in found[1].message
+    assert said == []
+
+
+def test_where_nothing_can_time_what_is_known_is_kept(try_, machine):
+    machine.deaf = True
+    wrong, right, other = try_(*ways("wrong", "right", "right"))
+    assert wrong.verdict is Verdict.WRONG
+    for each in (right, other):
+        assert (each.verdict, each.time_ms) == (Verdict.NOT_MEASURED, None)  # no fault of theirs
+        assert "no way of timing works: no GPU activity" in each.message
+        assert (each.max_error, each.dtypes) == (0.0, ("float32", "float32"))
+        assert each.first_call_s > 0
+
+
+FAILS_LATER = """
+import errno
+import torch
+
+SHAPES = [{"N": 8}]
+SPACE = {"HOW": ["right", "is too large", "finds the disk full"]}
+called = []
+
+def reference(x):
+    return x * 2
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    called.append(HOW)
+    if called.count(HOW) > 2:  # it was right, and is being timed
+        if HOW == "is too large":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        if HOW == "finds the disk full":
+            raise OSError(errno.ENOSPC, "No space left on device")
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "verdict"),
+    [
+        ("is too large", Verdict.OUT_OF_MEMORY),
+        ("finds the disk full", Verdict.NOT_MEASURED),
+    ],
+)
+def test_one_that_fails_while_it_is_timed_costs_no_other_its_time(try_, how, verdict):
+    before, failed, after = try_(*ways("right", how, "right"), text=FAILS_LATER)
+    for right in (before, after):
+        assert (right.verdict, right.time_ms, right.message) == (Verdict.CORRECT, 6.0, None)
+    assert (failed.verdict, failed.time_ms, failed.samples_ms) == (verdict, None, ())
+    assert failed.message.startswith("timing it: O")
+    assert (failed.max_error, failed.dtypes) == (0.0, ("float32", "float32"))
+
+
+def test_a_failure_that_does_not_come_again_costs_nothing(try_, machine, monkeypatch):
+    stop, failures = machine.stop, [RuntimeError("NVML: unknown error")]
+
+    def fails_once():
+        if failures:
+            raise failures.pop()
+        return stop()
+
+    monkeypatch.setattr(machine, "stop", fails_once)
+    found = try_(*ways("right", "right"))
+    assert [(each.verdict, each.time_ms) for each in found] == [(Verdict.CORRECT, 6.0)] * 2
+
+
+def test_what_breaks_the_gpu_ends_it(try_, machine, said):
+    machine.broken = True
+    with pytest.raises(_LostError) as error:
+        try_(*ways("raises", "right"))
+    (lost,) = error.value.args
+    assert isinstance(lost, Lost)
+    assert (lost.outcome.verdict, said) == (Verdict.CRASHED, [0])
+
+
+def test_a_tolerance_of_the_file_s_own(try_):
+    near = SCALE.replace("3 if HOW", "2.02 if HOW")
+    assert try_(*ways("wrong"), text=near)[0].verdict is Verdict.WRONG
+    loose = f"TOLERANCE = {{'rtol': 0.1, 'atol': 0.0}}\n{near}"
+    assert try_(*ways("wrong"), text=loose)[0].verdict is Verdict.CORRECT
+
+
+class Line:
+    """The other end of a connection."""
+
+    def __init__(self, *handfuls):
+        self.left, self.told = list(handfuls), []
+
+    def recv(self):
+        if not self.left:
+            raise EOFError
+        return self.left.pop(0)
+
+    send = property(lambda self: self.told.append)
+
+
+def test_serving(tmp_path, monkeypatch, machine):
+    path = tmp_path / "file.py"
+    path.write_text(SCALE)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("SOLKIT_TEST", "")  # what is set is taken back
+    monkeypatch.setattr("solkit.measure.timing.machine.CudaMachine", lambda: machine)
+    monkeypatch.setattr(_Timing, "environment", lambda _: "what it runs on")
+    line = Line(handful(path, ways("wrong")))
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    called = [NOTHING_CALLED, 0]
+    timing.serve(line, called, DEVICE, {"SOLKIT_TEST": "there"})
+    assert os.environ["SOLKIT_TEST"] == "there"
+    assert called == [0, 1]
+    assert line.told[0] == "what it runs on"
+    assert [each.verdict for each in line.told[1]] == [Verdict.WRONG]

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from solkit.kernelfiles import Workload
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking import inputs
+from solkit.measure.checking.inputs import (
+    digest_of,
+    fresh,
+    is_unchanged,
+    poison,
+    poisoned,
+    same_bits,
+)
+
+
+def workload(*args, **kwargs):
+    return Workload(args, kwargs, reference=None, kernel=None)
+
+
+def test_values_strides_and_offsets_are_kept():
+    base = torch.arange(60.0).reshape(6, 10)
+    view = base[1:5, ::3].t()
+    (copy,) = fresh(workload(view)).args
+    assert torch.equal(copy, view)
+    assert (copy.stride(), copy.storage_offset()) == (view.stride(), view.storage_offset())
+    copy.zero_()
+    assert torch.equal(base, torch.arange(60.0).reshape(6, 10))
+
+
+def test_shared_memory_stays_shared():
+    x = torch.zeros(8)
+    copy = fresh(workload(x, {"half": x[4:]}, [x.view(2, 4)], 3, flag="yes"))
+    copy.args[0].fill_(7.0)
+    assert copy.args[1]["half"].tolist() == [7.0] * 4
+    assert copy.args[2][0].tolist() == [[7.0] * 4] * 2
+    assert copy.args[3] == 3
+    assert copy.kwargs == {"flag": "yes"}
+    assert x.sum() == 0
+
+
+def test_expanded_tensors_stay_expanded():
+    copy = fresh(workload(torch.ones(3, 1).expand(3, 1000))).args[0]
+    assert copy.stride() == (1, 0)
+    assert copy.untyped_storage().nbytes() == 12
+
+
+def test_gradients_are_asked_for_again():
+    x = torch.randn(4, requires_grad=True)
+    copy = fresh(workload(x, y=torch.randn(3))).args[0]
+    assert copy.requires_grad
+    assert copy.is_leaf
+
+
+def test_odd_tensors():
+    conjugate = torch.tensor([1 + 2j]).conj()
+    sparse = torch.eye(3).to_sparse()
+    empty = torch.empty(0, 4)
+    copies = fresh(workload(conjugate, sparse, empty))
+    assert torch.equal(copies.args[0], conjugate)
+    assert torch.equal(copies.args[1].to_dense(), torch.eye(3))
+    assert copies.args[2].shape == (0, 4)
+    assert is_unchanged(workload(conjugate, sparse, empty), copies)
+
+
+def test_changes_are_seen():
+    before = workload(torch.tensor([1.0, float("nan"), -0.0]), out=torch.zeros(2))
+    after = fresh(before)
+    assert is_unchanged(before, after)
+    after.kwargs["out"][1] = 1e-30
+    assert not is_unchanged(before, after)
+
+
+def test_a_changed_sign_of_zero_is_a_change():
+    before = workload(torch.zeros(2))
+    after = fresh(before)
+    after.args[0].neg_()
+    assert not is_unchanged(before, after)
+
+
+def test_seeding_covers_all_generators():
+    draws = []
+    for _ in range(2):
+        seed_everything(2**40 + 3)
+        draws.append((random.random(), float(np.random.rand()), float(torch.rand(()))))
+    assert draws[0] == draws[1]
+
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_poison_is_nan_in_every_float(dtype):
+    out = torch.zeros(4, 6).to(dtype)[:, ::2]
+    poison([out])
+    wide = out.to(torch.complex128 if dtype.is_complex else torch.float64)
+    assert wide.isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.int32, torch.int16])
+def test_elements_left_unwritten_are_counted(dtype):
+    out = torch.zeros(4, 5).to(dtype)
+    assert poisoned([out]) == [0]
+    poison([out])
+    out[:3] = 0
+    unwritten = 10 if dtype.is_complex else 5  # of a complex number, both parts
+    assert poisoned([out]) == [unwritten]
+
+
+def test_nan_that_was_computed_is_no_poison():
+    out = torch.empty(3)
+    poison([out])
+    out.copy_(torch.zeros(3) / 0)
+    assert poisoned([out]) == [0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.float8_e5m2])
+def test_single_bytes_count_only_where_all_are_untouched(dtype):
+    out = torch.zeros(8).to(dtype)
+    poison([out])
+    assert poisoned([out]) == [8]
+    out[0] = 0
+    assert poisoned([out]) == [0]
+
+
+def test_expanded_tensors_are_poisoned():
+    out = torch.zeros(3, 1).expand(3, 4)
+    poison([out])
+    assert out.isnan().all()
+    assert poisoned([out]) == [3]
+
+
+def test_same_bits():
+    nan = torch.tensor([float("nan"), 0.0])
+    assert same_bits([nan], [nan.clone()])
+    assert same_bits([nan[::2]], [nan[:1].clone()])
+    assert not same_bits([torch.tensor([0.0])], [torch.tensor([-0.0])])
+    assert not same_bits([nan], [nan, nan])
+    assert not same_bits([torch.zeros(2)], [torch.zeros(2, dtype=torch.int32)])
+    assert not same_bits([torch.zeros(2)], [torch.zeros(1, 2)])
+    assert not same_bits([torch.tensor([1.0])], [torch.tensor([1.0 + 2**-23])])
+
+
+def test_equal_inputs_have_one_digest_whatever_their_memory(monkeypatch):
+    bytes_ = torch.arange(100, dtype=torch.uint8)
+    whole = digest_of(workload(bytes_[3:90], 2, flag=True))
+    assert digest_of(workload(bytes_[3:90].clone(), 2, flag=True)) == whole
+    monkeypatch.setattr(inputs, "_CHUNK_BYTES", 16)
+    assert digest_of(workload(bytes_[3:90], 2, flag=True)) == whole
+    turned = torch.arange(6.0).reshape(2, 3)
+    assert digest_of(workload(turned.t())) == digest_of(workload(turned.t().contiguous()))
+
+
+def test_inputs_that_differ_have_other_digests():
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    different = [
+        workload(zeros, ones),
+        workload(ones, zeros),
+        workload(zeros, x=ones),
+        workload(zeros, ones, 1),
+        workload(zeros, ones, True),
+        workload(zeros, ones.reshape(2, 2)),
+        workload(zeros, ones.view(torch.int32)),
+        workload(zeros, torch.tensor([1.0, 1.0, 1.0, 1.0 + 2**-23])),
+        workload(zeros, torch.zeros(0)),
+        workload(torch.tensor([0.0, 0.0, 1.0, 0.0])),
+        workload(torch.tensor([1.0, 0.0, 0.0, 0.0])),
+        workload(torch.zeros(4).to_sparse()),
+    ]
+    assert len({digest_of(each) for each in different}) == len(different)

@@ -1,0 +1,387 @@
+"""Real processes, on the CPU, where candidates are checked but not timed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+
+from solkit.core import (
+    Candidate,
+    Conditions,
+    Depth,
+    Facts,
+    KernelAnalysis,
+    Launch,
+    Measurement,
+    MeasureSettings,
+    Occupancy,
+    Protocol,
+    Verdict,
+)
+from solkit.errors import InputError, KernelFileError, ParamsError, ShapeError, UnsupportedError
+from solkit.measure import Judgement, Session, is_available, measure
+from solkit.measure.guarded.messages import Request, Samples, decode, encode
+from solkit.measure.guarded.session import _visible
+
+HEAD = """
+import torch
+
+def inputs(N=16, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+"""
+WRONG = "def kernel(x): return x * 3"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(kernel, head=HEAD):
+        path = tmp_path / "mine.py"
+        path.write_text(head + dedent(kernel))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session(MeasureSettings(host_bytes=1 << 30), device="cpu") as session:
+        yield session
+
+
+@pytest.fixture
+def check(session, write):
+    """Measure a kernel, then a wrong one, which must be recognised whatever came before."""
+
+    def check(kernel, head=HEAD, **options):
+        settings = replace(session.settings, **options)
+        outcome = session.measure(write(kernel, head), {}, {}, settings=settings)
+        after = session.measure(write(WRONG), {}, {})
+        assert after.verdict is Verdict.WRONG, after
+        return outcome
+
+    return check
+
+
+def test_messages_survive_the_way():
+    launch = Launch(
+        "k", (3, 2, 1), 4, 3, 1, {"BLOCK": 64, "CAUSAL": True, "x": None}, {"x": "*fp32"}
+    )
+    facts = Facts(launch, Depth.COMPILED, 32, 0, 1024, True)
+    kernel = KernelAnalysis(facts, Occupancy(0.5, "registers", 4, 2.5, 0.83))
+    measurement = Measurement(
+        1.5, 1.4, 1.6, None, 2.0, "events", float("inf"), 20, 1980.0, (kernel,)
+    )
+    protocol = Protocol("events", "cold", "read", 13, 20, 120.0, 0)
+    samples = Samples((1.5, 1.4), (2.0, 2.0), Conditions(samples=1, reasons={"idle": 0.5}))
+    outcome = Judgement(Verdict.CORRECT, ("a\nb", "ü"), protocol, measurement, samples)
+    assert decode(Judgement, encode(outcome)) == outcome
+    shape = {"M": 4096, "p": 0.5, "dtype": "bfloat16", "causal": True}
+    request = Request("k.py", None, shape, {}, 5.0, 3)
+    again = decode(Request, encode(request))
+    assert again == request
+    assert [type(v) for v in again.shape.values()] == [int, float, str, bool]
+
+
+def test_many_candidates_share_the_processes(session, write):
+    session.measure(write(WRONG), {}, {})
+    before = session._processes.referee.pid, session._processes.candidates[0].pid
+    for factor in range(3, 8):
+        outcome = session.measure(write(f"def kernel(x): return x * {factor}"), {}, {})
+        assert outcome.verdict is Verdict.WRONG
+    assert (session._processes.referee.pid, session._processes.candidates[0].pid) == before
+
+
+def test_a_process_has_so_many_candidates_and_no_more(session, write, monkeypatch):
+    monkeypatch.setattr("solkit.measure.guarded.processes._MOST_SERVED", 2)
+    session._processes.replace_candidate()
+    pids = []
+    for _ in range(4):
+        assert session.measure(write(WRONG), {}, {}).verdict is Verdict.WRONG
+        pids.append(session._processes.candidates[0].pid)
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
+def test_so_has_a_referee(session, write, monkeypatch):
+    monkeypatch.setattr("solkit.measure.guarded.processes._MOST_JUDGED", 2)
+    session.close()
+    pids = []
+    for _ in range(4):
+        assert session.measure(write(WRONG), {}, {}).verdict is Verdict.WRONG
+        pids.append(session._processes.referee.pid)
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
+REMEMBERING = """
+import hashlib, pathlib, torch
+kept = pathlib.Path(__file__).with_name("kept")
+kept.mkdir(exist_ok=True)
+
+def place(x):
+    return kept / hashlib.sha256(x.numpy().tobytes()).hexdigest()
+"""
+
+
+def test_what_one_candidate_leaves_is_of_no_use_to_the_next(session, write, tmp_path):
+    """Answers by the values of the inputs: such as a cache on disk, or two in league."""
+    problem = tmp_path / "problem.py"
+    problem.write_text(HEAD)
+    keeps = "def kernel(x):\n    torch.save(x + x, place(x))\n    return x + x\n"
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        session.measure(write(keeps, REMEMBERING), {}, {}, reference=str(problem))
+    assert len(list((tmp_path / "kept").iterdir())) > 5
+    looks_up = "def kernel(x): return torch.load(place(x))"
+    outcome = session.measure(write(looks_up, REMEMBERING), {}, {}, reference=str(problem))
+    assert outcome.verdict is Verdict.CRASHED
+    assert "FileNotFoundError" in outcome.errors[0]
+
+
+def test_a_kernel_that_prints_and_dies(check):
+    kernel = """
+        import ctypes
+        def kernel(x):
+            print("about to die")
+            ctypes.string_at(0)
+    """
+    outcome = check(kernel)
+    assert outcome.verdict is Verdict.CRASHED
+    assert outcome.errors[0] == "running the candidate: the process was killed by SIGSEGV"
+    assert "about to die" in outcome.errors
+    assert any("mine.py" in line and "kernel" in line for line in outcome.errors)  # faulthandler
+
+
+def test_a_kernel_that_never_ends(check):
+    kernel = """
+        def kernel(x):
+            print("round and round")
+            while True:
+                time.sleep(0.1)
+    """
+    outcome = check(f"import time\n{dedent(kernel)}", time_limit_s=4.0)
+    assert outcome.verdict is Verdict.TIMED_OUT
+    assert outcome.errors == ("running the candidate: killed after 4 s", "round and round")
+
+
+def test_a_kernel_that_eats_the_memory(check):
+    kernel = """
+        import time
+        def kernel(x):
+            eaten = bytearray(2 << 30)
+            time.sleep(60)
+    """
+    outcome = check(kernel)
+    assert outcome.verdict is Verdict.OUT_OF_MEMORY
+    assert "GiB of host memory; 1.0 GiB are allowed" in outcome.errors[0]
+
+
+def test_a_candidate_that_speaks_for_the_harness(check):
+    kernel = """
+        import os, stat
+        def kernel(x):
+            for fd in range(3, 64):
+                try:
+                    if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                        os.write(fd, b"\\0\\0\\0\\2\\0\\0\\0\\0[]")
+                except OSError:
+                    pass
+            return x * 2
+    """
+    outcome = check(kernel)
+    assert outcome.verdict is Verdict.CRASHED
+    assert "answered nonsense" in outcome.errors[0]
+
+
+def test_a_reference_that_never_ends(check):
+    head = HEAD.replace("    return x * 2", "    while True: pass")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("solkit.measure.guarded.waiting._GRACE_S", 1.0)
+        outcome = check(WRONG, head, time_limit_s=2.0)
+    assert outcome.verdict is Verdict.TIMED_OUT
+    assert outcome.errors == ("running the reference: killed after 2 s",)
+
+
+def test_a_right_kernel_has_no_time_without_a_gpu(check):
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        check("def kernel(x): return x * 2")
+
+
+@pytest.mark.parametrize(
+    ("shape", "params", "error"),
+    [({"Q": 3}, {}, ShapeError), ({}, {"BLOCK": 3}, ParamsError)],
+)
+def test_input_errors_reach_the_caller(session, write, shape, params, error):
+    with pytest.raises(error):
+        session.measure(write("def kernel(x): return x * 2"), shape, params)
+
+
+def test_an_unknown_protocol(session, write):
+    with pytest.raises(InputError, match="no timing protocol 'hot'; expected one of: cold, warm"):
+        session.measure(write(WRONG), {}, {}, settings=MeasureSettings(protocol="hot"))
+
+
+def test_a_file_that_fails_to_import_is_named_with_its_line(session, write):
+    path = write("1 / 0", head="\n\n")
+    with pytest.raises(KernelFileError) as caught:
+        session.measure(path, {}, {})
+    assert (caught.value.path, caught.value.line) == (path, 3)
+
+
+SLEEPING = """
+import pathlib, time
+
+def kernel(x):
+    pathlib.Path({running!r}).touch()
+    time.sleep(600)
+"""
+
+
+def test_an_interrupt_while_measuring_closes_the_session(write, tmp_path):
+    running = tmp_path / "running"
+    path = write(SLEEPING.format(running=str(running)))
+
+    def interrupt():
+        while not running.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with Session(device="cpu") as session:
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs may ignore it
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            session.measure(path, {}, {}, settings=MeasureSettings(time_limit_s=600.0))
+        signal.signal(signal.SIGINT, before)
+        assert (session._processes.referee, session._processes.candidates) == (None, {})
+
+
+# ------------------------------------------------------- which GPU
+
+
+def test_the_processes_see_one_gpu():
+    assert _visible(None, 2) == "2"
+    assert _visible("4, GPU-abc,6", 1) == "GPU-abc"
+    assert _visible("4", 1) == ""
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_hidden_gpus_are_not_available(monkeypatch, hidden):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert not is_available()
+
+
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_no_gpu_is_said(write):
+    with pytest.raises(UnsupportedError, match="sees no CUDA device"):
+        measure(write("def kernel(x): return x * 2"), {}, {})
+
+
+# ------------------------------------------------------- comparing
+
+
+RIGHT = "def kernel(x): return x + x"
+
+
+@pytest.fixture
+def compare(session, tmp_path):
+    """Compare kernels of one problem, then wrong ones: that works, whatever came before."""
+
+    def compare(*kernels, **options):
+        problem = tmp_path / "problem.py"
+        problem.write_text(HEAD)
+        candidates = []
+        for number, kernel in enumerate(kernels):
+            path = tmp_path / f"kernel_{number}.py"
+            path.write_text("import torch\n" + dedent(kernel))
+            candidates.append(Candidate("kernel", str(path), {}))
+        try:
+            settings = replace(session.settings, **options)
+            return session.compare(candidates, {}, reference=str(problem), settings=settings)
+        finally:
+            for number in range(len(kernels)):
+                (tmp_path / f"kernel_{number}.py").write_text(WRONG)
+            after = session.compare(candidates, {}, reference=str(problem))
+            assert after.errors[0].startswith("base: output 0: 16 of 16 elements"), after
+
+    return compare
+
+
+def test_candidates_that_are_compared_are_checked_and_timed_on_a_gpu_only(compare):
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
+        compare(RIGHT, RIGHT, RIGHT)
+
+
+def test_a_wrong_candidate_is_compared_with_nothing(compare):
+    outcome = compare(RIGHT, "def kernel(x): return x * 2.1")
+    assert outcome.turns == ()
+    assert outcome.errors[0].startswith("candidate: output 0: 16 of 16 elements")
+    assert (outcome.verdict, outcome.failed) == (Verdict.WRONG, 1)
+
+
+def test_whoever_dies_in_a_comparison_is_named_and_quoted(compare, session):
+    kernel = """
+        import ctypes
+        def kernel(x):
+            print("about to die")
+            ctypes.string_at(0)
+    """
+    outcome = compare(RIGHT, kernel)
+    told = "candidate: running the candidate: the process was killed by SIGSEGV"
+    assert outcome.errors[0] == told
+    assert "about to die" in outcome.errors
+    assert outcome.verdict is Verdict.CRASHED
+    assert set(session._processes.candidates) >= {0, 1}
+
+
+def test_whoever_never_ends_holds_up_no_other_comparison(compare):
+    outcome = compare("def kernel(x):\n    while True: pass", RIGHT, time_limit_s=1.0)
+    assert outcome.turns == ()
+    assert outcome.errors == ("base: running the candidate: killed after 2 s",)
+    assert (outcome.verdict, outcome.failed) == (Verdict.TIMED_OUT, 0)
+
+
+def test_a_comparison_takes_two(session):
+    with pytest.raises(InputError, match="expected two or more to compare, got 1"):
+        session.compare([Candidate("kernel", "k.py", {})], {})
+
+
+ASSERTING = """
+import torch
+import solkit.measure.checking.trials
+
+broken = False
+
+def inputs(N=16, device="cuda"):
+    return (torch.rand(N, device=device),)
+
+def reference(x):
+    global broken
+    # in the referee's process alone
+    solkit.measure.checking.trials._context_is_lost = lambda: broken
+    broken = broken or bool(((x < 0) | (x > 1)).any())
+    if broken:  # as all that follows a device assertion
+        raise RuntimeError("CUDA error: device-side assert triggered")
+    return x * 2
+"""
+
+
+def test_a_reference_that_breaks_the_context_on_a_distribution(session, write, tmp_path):
+    problem = tmp_path / "problem.py"
+    problem.write_text(ASSERTING)
+    referee = session._processes.referee
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):  # it was right
+        session.measure(
+            write("def kernel(x): return x + x", head=""), {}, {}, reference=str(problem)
+        )
+    assert session._processes.referee is not referee
+    skipped = session._skipped[str(problem)]
+    assert len(skipped) > 1
+    outcome = session.measure(write(WRONG, head=""), {}, {}, reference=str(problem))
+    assert outcome.verdict is Verdict.WRONG
+    assert session._skipped[str(problem)] == skipped

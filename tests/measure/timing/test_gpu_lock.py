@@ -1,0 +1,402 @@
+"""One SolKit at a time on a GPU, by real processes; and who else is there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from solkit.core import Measurement, MeasureSettings, Verdict
+from solkit.errors import GpuBusyError, UnsupportedError
+from solkit.measure import Judgement, Session, is_available
+from solkit.measure.guarded import processes as of_a_session
+from solkit.measure.guarded import session as sessions
+from solkit.measure.guarded import waiting
+from solkit.measure.timing import gpu_lock as lock
+from solkit.measure.timing.gpu_lock import (
+    GpuProcess,
+    Neighbours,
+    company,
+    exclusive,
+    processes,
+    uuid_of,
+)
+
+UUID = "GPU-a0000000-0000-0000-0000-000000000000"
+HOLD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+import sys
+from solkit.measure.timing.gpu_lock import exclusive
+with exclusive(sys.argv[1], 300):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOLKIT_LOCKS", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def hold():
+    """Start processes that hold a GPU until their input ends; all are killed in the end."""
+    started = []
+
+    def hold(uuid=UUID):
+        command = [sys.executable, "-c", HOLD, uuid]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, text=True, **pipes)
+        started.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def take(limit_s=0.2, uuid=UUID):
+    with exclusive(uuid, limit_s):
+        return True
+
+
+def test_the_holder_is_named(hold):
+    process = hold()
+    with pytest.raises(GpuBusyError) as caught:
+        take()
+    message = str(caught.value)
+    assert message.startswith(f"{UUID} is in use by process {process.pid} (")
+    assert f"{sys.executable} -c" in message
+    assert f" since {time.gmtime().tm_year}-" in message
+    assert "waited 0.2 s" in message
+
+
+def test_another_gpu_is_free(hold):
+    hold()
+    assert take(uuid="GPU-b")
+
+
+def test_waiting_ends_when_the_holder_does_and_is_told_of_once(hold, caplog, monkeypatch):
+    process = hold()
+    hears = logging.Handler()
+    hears.emit = lambda _: process.stdin.close()
+    monkeypatch.setattr(lock._log, "handlers", [hears])
+    assert take(limit_s=300)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 1
+    assert told[0].startswith(f"waiting for {UUID}, in use by process {process.pid} (")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV, signal.SIGINT])
+def test_the_dead_hold_nothing(hold, how):
+    process = hold()
+    process.send_signal(how)
+    process.wait()
+    assert take(limit_s=0)
+
+
+def test_what_the_holder_started_does_not_hold_it_on():
+    with exclusive(UUID, 0):
+        child = subprocess.Popen(["sleep", "600"], close_fds=False)
+    try:
+        assert take(limit_s=0)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_threads_of_one_process_wait_for_each_other():
+    inside = []
+
+    def work():
+        for _ in range(5):
+            with exclusive(UUID, 300):
+                inside.append(1)
+                assert sum(inside) == 1
+                time.sleep(0.002)
+                inside.append(-1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(inside), sum(inside)) == (40, 0)
+
+
+def test_an_error_inside_frees_it():
+    with pytest.raises(ZeroDivisionError), exclusive(UUID, 0):
+        raise ZeroDivisionError
+    assert take(limit_s=0)
+
+
+def test_every_user_may_lock_the_file(folder):
+    before = os.umask(0o077)
+    try:
+        take()
+    finally:
+        os.umask(before)
+    (path,) = folder.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+    assert path.read_bytes() == b""  # nobody holds it: nobody is named
+
+
+def test_a_signature_that_cannot_be_read_is_no_obstacle(folder, hold):
+    hold()
+    (path,) = folder.iterdir()
+    for garbage in (b"", b"{", b"[]", b'{"pid": "x"}', b"\xff" * 5000):
+        path.write_bytes(garbage)
+        with pytest.raises(GpuBusyError, match="an unidentified process"):
+            take(limit_s=0)
+
+
+@pytest.mark.parametrize("trap", ["link", "hard link", "folder", "fifo"])
+def test_only_a_plain_file_is_written_to(folder, trap):
+    precious = folder / "precious"
+    precious.write_text("mine")
+    path = folder / f"solkit-{UUID}.lock"
+    if trap == "link":
+        path.symlink_to(precious)
+    elif trap == "hard link":
+        path.hardlink_to(precious)
+    elif trap == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(UnsupportedError, match="cannot lock the GPU by"):
+        take()
+    assert precious.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_is_passed_over(monkeypatch, tmp_path):
+    monkeypatch.setenv("SOLKIT_LOCKS", str(tmp_path / "gone"))
+    uuid = f"GPU-test-{os.getpid()}"
+    path = Path("/tmp") / f"solkit-{uuid}.lock"
+    try:
+        assert take(uuid=uuid)
+        assert path.exists()
+    finally:
+        path.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------------------- foreign processes
+
+
+@pytest.fixture
+def other():
+    """A process that is not of ours: adopted by init, since what started it is gone."""
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600'], stdout=-3, stderr=-3).pid)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    pid = int(found.stdout)
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen(["sleep", "600"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def listed(*pids):
+    return [GpuProcess(pid, 512 << 20) for pid in pids]
+
+
+GONE = 2**22 + 1  # above the largest process number that Linux gives
+
+
+def test_ours_alone(child):
+    assert company(listed(os.getpid(), child), [child]) == company(listed(child), [child])
+    assert company(listed(child), [child]).evidence == ()
+
+
+def test_what_ours_started_is_ours(child):
+    assert company(listed(child), [os.getpid()]).evidence == ()
+    assert company(listed(child), [os.getppid()]).evidence == ()
+
+
+def test_a_stranger_is_named(child, other):
+    found = company(listed(child, other), [child])
+    assert found.evidence == (
+        f"Other processes used the GPU: process {other} (sleep 600, 512 MiB).",
+    )
+    assert found.notes == ()
+
+
+def test_before_ours_are_there_everybody_is_a_stranger(other):
+    assert company(listed(other), []).evidence
+    assert company([], []) == company(listed(), [])
+    assert not company([], []).notes
+
+
+def test_numbers_of_another_namespace_are_counted(child):
+    two = [child, os.getpid()]
+    same = company(listed(GONE, GONE + 1), two)
+    assert same.evidence == ()
+    assert "another process namespace" in same.notes[0]
+    more = company(listed(GONE, GONE + 1, GONE + 2), two)
+    assert more.evidence == ("NVML lists 3 processes on the GPU, of which 2 are SolKit's.",)
+
+
+def test_a_list_that_lacks_even_ours_tells_nothing(child):
+    found = company([], [child])
+    assert found.evidence == ()
+    assert "not even SolKit" in found.notes[0]
+
+
+class Library:
+    """What `solkit.measure.timing.gpu_lock` asks of pynvml: two GPUs, two processes on the
+    first."""
+
+    uuids = (UUID, "GPU-b0000000-0000-0000-0000-000000000000")
+    running = (
+        SimpleNamespace(pid=7, usedGpuMemory=1024),
+        SimpleNamespace(pid=8, usedGpuMemory=None),
+    )
+    open = 0
+
+    def nvmlInit(self):  # noqa: N802
+        self.open += 1
+
+    def nvmlShutdown(self):  # noqa: N802
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self):  # noqa: N802
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index):  # noqa: N802
+        if index > 1:
+            raise pynvml.NVMLError_InvalidArgument
+        return index
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):  # noqa: N802
+        return self.uuids.index(uuid)
+
+    def nvmlDeviceGetUUID(self, gpu):  # noqa: N802
+        return self.uuids[gpu]
+
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu):  # noqa: N802
+        if gpu == 1:
+            raise pynvml.NVMLError_NotSupported
+        return self.running
+
+
+@pytest.fixture
+def library(monkeypatch):
+    library = Library()
+    for name in dir(Library):
+        if name.startswith("nvml"):
+            monkeypatch.setattr(pynvml, name, getattr(library, name))
+    yield library
+    assert library.open == 0
+
+
+@pytest.mark.usefixtures("library")
+def test_nvml_lists_who_is_on_a_gpu():
+    assert processes(UUID) == (GpuProcess(7, 1024), GpuProcess(8, None))
+    with pytest.raises(UnsupportedError, match="Not Supported"):
+        processes(Library.uuids[1])
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    ("visible", "index"), [("0", 0), ("1", 1), (Library.uuids[1], 1), ("GPU-b", 1)]
+)
+def test_what_cuda_may_see_has_a_uuid(visible, index):
+    assert uuid_of(visible) == Library.uuids[index]
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("visible", ["2", "", "GPU-c", "-1"])
+def test_what_is_not_there_has_none(visible):
+    with pytest.raises(UnsupportedError, match="NVML"):
+        uuid_of(visible)
+
+
+def test_a_slice_is_its_own_uuid():
+    assert uuid_of("MIG-c") == "MIG-c"
+
+
+# ------------------------------------------------------------------------------------ sessions
+
+
+@pytest.fixture
+def one_gpu(monkeypatch):
+    """A session that is told of a GPU, though torch sees none."""
+    monkeypatch.setattr(of_a_session, "uuid_of", lambda _: UUID)
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_a_session_waits_for_the_gpu_before_it_starts_anything(hold):
+    process = hold()
+    with Session(MeasureSettings(patience_s=0.1)) as session:
+        with pytest.raises(GpuBusyError, match=f"process {process.pid}"):
+            session.measure("kernel.py", {}, {})
+        assert session.pids == ()
+
+
+@pytest.mark.usefixtures("one_gpu")
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_a_session_holds_the_gpu_until_it_is_closed(write):
+    with Session() as session:
+        with pytest.raises(UnsupportedError, match="sees no CUDA device"):
+            session.measure(write("def kernel(): pass"), {}, {})
+        with pytest.raises(GpuBusyError, match=f"process {os.getpid()}"):
+            take()
+    assert take(limit_s=0)
+
+
+def outcome_among(strangers, verdict, monkeypatch):
+    """What a session makes of an outcome, where two of ours and some strangers are on the GPU."""
+    ours = [GpuProcess(os.getpid()), GpuProcess(os.getpid())]
+    monkeypatch.setattr(lock, "processes", lambda _: (*ours, *strangers))
+    own = SimpleNamespace(pids=(os.getpid(),), uuid=UUID)
+    wait = waiting.Wait(own, None, (), 1.0, 1 << 30)
+    wait._look_around()
+    wait._look_around()
+    timed = Measurement(1.0, 1.0, 1.0, None, 1.0, "cupti", 0.0, 20)
+    return sessions._among_others(Judgement(verdict, ("a note",), None, timed), wait.company)
+
+
+def test_a_stranger_makes_a_time_unstable(other, monkeypatch):
+    found = outcome_among([GpuProcess(other)], Verdict.CORRECT, monkeypatch)
+    assert found.verdict is Verdict.UNSTABLE
+    assert found.errors == (f"Other processes used the GPU: process {other} (sleep 600).", "a note")
+
+
+def test_a_stranger_excuses_nothing(other, monkeypatch):
+    found = outcome_among([GpuProcess(other)], Verdict.DEGENERATE_PROBLEM, monkeypatch)
+    assert found.verdict is Verdict.DEGENERATE_PROBLEM
+    assert len(found.errors) == 2
+
+
+def test_ours_make_nothing_unstable(monkeypatch):
+    found = outcome_among([], Verdict.CORRECT, monkeypatch)
+    assert (found.verdict, found.errors) == (Verdict.CORRECT, ("a note",))
+    assert found.samples.neighbours == ()
+
+
+@pytest.mark.skipif(is_available(), reason="there is a GPU")
+def test_a_look_that_fails_is_told():
+    neighbours = Neighbours(UUID)
+    neighbours.look([os.getpid()])
+    assert neighbours.seen.evidence == ()
+    assert neighbours.seen.notes[0].startswith("Other users of the GPU are unknown: NVML: ")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise, permutations
+
+import pytest
+
+from solkit.measure.timing.activities import ActivityError, CallTime
+from solkit.measure.timing.sampling import Plan, Subject, in_turns, plan_for, sample
+
+
+class Sides:
+    """Two sides whose times are a function of their names, and a clock that their calls move on."""
+
+    def __init__(self, time_of, seconds_per_call=0.0):
+        self.time_of, self.seconds_per_call = time_of, seconds_per_call
+        self.now = 0.0
+        self.rounds = []
+        self.both = FakeSide(self, "candidate"), FakeSide(self, "reference")
+
+    def clock(self):
+        return self.now
+
+
+class FakeSide:
+    def __init__(self, sides, name):
+        self.sides, self.name = sides, name
+
+    def start(self):
+        if self.name == "candidate":
+            self.sides.rounds.append([])
+        self.calls = 0
+
+    def call(self):
+        self.sides.rounds[-1].append(self.name)
+        self.sides.now += self.sides.seconds_per_call
+        self.calls += 1
+
+    def stop(self):
+        return [CallTime(self.sides.time_of(self.name), None) for _ in range(self.calls)]
+
+
+def run(sides, plan=None, seed=0):
+    return sample(sides.both, plan or Plan(), random.Random(seed), clock=sides.clock)
+
+
+def noisy(scale, seed=1):
+    generator = random.Random(seed)
+    return lambda name: 1.0 + scale * generator.random() if name == "candidate" else 2.0
+
+
+def test_steady_times_stop_at_the_minimum():
+    candidate, reference = run(Sides(noisy(0.001)))
+    assert len(candidate.times) == len(reference.times) == 20
+    assert set(reference.spans_ms) == {2.0}
+    assert all(1.0 <= span < 1.1 for span in candidate.spans_ms)
+
+
+def test_noise_is_sampled_up_to_the_maximum_in_doublings():
+    sides = Sides(noisy(5.0))
+    assert len(run(sides)[0].times) == 200
+    assert [len(s) // 2 for s in sides.rounds] == [30, 20, 40, 80, 40]  # ten to warm up
+
+
+def test_moderate_noise_stops_between():
+    assert 20 < len(run(Sides(noisy(0.08)))[0].times) < 200
+
+
+def test_the_budget_ends_it():
+    sides = Sides(noisy(5.0), seconds_per_call=0.01)  # 20 ms a pair: 2 s are 100 pairs
+    assert len(run(sides)[0].times) == 100
+
+
+def test_a_slow_problem_takes_three():
+    plan = plan_for(reference_s=3.0)
+    assert len(run(Sides(noisy(5.0), seconds_per_call=3.0), plan)[0].times) == 3
+    assert plan_for(reference_s=0.5).minimum == 20
+
+
+def test_how_sure_is_asked_of_both_sides():
+    asked = []
+
+    def uncertainty(taken):
+        asked.append(tuple(len(series.times) for series in taken))
+        return 0.0 if len(asked) == 2 else 1.0
+
+    sides = Sides(noisy(0.001))
+    sample(sides.both, Plan(), random.Random(0), uncertainty, sides.clock)
+    assert asked == [(20, 20), (40, 40)]
+
+
+def test_pairs_are_interleaved_in_random_order():
+    sides = Sides(noisy(5.0))
+    run(sides)
+    names = [name for taken in sides.rounds for name in taken]
+    pairs = Counter(zip(names[::2], names[1::2], strict=True))
+    assert set(pairs) == {("candidate", "reference"), ("reference", "candidate")}
+    assert min(pairs.values()) > 70  # of 210; 70 or fewer have a chance under 1e-6
+
+
+def test_the_order_follows_the_seed():
+    orders = []
+    for seed in (3, 3, 4):
+        sides = Sides(noisy(0.001))
+        run(sides, seed=seed)
+        orders.append(sides.rounds)
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_each_call_says_when_it_ran():
+    sides = Sides(noisy(0.001), seconds_per_call=0.5)
+    candidate, reference = run(sides)
+    ran = sorted((i.start_s, i.end_s) for i in (*candidate.ran, *reference.ran))
+    assert ran[0] == (10.0, 10.5)  # after 20 calls to warm up
+    assert all(a[1] == b[0] for a, b in pairwise(ran))
+
+
+def test_a_side_that_lost_a_time_is_heard_of():
+    sides = Sides(noisy(0.0))
+    sides.both[1].stop = lambda: [CallTime(1.0, None)]
+    with pytest.raises(ActivityError, match="1 times for 30 calls"):
+        run(sides)
+
+
+def test_subjects_take_turns_under_one_timer():
+    class Counting:
+        method = "fake"
+
+        def start(self):
+            self.names = []
+
+        def time(self, subject):
+            self.names.append(subject.name)
+
+        def stop(self):
+            return [CallTime(times[name], None) for name in self.names]
+
+    times = {"one": 1.0, "two": 2.0, "three": 3.0}
+    timer = Counting()
+    sides = in_turns(timer, *(Subject(name, lambda: None) for name in times))
+    taken = sample(sides, Plan(warmup=100), random.Random(0))
+    assert [set(series.spans_ms) for series in taken] == [{1.0}, {2.0}, {3.0}]
+    assert [len(series.times) for series in taken] == [20, 20, 20]
+    turns = [tuple(timer.names[i : i + 3]) for i in range(0, 360, 3)]
+    assert set(turns) == set(permutations(times))  # every order comes up: 120 turns, six orders

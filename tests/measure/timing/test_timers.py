@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from solkit.measure.timing import timers as timing
+from solkit.measure.timing.activities import ActivityError
+from solkit.measure.timing.sampling import Subject
+from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush
+
+
+class Flush:
+    """Stands in for the L2 flush, and notes what is asked of it."""
+
+    def __init__(self):
+        self.called, self.learnt = [], []
+
+    def __call__(self, name):
+        self.called.append(name)
+
+    def learn(self, name, host_s):
+        self.learnt.append((name, host_s))
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_profiler_that_sees_no_gpu_is_no_timer(monkeypatch, warm):
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    flush, ran = Flush(), []
+    timer = CuptiTimer(flush, warm=warm)
+    timer.start()
+    for name in ("one", "two"):
+        timer.time(Subject(name, lambda: lambda: ran.append(1)))
+    with pytest.raises(ActivityError, match="no GPU activity recorded for the call solkit::one::0"):
+        timer.stop()
+    assert flush.called == ["one", "two"]
+    assert len(ran) == (4 if warm else 2)
+    assert [name for name, _ in flush.learnt] == ["one", "two"]
+    assert all(host_s > 0 for _, host_s in flush.learnt)
+
+
+def test_a_round_that_was_broken_off_is_ended_before_the_next(monkeypatch):
+    began, ended = [], []
+
+    class Session:
+        def __init__(self, activities):
+            pass
+
+        def __enter__(self):
+            assert len(began) == len(ended), "Profiler is already enabled on this thread"
+            began.append(self)
+
+        def __exit__(self, *_):
+            ended.append(self)
+
+    monkeypatch.setattr(timing, "profile", Session)
+    for timer in (CuptiTimer(Flush()), CuptiTimer(Flush()), EventTimer(Flush())):
+        timer.start()  # as if a candidate failed in a call, nobody comes to the end
+    assert ended == began
+    assert len(began) == 2
+
+
+class Buffer:
+    def __init__(self):
+        self.asked = []
+
+    def occupy(self, seconds):
+        self.asked.append(seconds)
+
+
+def test_the_flush_lasts_twice_as_long_as_the_host_needs_at_its_best_and_some():
+    buffer = Buffer()
+    flush = L2Flush(buffer)
+    flush("kernel")
+    flush.learn("kernel", 100e-6)
+    flush.learn("kernel", 190e-6)
+    flush("kernel")
+    flush.learn("kernel", 50e-6)
+    flush.learn("slow", 3.0)
+    flush("kernel")
+    flush("slow")
+    assert buffer.asked == pytest.approx([100e-6, 300e-6, 200e-6, 5e-3])
+
+
+def test_occupying_takes_few_launches(monkeypatch):
+    buffer = FlushBuffer.__new__(FlushBuffer)  # without its memory, which wants a GPU
+    buffer.pass_s = 80e-6
+    launched = []
+    buffer.read = launched.append
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: launched.append(f"{cycles} cycles"))
+    buffer.occupy(0.0)
+    buffer.occupy(81e-6)
+    buffer.occupy(0.1)
+    assert launched == [1, 3, "300000000 cycles"]

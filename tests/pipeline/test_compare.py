@@ -1,0 +1,210 @@
+"""`solkit.compare`: what is measured in what order, what is on disk when, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import solkit
+from solkit.core import Difference, Measurement, MeasureSettings, Protocol, Verdict
+from solkit.datasets.outcomelog import is_log, read
+from solkit.errors import InputError, UnsupportedError
+from solkit.measure.guarded.messages import JudgedTurns, Judgement, Turns
+from solkit.roofline import devices, nvml
+
+PROBLEM = """
+SHAPES = [{"N": 1024}, {"N": 2048}]
+def inputs(N=1024, device="cuda"):
+    return torch.randn(N, device=device)
+def reference(x):
+    return x * 2
+def kernel(x, *, SCALE=2):
+    return x * SCALE
+"""
+CANDIDATE = "def kernel(x, *, FAST=True):\n    return x * 2\n"
+PROTOCOL = Protocol("cupti", "cold", "read", 10, 20, 240.0, 3)
+
+
+class Session:
+    """Gives the times that a test wants, and notes what was asked, and what was on disk then."""
+
+    def __init__(self, store):
+        self.store, self.asked, self.settings = store, [], None
+        self.verdicts = {}
+        self.ms = {"problem": 2.0, "candidate": 1.0}
+        self.unstable, self.errors = (), ()
+
+    def __call__(self, settings, **_):
+        self.settings = settings
+        return self
+
+    def __enter__(self):
+        return self
+
+    def close(self):
+        pass
+
+    def _note(self, *told):
+        self.asked.append((*told, len(read(self.store).rows) if is_log(self.store) else 0))
+
+    def measure(self, path, shape, params, *, reference):
+        name = Path(path).stem
+        self._note("measure", name, shape["N"], dict(params), reference and Path(reference).stem)
+        verdict = self.verdicts.get((name, shape["N"]), Verdict.CORRECT)
+        if verdict.is_failure:
+            return Judgement(verdict, ("it is wrong",), None, None)
+        ms = self.ms[name]
+        taken = Measurement(ms, ms, ms, ms, 3.0, "cupti", 0.0, 20, 1980.0)
+        return Judgement(verdict, (), PROTOCOL, taken)
+
+    def compare(self, candidates, shape, *, reference):
+        names = [Path(each.path).stem for each in candidates]
+        params = [dict(each.params) for each in candidates]
+        self._note("compare", names, shape["N"], params, Path(reference).stem)
+        if self.errors:
+            return JudgedTurns((), self.errors, None, Verdict.WRONG, 1)
+        times = tuple((self.ms[name],) * 20 for name in names)
+        orders = tuple(tuple(range(len(names))) for _ in range(20))
+        return JudgedTurns((Turns(times, orders, None, self.unstable, ("a note",)),), (), PROTOCOL)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "runs.jsonl"
+
+
+@pytest.fixture
+def session(monkeypatch, store):
+    h100 = replace(devices.find("h100"), source="nvml", uuid="GPU-1")
+    monkeypatch.setattr(nvml, "live_devices", lambda: (h100,))
+    session = Session(store)
+    monkeypatch.setattr("solkit.measure.benches.guarded.Session", session)
+    return session
+
+
+@pytest.fixture
+def files(write):
+    return write(PROBLEM), write(CANDIDATE, "candidate.py")
+
+
+def test_each_is_measured_and_on_disk_then_both_take_turns(session, files, store):
+    settings = MeasureSettings(log=store, protocol="warm", turns_s=0.5)
+    report = solkit.compare(*files, settings=settings)
+    assert session.settings == settings
+    own, its = {"SCALE": 2}, {"FAST": True}
+    assert session.asked == [
+        ("measure", "problem", 1024, {}, None, 0),
+        ("measure", "candidate", 1024, {}, "problem", 1),
+        ("compare", ["problem", "candidate"], 1024, [own, its], "problem", 2),
+        ("measure", "problem", 2048, {}, None, 3),
+        ("measure", "candidate", 2048, {}, "problem", 4),
+        ("compare", ["problem", "candidate"], 2048, [own, its], "problem", 5),
+    ]
+    assert [each.base.shape["N"] for each in report.comparisons] == [1024, 2048]
+    first = report.comparisons[0]
+    assert first.difference is Difference.FASTER
+    assert first.ratio.value == 0.5
+    assert first.ratio.low < 0.5 < first.ratio.high < 0.51
+    assert (first.base_ms, first.candidate_ms, first.protocol) == (2.0, 1.0, PROTOCOL)
+    assert first.errors == ("a note",)
+    assert first.kernel.name == "candidate"
+    assert first.base.score.gap == pytest.approx(2 * first.candidate.score.gap)
+    assert (report.base.name, [each.name for each in report.candidates]) == (
+        "problem",
+        ["candidate"],
+    )
+    assert report.failed == ()
+
+
+@pytest.mark.usefixtures("session")
+def test_a_comparison_is_a_trace_of_its_own(files, store):
+    solkit.compare(*files, settings=MeasureSettings(log=store), shapes=[{"N": 512}])
+    log = read(store)
+    (base, candidate, compared), faults = log.rows, log.faults
+    assert faults == ()
+    assert base.comparison is candidate.comparison is compared.time_ms is None
+    assert compared.key == candidate.key
+    assert (compared.method, compared.warmup_calls, compared.time_limit_s) == ("cupti", 10, 240.0)
+    assert compared.samples_ms == (1.0,) * 20
+    told = compared.comparison
+    assert (told.kernel_id, told.params, told.path) == (base.kernel_id, base.params, base.path)
+    assert (told.entry_point, told.source_sha256) == (base.entry_point, base.source_sha256)
+    assert told.samples_ms == (2.0,) * 20
+    assert (told.difference, told.ratio.value) == (Difference.FASTER, 0.5)
+    assert {each.sha256 for each in log.sources} == {base.source_sha256, candidate.source_sha256}
+    assert compared.evidence == ("a note",)
+
+
+def test_one_file_with_other_parameters(session, files):
+    report = solkit.compare(
+        files[0], files[0], base_params={"SCALE": 3}, params={"SCALE": 4}, shapes=[{"N": 512}]
+    )
+    assert [asked[3] for asked in session.asked] == [
+        {"SCALE": 3},
+        {"SCALE": 4},
+        [{"SCALE": 3}, {"SCALE": 4}],
+    ]
+    (comparison,) = report.comparisons
+    assert comparison.difference is Difference.NOT_SHOWN
+    assert comparison.candidate.params == {"SCALE": 4}
+
+
+def test_conditions_that_make_it_unstable(session, files):
+    session.unstable = ("It was hot.",)
+    (comparison,) = solkit.compare(*files, shapes=[{"N": 512}]).comparisons
+    assert comparison.difference is Difference.UNSTABLE
+    assert comparison.ratio.value == 0.5
+    assert comparison.errors == ("It was hot.", "a note")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"), [("problem", "The base failed."), ("candidate", "The candidate failed.")]
+)
+def test_who_failed_is_not_run_again(session, files, store, wrong, error):
+    session.verdicts = {(wrong, 512): Verdict.WRONG}
+    (comparison,) = solkit.compare(
+        *files, shapes=[{"N": 512}], settings=MeasureSettings(log=store)
+    ).comparisons
+    assert comparison.difference is Difference.NOT_COMPARED
+    assert comparison.ratio is comparison.base_ms is comparison.protocol is None
+    assert comparison.errors == (error,)
+    assert [asked[0] for asked in session.asked] == ["measure", "measure"]
+    compared = read(store).rows[2]
+    assert compared.comparison.ratio is None
+    assert compared.samples_ms == compared.comparison.samples_ms == ()
+
+
+def test_one_that_fails_in_turns_alone_is_not_compared(session, files):
+    session.errors = ("candidate: output 0 differs (a timed call)",)
+    (comparison,) = solkit.compare(*files, shapes=[{"N": 512}]).comparisons
+    assert comparison.difference is Difference.NOT_COMPARED
+    assert comparison.errors == session.errors
+
+
+def test_of_many_candidates_those_that_are_right_take_turns(session, files, write):
+    other = write(CANDIDATE, "other.py")
+    session.ms["other"] = 4.0
+    session.verdicts = {("candidate", 512): Verdict.CRASHED}
+    report = solkit.compare(*files, other, shapes=[{"N": 512}])
+    assert session.asked[-1][1] == ["problem", "other"]
+    assert [each.difference for each in report.comparisons] == [
+        Difference.NOT_COMPARED,
+        Difference.SLOWER,
+    ]
+    assert report.comparisons[1].ratio.value == pytest.approx(2.0)
+
+
+def test_a_candidate_for_another_problem(session, files, write):
+    other = write(CANDIDATE.replace("kernel(x,", "kernel(x, y,"), "candidate.py")
+    with pytest.raises(InputError, match="missing a required argument: 'y'"):
+        solkit.compare(files[0], other)
+    assert session.asked == []
+
+
+def test_it_takes_a_gpu_and_a_candidate(files):
+    with pytest.raises(UnsupportedError, match="it is not in this machine"):
+        solkit.compare(*files, device="a100")
+    with pytest.raises(InputError, match="expected at least one beside the base"):
+        solkit.compare(files[0])

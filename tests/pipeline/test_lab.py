@@ -1,0 +1,228 @@
+"""`solkit.Lab`, as the author of a search loop uses it: real processes, a simulated GPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import solkit
+from solkit.core import AnalysisStatus, Configuration, MeasureSettings, Verdict
+from solkit.datasets.outcomelog import read
+from solkit.errors import InputError, NotRecordedError, UnsupportedError
+from solkit.measure import Session
+from solkit.measure.benches import RecordedBench
+from solkit.roofline import devices, nvml
+
+PROBLEM = """
+import torch
+
+def inputs(N=16, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+
+SHAPES = [{"N": 32}]
+"""
+RIGHT = "def kernel(x, *, SCALE=2):\n    return x + x  # {}\n"
+WRONG = "def kernel(x):\n    return x * 3  # {}\n"
+HANGING = """
+import time, torch
+def kernel(x):  # {}
+    while type(x) is torch.Tensor:  # not while it is analysed, on a fake one
+        time.sleep(0.1)
+    return x + x
+"""
+DYING = """
+import os, torch
+def kernel(x):  # {}
+    if type(x) is torch.Tensor:
+        os._exit(3)
+    return x + x
+"""
+BROKEN = "def kernel(x:\n    # {}\n"
+KINDS = (RIGHT, WRONG, RIGHT, BROKEN, RIGHT)
+EXPECTED = {RIGHT: "correct", WRONG: "wrong", HANGING: "timed_out", DYING: "crashed"}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU whose timers tell 100 ms for a candidate and 300 ms for the reference."""
+    h100 = replace(devices.find("h100"), source="nvml", uuid="GPU-1")
+    monkeypatch.setattr(nvml, "live_devices", lambda: (h100,))
+    on_the_cpu = partial(Session, device="cpu")
+    monkeypatch.setattr("solkit.measure.benches.guarded.Session", on_the_cpu)
+    monkeypatch.setattr("solkit.measure.guarded.processes._REFEREE", "simulated:referee")
+    monkeypatch.setattr("solkit.measure.guarded.processes._CANDIDATE", "simulated:candidate")
+    return h100
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log.jsonl"
+
+
+@pytest.fixture
+def lab(gpu, log):
+    del gpu
+    with solkit.Lab(settings=MeasureSettings(log=log, time_limit_s=2.0)) as lab:
+        yield lab
+
+
+def interrupted_once(running):
+    """Interrupt this process when a candidate runs."""
+
+    def interrupt():
+        while not running.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+
+
+def test_a_search_loop_over_fifty_texts(lab, log, tmp_path):
+    """Some are wrong, some are no Python, one hangs, one dies, one is interrupted."""
+    running = tmp_path / "running"
+    slow = HANGING.replace("time.sleep(0.1)", f"open({str(running)!r}, 'w').close()")
+    texts = [KINDS[n % len(KINDS)].format(n) for n in range(46)]
+    texts += [HANGING.format(46), DYING.format(47), slow.format(48)]
+    found = list(lab.evaluate_all(texts[:20], PROBLEM))
+    found += [lab.evaluate(text, PROBLEM) for text in texts[20:48]]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs may ignore it
+    interrupted_once(running)
+    with pytest.raises(KeyboardInterrupt):
+        lab.evaluate(texts[48], PROBLEM)
+    signal.signal(signal.SIGINT, before)
+    found.append(lab.evaluate(RIGHT.format(49), PROBLEM))
+
+    assert sorted(each.candidate for each in found) == sorted([*texts[:48], RIGHT.format(49)])
+    usable = [each for each in found if each.error is None]
+    assert len(found) - len(usable) == 9  # those that are no Python
+    assert all("SyntaxError" in str(each.error) for each in found if each not in usable)
+    for each in usable:
+        kind = next(kind for kind in EXPECTED if each.candidate.startswith(kind.split("{")[0]))
+        assert each.verdict.value == EXPECTED[kind], each
+        assert each.result.bound.time_ms > 0
+        assert each.outcome.verdict is each.result.verdict
+        if kind is RIGHT:
+            assert each.time_ms == 100.5
+            assert each.result.score.gap == 100.5 / each.result.bound.time_ms
+            assert each.result.measurement.reference_ms == 300.5
+        else:
+            assert each.time_ms is None
+    written = read(log)
+    assert written.faults == ()
+    assert len(written.rows) == len(usable) == 40
+    assert Counter(row.verdict for row in written.rows) == Counter(e.verdict for e in usable)
+    assert {row.chosen_by for row in written.rows} == {"search"}
+    assert {row.shape["N"] for row in written.rows} == {32}
+    sources = {source.text for source in written.sources}
+    assert sources == {PROBLEM, *(each.candidate for each in usable)}
+
+
+def test_processes_stay_warm_between_candidates(lab):
+    lab.evaluate(RIGHT.format(0), PROBLEM)
+    session = lab._bench.bench._session
+    pids = session.pids
+    assert len(pids) == 2
+    lab.evaluate(WRONG.format(1), PROBLEM)
+    assert session.pids == pids
+    lab.close()
+    assert session.pids == ()
+
+
+def test_each_question_alone(lab, write):
+    problem = write(PROBLEM)
+    candidate = write(RIGHT, "candidate.py")
+    assert lab.bound(problem).at.hard_ms == lab.bound(PROBLEM, {"N": 32}).at.hard_ms
+    assert lab.bound(problem, {"N": 1 << 20}).time_ms > lab.bound(problem).time_ms
+    assert lab.analyse(candidate, problem).status is AnalysisStatus.NOT_CAPTURED  # torch alone
+    outcome = lab.measure(candidate, problem, shape={"N": 64}, params={"SCALE": 3})
+    assert (outcome.verdict, outcome.time_ms) == (Verdict.CORRECT, 100.5)
+    assert (outcome.shape["N"], outcome.params) == (64, {"SCALE": 3})
+    assert outcome.path == candidate
+    with pytest.raises(InputError, match="SyntaxError"):
+        lab.measure(BROKEN, problem)
+    with pytest.raises(InputError, match="no size 'Q'"):
+        lab.bound(problem, {"Q": 1})
+
+
+def test_one_file_with_many_parameters(lab, write):
+    file, problem = write(RIGHT, "candidate.py"), write(PROBLEM)
+    asked = [Configuration(file, "kernel", {}, {"SCALE": n}, problem, "random") for n in range(4)]
+    found = {id(each.candidate): each for each in lab.evaluate_all(asked, shape={"N": 8})}
+    for each in asked:
+        outcome = found[id(each)].outcome
+        assert (outcome.params, outcome.shape["N"]) == (each.params, 8)
+        assert (outcome.chosen_by, outcome.verdict) == ("random", Verdict.CORRECT)
+    own = Configuration(RIGHT, "kernel", {"N": 4}, reference=PROBLEM)
+    assert lab.measure(own).shape["N"] == 4
+
+
+def test_several_threads_and_endless_candidates(lab, log):
+    def search(kind):
+        endless = (kind.format(number) for number in count())
+        found = lab.evaluate_all(endless, PROBLEM)
+        return [next(found).verdict for _ in range(4)]
+
+    with ThreadPoolExecutor(3) as pool:
+        verdicts = list(pool.map(search, (RIGHT, WRONG, RIGHT)))
+    assert verdicts == [[Verdict.CORRECT] * 4, [Verdict.WRONG] * 4, [Verdict.CORRECT] * 4]
+    assert len(read(log).rows) >= 12
+
+
+def test_a_text_has_a_private_file_named_by_its_hash(lab):
+    found = lab.evaluate(RIGHT, PROBLEM)
+    path = Path(found.configuration.path)
+    assert path.read_text() == RIGHT
+    assert found.outcome.source_sha256.startswith(path.stem)
+    assert (path.parent.stat().st_mode | path.parents[1].stat().st_mode) & 0o077 in (0, 0o055)
+    assert path.parents[1].stat().st_mode & 0o077 == 0
+    again = lab.evaluate(RIGHT, PROBLEM)
+    assert again.configuration.path == str(path)
+    path.write_text("changed = True\n")
+    assert lab.evaluate(RIGHT, PROBLEM).verdict is Verdict.CORRECT
+    lab.close()
+    assert not path.exists()
+
+
+def test_without_a_gpu_there_is_all_but_an_outcome(monkeypatch, log):
+    monkeypatch.setattr(nvml, "live_devices", lambda: ())
+    with solkit.Lab("a100", settings=MeasureSettings(log=log)) as lab:
+        found = lab.evaluate(RIGHT, PROBLEM)
+        assert (found.outcome, found.error, found.verdict) == (None, None, Verdict.NOT_MEASURED)
+        assert found.result.bound.time_ms == lab.bound(PROBLEM).time_ms > 0
+        with pytest.raises(UnsupportedError, match="it is not in this machine"):
+            lab.measure(RIGHT, PROBLEM)
+    assert not log.exists()
+
+
+def test_on_a_recording(lab, log, monkeypatch):
+    right, wrong = lab.evaluate(RIGHT, PROBLEM), lab.evaluate(WRONG, PROBLEM)
+    lab.close()
+    monkeypatch.setattr(nvml, "live_devices", lambda: ())
+    bench = RecordedBench.read(log)
+    with solkit.Lab(bench=bench) as replay:
+        found = replay.evaluate(RIGHT, PROBLEM, params={"SCALE": 2})
+        assert replay.evaluate(WRONG, PROBLEM).outcome.message == wrong.outcome.message
+        assert (found.outcome.time_ms, found.outcome.verdict) == (100.5, Verdict.CORRECT)
+        assert found.result.score == right.result.score
+        other = replay.evaluate(RIGHT, PROBLEM, params={"SCALE": 5})
+    assert isinstance(other.error, NotRecordedError)
+    assert other.result.bound.time_ms == found.result.bound.time_ms
+    assert bench.clock.now_s() > 0
+
+
+def test_a_lab_takes_no_counters():
+    with pytest.raises(InputError, match="counters: a Lab takes none"):
+        solkit.Lab("h100", settings=MeasureSettings(counters=True))

@@ -1,0 +1,229 @@
+"""Gaps of real kernels: each planted defect is named first, and nothing is invented."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, study
+from solkit.core import Facts, KernelAnalysis, Launch, Measurement, Occupancy
+from solkit.report.advice import _ON_CAUSES as ADVICE
+from solkit.report.advice import advice_on
+from solkit.roofline import devices
+from solkit.roofline.bound import bound
+from solkit.roofline.calibration import calibrated
+from solkit.roofline.kernel.causes import CAUSES, cause_of
+from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.gap import FACTORS, gap, modelled_ms
+from solkit.roofline.kernel.model import model
+
+HERE = Path(__file__).parents[1]
+EXAMPLES = HERE.parents[1] / "examples"
+DEFECTS = sorted(path.stem for path in (HERE / "defects").glob("*.py"))
+
+
+def studied(path, shape=None):
+    """Bound, analysed launches and device of a kernel file at one shape."""
+    return _studied(str(path), None if shape is None else tuple(shape.items()))
+
+
+@functools.cache  # several tests vary one kernel's analysis
+def _studied(path, shape):
+    device = calibrated(devices.find("h100-sxm"))
+    shapes = None if shape is None else (dict(shape),)
+    with Analyser(device) as analyser:
+        case = study(analyser, Plan(path, shapes=shapes)).cases[0]
+    return bound(case.work, device, tolerance=case.tolerance), case.analysis.kernels, device
+
+
+def taken_apart(path, shape=None):
+    found = gap(*studied(path, shape))
+    assert found is not None
+    return found
+
+
+def with_facts(kernel, **facts):
+    """The same launch with other facts."""
+    return replace(kernel, facts=replace(kernel.facts, **facts))
+
+
+def advice(found):
+    """What is advised, that of the largest factor first."""
+    ordered = sorted(found.factors, key=lambda factor: -factor.factor)
+    return [advice_on(factor.cause) for factor in ordered if factor.cause]
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_first_advice_names_a_planted_defect(name):
+    path = HERE / "defects" / f"{name}.py"
+    expected = re.match(r'"""Expected: "([^"]+)"', path.read_text())
+    assert expected[1] in advice(taken_apart(path))[0]
+
+
+def test_wavefronts_of_a_reduction_across_warps():
+    _, (kernel,), _ = studied(HERE / "defects" / "bank_conflicts.py")
+    (stores,) = (a for a in kernel.demand.shared if a.kind == "store" and a.line.endswith(":23"))
+    steps = 8 * 32 * (2048 // 8)
+    # each step, 8 warps leave 4 sums a lane, those of one column side by side: lanes are 4 x 8
+    # words apart, all in one bank. 32 requests store what comes of them, with no conflicts.
+    assert stores.requests == steps * (8 * 4 + 32)
+    assert stores.wavefronts == steps * (8 * 4 * 32 + 32)
+
+
+def test_bank_conflicts_of_cuda_are_the_users_layout():
+    limit, (kernel,), device = studied(HERE / "defects" / "bank_conflicts.py")
+    plain = with_facts(kernel, launch=replace(kernel.launch, signature={}))  # as CUDA C++ has it
+    first = advice(gap(limit, (plain,), device))[0]
+    assert "Pad the tile's rows by one word" in first
+    assert "num_warps" not in first
+
+
+def test_small_blocks_cost_what_their_beginning_outlasts():
+    limit, (kernel,), device = studied(HERE / "defects" / "many_small_blocks.py")
+    factors = {factor.name: factor for factor in gap(limit, (kernel,), device).factors}
+    begun_ms = 2**19 * 1.19 / 1.98e6
+    before = math.prod(f.factor for f in factors.values() if f.name in FACTORS[:6])
+    assert before * limit.time_ms < 0.5 * begun_ms
+    found = before * factors["dispatch"].factor * limit.time_ms
+    assert begun_ms < found < 1.02 * begun_ms
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("softmax", {"M": 16384, "N": 4096}),
+        ("rmsnorm", {"M": 16384, "N": 4096}),
+        ("rmsnorm", {"M": 8192, "N": 8192}),
+        ("bias_gelu", {"M": 16384, "N": 4096}),
+        ("cross_entropy", {"T": 4096, "V": 128256}),
+        ("matmul", {"M": 8192, "N": 8192, "K": 8192}),
+    ],
+)
+def test_nothing_is_advised_where_nothing_is_wrong(name, shape):
+    assert advice(taken_apart(EXAMPLES / f"{name}.py", shape)) == []
+
+
+def test_of_accesses_at_unknown_places_nothing_is_advised():
+    limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
+    known = gap(limit, (kernel,), device)
+    assert any("not coalesced" in each for each in advice(known))
+    accesses = tuple(replace(access, argument="") for access in kernel.demand.accesses)
+    unknown = replace(kernel, demand=replace(kernel.demand, accesses=accesses))
+    causes = [factor.cause for factor in gap(limit, (unknown,), device).factors]
+    assert causes[FACTORS.index("extra traffic")] is None
+
+
+def test_the_kernel_that_takes_longest_is_advised_first():
+    limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
+    elsewhere = tuple(replace(access, line="small.py:1") for access in kernel.demand.accesses)
+    small = replace(kernel.demand, accesses=elsewhere, dram_read_bytes=1 << 10)
+    small = replace(small, l1_wavefronts=1 << 10, l2_read_bytes=1 << 10, dram_write_bytes=0)
+    other = with_facts(replace(kernel, demand=small), launch=replace(kernel.launch, name="small"))
+    other = replace(other, model=model(other, device))
+    for order in ((kernel, other), (other, kernel)):
+        first = advice(gap(limit, order, device))[0]
+        assert first == advice(gap(limit, (kernel,), device))[0]
+
+
+def test_tensor_cores_with_one_block_on_an_sm_and_a_last_wave():
+    _, (kernel,), device = studied(EXAMPLES / "matmul.py")
+    alone = replace(kernel, occupancy=replace(kernel.occupancy, blocks_per_sm=1, limiter="shared"))
+    latency = cause_of("latency", 1.5, [Followed(alone, device)])
+    assert "(1 on an SM, limited by shared)" in advice_on(latency)
+    assert "part-filled wave" in advice_on(cause_of("tail", 1.1, [Followed(kernel, device)]))
+    assert cause_of("tail", 1.04, [Followed(kernel, device)]) is None
+
+
+def test_there_is_advice_on_every_cause():
+    assert set(ADVICE) == set(CAUSES)
+
+
+def test_factors_multiply_to_the_gap():
+    terms, kernels, device = studied(EXAMPLES / "causal_attention.py")
+    found = gap(terms, kernels, device)
+    assert found.time_ms == modelled_ms(kernels, terms)
+    assert not found.measured
+    product = math.prod(factor.factor for factor in found.factors)
+    assert product == pytest.approx(found.time_ms / terms.time_ms)
+    names = [factor.name for factor in found.factors]
+    assert names == [name for name in FACTORS if name in names]
+
+
+def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
+    terms, (kernel,), device = studied(EXAMPLES / "softmax.py")
+    assert all("hard bound" not in each.evidence for each in gap(terms, (kernel,), device).factors)
+    grid = (kernel.launch.grid[0] // 100, 1, 1)
+    names = ("l1_wavefronts", "l2_read_bytes", "l2_write_bytes", "dram_read_bytes")
+    names += ("dram_write_bytes",)
+    less = {name: getattr(kernel.demand, name) // 100 for name in names}
+    part = with_facts(kernel, launch=replace(kernel.launch, grid=grid))
+    part = replace(part, demand=replace(kernel.demand, operations={}, shared=(), **less))
+    part = replace(part, model=model(part, device))
+    found = gap(terms, (part,), device)
+    assert found.time_ms == terms.at.hard_ms > part.model.time_ms
+    assert found.factors[-1].name == "unexplained"
+    assert "libraries or PyTorch's operators" in found.factors[-1].evidence
+
+
+def measurement(median_ms, **changes):
+    told = {"kernel_sum_ms": None, "reference_ms": 1.0, "method": "cupti", "max_error": 0.0}
+    return Measurement(median_ms, median_ms, median_ms, **(told | {"samples": 20} | changes))
+
+
+def test_a_measured_gap_says_what_is_left_unexplained():
+    terms, kernels, device = studied(EXAMPLES / "softmax.py")
+    expected = modelled_ms(kernels, terms)
+    found = gap(terms, kernels, device, measurement(2 * expected))
+    assert found.measured
+    assert found.time_ms == 2 * expected
+    assert found.factors[-1].name == "unexplained"
+    assert found.factors[-1].factor == pytest.approx(2.0)
+    assert math.prod(f.factor for f in found.factors) == pytest.approx(2 * expected / terms.time_ms)
+
+
+def test_time_with_no_kernel_running_is_the_launches():
+    terms, kernels, device = studied(EXAMPLES / "softmax.py")
+    busy = modelled_ms(kernels, terms)
+    found = gap(terms, kernels, device, measurement(3 * busy, kernel_sum_ms=busy))
+    launch = next(factor for factor in found.factors if factor.name == "launch")
+    assert launch.factor == pytest.approx(3.0, rel=0.05)
+    assert "no kernel running" in launch.evidence
+    assert "CUDA graph" in advice_on(launch.cause)
+
+
+def test_a_launch_that_was_not_followed_has_no_gap():
+    terms, _, device = studied(EXAMPLES / "softmax.py")
+    unknown = KernelAnalysis(
+        Facts(Launch("kernel", (1, 1, 1), 4, 3)), Occupancy(1.0, "warps", 16, 0.1, 0.1)
+    )
+    assert gap(terms, (unknown,), device) is None
+    assert gap(terms, (), device) is None
+    assert modelled_ms((), terms) is None
+
+
+def recorded():
+    """(example, shape, measured ms) of the table in docs/h100.md, the first of each example."""
+    table = (HERE.parents[1] / "docs" / "h100.md").read_text()
+    found = {}
+    for name, sizes, ms in re.findall(
+        r"^(\w+) +((?:[A-Z]=\d+ )+) *\S+ +[\d.]+ +[\d.]+ +([\d.]+) ", table, re.M
+    ):
+        shape = {key: int(value) for key, value in re.findall(r"(\w)=(\d+)", sizes)}
+        found.setdefault(name, (name, shape, float(ms)))
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("name", "shape", "ms"), recorded())
+def test_modelled_times_are_near_those_of_an_h100(name, shape, ms):
+    found = taken_apart(EXAMPLES / f"{name}.py", shape)
+    assert 1 / 1.3 < found.time_ms / ms < 1.3
+
+
+def test_the_recorded_table_was_read():
+    assert len(recorded()) == 6

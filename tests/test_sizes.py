@@ -1,0 +1,85 @@
+"""Files and functions stay small enough to be read: limits, and exceptions with their reasons."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 8
+
+EXCEPTIONS = {
+    "solkit/adapters/fake_cuda/attention.py:flex_attention": "has torch's signature",
+    "solkit/adapters/fake_cuda/autograd.py:grad_of": "has torch.autograd.grad's signature",
+    "solkit/calibrate/kernels.py:alu_kernel": "a Triton kernel: its constants are parameters",
+}
+"""For good: a function's file and name, and why it may have more parameters."""
+
+KERNEL_FILES = ("datasets/zoo", "datasets/inductor")  # as users write them
+
+
+@functools.cache
+def sources():
+    """Each file of product code with its text, by name."""
+    found = {}
+    for room in ("solkit", "roofline", "datasets"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            linked = any(parent.is_symlink() for parent in path.parents)
+            if not linked and not name.startswith(KERNEL_FILES):
+                found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+@functools.cache
+def functions():
+    """Each function, methods and inner ones too, with its file and name."""
+    return [
+        (f"{name}:{node.name}", node)
+        for name, text in sources().items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def parameters(function):
+    listed = function.args
+    every = [*listed.posonlyargs, *listed.args, *listed.kwonlyargs, listed.vararg, listed.kwarg]
+    names = [each.arg for each in every if each is not None]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def commands():
+    """The functions of the command line: Typer makes an option of each parameter."""
+    for name, text in sources().items():
+        if name.startswith("solkit/cli/"):
+            yield from re.findall(r"app\.command\(.*\)(?:\(|\ndef )(\w+)", text)
+
+
+def test_no_file_is_long():
+    found = {name: text.count("\n") for name, text in sources().items()}
+    assert len(found) > 200
+    long = {name: n for name, n in found.items() if n > FILE_LINES}
+    assert long == {}
+
+
+def test_no_function_is_long():
+    lengths = [(name, 1 + node.end_lineno - node.lineno) for name, node in functions()]
+    assert len(lengths) > 2000
+    long = [each for each in lengths if each[1] > FUNCTION_LINES]
+    assert long == []
+
+
+def test_no_function_has_many_parameters():
+    line = set(commands())
+    assert {"score", "collect", "query"} <= line
+    counts = [
+        (name, len(parameters(node)))
+        for name, node in functions()
+        if not (name.startswith("solkit/cli/") and node.name in line)
+    ]
+    many = {name: count for name, count in counts if count > PARAMETERS}
+    assert {n: count for n, count in many.items() if n not in EXCEPTIONS} == {}
+    assert EXCEPTIONS.keys() <= many.keys()  # or they are none any more

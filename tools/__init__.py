@@ -1,0 +1,1 @@
+"""Generators that are run once, by hand; no part of the package."""
