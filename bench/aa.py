@@ -41,8 +41,8 @@ from solkit.core import Candidate, Difference, MeasureSettings, Ratio, Value
 from solkit.errors import SolkitError
 from solkit.measure import Session, is_available
 from solkit.measure.guarded.messages import Turns
-from solkit.measure.timing import ratios
-from solkit.measure.timing.statistics import median_interval
+from solkit.measure.timing.comparison_statistics import difference, ratio_of
+from solkit.measure.timing.median_interval import median_interval
 from solkit.roofline import nvml
 
 ROOT = Path(__file__).parent.parent
@@ -267,7 +267,7 @@ def pairs_of(document: Row) -> dict[str, list[Pair]]:
         is_short = median(times[name]) < SHORT_MS
         if row["method"] == SOLKIT:
             base_ms, candidate_ms = row["times_ms"]
-            ratio = ratios.ratio_of(base_ms, candidate_ms, row["timer"])
+            ratio = ratio_of(base_ms, candidate_ms, row["timer"])
             found.setdefault(SOLKIT, []).append(Pair(name, is_short, ratio.value, ratio))
             continue
         for suffix, figure in (("", "medians_ms"), (", means", "means_ms")):
@@ -294,13 +294,13 @@ def later(document: Row) -> Iterator[Pair]:
         if row.get("method") == SOLKIT:
             firsts = [row["times_ms"][order[0]][t] for t, order in enumerate(row["orders"])]
             seconds = [row["times_ms"][order[1]][t] for t, order in enumerate(row["orders"])]
-            ratio = ratios.ratio_of(firsts, seconds, row["timer"]).value
+            ratio = ratio_of(firsts, seconds, row["timer"]).value
             yield Pair(row["kernel"], median(firsts) < SHORT_MS, ratio)
 
 
 def claims(pairs: Sequence[Pair]) -> float:
     """The share of pairs of which SolKit says that one is faster."""
-    shown = [ratios.difference(each.shown) for each in pairs if each.shown is not None]
+    shown = [difference(each.shown) for each in pairs if each.shown is not None]
     return sum(each is not Difference.NOT_SHOWN for each in shown) / len(shown)
 
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import fields, replace
 
 from solkit.core import Demand, Device, Facts, KernelAnalysis, Occupancy, Requests
+from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.model import model
 from solkit.roofline.kernel.occupancy import occupancy
-from solkit.roofline.kernel.traffic import dram_traffic
 
 __all__ = ["described", "occupancy_of"]
 

@@ -24,7 +24,7 @@ from solkit.calibrate.stopwatch import Probe, Single, Stopwatch
 from solkit.core import Conditions
 from solkit.errors import SolkitError, UnsupportedError
 from solkit.measure.timing.conditions import ConditionSampler
-from solkit.measure.timing.statistics import median_interval
+from solkit.measure.timing.median_interval import median_interval
 from solkit.roofline import nvml
 from solkit.roofline.calibration.record import (
     SCHEMA,

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli._base import Exit
 from solkit.cli._old_spellings import understanding
 from solkit.cli._options import parse_settings
 from solkit.cli.bound import bound
@@ -20,11 +19,12 @@ from solkit.cli.compare import EPILOG as COMPARE_EPILOG
 from solkit.cli.compare import compare
 from solkit.cli.data import app as data
 from solkit.cli.devices import devices
+from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
 from solkit.cli.report import report
-from solkit.cli.score import EPILOG, exit_code, score
+from solkit.cli.score import EPILOG, score
 
-__all__ = ["Exit", "app", "exit_code", "main", "parse_settings"]
+__all__ = ["Exit", "app", "main", "parse_settings"]
 
 app = typer.Typer(
     name="solkit",

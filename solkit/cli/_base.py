@@ -1,76 +1,30 @@
-"""What all commands share: how they fail, where they print and how they write files."""
+"""What all commands share: where they print and how they write files."""
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
 import secrets
 import shutil
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from solkit.errors import InputError, SolkitError, UnsupportedError
+from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "Exit",
-    "blame",
     "check_writable",
     "complain",
     "console",
-    "failures_as_exit_codes",
     "stdout_kept_for_the_report",
     "write",
 ]
-
-
-class Exit(enum.IntEnum):
-    """Exit codes. If several apply: 130, 1, 2 (input), 4, 3, 2 (no score), 5."""
-
-    REPORTED = 0
-    SOLKIT_FAILED = 1
-    """SolKit failed; or `data verify` found a damaged store."""
-    BAD_INPUT = 2
-    """The input or a shape is invalid, or --fail-under was given and a shape has no score."""
-    CANDIDATE_FAILED = 3
-    IMPOSSIBLE = 4
-    UNDER_THRESHOLD = 5
-    INTERRUPTED = 130
-
-
-@contextlib.contextmanager
-def failures_as_exit_codes(verbose: bool) -> Iterator[None]:
-    """Turn exceptions into a message on stderr and an exit code."""
-    try:
-        yield
-    except (typer.Exit, BrokenPipeError):
-        raise
-    except KeyboardInterrupt:
-        complain("interrupted")
-        raise typer.Exit(Exit.INTERRUPTED) from None
-    except Exception as error:
-        raise typer.Exit(blame(error, verbose)) from None
-
-
-def blame(error: Exception, verbose: bool) -> Exit:
-    """Print on stderr what went wrong; the exit code says whose fault it is."""
-    if isinstance(error, (InputError, UnsupportedError)):
-        complain(str(error))
-        return Exit.BAD_INPUT
-    if verbose:
-        traceback.print_exception(error)
-    kind = "" if isinstance(error, SolkitError) else f"{type(error).__name__}: "
-    hint = "" if verbose else " (--verbose shows where)"
-    complain(f"{kind}{error}{hint}")
-    return Exit.SOLKIT_FAILED
 
 
 def complain(message: str) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options
-from solkit.cli._base import Exit
+from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision
 from solkit.cli._symbolic import check_options, show_formula
+from solkit.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
     from solkit.core import Report
@@ -61,7 +61,7 @@ def bound(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Show how fast a problem could be solved, and what limits it. Needs no kernel and no GPU."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         _base.check_writable(json)
         if symbolic is not None:

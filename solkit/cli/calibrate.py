@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _options
+from solkit.cli import _base, _options, exit_codes
 from solkit.errors import InputError
 
 __all__ = ["calibrate"]
@@ -31,7 +31,7 @@ def calibrate(
 
     Takes up to 90 s. Nothing else should run on that GPU meanwhile.
     """
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         path = None if out is None else Path(out)
         if path is not None and path.exists():

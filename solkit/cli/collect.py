@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options
+from solkit.cli import _base, _options, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def collect(
     Every kernel and shape gets a few configurations in turn, so that a stopped run has covered all
     of them alike. The same command resumes it. `solkit data import` reads the file.
     """
-    with _base.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
+    with exit_codes.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
         seconds = _budget_s(gpu_seconds, gpu_minutes)
         from solkit.collect import Limits, surveyed
         from solkit.collect import collect as collecting

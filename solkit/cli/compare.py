@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options
-from solkit.cli._base import Exit
+from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def compare(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Show which candidate is faster, by timing them in turns on this machine's GPU."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         own = _options.parse_params(base_params, "--base-params")
         chosen = _options.parse_params(params)
@@ -102,15 +101,7 @@ def compare(
                 settings=settings,
             )
         _show(report, json)
-    raise typer.Exit(_exit_code(report))
-
-
-def _exit_code(report: ComparisonReport) -> Exit:
-    from solkit.core import Difference  # 40 ms that --help need not take
-
-    if any(each.difference is Difference.NOT_COMPARED for each in report.comparisons):
-        return Exit.CANDIDATE_FAILED
-    return Exit.BAD_INPUT if report.failed else Exit.REPORTED
+    raise typer.Exit(exit_codes.of_comparison(report))
 
 
 def _show(report: ComparisonReport, json: str | None) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from solkit.cli import _base, _options
-from solkit.cli._base import Exit
+from solkit.cli import _base, _options, exit_codes
 from solkit.cli._old_spellings import understanding
 from solkit.cli.collect import collect
+from solkit.cli.exit_codes import Exit
 from solkit.cli.refill import refill
 from solkit.errors import InputError, UnknownDeviceError
 
@@ -55,7 +55,7 @@ _Where = Annotated[
 @app.command()
 def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
     """Show what a store holds."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         found = opened(store)
         told = _summary(found)
@@ -95,7 +95,7 @@ def import_(
     Formats: run and trace (SolKit's own), kernel_tuner, t4, columns, triton_autotune,
     helion, sol_execbench, flashinfer_bench, kernelbench_results, vllm, sglang.
     """
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets import formats
         from solkit.datasets.store import Store, Tables
 
@@ -144,7 +144,7 @@ def export(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Export rows for other tools."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets.store import blaming
 
         found = opened(store)
@@ -186,7 +186,7 @@ def merge(
 
     Exit code 2 if there are errors and no row can be read.
     """
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets.store import Store
 
         added = Store(store, create=True).merge(others, salvage)
@@ -215,7 +215,7 @@ def query(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Query a store with SQL."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
         found = opened(store).query(sql)
@@ -228,7 +228,7 @@ def query(
 @app.command()
 def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
     """Check a whole store; exit code 1 if anything is damaged or wrong."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.datasets import verification
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solkit.cli import _base, _options
+from solkit.cli import _base, _options, exit_codes
 from solkit.errors import SolkitError
 
 __all__ = ["devices"]
@@ -13,7 +13,7 @@ def devices(
     verbose: _options.Tracebacks = False,
 ) -> None:
     """List the GPUs of this machine and of the catalogue."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.report import devices as listing
         from solkit.roofline import calibration

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options
-from solkit.cli._base import Exit
+from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision
+from solkit.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
     from solkit.core import Profile
@@ -65,7 +65,7 @@ def profile(
 
     A script needs a GPU; a saved trace does not.
     """
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker

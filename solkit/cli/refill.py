@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options
-from solkit.cli._base import Exit
+from solkit.cli import _base, _options, exit_codes
+from solkit.cli.exit_codes import Exit
 
 if TYPE_CHECKING:
     from solkit.collect.refill import Progress
@@ -48,7 +48,7 @@ def refill(
     compute capability and SM count share facts: name their stores together. Rows that another
     Triton compiled are left out. Exit code 2 if no row can be refilled.
     """
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         from solkit.collect.refill import refill as refilling
         from solkit.datasets import outcomelog
 

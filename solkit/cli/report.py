@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _outputs
-from solkit.cli._base import Exit
+from solkit.cli import _base, _outputs, exit_codes
+from solkit.cli.exit_codes import Exit
 
 __all__ = ["report"]
 
@@ -27,7 +27,7 @@ def report(
     verbose: _Verbose = False,
 ) -> None:
     """Show saved reports, and compare those that share shapes."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         outputs = _outputs.Outputs(html=html, figures=figures)
         outputs.check()
         from solkit.report import schema, summary

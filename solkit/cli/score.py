@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _outputs
-from solkit.cli._base import Exit
+from solkit.cli import _base, _options, _outputs, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
+from solkit.cli.exit_codes import Exit
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from solkit.report.html import Failure
     from solkit.report.schema import ReportJson
 
-__all__ = ["EPILOG", "exit_code", "score"]
+__all__ = ["EPILOG", "score"]
 
 EPILOG = (
     "Exit codes: 0 reported; 1 SolKit failed; 2 invalid input or shape, or --fail-under without a "
@@ -92,7 +92,7 @@ def score(
     verbose: _Verbose = False,
 ) -> None:
     """Show how fast a kernel could run, how fast it does run, and what explains the difference."""
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         chosen = _options.parse_params(params)
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
@@ -143,7 +143,7 @@ class _Page:
         report, model = self._reported(run, candidate, problem)
         self.outputs.write_json([model])
         self.outputs.write(named([model]))
-        return exit_code(report, self.fail_under)
+        return exit_codes.of_score(report, self.fail_under)
 
     def several(self, run: _Run, pairs: Iterable[tuple[str, str | None]]) -> Exit:
         """Report each, failures too, then all of them, the worst first."""
@@ -160,16 +160,16 @@ class _Page:
             except BrokenPipeError:
                 raise
             except Exception as error:
-                codes.append(_base.blame(error, self.verbose))
+                codes.append(exit_codes.blame(error, self.verbose))
                 failures.append(Failure(candidate, str(error)))
             else:
-                codes.append(exit_code(report, self.fail_under))
+                codes.append(exit_codes.of_score(report, self.fail_under))
                 models.append(model)
                 self.outputs.write_json(models)
         if models and not self.outputs.silent:
             summary.index(named(models), _base.console())
         self.outputs.write(named(models), failures)
-        return min(codes, key=_GRAVEST.index)
+        return exit_codes.gravest(codes)
 
     def _reported(
         self, run: _Run, candidate: str, problem: str | None
@@ -186,14 +186,6 @@ class _Page:
 
 
 _Run = Callable[..., "Report"]
-_GRAVEST = (
-    Exit.SOLKIT_FAILED,
-    Exit.IMPOSSIBLE,
-    Exit.CANDIDATE_FAILED,
-    Exit.BAD_INPUT,
-    Exit.UNDER_THRESHOLD,
-    Exit.REPORTED,
-)
 
 
 def _paired(
@@ -210,23 +202,3 @@ def _paired(
             "KERNEL is the problem, with --reference it is the candidate"
         )
     return [(solution, kernels[0])]
-
-
-def exit_code(report: Report, fail_under: float | None = None) -> Exit:
-    """The exit code for a report."""
-    from solkit.core import Verdict  # 40 ms that --help need not take
-
-    verdicts = [result.verdict for result in report.results]
-    if Verdict.IMPOSSIBLE in verdicts:
-        return Exit.IMPOSSIBLE
-    if any(verdict.is_failure for verdict in verdicts):
-        return Exit.CANDIDATE_FAILED
-    if report.failed:
-        return Exit.BAD_INPUT
-    if fail_under is None:
-        return Exit.REPORTED
-    scores = [result.score.sol_score for result in report.results if result.score]
-    if len(scores) < len(verdicts) or not scores:
-        _base.complain("--fail-under: not every shape was measured, so no score to compare")
-        return Exit.BAD_INPUT
-    return Exit.UNDER_THRESHOLD if min(scores) < fail_under else Exit.REPORTED

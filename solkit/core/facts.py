@@ -38,7 +38,7 @@ class Stream:
 
     Bytes that a launch reuses cross again if L2 has evicted them, which depends on how many bytes
     were used in between: the stack distance. A stream counts bytes by distance, so that it can be
-    evaluated for any L2 size (`solkit.roofline.kernel.traffic`).
+    evaluated for any L2 size (`solkit.roofline.kernel.dram_traffic`).
 
     Of a large grid only the first blocks are followed (`followed_...`); the rest are assumed to
     behave like the last of them. The bytes that cross are at most `most_bytes` times how often, on

@@ -68,7 +68,7 @@ class Difference(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Ratio:
-    """A candidate's time over that of its base; see `solkit.measure.timing.ratios`.
+    """A candidate's time over that of its base; see `solkit.measure.timing.comparison_statistics`.
 
     Attributes:
         value: below 1 if the candidate is faster.

@@ -8,7 +8,7 @@ the right outputs and decides; the caller needs no torch.
 
     GuardedBench ─► Session ─┬─► referee ─┬─ guarded.checks, checking/     is it correct?
                              │     │      ├─ guarded.examination, timing/  how long does it take?
-                             │     │      ├─ timing.turns, timing.ratios   which one is faster?
+                             │     │      ├─ timing.comparison_statistics  which one is faster?
                              │     │      └─ distrust/                     is it what was asked?
                              │   remote   (channel, sharing)
                              │     ▼

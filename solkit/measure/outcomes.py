@@ -221,14 +221,16 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
 
 def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
     """The base's times, the candidate's samples, what the ratio shows, the ratio, and why."""
-    from solkit.measure.timing import ratios  # with numpy: takes time to load
+    from solkit.measure.timing import (
+        comparison_statistics as statistics,
+    )  # with numpy: takes time to load
 
     if place is None or not turns.turns or turns.protocol is None:
         errors = turns.errors or ("The candidate failed.",)
         return (), Samples(), Difference.NOT_COMPARED, None, errors
     (found,) = turns.turns
-    ratio = ratios.ratio_of(found.times_ms[0], found.times_ms[place], turns.protocol.method)
-    difference = Difference.UNSTABLE if found.unstable else ratios.difference(ratio)
+    ratio = statistics.ratio_of(found.times_ms[0], found.times_ms[place], turns.protocol.method)
+    difference = Difference.UNSTABLE if found.unstable else statistics.difference(ratio)
     ours = Samples(candidate_ms=found.times_ms[place], conditions=found.conditions)
     return found.times_ms[0], ours, difference, ratio, found.unstable + found.notes
 

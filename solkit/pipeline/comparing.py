@@ -57,7 +57,8 @@ def compare(
     """Check candidates and their base, time each, then all of them in turns: which one is faster?
 
     Each measurement and each comparison is saved, as a `solkit.core.Outcome`, before the
-    next one starts. `solkit.measure.timing.ratios` says how a ratio and its interval are found.
+    next one starts. `solkit.measure.timing.comparison_statistics` gives each ratio and its
+    interval.
 
     Args:
         base: the kernel file, or its path, that the others are held against.

@@ -2,8 +2,8 @@
 
 ::
 
-    trace ─ recording ─► events ─ matching ─► op of each kernel ─ units, replay ─► bound of each op
-                            └─ timeline ─► window, idle time ─────── savings ─► Profile
+    trace ─ trace_reader ─► events ─ matching ─► op of a kernel ─ units, replay ─► bound of an op
+                               └─ timeline ─► window, idle time ──── savings ─► Profile
     script ─ script, _runner ─► trace
 
 The public function is `solkit.profile`. All but `replay` and `_runner` does without torch.
@@ -21,9 +21,9 @@ from solkit.core import Device, IdleTime, Profile
 from solkit.errors import InputError, UnknownDeviceError, UnsupportedError
 from solkit.profiling import script, units
 from solkit.profiling.matching import match
-from solkit.profiling.recording import Gpu, Recording, read
 from solkit.profiling.rows import Run
 from solkit.profiling.timeline import idle, window
+from solkit.profiling.trace_reader import Gpu, Recording, read
 from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated

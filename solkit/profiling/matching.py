@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from solkit.profiling.recording import Activity, HostCall, Op, Recording
+from solkit.profiling.trace_reader import Activity, HostCall, Op, Recording
 
 __all__ = ["NONE", "Matching", "is_graph_launch", "match"]
 

@@ -22,7 +22,7 @@ import torch
 from solkit.adapters import fake_cuda
 from solkit.analysis.worker import fake
 from solkit.core import Device, default_tolerance
-from solkit.profiling.recording import Signature
+from solkit.profiling.trace_reader import Signature
 from solkit.profiling.units import Asked, Replayed
 from solkit.roofline.work import work_of, work_of_arguments
 

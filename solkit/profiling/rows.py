@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from solkit.core import Bound, Device, ProfiledKernel, ProfiledOp
 from solkit.profiling.matching import NONE, Matching
-from solkit.profiling.recording import Recording, Signature
 from solkit.profiling.savings import Cuts, savings_us
 from solkit.profiling.timeline import Window
+from solkit.profiling.trace_reader import Recording, Signature
 from solkit.profiling.units import Costs
 from solkit.roofline.bound import bound as bound_of
 

@@ -39,8 +39,8 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.profiling.matching import NONE, Matching
-from solkit.profiling.recording import Activity, HostCall, Recording
 from solkit.profiling.timeline import Window, is_waiting
+from solkit.profiling.trace_reader import Activity, HostCall, Recording
 
 __all__ = ["Cuts", "savings_us"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from solkit.errors import InputError
 from solkit.profiling.matching import NONE, Matching
-from solkit.profiling.recording import Activity, HostCall, Recording, Step
+from solkit.profiling.trace_reader import Activity, HostCall, Recording, Step
 
 __all__ = ["Idle", "Window", "idle", "is_waiting", "window"]
 

@@ -15,8 +15,8 @@ from solkit.core import Device, Tolerance, Work
 from solkit.errors import JobDiedError
 from solkit.processes import jobs as worker
 from solkit.profiling.matching import NONE, Matching, is_graph_launch
-from solkit.profiling.recording import Recording, Signature
 from solkit.profiling.timeline import Window
+from solkit.profiling.trace_reader import Recording, Signature
 
 __all__ = ["Asked", "Costs", "Replayed", "costs"]
 

@@ -13,8 +13,8 @@ import pytest
 from solkit.core import Candidate, Difference, MeasureSettings, Verdict
 from solkit.errors import UnsupportedError
 from solkit.measure import Session, is_available, measure
+from solkit.measure.timing.comparison_statistics import difference, ratio_of
 from solkit.measure.timing.protocols import PROTOCOLS
-from solkit.measure.timing.ratios import difference, ratio_of
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,8 +6,8 @@ import functools
 
 import pytest
 
-from solkit.profiling.recording import Signature
 from solkit.profiling.replay import _list_type, _replayed, _Unknown
+from solkit.profiling.trace_reader import Signature
 
 F, BF, L = "float", "c10::BFloat16", "long int"
 N = 1024

@@ -13,7 +13,7 @@ import pytest
 import solkit
 from solkit.errors import InputError
 from solkit.profiling import _runner, script
-from solkit.profiling.recording import read
+from solkit.profiling.trace_reader import read
 
 TRAINING = """
 import sys, torch

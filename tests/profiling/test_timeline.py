@@ -9,9 +9,9 @@ import pytest
 
 from solkit.errors import InputError
 from solkit.profiling.matching import match
-from solkit.profiling.recording import read
 from solkit.profiling.savings import Cuts, savings_us
 from solkit.profiling.timeline import idle, window
+from solkit.profiling.trace_reader import read
 
 
 def parts(trace, skip=0):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.caches import Distances, Round, rounds, step_shares
+from solkit.analysis.common.l2_traffic import Distances, Round, rounds, step_shares
 from solkit.analysis.common.regions import (
     Region,
     are_scattered,

@@ -16,7 +16,7 @@ import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analysis.common.caches import l1_misses
+from solkit.analysis.common.l2_traffic import l1_misses
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation, parse, vector_widths
-from solkit.analysis.common.caches import l1_misses
+from solkit.analysis.common.l2_traffic import l1_misses
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
 from solkit.analysis.triton.accesses import Corners, Extent, Whole, kind_of, path_of, vector_bytes

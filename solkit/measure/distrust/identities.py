@@ -28,7 +28,7 @@ _INSTRUMENTS = """
     triton.testing triton.runtime.jit triton.runtime.autotuner triton.runtime.driver
     triton.compiler.compiler
     solkit.measure.checking.closeness solkit.measure.timing.sampling
-    solkit.measure.timing.statistics solkit.measure.timing.timers
+    solkit.measure.timing.median_interval solkit.measure.timing.timers
 """.split()
 _COMPARISONS = """
     allclose equal isclose isfinite isnan all any abs sub eq ne le max amax empty empty_like

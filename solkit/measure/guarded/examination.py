@@ -21,9 +21,9 @@ from solkit.measure.guarded.remote import Remote
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.measure.timing.conditions import screen
 from solkit.measure.timing.machine import Machine
+from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.protocols import find
 from solkit.measure.timing.sampling import Local, Plan, Series, Side, Subject, plan_for, sample
-from solkit.measure.timing.statistics import median_interval
 from solkit.measure.timing.wallclock import WallClock
 from solkit.measure.timing.wallclock import check as check_by_wall_clock
 from solkit.processes.channel import Channel

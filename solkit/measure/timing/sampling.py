@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.measure.timing.conditions import Interval
-from solkit.measure.timing.statistics import median_interval
+from solkit.measure.timing.median_interval import median_interval
 
 __all__ = [
     "Local",
@@ -164,8 +164,8 @@ class Plan:
     Attributes:
         warmup: untimed calls of each side before.
         minimum, maximum: samples of each side.
-        precision: stop once the 95 % interval of `solkit.measure.timing.statistics` is within this
-            share of its middle.
+        precision: stop once the 95 % interval of `solkit.measure.timing.median_interval` is within
+            this share of its middle.
         budget_s: beyond the minimum, only as many samples as fit.
     """
 

@@ -24,10 +24,10 @@ from solkit.measure.guarded.examination import Examination
 from solkit.measure.guarded.messages import ComparisonRequest, JudgedTurns, Request, Turns
 from solkit.measure.guarded.remote import CandidateDiedError, Remote
 from solkit.measure.timing.activities import ActivityError, CallTime
+from solkit.measure.timing.comparison_statistics import half_width
 from solkit.measure.timing.conditions import Interval, screen
 from solkit.measure.timing.machine import Machine
 from solkit.measure.timing.protocols import find
-from solkit.measure.timing.ratios import half_width
 from solkit.measure.timing.sampling import Plan, Series, Side, sample
 from solkit.processes.channel import Channel
 

@@ -17,8 +17,8 @@ from solkit.analysis.cuda.active import Grid
 from solkit.analysis.cuda.requests import cuda_requests
 from solkit.errors import UnsupportedError
 from solkit.roofline import devices
+from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.occupancy import occupancy
-from solkit.roofline.kernel.traffic import dram_traffic
 
 H100 = devices.find("h100")
 

@@ -14,7 +14,7 @@ from solkit.measure.distrust import streams as _streams
 from solkit.measure.distrust.guard import Guard
 from solkit.measure.distrust.identities import Identities
 from solkit.measure.distrust.outputs import Outputs
-from solkit.measure.timing import statistics
+from solkit.measure.timing import median_interval
 
 LIMIT_S = 300  # only a child that hangs takes so long
 
@@ -60,7 +60,7 @@ def run(pipe, sources):
 def get_ready():
     torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
     Identities()  # imports what a guard looks at, once for all forks
-    assert statistics.rank  # a module of the harness that is there when a guard is armed
+    assert median_interval.rank  # a module of the harness that is there when a guard is armed
 
 
 INNOCENT = (
@@ -95,18 +95,18 @@ REPLACED = (
     ("import triton; triton.testing.do_bench = print", "triton.testing.do_bench"),
     ("import triton; triton.JITFunction.run = print", "JITFunction.run"),
     (
-        "from solkit.measure.timing import statistics as s\ndef f(count, confidence): pass\n"
+        "from solkit.measure.timing import median_interval as s\ndef f(count, confidence): pass\n"
         "s.rank.__code__ = f.__code__",
-        "solkit.measure.timing.statistics.rank was given new code",
+        "solkit.measure.timing.median_interval.rank was given new code",
     ),
     (
-        "from solkit.measure.timing import statistics as s\n"
+        "from solkit.measure.timing import median_interval as s\n"
         "s.median_interval.__defaults__ = (0.5,)",
         "median_interval was given new code",
     ),
     (
-        "from solkit.measure.timing import statistics as s\ns.sorted = list",
-        "solkit.measure.timing.statistics.sorted now hides",
+        "from solkit.measure.timing import median_interval as s\ns.sorted = list",
+        "solkit.measure.timing.median_interval.sorted now hides",
     ),
     ("import sys; sys.modules['time'] = sys", "the module time was replaced"),
     (

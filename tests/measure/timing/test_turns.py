@@ -24,8 +24,8 @@ from solkit.measure.guarded.messages import (
     decode,
     encode,
 )
-from solkit.measure.timing import ratios
 from solkit.measure.timing.activities import ActivityError, CallTime
+from solkit.measure.timing.comparison_statistics import difference, ratio_of
 from solkit.measure.timing.conditions import Sample
 from solkit.measure.timing.sampling import Plan
 from solkit.measure.timing.turns import compare, plan_for
@@ -112,13 +112,13 @@ def run(tmp_path, monkeypatch):
 
 
 def shown(turns, candidate=1):
-    return ratios.difference(ratios.ratio_of(turns.times_ms[0], turns.times_ms[candidate]))
+    return difference(ratio_of(turns.times_ms[0], turns.times_ms[candidate]))
 
 
 def test_a_ratio_is_found_in_turns_of_random_order(run):
     outcome, machines = run(RIGHT, RIGHT, usual_ms=(100.0, 105.0))
     (turns,) = outcome.turns
-    found = ratios.ratio_of(*turns.times_ms)
+    found = ratio_of(*turns.times_ms)
     assert found.low < 1.05 < found.high
     assert found.value == pytest.approx(1.05, rel=0.002)
     assert shown(turns) is Difference.SLOWER

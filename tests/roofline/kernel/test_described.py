@@ -10,8 +10,8 @@ import pytest
 from solkit.core import Facts, Launch, Requests, Reuse, Stream
 from solkit.roofline import devices
 from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.dram_traffic import Traffic, dram_traffic, lost_share
 from solkit.roofline.kernel.occupancy import occupancy
-from solkit.roofline.kernel.traffic import Traffic, dram_traffic, lost_share
 
 H100 = devices.find("h100-sxm")
 MB = 1 << 20

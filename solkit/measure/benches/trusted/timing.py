@@ -401,7 +401,7 @@ def _has_gaps(timed: Outcome) -> bool:
 
 
 def _times(series: Series) -> dict[str, Any]:
-    from solkit.measure.timing.statistics import median_interval
+    from solkit.measure.timing.median_interval import median_interval
 
     spans = median_interval(series.spans_ms)
     sums = [t.kernel_sum_ms for t in series.times if t.kernel_sum_ms is not None]

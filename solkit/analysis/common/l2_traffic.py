@@ -20,7 +20,7 @@ import numpy as np
 
 from solkit.analysis.common.regions import Region, keys_of
 from solkit.core import Device, Occupancy
-from solkit.roofline.kernel.traffic import lost_share
+from solkit.roofline.kernel.dram_traffic import lost_share
 
 __all__ = ["Distances", "Round", "l1_misses", "rounds", "step_shares"]
 

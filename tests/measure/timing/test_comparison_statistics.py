@@ -10,15 +10,15 @@ from statistics import median
 import pytest
 
 from solkit.core import Difference, Ratio
-from solkit.measure.timing import ratios
-from solkit.measure.timing.ratios import difference, half_width, ratio_of
+from solkit.measure.timing import comparison_statistics
+from solkit.measure.timing.comparison_statistics import difference, half_width, ratio_of
 
 
 @pytest.fixture
 def exact(monkeypatch):
     """A method whose clock has no steps, and kernels that are quite like themselves."""
-    monkeypatch.setattr(ratios, "LIKENESS", 0.0)
-    monkeypatch.setitem(ratios.TICK_MS, "cupti", 0.0)
+    monkeypatch.setattr(comparison_statistics, "LIKENESS", 0.0)
+    monkeypatch.setitem(comparison_statistics.TICK_MS, "cupti", 0.0)
 
 
 # Critical values of Wilcoxon's signed-rank statistic, two-sided 5 %, as textbooks have them: the
@@ -27,14 +27,14 @@ def exact(monkeypatch):
     ("count", "critical"), [(6, 0), (7, 2), (8, 3), (10, 8), (20, 52), (25, 89)]
 )
 def test_ranks_are_those_of_the_tables(count, critical):
-    assert ratios._rank(count) == critical + 1
+    assert comparison_statistics._rank(count) == critical + 1
 
 
 @pytest.mark.parametrize("count", [26, 40, 100])
 def test_the_approximation_errs_by_a_rank_or_two_on_the_safe_side(monkeypatch, count):
-    approximate = ratios._rank(count)
-    monkeypatch.setattr(ratios, "_MOST_EXACT", 1000)
-    assert 0 <= ratios._rank(count) - approximate <= 2
+    approximate = comparison_statistics._rank(count)
+    monkeypatch.setattr(comparison_statistics, "_MOST_EXACT", 1000)
+    assert 0 <= comparison_statistics._rank(count) - approximate <= 2
 
 
 def test_fewer_than_six_turns_show_nothing():

@@ -8,7 +8,7 @@ import pytest
 
 from solkit.errors import InputError
 from solkit.profiling.matching import NONE, match
-from solkit.profiling.recording import Gpu, read
+from solkit.profiling.trace_reader import Gpu, read
 
 
 def names(recording, matching):

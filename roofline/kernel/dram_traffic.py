@@ -2,7 +2,7 @@
 
 Lines fall into sets by a hash of their address, so that around the capacity some sets overflow and
 others do not (Smith, "A comparative study of set associative memory mapping algorithms", 1978).
-`solkit.analysis.common.caches` finds the distances.
+`solkit.analysis.common.l2_traffic` finds the distances.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from solkit.measure.timing.statistics import median_interval, rank
+from solkit.measure.timing.median_interval import median_interval, rank
 
 
 def covered_by_brute_force(count: int, k: int) -> float:

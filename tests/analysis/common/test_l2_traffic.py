@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solkit.analysis.common.caches import l1_misses
+from solkit.analysis.common.l2_traffic import l1_misses
 from solkit.analysis.common.regions import Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
 from solkit.core import Occupancy
 from solkit.roofline import devices
-from solkit.roofline.kernel.traffic import Traffic, dram_traffic
+from solkit.roofline.kernel.dram_traffic import Traffic, dram_traffic
 
 H100 = devices.find("h100-sxm")  # 132 SMs, 50 MiB of L2 in two partitions
 L40S = devices.find("l40s")  # 96 MB in one
