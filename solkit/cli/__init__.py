@@ -23,6 +23,7 @@ from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
+from solkit.cli.watch import watch
 
 __all__ = ["Exit", "app", "main", "parse_settings"]
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=EPILOG, cls=understanding("score"))(score)
+app.command()(watch)
 app.command(epilog=COMPARE_EPILOG, cls=understanding("compare"))(compare)
 app.command()(report)
 app.command(cls=understanding("bound"))(bound)

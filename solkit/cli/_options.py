@@ -21,7 +21,9 @@ __all__ = [
     "Json",
     "Kernel",
     "Log",
+    "Measure",
     "On",
+    "Params",
     "Precision",
     "PrecisionOption",
     "Reference",
@@ -88,6 +90,14 @@ Reference = Annotated[str | None, typer.Option(metavar="FILE", help="The file wi
 Shapes = Annotated[
     list[str] | None,
     typer.Option(metavar="M=4096,N=1000", help="Sizes of one workload; repeatable."),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BLOCK=1024", help="Parameters of the candidate; repeatable."),
+]
+Measure = Annotated[
+    bool | None,
+    typer.Option("--measure/--no-measure", help="Default: measure if the target is here."),
 ]
 PrecisionOption = Annotated[
     Precision, typer.Option(help="What fp32 contractions may be computed in.")

@@ -44,14 +44,6 @@ _Solution = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="The candidate, where KERNEL is a problem without one."),
 ]
-_Params = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BLOCK=1024", help="Parameters of the candidate; repeatable."),
-]
-_Measure = Annotated[
-    bool | None,
-    typer.Option("--measure/--no-measure", help="Default: measure if the target is here."),
-]
 _FailUnder = Annotated[
     float | None,
     typer.Option(min=0.0, max=1.0, help="Exit with 5 if a shape's SOL score is lower."),
@@ -74,9 +66,9 @@ def score(
     reference: _options.Reference = None,
     solution: _Solution = None,
     shape: _options.Shapes = None,
-    params: _Params = None,
+    params: _options.Params = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
-    measure: _Measure = None,
+    measure: _options.Measure = None,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
     time_limit: _options.TimeLimit = 120.0,
     study_limit: _options.StudyLimit = 180.0,

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from solkit.core import Device, PartBound, Report, Result
 from solkit.report import explain, fusion, parts, schema, units
+from solkit.report.tables import columns
 from solkit.roofline.hard import slack
 
 __all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
@@ -64,11 +65,7 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
 def _overview(results: Sequence[Result]) -> Table:
     """A row per shape, labelled by the sizes that differ."""
     names = parts.differing_sizes(results)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("shape", overflow="fold")
-    for name in ("SOL", "hard", "one an op"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("limiter", overflow="fold")
+    table = columns(["shape"], ["SOL", "hard", "one an op"], ["limiter"])
     for result in results:
         told = {name: result.shape[name] for name in names if name in result.shape}
         table.add_row(

@@ -11,6 +11,7 @@ from rich.text import Text
 from solkit.core import Device
 from solkit.report import units
 from solkit.report.parts import print_plainly
+from solkit.report.tables import columns
 from solkit.roofline.calibration import Calibration, Reading, Regime, doubts
 
 __all__ = ["overview", "render"]
@@ -36,9 +37,8 @@ def render(calibration: Calibration, device: Device, console: Console) -> None:
 
 def overview(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
     """A row per calibration, with its origin and highest end-to-end rates."""
-    table = _table("key", ("TB/s", "L2", "fp32", "bf16", "tf32", "fp8"))
-    for name in ("measured", "driver", "from"):
-        table.add_column(name, overflow="fold")
+    names = ("TB/s", "L2", "fp32", "bf16", "tf32", "fp8")
+    table = columns(["key"], names, ["measured", "driver", "from"], style="bold")
     for calibration, origin in calibrations:
         rates = [_highest(calibration, ceiling) for ceiling in _OVERVIEW]
         made = f"{calibration.created:%Y-%m-%d}" + (" (quick)" if calibration.quick else "")
@@ -72,18 +72,9 @@ def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
 # --------------------------------------------------------------------------------- tables
 
 
-def _table(first: str, numbers: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(first, no_wrap=True, style="bold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
 def _ceilings(calibration: Calibration, device: Device) -> Table:
-    columns = ("peak", "burst", "", "MHz", "sustained", "", "MHz", "W")
-    table = _table("T.../s", columns)
-    table.add_column("held by", overflow="fold")
+    numbers = ("peak", "burst", "", "MHz", "sustained", "", "MHz", "W")
+    table = columns(["T.../s"], numbers, ["held by"], style="bold")
     for name in dict.fromkeys(r.name for r in calibration.readings if r.ceiling is not None):
         burst = calibration.find(name, Regime.BURST)
         sustained = calibration.find(name, Regime.SUSTAINED)
@@ -135,7 +126,7 @@ def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
 def _by_size(readings: Sequence[Reading]) -> Table:
     """A row per kind, a column per size to the nearest power of two."""
     sizes = sorted({_mib(reading) for reading in readings})
-    table = _table("", [f"{size:g}" for size in sizes])
+    table = columns([""], [f"{size:g}" for size in sizes], style="bold")
     for name in dict.fromkeys(reading.name for reading in readings):
         rates = {_mib(r): f"{r.value / 1e12:.2f}" for r in readings if r.name == name}
         table.add_row(name, *(rates.get(size, "-") for size in sizes))

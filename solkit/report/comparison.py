@@ -23,6 +23,7 @@ from rich.text import Text
 
 from solkit.core import Comparison, ComparisonReport, Difference, Ratio, Result, Verdict
 from solkit.report import parts, schema, units
+from solkit.report.tables import columns
 
 __all__ = ["ComparisonJson", "ComparisonReportJson", "RatioJson", "RivalJson", "dumps", "render"]
 
@@ -59,12 +60,7 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
 def _table(report: ComparisonReport) -> Table:
     """A row per comparison; shapes are named by the sizes that differ."""
     names = parts.differing_sizes([each.base for each in report.comparisons])
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("shape", overflow="fold")
-    table.add_column("candidate", overflow="fold")
-    for name in ("base", "time", "ratio", "95 %"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("is", overflow="fold")
+    table = columns(["shape", "candidate"], ["base", "time", "ratio", "95 %"], ["is"])
     for each in report.comparisons:
         shape = {name: each.base.shape[name] for name in names if name in each.base.shape}
         table.add_row(

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from solkit.core import KernelAnalysis
 from solkit.report import units
+from solkit.report.tables import columns
 from solkit.roofline.kernel.counted import compared
 
 __all__ = ["in_unit", "remarks", "tables"]
@@ -31,11 +32,7 @@ def tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
 
 
 def _table(kernel: KernelAnalysis) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(kernel.launch.name, overflow="fold")
-    for name in ("modelled", "counted", "ratio"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
+    table = columns([kernel.launch.name], ["modelled", "counted", "ratio"], [""])
     for each in compared(kernel):
         mark = Text("the model disagrees", style="yellow") if each.disagrees else Text()
         modelled, counted = in_unit(each.modelled, each.unit), in_unit(each.counted, each.unit)

@@ -14,6 +14,7 @@ from rich.text import Text
 from solkit.core import Ceiling, ClockKind, Device
 from solkit.report import calibration
 from solkit.report.parts import print_plainly
+from solkit.report.tables import columns
 from solkit.roofline.calibration import Calibration, doubts
 from solkit.roofline.devices import aliases
 
@@ -81,15 +82,11 @@ def _doubts(measured: Measured, known: Sequence[Device]) -> Iterator[str]:
 
 
 def _table(devices: Iterable[Device], wide: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("key", overflow="fold", style="bold")
-    for name in ("CC", "SMs", "MHz", "TB/s", "fp16", "bf16", "tf32", "fp8"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("name", "aliases") if wide else ():
-        table.add_column(name, overflow="fold")
+    numbers = ("CC", "SMs", "MHz", "TB/s", "fp16", "bf16", "tf32", "fp8")
+    rows = columns(["key"], numbers, ("name", "aliases") if wide else (), style="bold")
     for device in devices:
-        table.add_row(*(Text(cell) for cell in _cells(device, wide)))
-    return table
+        rows.add_row(*(Text(cell) for cell in _cells(device, wide)))
+    return rows
 
 
 def _cells(device: Device, wide: bool) -> list[str]:

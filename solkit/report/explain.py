@@ -10,6 +10,7 @@ from rich.text import Text
 
 from solkit.core import Bound, Contributor, Resource
 from solkit.report import units
+from solkit.report.tables import columns
 from solkit.roofline.names import short_name
 
 __all__ = ["ceilings", "contributors", "place"]
@@ -24,11 +25,7 @@ def contributors(bound: Bound, file: str) -> Table:
         bound: whose resources.
         file: the reference's, whose lines need no name.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for name in ("resource", "time", "share", "amount"):
-        table.add_column(name, justify="left" if name == "resource" else "right", no_wrap=True)
-    table.add_column("op", overflow="fold")
-    table.add_column("line", overflow="fold")
+    table = columns(["resource"], ["time", "share", "amount"], ["op", "line"])
     for resource in bound.resources:
         _add(table, resource, bound.limiter, file)
     return table

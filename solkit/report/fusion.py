@@ -10,6 +10,7 @@ from rich.text import Text
 from solkit.core import Fusion, PartBound
 from solkit.report import units
 from solkit.report.explain import place
+from solkit.report.tables import columns
 from solkit.roofline.names import short_name
 
 __all__ = ["numbers", "summary", "table"]
@@ -35,12 +36,7 @@ def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
         launch_us: `solkit.core.Device.launch_us`.
         file: the reference's, whose lines need no name.
     """
-    found = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    found.add_column("op", no_wrap=True)
-    found.add_column("kernel", overflow="fold")
-    found.add_column("line", overflow="fold")
-    for name in ("time", "bytes", "limiter"):
-        found.add_column(name, justify="left" if name == "limiter" else "right", no_wrap=True)
+    found = columns(["op", "kernel", "line"], ["time", "bytes"], ["limiter"])
     for each in fusion.grouped or fusion.unfused:
         found.add_row(*_row(each, file))
     found.add_section()

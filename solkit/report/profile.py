@@ -26,6 +26,7 @@ from rich.text import Text
 
 from solkit.core import ClockKind, Profile, ProfiledKernel, ProfiledOp
 from solkit.report import parts, schema, units
+from solkit.report.tables import columns
 
 __all__ = ["IdleJson", "KernelTimeJson", "OpJson", "ProfileJson", "dumps", "render"]
 
@@ -184,10 +185,7 @@ def _details(op: ProfiledOp, complete: bool) -> Iterator[Text]:
 
 
 def _unbounded(profile: Profile, complete: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for name in ("time", "busy", "calls"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("without a bound", overflow="fold")
+    table = columns([], ["time", "busy", "calls"], ["without a bound"])
     shown = profile.unbounded if complete else profile.unbounded[:_ROWS]
     for kernel in shown:
         share = _share(kernel.time_ms, profile.busy_ms)

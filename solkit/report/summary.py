@@ -16,6 +16,7 @@ from solkit.report.charts import shape_words
 from solkit.report.parts import Row, factor_rows, labelled, print_plainly, verdict_text
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.report.standing import NamedReport
+from solkit.report.tables import columns
 
 __all__ = ["index", "render"]
 
@@ -40,14 +41,14 @@ def render(reports: Sequence[NamedReport], console: Console, *, details: bool = 
 
 def index(reports: Sequence[NamedReport], console: Console) -> None:
     """Print a line a report, worst first by what the speed of light would save."""
-    table = _table("kernel", ("SOL", "time", "gap", "cost"), ("verdict",))
+    rows = columns(["kernel"], ["SOL", "time", "gap", "cost"], ["verdict"])
     for each, place in standing.worst_first(reports):
         verdicts = Text(", ").join(
             verdict_text(v) for v in dict.fromkeys(r.verdict for r in each.report.results)
         )
-        table.add_row(Text(each.name), *_standing(place), verdicts)
+        rows.add_row(Text(each.name), *_standing(place), verdicts)
     rule = Rule(Text("worst first", style="bold"), align="left", characters="─", style="dim")
-    print_plainly(Group(rule, table, Text(standing.COST_FORMULA, style="dim"), Text()), console)
+    print_plainly(Group(rule, rows, Text(standing.COST_FORMULA, style="dim"), Text()), console)
 
 
 def _standing(place: standing.Standing | None) -> tuple[Text, ...]:
@@ -81,7 +82,8 @@ def _page(each: NamedReport, details: bool) -> Iterator[RenderableType]:
 
 
 def _overview(report: ReportJson) -> Table:
-    table = _table("shape", ("SOL", "modelled", "measured", "gap", "score"), ("limiter", "verdict"))
+    numbers = ("SOL", "modelled", "measured", "gap", "score")
+    rows = columns(["shape"], numbers, ["limiter", "verdict"])
     for result in report.results:
         timed, score = result.measurement, result.score
         times = (
@@ -89,7 +91,7 @@ def _overview(report: ReportJson) -> Table:
             standing.modelled_ms(result),
             timed.median_ms if timed else None,
         )
-        table.add_row(
+        rows.add_row(
             Text(shape_words(result.shape)),
             *(Text("-" if time is None else units.duration(time)) for time in times),
             Text(units.ratio(score.gap) if score and score.gap else "-"),
@@ -97,7 +99,7 @@ def _overview(report: ReportJson) -> Table:
             Text(result.bound.limiter),
             verdict_text(result.verdict),
         )
-    return table
+    return rows
 
 
 def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
@@ -142,21 +144,11 @@ def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
     for group in groups:
         title = f"compared at {shape_words(group.shape)}"
         yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
-        table = _table("candidate", ("time", "ratio"), ("judgement", "what changed"))
+        rows = columns(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
         for entry in group.entries:
             time = units.duration(entry.time.median_ms) if entry.time else "-"
             ratio = "-" if entry.ratio is None else units.ratio(entry.ratio)
             changes = Text("\n".join(entry.changes))
-            table.add_row(Text(entry.name), time, ratio, Text(entry.judgement), changes)
-        yield table
+            rows.add_row(Text(entry.name), time, ratio, Text(entry.judgement), changes)
+        yield rows
         yield Text()
-
-
-def _table(first: str, numbers: Sequence[str], words: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in words:
-        table.add_column(name, overflow="fold")
-    return table

@@ -35,6 +35,7 @@ from solkit.report.parts import (
     sizes,
     verdict_text,
 )
+from solkit.report.tables import columns
 
 __all__ = ["render", "worst"]
 
@@ -109,15 +110,10 @@ def _page(report: Report, width: int, details: bool, explained: bool) -> Iterato
 def _overview(results: Sequence[Result]) -> Table:
     """A row per shape, told apart by the sizes that differ."""
     names = differing_sizes(results)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("shape", overflow="fold")
-    for name in ("SOL", "measured", "gap", "score"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("limiter", overflow="fold")
-    table.add_column("verdict", overflow="fold")
+    rows = columns(["shape"], ["SOL", "measured", "gap", "score"], ["limiter", "verdict"])
     for result in results:
-        table.add_row(*_overview_row(result, names))
-    return table
+        rows.add_row(*_overview_row(result, names))
+    return rows
 
 
 def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from solkit.core import Cause, Counters, FailedShape, InstructionMix, SharedAccess, Verdict
+from solkit.core import Cause, Counters, FailedShape, SharedAccess, Verdict
 from solkit.errors import UnsupportedError
 from solkit.report import schema
-from solkit.report.html import _lines, _plotly
+from solkit.report.html import _plotly
 from solkit.report.palette import LIGHT
 from solkit.report.standing import named
 
@@ -244,27 +244,6 @@ def test_bars_of_the_gap_end_at_the_time(make):
     assert ends[-2] == pytest.approx(1.5)
 
 
-def test_costs_stand_beside_their_lines(make):
-    model = schema.to_model(make.report(make.explained()))
-    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="\n" * 120)
-    costs = {line.number: line.costs for line in _lines.lines(source, model) if line.costs}
-    assert set(costs) == {29, 76, 77, 86}
-    (reference,), (w,) = costs[29], costs[77]
-    assert [(t.resource, t.share) for t in reference.taken] == [("tensor.bf16", 1.0)]
-    assert (w.moved[0].argument, w.sector_bytes, w.moved[0].efficiency) == ("w_ptr", 2**30, 0.5)
-    assert w.share == pytest.approx(2**25 / (2**24 + 2**25 + 2**20))
-
-
-def test_instructions_of_a_line(make):
-    mix = InstructionMix((), 0, {"/x/examples/matmul.py:81": 40, "/lib/standard.py:81": 7})
-    kernels = (make.kernel(instructions=mix), make.kernel(instructions=mix))
-    analysis = replace(make.result().analysis, kernels=kernels)
-    model = schema.to_model(make.report(make.result(analysis=analysis)))
-    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="\n" * 120)
-    (line,) = (line for line in _lines.lines(source, model) if line.costs)
-    assert (line.number, line.costs[0].instructions, line.is_told) == (81, 80, False)
-
-
 def test_what_was_counted_stands_beside_what_was_modelled(make):
     counted = Counters(
         "matmul_kernel", (1024, 1, 1), load_sectors=0, async_sectors=3 * 2**24,
@@ -290,23 +269,6 @@ def test_bank_conflicts_are_told_with_their_line(make):
     assert "16 a store where 1 is the least, matmul.py:82" in words
     assert "a load where" not in words
     assert "barriers65 a block" in words
-
-
-def test_lines_of_another_file_are_not_mixed_up(make):
-    model = schema.to_model(make.report(make.explained()))
-    for path in ("examples/softmax.py", "other/matmul.py"):
-        source = schema.SourceJson(path=path, sha256="0", text="\n" * 120)
-        assert not [line for line in _lines.lines(source, model) if line.costs]
-
-
-def test_repeated_launches_and_accesses_of_a_line_add_up(make):
-    access = make.demand().accesses[0]
-    kernel = make.kernel(count=3, demand=make.demand(accesses=(access, access)))
-    analysis = replace(make.result().analysis, kernels=(kernel,))
-    model = schema.to_model(make.report(make.result(analysis=analysis)))
-    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="\n" * 120)
-    (line,) = (line for line in _lines.lines(source, model) if line.costs)
-    assert line.costs[0].moved[0].sectors == 6 * 2**24
 
 
 def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch):

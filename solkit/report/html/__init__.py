@@ -3,7 +3,6 @@
 ::
 
     page ─┬─ _views   what the templates show, put together from reports
-          ├─ _lines   what each line of the source costs
           ├─ _plotly  figures as Plotly takes them
           └─ templates/*.html.jinja, style.css, page.js
 """

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from solkit.core import Verdict
 from solkit.report import charts
 from solkit.report.changes import Group, compare, source_diff
-from solkit.report.html import _lines, _plotly
+from solkit.report.html import _plotly
+from solkit.report.lines import Line, lines
 from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
 from solkit.report.standing import (
     NamedReport,
@@ -74,7 +75,7 @@ class SourceView:
     """A file of the kernel, and what its lines cost."""
 
     source: SourceJson
-    lines: list[_lines.Line]
+    lines: list[Line]
 
     @property
     def shapes(self) -> list[int]:
@@ -141,8 +142,7 @@ def views(reports: Sequence[NamedReport]) -> list[KernelView]:
             shapes=_shapes(f"k{i}", each.report),
             roofline=charts.roofline_of(each.report),
             sources=[
-                SourceView(source, _lines.lines(source, each.report))
-                for source in each.report.sources
+                SourceView(source, lines(source, each.report)) for source in each.report.sources
             ],
             standing=standing,
         )

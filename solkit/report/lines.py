@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from solkit.report.schema import AccessJson, ReportJson, ResultJson, SourceJson
+from solkit.report.schema import (
+    AccessJson,
+    KernelModelJson,
+    LaunchJson,
+    ReportJson,
+    ResultJson,
+    SourceJson,
+)
 from solkit.report.standing import launches_seen
 
-__all__ = ["Cost", "Line", "Moved", "Taken", "lines"]
+__all__ = ["Cost", "Line", "Moved", "Taken", "line_number", "lines", "modelled_times"]
+
+_PRODUCT = re.compile(r"\bdot(_scaled)?\(|mma")
+"""What a line that computes on tensor cores calls: ``tl.dot``, or CUDA's instructions by name."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,7 @@ class Cost:
         taken: its part of the bound.
         share: of all bytes that the accesses of this shape move.
         instructions: of machine code that it became, over all distinct launches.
+        time_ms: its part of the modelled time; see `modelled_times`.
     """
 
     shape: int
@@ -67,6 +79,7 @@ class Cost:
     taken: tuple[Taken, ...]
     share: float
     instructions: int = 0
+    time_ms: float = 0.0
 
     @property
     def is_told(self) -> bool:
@@ -95,14 +108,84 @@ class Line:
 
 def lines(source: SourceJson, report: ReportJson) -> list[Line]:
     """The source line by line."""
-    tables = [_costs(i, result, source.path) for i, result in enumerate(report.results)]
+    tables = [
+        _costs(i, result, source.path, _times(result, report.sources, source.path))
+        for i, result in enumerate(report.results)
+    ]
     return [
         Line(number, text, tuple(table[number] for table in tables if number in table))
         for number, text in enumerate((source.text or "").splitlines(), 1)
     ]
 
 
-def _costs(shape: int, result: ResultJson, path: str) -> dict[int, Cost]:
+def modelled_times(result: ResultJson, sources: Sequence[SourceJson]) -> dict[str, float]:
+    """The modelled time of a call, in ms, by place.
+
+    In a launch's time the longest term and the launch itself count in full; the others share the
+    rest in proportion (`solkit.roofline.kernel.model`). A term's part is divided among lines: that
+    of DRAM, L2, L1 and latency by the sectors that their accesses move, that of shared memory by
+    wavefronts, the others by machine instructions, wherever in a loop these stand.
+
+    Returns: By ``file:line``, or by the name of a term that no line accounts for.
+    """
+    products = {
+        f"{PurePath(source.path).name}:{number}"
+        for source in sources
+        for number, text in enumerate((source.text or "").splitlines(), 1)
+        if _PRODUCT.search(text)
+    }
+    found: dict[str, float] = defaultdict(float)
+    for launch in launches_seen(result):
+        for term, time_ms in _parts(launch.model) if launch.model else ():
+            weights = _weights(term, launch, products) or {term: 1}
+            for place, weight in weights.items():
+                found[place] += launch.count * time_ms * weight / sum(weights.values())
+    return dict(found)
+
+
+def _parts(model: KernelModelJson) -> Iterator[tuple[str, float]]:
+    """Each term's part of a launch's time."""
+    times = {term.name: term.time_ms or 0.0 for term in model.terms}
+    whole = {"launch", max(times.keys() - {"launch"}, key=times.__getitem__, default="launch")}
+    hidden = sum(time for name, time in times.items() if name not in whole)
+    left = (model.time_ms or 0.0) - sum(times.get(name, 0.0) for name in whole)
+    for name, time in times.items():
+        yield name, time if name in whole else time * max(left, 0.0) / (hidden or 1.0)
+
+
+def _weights(term: str, launch: LaunchJson, products: set[str]) -> Mapping[str, int]:
+    """What a term's part is divided by, for each place; nothing if no line accounts for it."""
+    found: Counter[str] = Counter()
+    if term in ("launch", "dispatch"):
+        return found
+    if launch.demand and term in ("dram", "l2", "l1", "latency"):
+        for access in launch.demand.accesses:
+            found[access.line] += (
+                access.sectors if term != "latency" or access.kind == "load" else 0
+            )
+    elif launch.demand and term == "shared":
+        for shared in launch.demand.shared:
+            found[shared.line] += shared.wavefronts
+    elif launch.instructions:
+        found += Counter(launch.instructions.lines)
+        if term.startswith("tensor."):
+            found = Counter({k: n for k, n in found.items() if PurePath(k).name in products})
+    return +found
+
+
+def _times(result: ResultJson, sources: Sequence[SourceJson], path: str) -> dict[int, float]:
+    """The modelled times of a file's lines."""
+    found: dict[int, float] = defaultdict(float)
+    for place, time_ms in modelled_times(result, sources).items():
+        number = line_number(place, path)
+        if number is not None:
+            found[number] += time_ms
+    return found
+
+
+def _costs(
+    shape: int, result: ResultJson, path: str, times: Mapping[int, float]
+) -> dict[int, Cost]:
     moved, taken = _moved(result, path), _taken(result, path)
     instructions = _instructions(result, path)
     whole = sum(each.sector_bytes for group in moved.values() for each in group)
@@ -111,7 +194,10 @@ def _costs(shape: int, result: ResultJson, path: str) -> dict[int, Cost]:
         here = moved.get(number, ())
         part = sum(each.sector_bytes for each in here)
         share = part / whole if whole else 0.0
-        costs[number] = Cost(shape, here, taken.get(number, ()), share, instructions[number])
+        others = taken.get(number, ())
+        costs[number] = Cost(
+            shape, here, others, share, instructions[number], times.get(number, 0.0)
+        )
     return costs
 
 
@@ -119,7 +205,7 @@ def _instructions(result: ResultJson, path: str) -> Counter[int]:
     found: Counter[int] = Counter()
     for launch in launches_seen(result):
         for place, count in launch.instructions.lines.items() if launch.instructions else ():
-            number = _number(place, path)
+            number = line_number(place, path)
             if number is not None:
                 found[number] += count
     return found
@@ -128,7 +214,7 @@ def _instructions(result: ResultJson, path: str) -> Counter[int]:
 def _moved(result: ResultJson, path: str) -> dict[int, tuple[Moved, ...]]:
     found: dict[int, dict[tuple[str, str], Moved]] = defaultdict(dict)
     for access, count in _accesses(result):
-        number = _number(access.line, path)
+        number = line_number(access.line, path)
         if number is not None:
             each = _as_moved(access, count)
             key = each.kind, each.argument
@@ -171,15 +257,15 @@ def _taken(result: ResultJson, path: str) -> dict[int, tuple[Taken, ...]]:
     found: dict[int, list[Taken]] = defaultdict(list)
     for name, resource in result.bound.resources.items():
         for each in resource.contributors:
-            number = _number(each.line, path)
+            number = line_number(each.line, path)
             if number is not None:
                 share = each.share or 0.0
                 found[number].append(Taken(name, each.name, share, each.amount, resource.unit))
     return {number: tuple(each) for number, each in found.items()}
 
 
-def _number(place: str, path: str) -> int | None:
-    """The line's number where ``file:line`` lies in this file, by any part of its path."""
+def line_number(place: str, path: str) -> int | None:
+    """The line's number if ``file:line`` lies in this file, by any part of its path."""
     file, _, number = place.rpartition(":")
     one, other = (PurePath(name).parts[::-1] for name in (file, path))
     same = bool(one) and all(mine == its for mine, its in zip(one, other) if its != "..")

@@ -1,0 +1,69 @@
+"""Noticing that source files were saved, whichever way an editor does it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from solkit.errors import InputError
+
+__all__ = ["saves"]
+
+_SOURCES = frozenset((".py", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".json", ".jsonl"))
+_POLL_S = 0.05
+_EMPTY_S = 1.0  # an editor that truncates a file before writing it is quicker
+
+_State = dict[str, tuple[int, int, int]]
+"""Time of the last change in ns, size in bytes and inode of each file."""
+
+
+def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
+    """The time of each save of the sources beside some files, by `time.time`; first of all now.
+
+    A save that an editor makes in several steps counts once: it is over when nothing has changed
+    for `poll_s` and no watched file is missing or empty. A save while the caller is busy is not
+    missed.
+
+    Args:
+        paths: files, or problem folders.
+        poll_s: seconds between two looks.
+
+    Raises:
+        InputError: a path does not exist.
+    """
+    watched = [Path(path) for path in paths]
+    for path in watched:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+    state, saved_s = _settled(watched, poll_s), time.time()
+    while True:
+        yield saved_s
+        while _state(watched) == state:
+            time.sleep(poll_s)
+        saved_s = time.time()
+        state = _settled(watched, poll_s)
+
+
+def _settled(watched: Iterable[Path], poll_s: float) -> _State:
+    """The state once a save is over."""
+    state, since = _state(watched), time.monotonic()
+    while True:
+        time.sleep(poll_s)
+        whole = all(state.get(str(path), (0, 1))[1] and path.exists() for path in watched)
+        before, state = state, _state(watched)
+        if before == state and (whole or time.monotonic() - since > _EMPTY_S):
+            return state
+
+
+def _state(watched: Iterable[Path]) -> _State:
+    found: _State = {}
+    for path in watched:
+        folder = path if path.is_dir() else path.parent
+        for file in folder.glob("*.*"):
+            with contextlib.suppress(OSError):  # a temporary file of an editor may be gone again
+                if file.suffix in _SOURCES:
+                    told = file.stat()
+                    found[str(file)] = told.st_mtime_ns, told.st_size, told.st_ino
+    return found

@@ -1,0 +1,137 @@
+"""``solkit watch``: score a kernel again at each save, and show what changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options, _outputs, _saves
+from solkit.cli._options import Precision, TimingProtocol
+from solkit.cli.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from solkit.core import Report
+    from solkit.report.schema import ReportJson
+
+__all__ = ["watch"]
+
+_Kernel = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL",
+        help="The kernel file, or a problem folder. Sources in the same folder are watched too.",
+    ),
+]
+
+
+def watch(
+    kernel: _Kernel,
+    device: _options.Device = None,
+    on: _options.On = None,
+    reference: _options.Reference = None,
+    shape: _options.Shapes = None,
+    params: _options.Params = None,
+    precision: _options.PrecisionOption = Precision.TOLERANCE,
+    measure: _options.Measure = None,
+    protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
+    time_limit: _options.TimeLimit = 120.0,
+    study_limit: _options.StudyLimit = 180.0,
+    log: _options.Log = None,
+    custom_kernel: _options.CustomKernel = False,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Score a kernel again at each save, and show what changed. Ctrl-C ends it, with exit code 0.
+
+    The first page is that of `solkit score`. Later ones show changes of the bound, the launches and
+    the modelled time of each source line. The modelled page comes first; a measured one follows if
+    the target is in this machine.
+    """
+    with _base.failures_as_exit_codes(verbose):
+        with _base.stdout_kept_for_the_report():
+            from solkit.processes import jobs as worker
+
+            worker.start()  # it keeps torch and triton loaded from now on
+            from solkit import pipeline
+            from solkit.core import MeasureSettings
+            from solkit.pipeline.target import target
+
+        settings = MeasureSettings(
+            on=on,
+            precision=precision.value,
+            protocol=protocol.value,
+            time_limit_s=time_limit,
+            study_limit_s=study_limit,
+            custom_kernel=custom_kernel,
+            log=log,
+        )
+        run = partial(
+            pipeline.score,
+            kernel, reference=reference, device=device, shapes=_options.parse_shapes(shape),
+            params=_options.parse_params(params), settings=settings,
+        )  # fmt: skip
+        here = target(device, settings).source == "nvml"
+        modes = (False, True) if measure or (measure is None and here) else (False,)
+        page = _Page([partial(run, measure=mode) for mode in modes], _base.console(), verbose)
+        try:
+            for saved_s in _saves.saves([kernel, *([reference] if reference else [])]):
+                page.show(saved_s)
+        except KeyboardInterrupt:
+            pass
+    raise typer.Exit(Exit.REPORTED)
+
+
+@dataclass
+class _Page:
+    """Shows one report after another.
+
+    Attributes:
+        runs: what to score: without measuring, then, if the target is here, with.
+        console: where to show it.
+        verbose: whether to show every shape, and tracebacks.
+        shown: the last report of each run.
+    """
+
+    runs: list[Callable[[], Report]]
+    console: Console
+    verbose: bool
+    shown: dict[int, ReportJson] = field(default_factory=dict)
+
+    def show(self, saved_s: float) -> None:
+        """Score and print; a failure is printed too, and the next save may mend it.
+
+        Args:
+            saved_s: when the file was saved, by `time.time`.
+        """
+        try:
+            for i, run in enumerate(self.runs):
+                with _base.stdout_kept_for_the_report():
+                    report = run()
+                self._print(i, report, time.time() - saved_s)
+        except Exception as error:
+            _base.blame(error, self.verbose)
+        self.console.file.flush()
+
+    def _print(self, i: int, report: Report, seconds: float) -> None:
+        from rich.rule import Rule
+        from rich.text import Text
+
+        from solkit.report import schema, terminal
+        from solkit.report import watch as page
+
+        now, before = schema.to_model(report, _outputs.now()), self.shown.get(i)
+        if before is None:
+            terminal.render(report, self.console, details=self.verbose)
+            page.render_lines(now, self.console)
+        else:
+            told = Text(f"{_outputs.now():%H:%M:%S}  {report.kernel.path}  {seconds:.2f} s", "bold")
+            self.console.print(Rule(told, align="left", characters="─", style="dim"))
+            page.render(before, now, self.console)
+        self.console.print()
+        self.shown[i] = now

@@ -1,0 +1,30 @@
+"""The tables of all pages on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+__all__ = ["columns"]
+
+
+def columns(
+    words: Sequence[str], numbers: Sequence[str], more: Sequence[str] = (), *, style: str = ""
+) -> Table:
+    """A table without lines: columns of words, of numbers aligned right, and of words again.
+
+    Args:
+        words: headings of the first columns.
+        numbers: headings of columns that do not wrap.
+        more: headings of the last columns.
+        style: of the first columns.
+    """
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for name in words:
+        made.add_column(name, overflow="fold", style=style)
+    for name in numbers:
+        made.add_column(name, justify="right", no_wrap=True)
+    for name in more:
+        made.add_column(name, overflow="fold")
+    return made

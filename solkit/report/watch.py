@@ -1,0 +1,185 @@
+"""What a save changed, on the terminal: times, facts, and the modelled time of each line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from solkit.report import standing, units
+from solkit.report.changes import compare
+from solkit.report.charts import shape_words
+from solkit.report.lines import line_number, modelled_times
+from solkit.report.parts import Row, labelled, print_plainly, verdict_text
+from solkit.report.schema import ReportJson, ResultJson, SourceJson
+from solkit.report.standing import named
+from solkit.report.tables import columns
+
+__all__ = ["render", "render_lines"]
+
+_LABEL_CELLS = 10
+_MOST_LINES = 8
+_LEAST_SHARE = 0.005  # of the modelled time: a smaller part is left out
+
+
+def render(before: ReportJson, after: ReportJson, console: Console) -> None:
+    """Print a report beside the previous one of the same file: what changed, and what to do next.
+
+    Args:
+        before: the previous report.
+        after: the report to show.
+        console: where to print.
+    """
+    print_plainly(Group(*_page(before, after)), console)
+    render_lines(after, console, before)
+
+
+def render_lines(report: ReportJson, console: Console, before: ReportJson | None = None) -> None:
+    """Print the modelled time of each source line at the worst shape, longest first.
+
+    Args:
+        report: the report to show.
+        console: where to print.
+        before: a previous report of the same file, to show what changed.
+    """
+    if report.results:
+        print_plainly(Group(*_lines(report, before)), console)
+
+
+def _page(before: ReportJson, after: ReportJson) -> Iterator[RenderableType]:
+    for failed in after.failed:
+        yield Text(f"{shape_words(failed.shape)}: {failed.error}", style="red")
+    if not after.results:
+        return
+    earlier = {_key(result): result for result in before.results}
+    yield _overview(after, earlier)
+    yield Text()
+    yield labelled(_rows(before, after), _LABEL_CELLS)
+
+
+def _key(result: ResultJson) -> str:
+    return shape_words(result.shape)
+
+
+# ---------------------------------------------------------------------------------- times
+
+
+def _overview(report: ReportJson, earlier: Mapping[str, ResultJson]) -> Table:
+    names = ("SOL", "modelled", "measured", "gap")
+    rows = columns(["shape"], names, ["limiter", "verdict"])
+    for result in report.results:
+        cells, old = _cells(result), earlier.get(_key(result))
+        was = _cells(old) if old else cells
+        times = (_changed(one, other) for one, other in zip(was, cells, strict=True))
+        limiter = Text(result.bound.limiter)
+        rows.add_row(Text(_key(result)), *times, limiter, verdict_text(result.verdict))
+    return rows
+
+
+def _cells(result: ResultJson) -> tuple[str, ...]:
+    timed, time, sol_ms = result.measurement, standing.time_of(result), result.bound.time_ms
+    return (
+        _duration(sol_ms),
+        _duration(standing.modelled_ms(result)),
+        _duration(timed.median_ms if timed else None),
+        units.ratio(time.median_ms / sol_ms) if time and sol_ms else "-",
+    )
+
+
+def _duration(time_ms: float | None) -> str:
+    return "-" if time_ms is None else units.duration(time_ms)
+
+
+def _changed(before: str, after: str) -> Text:
+    if before == after:
+        return Text(after)
+    return Text.assemble((f"{before} → ", "dim"), (after, "bold"))
+
+
+# ---------------------------------------------------------------------------------- facts
+
+
+def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
+    pair = named([before, after], ["before", "after"])
+    shapes: dict[str, list[str]] = {}
+    groups = compare(pair)
+    for group in groups:
+        entry = group.entries[1]
+        told = [each for each in entry.changes if not each.startswith("source:")]
+        if entry.time and entry.time.measured and entry.judgement:
+            told.append(f"measured: {entry.judgement}")
+        for change in told:
+            shapes.setdefault(change, []).append(shape_words(group.shape))
+    for change, where in shapes.items():
+        everywhere = len(where) == len(groups)
+        yield "changed", Text(change if everywhere else f"{', '.join(where)}: {change}")
+    if not shapes and list(map(_cells, before.results)) == list(map(_cells, after.results)):
+        yield "changed", Text("nothing but the source")
+    worst, known = standing.worst(after.results), {a for r in before.results for a in r.advice}
+    yield from (("errors", Text(error, style="red")) for error in worst.errors)
+    yield from (("next", Text(each)) for each in worst.advice if each not in known)
+
+
+# ---------------------------------------------------------------------------------- lines
+
+
+def _lines(report: ReportJson, before: ReportJson | None) -> Iterator[RenderableType]:
+    result = standing.worst(report.results)
+    times = modelled_times(result, report.sources)
+    if not times:
+        return
+    old = next((r for r in before.results if _key(r) == _key(result)), None) if before else None
+    earlier = _moved(before, report, modelled_times(old, before.sources)) if before and old else {}
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(style="dim", no_wrap=True)
+    rows.add_column()
+    for place, time_ms in sorted(times.items(), key=lambda item: -item[1])[:_MOST_LINES]:
+        if time_ms >= _LEAST_SHARE * sum(times.values()):
+            now = units.duration(time_ms)
+            was = units.duration(earlier[place]) if place in earlier else "new" if old else now
+            code = Text(_code(place, report), no_wrap=True, overflow="ellipsis")
+            rows.add_row(_changed(was, now), PurePath(place).name, code)
+    yield Text()
+    yield Text(f"modelled time by line at {_key(result)}", style="bold")
+    yield rows
+
+
+def _code(place: str, report: ReportJson) -> str:
+    """The source line at a place, if the report has it."""
+    for source in report.sources:
+        number, lines = line_number(place, source.path), (source.text or "").splitlines()
+        if number is not None and 0 < number <= len(lines):
+            return lines[number - 1].strip()
+    return ""
+
+
+def _moved(before: ReportJson, after: ReportJson, times: Mapping[str, float]) -> dict[str, float]:
+    """Times of an earlier report by the place where each line now stands."""
+    texts = {source.path: source for source in after.sources}
+    found = dict(times)
+    for source in before.sources:
+        new = texts.get(source.path)
+        if new is None or new.text == source.text:
+            continue
+        places = {line_number(place, source.path): place for place in times}
+        for old in places.keys() - {None}:
+            found.pop(places[old], None)
+        for old, number in _matching(source, new).items():
+            if old in places:
+                found[f"{places[old].rpartition(':')[0]}:{number}"] = times[places[old]]
+    return found
+
+
+def _matching(before: SourceJson, after: SourceJson) -> dict[int | None, int]:
+    """The number that each line of a file has after an edit; an edited line keeps its place."""
+    old, new = ((source.text or "").splitlines() for source in (before, after))
+    found: dict[int | None, int] = {}
+    for _, i, to_i, j, to_j in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+        if to_i - i == to_j - j:
+            found |= {i + n + 1: j + n + 1 for n in range(to_i - i)}
+    return found
