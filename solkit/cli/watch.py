@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _outputs, _saves
+from solkit.cli import _base, _options, _outputs, _saves, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 from solkit.cli.exit_codes import Exit
 
@@ -53,7 +53,7 @@ def watch(
     the modelled time of each source line. The modelled page comes first; a measured one follows if
     the target is in this machine.
     """
-    with _base.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose):
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 
@@ -115,7 +115,7 @@ class _Page:
                     report = run()
                 self._print(i, report, time.time() - saved_s)
         except Exception as error:
-            _base.blame(error, self.verbose)
+            exit_codes.blame(error, self.verbose)
         self.console.file.flush()
 
     def _print(self, i: int, report: Report, seconds: float) -> None:
