@@ -131,7 +131,8 @@ class ForkServer:
         Raises:
             WorkerError: the server is gone, or did not start in time.
         """
-        job = pickle.dumps((args, dict(env), folder or _here(), list(sys.path)))
+        where = pickle.dumps((dict(env), folder or _here(), list(sys.path)))
+        job = where + pickle.dumps(args)
         header = {"function": function, "prints": output is not None}
         given = (*(() if output is None else (output,)), *descriptors)
         try:
@@ -489,13 +490,15 @@ def _run(frame: Frame, scratch: str) -> int:
         os.dup2(output, 2)
         os.close(output)
     try:
-        args, env, folder, path = pickle.loads(frame.payload)
+        given = io.BytesIO(frame.payload)
+        env, folder, path = pickle.load(given)
         if folder is not None:
             os.chdir(folder)
         os.environ.clear()
         os.environ.update(env, TMPDIR=scratch)
         tempfile.tempdir = scratch
         sys.path[:] = path
+        args = pickle.load(given)  # only now: this imports the modules of their classes
         module, _, name = frame.header["function"].partition(":")
         getattr(importlib.import_module(module), name)(*args, *descriptors)
         ended = 0

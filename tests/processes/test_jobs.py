@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import select
 import signal
@@ -17,7 +18,6 @@ from solkit.errors import JobDiedError, UnsupportedError, WorkerError
 from solkit.processes import jobs as worker
 from solkit.processes.forkserver import ForkServer, python
 
-ROOT = str(Path(worker.__file__).parents[2])
 SHARED = worker.shared()  # with other tests
 
 
@@ -28,7 +28,7 @@ def server_without_torch(tmp_path_factory):
     (folder / "light_study.py").write_text("def warm_up():\n    pass\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "_shared", worker.Jobs("light_study:warm_up"))
-        patch.setenv("PYTHONPATH", os.pathsep.join([ROOT, str(folder)]))
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)  # dependencies may lie there
         yield
         worker.shared().close()
 
@@ -49,6 +49,14 @@ def test_every_job_has_a_process_of_its_own():
     worker.call("os:putenv", "SOLKIT_TEST", "1")
     assert worker.call("os:getenv", "SOLKIT_TEST") is None
     assert worker.call("os:getpid") != worker.call("os:getpid")
+
+
+def test_arguments_may_have_classes_that_only_the_caller_finds(tmp_path, monkeypatch):
+    worker.call("os:getpid")  # the server's module path was set before
+    (tmp_path / "found_late.py").write_text("class Given(str): ...")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    given = importlib.import_module("found_late").Given("told")
+    assert worker.call("builtins:str", given) == "told"
 
 
 def test_jobs_see_no_gpu():
