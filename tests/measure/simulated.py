@@ -70,10 +70,6 @@ class Machine:
 class NoGuard:
     """Finds nothing: the real one takes a while, and has tests of its own."""
 
-    @classmethod
-    def armed(cls):
-        return cls()
-
     def findings(self, *_):
         return ()
 
@@ -105,12 +101,12 @@ class FakeTimer:
 
 def referee(descriptor):
     """Times its reference at 300 ms."""
-    referees.CpuMachine = lambda: Machine(FakeTimer(tells=300.0))
+    referees.machine_for = lambda _: Machine(FakeTimer(tells=300.0))
     referees.main(descriptor)
 
 
 def candidate(descriptor):
     """Times itself at 100 ms."""
     candidates.Guard = NoGuard
-    candidates._machine = lambda _: Machine(FakeTimer(tells=100.0))
+    candidates.machine_for = lambda _: Machine(FakeTimer(tells=100.0))
     candidates.main(descriptor)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from solkit.core import Verdict
 
-__all__ = ["CandidateError", "explain", "verdict_of"]
+__all__ = ["CandidateError", "ContextLostError", "explain", "verdict_of"]
 
 _MAX_TEXT = 2000
 _TRITON_COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError"}
@@ -23,6 +23,18 @@ class CandidateError(Exception):
     def __init__(self, verdict: Verdict, errors: tuple[str, ...]) -> None:
         self.verdict, self.errors = verdict, errors
         super().__init__(verdict, errors)
+
+
+class ContextLostError(Exception):
+    """The reference broke its process's CUDA context, e.g. by a device assertion.
+
+    Attributes:
+        trial: the name of the trial that another process must skip.
+    """
+
+    def __init__(self, trial: str) -> None:
+        self.trial = trial
+        super().__init__(trial)
 
 
 def verdict_of(error: BaseException) -> Verdict:

@@ -16,11 +16,11 @@ from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import Standard, compare, is_explained
 from solkit.measure.checking.exact import Exact, exact_reference
+from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import distinct, fresh
 
 __all__ = [
     "DISTRIBUTIONS",
-    "ContextLostError",
     "Distribution",
     "Trial",
     "common_trials",
@@ -184,18 +184,6 @@ DISTRIBUTIONS = (
 
 
 Make = Callable[[Mapping[str, Value]], Workload]
-
-
-class ContextLostError(Exception):
-    """The reference broke this process's CUDA context, e.g. by a device assertion.
-
-    Attributes:
-        trial: the name of the trial that another process must skip.
-    """
-
-    def __init__(self, trial: str) -> None:
-        self.trial = trial
-        super().__init__(trial)
 
 
 def trials(

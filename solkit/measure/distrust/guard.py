@@ -38,7 +38,8 @@ def prepare() -> None:
 class Guard:
     """The state of this process before the candidate was imported.
 
-    Call `armed` before the import, and keep its bound `findings`.
+    Construct it before the import, and keep its bound `findings`. It imports triton if installed,
+    and adds a permanent audit hook to the process.
     """
 
     def __init__(self) -> None:
@@ -46,14 +47,6 @@ class Guard:
         self._globals = Globals()
         self._outputs = Outputs()
         self._background = Background()
-
-    @classmethod
-    def armed(cls) -> Guard:
-        """A guard for the candidate that is imported next.
-
-        It imports triton if installed, and adds a permanent audit hook to the process.
-        """
-        return cls()
 
     def findings(
         self, returned: Any = None, inputs: Any = (), shares_memory: bool = False

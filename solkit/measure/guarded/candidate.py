@@ -1,8 +1,8 @@
-"""The candidate's process: runs the candidate on request, and times itself.
+"""The candidate's process: runs the candidate on request, and times it.
 
-Everything here shares a process with code that nobody vouches for. So nothing that it says is
-relied upon: its outputs are read, judged and poisoned by the referee, and the times that it tells
-are held against the referee's own clock (`solkit.measure.guarded.referee`).
+Untrusted code shares this process, so nothing that it answers is relied on. The referee reads,
+judges and poisons the outputs, and checks the reported times against its own clock
+(`solkit.measure.guarded.referee`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from solkit.measure.distrust.delegation import Operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.guard import Guard
 from solkit.measure.guarded.imports import Imports
-from solkit.measure.guarded.sharing import Block, Packed, attach, unpack
+from solkit.measure.guarded.sharing import Block, Packed, attach, plain, unpack
 from solkit.measure.timing.activities import ActivityError
-from solkit.measure.timing.machine import CpuMachine, CudaMachine, Machine
+from solkit.measure.timing.machine import Machine, machine_for
 from solkit.measure.timing.protocols import PROTOCOLS
 from solkit.measure.timing.sampling import Subject, Timer
 from solkit.processes.channel import Channel, ClosedError, Frame
@@ -40,15 +40,14 @@ from solkit.processes.channel import Channel, ClosedError, Frame
 __all__ = ["serve"]
 
 Answer = dict[str, Any]
-Machines = Callable[[str], Machine]
 
 
-def serve(channel: Channel, machines: Machines) -> None:
-    """Answer requests until the other end hangs up.
+def serve(channel: Channel, machines: Callable[[str], Machine]) -> None:
+    """Answer requests until the other end closes.
 
     Args:
         channel: to the referee.
-        machines: what to run on, by the device's name.
+        machines: gives the machine of a device name.
     """
     worker = _Worker(machines)
     channel.send({"ok": "ready"})
@@ -59,7 +58,7 @@ def serve(channel: Channel, machines: Machines) -> None:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """Inputs that the referee shares: each call gets tensor objects of its own on them."""
+    """Inputs that the referee shares: each call gets new tensor objects for them."""
 
     packed: Packed
     block: Block
@@ -74,32 +73,32 @@ class _Inputs:
 
 @dataclass(frozen=True)
 class _Graph:
-    """Calls that can be replayed; the outputs of the last of them, which stay where they are."""
+    """Calls that can be replayed, and the outputs of the last one, which keep their addresses."""
 
     replay: Callable[[], Any]
     outputs: list[torch.Tensor]
 
 
 class _Worker:
-    """What the process holds between requests; each public method is one of them."""
+    """The state of the process between requests; each public method is a request."""
 
-    def __init__(self, machines: Machines) -> None:
+    def __init__(self, machines: Callable[[str], Machine]) -> None:
         self._machines = machines
         self._path = ""
         self._imports = Imports.now()
         self._loaded: LoadedKernel | None = None
-        self._machine: Machine = CpuMachine()
+        self._machine: Machine = Machine()
         self._workload: Workload | None = None
         self._inputs: dict[str, _Inputs] = {}
         self._outputs: list[torch.Tensor] = []
         self._returned: Any = None
-        self._guard: Guard = Guard.armed()
+        self._guard = Guard()
         self._graphs: dict[tuple[str, int], _Graph] = {}
         self._results: Block | None = None
         self._timer: Timer | None = None
 
     def answer(self, frame: Frame) -> Answer:
-        """What a request comes to; whatever user code raises is an answer too."""
+        """The answer to a request; exceptions of user code are answers too."""
         header = frame.header
         try:
             return {"ok": getattr(self, header["op"])(frame, **header["given"])}
@@ -107,11 +106,9 @@ class _Worker:
             return {"untimed": str(error)}
         except SolkitError as error:
             return {"error": type(error).__name__, "args": list(error.args)}
-        except BaseException as error:  # SystemExit and its like as well
+        except BaseException as error:  # including SystemExit
             errors = explain(error, header["doing"], self._path)
             return {"failed": verdict_of(error).value, "errors": errors}
-
-    # ------------------------------------------------------------------ the candidate itself
 
     def load(self, _: Frame, path: str, reference: str | None, device: str) -> None:
         """Import the candidate."""
@@ -123,7 +120,7 @@ class _Worker:
             raise KernelFileError("has no kernel to measure", path)
 
     def bind(self, _: Frame, shape: dict[str, Any], params: dict[str, Any]) -> None:
-        """Bind the candidate to a shape; the inputs made on the way are not the ones it gets."""
+        """Bind the candidate to a shape, and drop the inputs made on the way."""
         assert self._loaded is not None
         self._forget_outputs()
         try:
@@ -139,12 +136,12 @@ class _Worker:
         self._machine.memory_bytes()
 
     def attach(self, frame: Frame, name: str, ticket: dict[str, Any]) -> None:
-        """Take the inputs that the referee calls by that name."""
+        """Take inputs under a name."""
         block = attach(ticket, frame.descriptors)
         self._inputs[name] = _Inputs(Packed.loads(frame.payload), block)
 
     def detach(self, _: Frame, name: str) -> None:
-        """Let go of inputs."""
+        """Release inputs."""
         self._graphs = {key: graph for key, graph in self._graphs.items() if key[0] != name}
         self._forget_outputs()
         self._inputs.pop(name).block.close()
@@ -152,18 +149,20 @@ class _Worker:
     def run(
         self, _: Frame, name: str, seed: int, sizes: list[int], shares: bool, guarded: bool
     ) -> Answer:
-        """Call the candidate; what its outputs look like, and what the guard found.
+        """Call the candidate; gives the form of its outputs and the guard's findings.
 
         Args:
             name: of the inputs.
             seed: for kernels that draw random numbers.
-            sizes: bytes that outputs should have: as many are poisoned and freed before.
+            sizes: bytes of the expected outputs: blocks of these sizes are poisoned and freed.
             shares: whether outputs may share memory with inputs.
-            guarded: whether the guard is to look, which takes it some 50 ms.
+            guarded: whether to ask the guard, which takes some 50 ms.
         """
         self._spoil()
         with contextlib.suppress(torch.OutOfMemoryError):  # then the candidate needs it more
-            spoilt = [self._blank(size) for size in sizes]
+            spoilt = [
+                torch.empty(size, dtype=torch.uint8, device=self._machine.device) for size in sizes
+            ]
             _poison(spoilt)
             del spoilt
         call, workload = self._prepared(name, seed)
@@ -174,27 +173,27 @@ class _Worker:
         return self._look(found)
 
     def look(self, _: Frame, guarded: bool) -> Answer:
-        """What the last call's outputs look like, and what the guard finds now."""
+        """The form of the last call's outputs, and the guard's findings now."""
         return self._look(self._guard.findings() if guarded else ())
 
     def fetch(self, frame: Frame, ticket: dict[str, Any] | None, offsets: list[int]) -> None:
         """Copy the last call's outputs to where the referee reads them.
 
-        On the current stream, as who uses them would: what runs elsewhere is not waited for.
+        It uses the current stream, as a user of the outputs would: other streams are not awaited.
         """
         if ticket is not None:
             self._close_results()
             self._results = attach(ticket, frame.descriptors)
         assert self._results is not None
         for output, offset in zip(self._outputs, offsets, strict=True):
-            plain = _plain(output)
-            size = plain.numel() * plain.element_size()
-            place = self._results.at(offset, size).view(plain.dtype)
-            place.copy_(plain.reshape(-1))
+            values = plain(output)
+            size = values.numel() * values.element_size()
+            place = self._results.at(offset, size).view(values.dtype)
+            place.copy_(values.reshape(-1))
         self._machine.synchronize()
 
     def operators(self, _: Frame, name: str, seed: int) -> list[str]:
-        """Call the candidate once more and record which of torch's operators it calls."""
+        """Call the candidate once more; gives the torch operators that it calls."""
         call, _workload = self._prepared(name, seed)
         with Operators() as operators:
             call()
@@ -202,19 +201,17 @@ class _Worker:
         return list(operators.names)
 
     def kernels(self, _: Frame) -> dict[str, float]:
-        """What ran on the GPU in the last round of timed calls, and how long, in milliseconds."""
+        """GPU milliseconds by kernel name, of the last round of timed calls."""
         assert self._timer is not None
         return dict(self._timer.kernels_ms)
 
     def launches(self, _: Frame, name: str, seed: int) -> list[Answer]:
-        """Call the candidate once more and record what Triton launches."""
+        """Call the candidate once more; gives the Triton launches that it makes."""
         call, _workload = self._prepared(name, seed)
         with self._machine.recording() as launches:
             call()
             self._machine.synchronize()
         return [asdict(launch) for launch in launches]
-
-    # --------------------------------------------------------------------------------- timing
 
     def start(self, _: Frame, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
@@ -224,7 +221,7 @@ class _Worker:
         self._timer.start()
 
     def call(self, _: Frame, name: str, seed: int, calls_in_graph: int) -> None:
-        """Make one timed call: of the candidate, or of a graph of that many calls of it."""
+        """Time one call of the candidate, or of a graph with that many calls."""
         assert self._timer is not None
         self._spoil()
 
@@ -239,16 +236,16 @@ class _Worker:
         self._timer.time(Subject(name, prepare))
 
     def stop(self, _: Frame) -> list[tuple[float, float | None]]:
-        """End the round; the times of its calls in milliseconds: span and sum of kernels."""
+        """End the round; gives span and kernel sum of each call in milliseconds."""
         assert self._timer is not None
         return [(taken.span_ms, taken.kernel_sum_ms) for taken in self._timer.stop()]
 
     def repeat(
         self, _: Frame, name: str, seed: int, calls: int, behind_s: float, wait: bool
     ) -> None:
-        """Make many calls in a row, queued behind something that takes so long.
+        """Make many calls in a row, queued behind work of `behind_s` seconds.
 
-        Whether the answer comes when they are over (`wait`), or when they are launched.
+        Returns when the calls are done (`wait`), or when they are launched.
         """
         self._spoil()
         call, _workload = self._prepared(name, seed)
@@ -257,19 +254,17 @@ class _Worker:
             self._machine.occupy(behind_s)
         for _call in range(calls - 1):
             call()
-        seed_everything(seed)  # the last one is judged; what this costs is the same in every row
+        seed_everything(seed)  # the last call is judged; this costs the same in every row
         call()
         if wait:
             self._machine.synchronize()
 
     def settle(self, _: Frame) -> None:
-        """Wait for what was launched."""
+        """Wait for launched work."""
         self._machine.synchronize()
 
-    # -------------------------------------------------------------------------------- the end
-
     def reset(self, _: Frame) -> dict[str, int]:
-        """Forget the candidate, so that another can come; the memory that is left."""
+        """Forget the candidate, to make room for the next one; gives the memory still in use."""
         self._forget_outputs()
         self._loaded = self._workload = self._timer = None
         self._graphs.clear()
@@ -301,10 +296,10 @@ class _Worker:
         return self._graphs[key]
 
     def _spoil(self) -> None:
-        """Poison the last call's outputs, so that a call that writes nothing has nothing to show.
+        """Poison the last call's outputs, so that a call that writes nothing has no result.
 
-        What lies in the inputs is the referee's to restore. Outputs of a graph stay where they
-        are; others are freed, for the next call to be given the same memory.
+        The referee restores the inputs. Outputs of a graph keep their memory; other outputs are
+        freed, so that the next call gets the same memory.
         """
         _poison([output for output in self._outputs if not self._is_input(output)])
         if not self._graphs:
@@ -315,27 +310,22 @@ class _Worker:
             self._returned = kernel(*args, **kwargs)
             return self._returned
 
-        # written arguments are found by its parameters where the file has no reference
+        # if the file has no reference, the kernel's parameters show which arguments are written
         return functools.update_wrapper(noted, kernel, assigned=(), updated=())
-
-    def _blank(self, size: int) -> torch.Tensor:
-        return torch.empty(size, dtype=torch.uint8, device=self._machine.device)
-
-    def _form(self, output: torch.Tensor) -> Answer:
-        kind = type(output)
-        return {
-            "shape": list(output.shape),
-            "dtype": str(output.dtype).removeprefix("torch."),
-            "device": output.device.type,
-            "type": f"{kind.__module__}.{kind.__qualname__}",
-            "is_input": self._is_input(output),
-        }
 
     def _is_input(self, output: torch.Tensor) -> bool:
         return any(inputs.block.holds(output) for inputs in self._inputs.values())
 
     def _look(self, found: Sequence[Finding]) -> Answer:
-        forms = [self._form(output) for output in self._outputs]
+        forms = [
+            {
+                "shape": list(output.shape),
+                "dtype": str(output.dtype).removeprefix("torch."),
+                "device": output.device.type,
+                "is_input": self._is_input(output),
+            }
+            for output in self._outputs
+        ]
         return {"outputs": forms, "findings": [asdict(finding) for finding in found]}
 
     def _forget_outputs(self) -> None:
@@ -350,30 +340,17 @@ class _Worker:
 def _poison(tensors: Sequence[torch.Tensor]) -> None:
     for tensor in tensors:
         if tensor.layout is torch.strided and tensor.numel():
-            with contextlib.suppress(RuntimeError):  # elements that share a place: left as it is
+            with contextlib.suppress(RuntimeError):  # elements share memory: left as it is
                 poison([tensor])
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The values of a tensor of whatever layout, as what a block can hold."""
-    plain = tensor.detach()
-    if plain.layout is not torch.strided:
-        plain = plain.to_dense()
-    return plain.resolve_conj().resolve_neg()
-
-
-@functools.cache
-def _machine(device: str) -> Machine:
-    return CpuMachine() if device == "cpu" else CudaMachine()
-
-
 def main(descriptor: int) -> None:
-    """The process: serve on an inherited socket, then end without any exit handler."""
+    """Serve on an inherited socket, then end without any exit handler."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
     gc.collect()
-    gc.freeze()  # a collection, of which each candidate takes some, would go through all of torch
-    serve(Channel.of(descriptor, trusting=True), _machine)
+    gc.freeze()  # each candidate triggers collections, which would go through all of torch
+    serve(Channel.of(descriptor, trusting=True), machine_for)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

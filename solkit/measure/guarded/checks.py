@@ -1,7 +1,7 @@
-"""Whether a candidate is right: its outputs on many inputs, what it writes, what it gives away.
+"""Whether a candidate is correct: its outputs on many inputs, what it writes, how it works.
 
-The referee imports the problem alone (and the candidate only where both stand in one file), and
-talks to the candidate's process through `solkit.measure.guarded.remote`.
+The referee imports only the problem (and the candidate if both are in one file). It talks to the
+candidate's process through `solkit.measure.guarded.remote`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import contextlib
 import hashlib
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,41 +21,55 @@ from solkit.core import Value, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.faults import CandidateError, explain, verdict_of
+from solkit.measure.checking.faults import (
+    CandidateError,
+    ContextLostError,
+    explain,
+    verdict_of,
+)
 from solkit.measure.checking.inputs import fresh, is_unchanged, same_bits
 from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.checking.trials import (
-    ContextLostError,
-    Trial,
-    common_trials,
-    nonfinite,
-    own_trials,
-)
+from solkit.measure.checking.trials import Trial, common_trials, nonfinite, own_trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.guarded.messages import Request
-from solkit.measure.guarded.remote import Form, Look, Remote, offsets_of
-from solkit.measure.guarded.sharing import Block, Packed, allocate, pack
+from solkit.measure.guarded.remote import Form, Look, Remote, Say
+from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of, pack
 from solkit.measure.timing.machine import Machine
 
-__all__ = ["Checks", "Say", "Shared"]
+__all__ = ["Checks", "Setup", "Shared"]
 
 _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
-_TRIALS_SHARE = 0.4  # of the time limit, after which no further distribution is tried
+_TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _OUTPUT_SLACK_BYTES = 64 << 20
 
-Say = Callable[[str], None]
+
+@dataclass(frozen=True)
+class Setup:
+    """What the referee provides for the examination of candidates.
+
+    Attributes:
+        machine: runs the reference.
+        say: receives the current step.
+        blocks: closes shared memory, once the candidates' processes have released it.
+        cache: trials that earlier candidates had in common with these.
+    """
+
+    machine: Machine
+    say: Say
+    blocks: contextlib.ExitStack
+    cache: TrialCache = field(default_factory=TrialCache)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One set of inputs, shared with the candidate's process; nothing else lies there.
+    """One set of inputs, shared with the candidate's process in memory of its own.
 
     Attributes:
-        trial: the inputs, untouched, in memory of the referee's own, and what is right on them.
+        trial: the untouched inputs, in the referee's memory, and the correct outputs.
         packed, block: the inputs as shared.
-        written: numbers of the storages that the reference, too, writes into.
+        written: numbers of the storages that the reference writes to as well.
     """
 
     trial: Trial
@@ -63,24 +77,19 @@ class Shared:
     block: Block
     written: frozenset[int]
 
-    @property
-    def is_written(self) -> bool:
-        """Whether calls change the inputs, as they are meant to."""
-        return bool(self.written)
-
     def restore(self) -> None:
         """Undo what a call wrote."""
         self.packed.fill(self.block)
 
 
 @dataclass(frozen=True)
-class Effects:
+class _Effects:
     """What a reference does besides computing its outputs.
 
     Attributes:
-        written: numbers of the inputs' storages that it writes into, or may by declaration.
+        written: numbers of the inputs' storages that it writes to, or declares as written.
         aliases: whether its outputs lie in its inputs.
-        reference_s: how long it took, by the wall clock.
+        reference_s: its wall-clock time.
     """
 
     written: frozenset[int]
@@ -89,47 +98,36 @@ class Effects:
 
 
 class Checks:
-    """Checks one candidate; raises `CandidateError` where it fails.
+    """Checks one candidate; raises `CandidateError` if it fails.
 
     Args:
         request: what to measure.
-        machine: what the reference runs on.
         remote: the candidate's process.
-        say: told what is being done, so that it is known should a process die of it.
-        blocks: given the shared memory to close, once the candidate's process has let go of it.
-        cache: of what candidates before had in common with this one.
+        setup: what the referee provides.
 
     Attributes:
         max_error: largest deviation from the reference so far.
-        is_degenerate: whether inputs that differ gave the same outputs.
-        calls: of the candidate before timing; one more, in which launches are recorded, counted.
-        notes: what is to be told of the candidate, in order.
+        is_degenerate: whether different inputs gave the same outputs.
+        calls: of the candidate before timing, including one that records launches.
+        notes: remarks on the candidate, in order.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        machine: Machine,
-        remote: Remote,
-        say: Say,
-        blocks: contextlib.ExitStack,
-        cache: TrialCache,
-    ) -> None:
-        self._request, self._machine, self._remote = request, machine, remote
-        self._say, self._blocks, self._cache = say, blocks, cache
+    def __init__(self, request: Request, remote: Remote, setup: Setup) -> None:
+        self._request, self._remote, self._setup = request, remote, setup
+        self._device = setup.machine.device
         self._results: Block | None = None
         self._bound_to: dict[str, Value] | None = None
-        self._known_effects: Effects | None = None
+        self._known_effects: _Effects | None = None
         self.max_error = 0.0
         self.is_degenerate = False
         self.calls = 1
         self.notes: dict[str, None] = {}  # an ordered set
 
     def checked(self) -> list[Shared]:
-        """Have the candidate checked, then bound to what is timed; the inputs for that."""
-        self._say("loading the problem")
+        """Check the candidate and bind it to the timed shape; gives the inputs to time it on."""
+        self._setup.say("loading the problem")
         self._problem = _problem(self._request)
-        self._remote.load(self._request.path, self._request.reference, self._machine.device)
+        self._remote.load(self._request.path, self._request.reference, self._device)
         self._read_source()
         sets = self._check()
         self.is_degenerate = _is_degenerate([shared.trial for shared in sets])
@@ -140,7 +138,7 @@ class Checks:
         return sets
 
     def exchange(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
-        """Have the candidate let go of inputs, and take those of another examination instead."""
+        """Replace the candidate's inputs by those of another examination."""
         for shared in own:
             self._remote.detach(shared.trial.name)
         for shared in others:
@@ -148,11 +146,11 @@ class Checks:
 
     @property
     def reference_s(self) -> float:
-        """How long the reference took, by the wall clock."""
+        """The reference's wall-clock time."""
         return self._effects.reference_s
 
     def _check(self) -> list[Shared]:
-        """Have the candidate run on all trials; those that ``inputs()`` gives stay shared."""
+        """Run the candidate on all trials; gives those from ``inputs()``, which stay shared."""
         kept: list[Shared] = []
         deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
         for trial in self._trials():
@@ -160,7 +158,7 @@ class Checks:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
             self._bind(trial.shape)
-            blocks = self._blocks.enter_context(contextlib.ExitStack())
+            blocks = self._setup.blocks.enter_context(contextlib.ExitStack())
             shared = self._share(trial, blocks)
             self._check_on(shared)
             if trial.is_usual:
@@ -181,7 +179,7 @@ class Checks:
         Raises:
             KernelFileError, UnsupportedError: the problem is at fault, or too large.
         """
-        self._say("running the reference")
+        self._setup.say("running the reference")
         try:
             yield from self._own_and_common_trials()
         except (SolkitError, CandidateError, ContextLostError):
@@ -194,31 +192,23 @@ class Checks:
             raise KernelFileError(summary, path) from error
 
     def _own_and_common_trials(self) -> Iterator[Trial]:
-        """Those that no other candidate has seen first; then those that others were checked on.
+        """First trials that no other candidate has seen, then those that candidates share.
 
-        What a candidate learned of the latter, or left behind for its like, is of no use for the
-        former, on which it is timed as well.
+        The candidate is timed on the former. What another candidate learned from the latter, or
+        left behind, is of no use for them.
         """
-        request, description = self._request, self._problem.description
-        usual = 0
+        request, usual = self._request, 0
         for trial in own_trials(self._make, request.seed, request.shape, request.skip):
             usual = max(usual, nonfinite(trial))
             yield trial
         seed = request.seed if request.common_seed is None else request.common_seed
-        key = (
-            _digest(request),
-            self._machine.device,
-            tuple(request.shape.items()),
-            seed,
-            request.skip,
-        )
-        given = seed, request.shape, request.skip
-        make = partial(common_trials, self._make, description, *given, usual=usual)
-        yield from self._cache.trials(key, make)
+        key = _digest(request), self._device, tuple(request.shape.items()), seed, request.skip
+        given = self._problem.description, seed, request.shape, request.skip, usual
+        yield from self._setup.cache.trials(key, partial(common_trials, self._make, *given))
 
     def _make(self, shape: Mapping[str, Value]) -> Workload:
         try:
-            return self._problem.workload(shape, {}, self._machine.device)
+            return self._problem.workload(shape, {}, self._device)
         except KernelFileError as error:
             if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
                 raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
@@ -238,73 +228,80 @@ class Checks:
             second = self._judge(again, shared, f"{trial.name}, called again")
             shared.restore()
             if not same_bits(first, second):
-                self.notes["Two calls on the same inputs gave outputs that differ in bits."] = None
-        self._say("running the reference")
+                self.notes["Nondeterministic output: two calls on the same inputs differ."] = None
+        self._setup.say("running the reference")
 
     def _share(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
-        """Put a trial's inputs where the candidate sees them."""
-        self._say("sharing the inputs")
-        packed = _packed(trial.workload, self._machine.device)
+        """Share a trial's inputs with the candidate."""
+        self._setup.say("sharing the inputs")
+        packed = _packed(trial.workload, self._device)
         if self._known_effects is None:
-            self._known_effects = _effects(trial, self._machine)
+            self._known_effects = _effects(trial, self._setup.machine)
         block = self._allocate(packed.size, blocks)
         packed.fill(block)
         return Shared(trial, packed, block, self._effects.written)
 
     @property
-    def _effects(self) -> Effects:
+    def _effects(self) -> _Effects:
         assert self._known_effects is not None
         return self._known_effects
 
     def _allocate(self, size: int, blocks: contextlib.ExitStack) -> Block:
         try:
-            block = allocate(size, self._machine.device)
+            block = allocate(size, self._device)
         except torch.OutOfMemoryError as error:
             raise UnsupportedError(f"the inputs do not fit into memory twice: {error}") from error
         blocks.callback(block.close)
         return block
 
     def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
-        """Judge the last call: what the guard saw, the outputs, and the inputs after it."""
+        """Judge the last call: the guard's findings, the outputs, and the inputs after it."""
         self.heed(look.findings)
         trial = shared.trial
         got = self._fetch(look.outputs, trial.want)
         own = trial.workload.tolerance or self._problem.description.problem.tolerance
-        errors = _odd_forms(look.outputs, self._effects.aliases)
         comparison = trial.standard(own).judge(got)
         self.max_error = max(self.max_error, comparison.max_error)
-        errors += comparison.errors
-        changed = [n for n in shared.packed.changed(shared.block) if n not in shared.written]
-        errors += tuple(
-            f"input tensor {number} was written into, which the reference leaves as it was"
-            for number in changed
-        )
+        errors = [
+            *self._misplaced(look.outputs),
+            *comparison.errors,
+            *(
+                f"input tensor {number} was written into, which the reference leaves as it was"
+                for number in shared.packed.changed(shared.block)
+                if number not in shared.written
+            ),
+        ]
         if errors:
             raise CandidateError(Verdict.WRONG, tuple(f"{error} ({which})" for error in errors))
         return got
 
+    def _misplaced(self, forms: Sequence[Form]) -> Iterator[str]:
+        for number, form in enumerate(forms):
+            if form.is_input and not self._effects.aliases:
+                yield f"output {number} lies in the memory of an input; the reference's does not"
+
     def _read_source(self) -> None:
-        """What the candidate's source gives away; a solution of several files is not read."""
+        """Look for suspicious code; a solution of several files is not read."""
         path = Path(self._request.path)
         if path.suffix == ".py":
             self.heed(suspicions(path.read_text(encoding="utf-8"), str(path)))
 
     def heed(self, findings: Sequence[Finding]) -> None:
-        """Proofs of cheating end the examination; the rest is told."""
+        """End the examination at a proof of cheating; report other findings."""
         sentences = [f"{finding.trick}: {finding.evidence}" for finding in findings]
         if any(finding.is_proof for finding in findings):
             raise CandidateError(Verdict.CHEATING, tuple(sentences))
         self.notes.update(dict.fromkeys(sentences))
 
     def _check_operators(self, shared: Shared) -> None:
-        """Where a kernel of its own was asked for: whether it hands the work to torch instead."""
+        """If a custom kernel was requested: whether the candidate calls torch instead."""
         if self._request.custom_kernel:
             operators = self._remote.operators(shared.trial.name, shared.trial.seed)
             shared.restore()
             self._heed_delegation(by_operators(operators))
 
     def check_kernels(self) -> None:
-        """The same of what ran on the GPU in timed calls."""
+        """The same for the kernels that ran on the GPU in timed calls."""
         if self._request.custom_kernel:
             kernels_ms = self._remote.kernels()
             if not kernels_ms:
@@ -312,7 +309,7 @@ class Checks:
             self._heed_delegation(by_kernels(kernels_ms))
 
     def _heed_delegation(self, found: Finding | None) -> None:
-        """With what the source says of the same, which alone would prove nothing."""
+        """A proof, together with the hints from the source."""
         if found is not None:
             hints = [f"{found.trick}: {found.evidence}"]
             hints += [note for note in self.notes if note.startswith(f"{found.trick}: ")]
@@ -326,31 +323,32 @@ class Checks:
             raise CandidateError(Verdict.WRONG, (error,))
         is_new = self._results is None or self._results.size < size
         if is_new:
-            self._results = self._allocate(size, self._blocks)
+            self._results = self._allocate(size, self._setup.blocks)
         assert self._results is not None
         got = self._remote.fetch(self._results, forms, is_new)
         return [
-            tensor.to(form.device) if _is_elsewhere(tensor, form) else tensor
+            # on the candidate's device, which the comparison then names
+            tensor.to(form.device) if form.device in ("cpu", "cuda") else tensor
             for tensor, form in zip(got, forms, strict=True)
         ]
 
     def judge_last(self, shared: Shared, which: str) -> None:
-        """Judge what the last call left."""
+        """Judge the outputs of the last call."""
         self._judge(self._remote.look(), shared, which)
 
 
 def _problem(request: Request) -> LoadedKernel:
-    """The problem, with no candidate where that stands in another file."""
+    """The problem, without a candidate from another file."""
     if request.reference is None:
         return _without_candidate(load(request.path))
     try:
         return _without_candidate(load(request.reference))
-    except KernelFileError:  # a launch description in the candidate's file is half of the problem
+    except KernelFileError:  # half of the problem is a launch description in the candidate's file
         return _without_candidate(load(request.path, reference=request.reference))
 
 
 def _digest(request: Request) -> str:
-    """Of what stands in the problem's file; of a folder's files, which may be large, how old."""
+    """A digest of the problem's file; of a folder, of its files' sizes and times of change."""
     path = Path(request.reference or request.path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -368,8 +366,8 @@ def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:
     return loaded
 
 
-def _effects(trial: Trial, machine: Machine) -> Effects:
-    """Run the reference once more, on a copy of the inputs, to see what it does to them."""
+def _effects(trial: Trial, machine: Machine) -> _Effects:
+    """Run the reference once more, on a copy of the inputs, to see its effects on them."""
     workload = trial.workload
     copy = fresh(workload)
     start = time.perf_counter()
@@ -383,8 +381,9 @@ def _effects(trial: Trial, machine: Machine) -> Effects:
     starts = {storage.data_ptr() for storage in declared}
     written |= {n for n, storage in enumerate(before) if storage.data_ptr() in starts}
     inside = {storage.data_ptr() for storage in after}
-    aliases = any(_start(tensor) in inside for tensor in want)
-    return Effects(frozenset(written), aliases, reference_s)
+    strided = [tensor for tensor in want if tensor.layout is torch.strided]
+    aliases = any(tensor.untyped_storage().data_ptr() in inside for tensor in strided)
+    return _Effects(frozenset(written), aliases, reference_s)
 
 
 def _packed(workload: Workload, device: str) -> Packed:
@@ -400,7 +399,7 @@ def _size(shared: Shared) -> int:
 
 
 def _is_degenerate(checked: Sequence[Trial]) -> bool:
-    """Whether inputs that differ gave the same outputs, floating ones among them."""
+    """Whether different inputs gave the same outputs, floating ones among them."""
     one, *others = checked
     return any(
         any(tensor.is_floating_point() for tensor in other.want)
@@ -408,22 +407,3 @@ def _is_degenerate(checked: Sequence[Trial]) -> bool:
         and not is_unchanged(one.workload, other.workload)
         for other in others
     )
-
-
-def _start(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else -1
-
-
-def _odd_forms(forms: Sequence[Form], aliases: bool) -> tuple[str, ...]:
-    if aliases:
-        return ()
-    return tuple(
-        f"output {number} lies in the memory of an input, as the reference's do not"
-        for number, form in enumerate(forms)
-        if form.is_input
-    )
-
-
-def _is_elsewhere(tensor: torch.Tensor, form: Form) -> bool:
-    """Whether the candidate had it on another device, where comparing will name that."""
-    return form.device in ("cpu", "cuda") and tensor.device.type != form.device

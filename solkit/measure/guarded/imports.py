@@ -1,4 +1,4 @@
-"""Forgetting what the import of one kernel file left behind, before the next one comes."""
+"""Forget the import of one kernel file before the next one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Imports"]
 
 @dataclass(frozen=True)
 class Imports:
-    """What a process had imported at some moment, and from where it imports.
+    """What a process had imported at some moment.
 
     Attributes:
         path: the module path.
-        modules: names.
+        modules: names of the loaded modules.
     """
 
     path: tuple[str, ...]
@@ -23,11 +23,11 @@ class Imports:
 
     @classmethod
     def now(cls) -> Imports:
-        """As it is."""
+        """The present state."""
         return cls(tuple(sys.path), frozenset(sys.modules))
 
     def restore(self) -> None:
-        """Forget kernel files that came since. Libraries stay: importing them takes long."""
+        """Forget kernel files imported since then. Libraries stay: importing them takes long."""
         sys.path[:] = self.path
         for name in sys.modules.keys() - self.modules:
             if name.startswith("solkit_kernel_"):

@@ -1,4 +1,4 @@
-"""What the referee is asked, and what it answers, in JSON."""
+"""The session's requests and the referee's answers, in JSON."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Request:
-    """One candidate to measure on one shape.
+    """One candidate to measure at one shape.
 
     Attributes:
         path: the kernel file.
-        reference: the file with the reference, where `path` lacks one.
+        reference: the file with the reference, if `path` has none.
         shape: sizes that override the file's defaults.
         params: the candidate's tuning parameters.
         time_limit_s: seconds after which the candidate's process is killed.
-        seed: of the inputs that this candidate has to itself, which it is timed on.
-        common_seed: of the others; `seed` where it is ``None``.
-        custom_kernel: whether leaving the work to libraries is cheating.
+        seed: of the inputs that only this candidate sees and is timed on.
+        common_seed: of the other inputs; ``None`` for the same seed.
+        custom_kernel: whether calling libraries for the work counts as cheating.
         device: where the inputs are made; only ``"cuda"`` can be timed.
         protocol: the name of a `solkit.measure.timing.protocols.TimingProtocol`.
-        skip: names of trials of which the reference is known to break the CUDA context.
+        skip: trials on which the reference is known to break the CUDA context.
     """
 
     path: str
@@ -60,13 +60,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Samples:
-    """Every time that counts, in the order taken.
+    """All times that count, in the order measured.
 
     Attributes:
         candidate_ms, reference_ms: times of single calls.
         conditions: clocks, power, temperature and throttle reasons meanwhile.
-        neighbours: why it could not be seen who else was on the GPU; empty where it could.
-        inputs_digest: `solkit.measure.checking.inputs.digest_of` the inputs that were timed.
+        neighbours: why other users of the GPU could not be seen; empty if they could.
+        inputs_digest: `solkit.measure.checking.inputs.digest_of` the timed inputs.
     """
 
     candidate_ms: tuple[float, ...] = ()
@@ -78,14 +78,14 @@ class Samples:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a candidate.
+    """The result for one candidate.
 
     Attributes:
-        verdict: what it is; ``CORRECT`` and ``DEGENERATE_PROBLEM`` alone have a measurement.
-        errors: why it failed, a summary first. With ``CORRECT``: what limits the measurement, such
-            as CUPTI not being usable.
-        protocol: how the time was taken; ``None`` where none was.
-        measurement: the time; ``None`` where none was taken.
+        verdict: only correct, unstable and degenerate ones have a measurement.
+        errors: why it failed, a summary first. Otherwise what limits the measurement, such as
+            CUPTI not being usable.
+        protocol: how the time was measured; ``None`` without a time.
+        measurement: the time; ``None`` without one.
     """
 
     verdict: Verdict
@@ -97,14 +97,15 @@ class Judgement:
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """Candidates to time in turns on one shape.
+    """Candidates to time in turns at one shape.
 
     Attributes:
-        candidates: the base first; alike but for `Request.path` and `Request.params`. The time
-            limit is for all of them together.
-        precision: turns are enough once every ratio to the base is sure to within this share.
-        budget_s: no more turns than fit, beyond the least.
-        repeats: how often they are compared, each time from warming up on.
+        candidates: the base first; they differ only in `Request.path` and `Request.params`. The
+            time limit is for all of them together.
+        precision: turns stop when the interval of every ratio to the base is this narrow, as a
+            share of the ratio.
+        budget_s: seconds for turns beyond the minimum.
+        repeats: how often to compare, each time including the warm-up.
     """
 
     candidates: tuple[Request, ...]
@@ -119,10 +120,10 @@ class Turns:
 
     Attributes:
         times_ms: of each candidate, the base first: its time in every turn that counts.
-        orders: of each such turn: the candidates' numbers in the order in which they were called.
+        orders: of each such turn: the candidates' numbers in the order of their calls.
         conditions: clocks, power, temperature and throttle reasons meanwhile.
-        unstable: why the times are not to be relied upon; empty where they are.
-        notes: what else is to be known.
+        unstable: why the times are unreliable; empty if they are reliable.
+        notes: other remarks.
     """
 
     times_ms: tuple[tuple[float, ...], ...]
@@ -134,14 +135,14 @@ class Turns:
 
 @dataclass(frozen=True)
 class JudgedTurns:
-    """What became of a comparison.
+    """The result of a comparison.
 
     Attributes:
-        turns: one for each time that they were compared; empty where a candidate failed.
+        turns: one for each repeat; empty if a candidate failed.
         errors: why it failed, a summary first.
-        protocol: how the times were taken; ``None`` where none were.
-        verdict: on the candidate that failed, else ``CORRECT``.
-        failed: its number; ``None`` where none did, or where its process is gone.
+        protocol: how the times were measured; ``None`` without times.
+        verdict: of the candidate that failed, else ``CORRECT``.
+        failed: its number; ``None`` if none failed, or if its process ended.
     """
 
     turns: tuple[Turns, ...]
@@ -163,7 +164,7 @@ def decode(kind: type[T], line: str) -> T:
     """The message of that kind in a line of JSON.
 
     Raises:
-        ValueError: it is no JSON, or not of that kind.
+        ValueError: it is not JSON, or not of that kind.
     """
     message: T = _adapters()[kind].validate_python(json.loads(line))
     return message
@@ -171,6 +172,6 @@ def decode(kind: type[T], line: str) -> T:
 
 @functools.cache
 def _adapters() -> dict[type, TypeAdapter[Any]]:
-    from pydantic import TypeAdapter  # 0.1 s, and not wanted by `import solkit`
+    from pydantic import TypeAdapter  # 0.1 s, too slow for `import solkit`
 
     return {kind: TypeAdapter(kind) for kind in get_args(Message)}

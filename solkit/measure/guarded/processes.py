@@ -1,8 +1,8 @@
-"""The processes of a session: the referee, and one candidate's process for each that is compared.
+"""The processes of a session: the referee, and one process for each candidate.
 
-All are forked from a server that has torch and triton loaded (`solkit.processes.forkserver`), so
-that a new one costs milliseconds and a CUDA context. A candidate's process is replaced after a
-fault, a hang or a finding, and kept for the next candidate otherwise.
+All are forked from a server that has torch and triton loaded (`solkit.processes.forkserver`), so a
+new one costs milliseconds and a CUDA context. A candidate's process is replaced after a fault, a
+hang or a finding; otherwise the next candidate uses it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from solkit.processes.child import Child
 from solkit.processes.forkserver import ForkServer
 from solkit.processes.sandbox import Sandbox
 
-__all__ = ["QUOTED_LINES", "Processes", "how_it_ended"]
+__all__ = ["QUOTED_LINES", "Processes"]
 
 QUOTED_LINES = 30
-"""Of what a process printed last."""
+"""The last lines of a process's output that are reported."""
 
 _DEAD_S = 2.0
-_MOST_SERVED = 100  # candidates in one process: compiled modules, and what libraries note of them,
-# are never unloaded
+_MOST_SERVED = 100  # candidates in one process: compiled modules are never unloaded
 _MOST_JUDGED = 500  # by one referee: on a GPU it grows by 17 kB a candidate (bench/thousand.py)
 
 _REFEREE = "solkit.measure.guarded.referee:main"
@@ -42,7 +41,7 @@ _server = ForkServer(_PREPARE, _ENVIRONMENT)
 
 
 class Processes:
-    """The referee, the candidates' processes, and the lock on the GPU that they use.
+    """The referee, the candidates' processes, and the lock on their GPU.
 
     Args:
         gpu: the GPU, as ``CUDA_VISIBLE_DEVICES`` names it.
@@ -51,10 +50,10 @@ class Processes:
 
     Attributes:
         uuid: of the locked GPU; ``None`` before the first start, and without NVML.
-        candidates: by place; all but the first only to compare.
+        candidates: by place; all but the first are for comparisons.
 
     Raises:
-        UnsupportedError: there can be no sandbox here; says what to do about it.
+        UnsupportedError: this machine cannot run a sandbox; the message says what to do.
     """
 
     def __init__(self, gpu: str, device: str, settings: MeasureSettings) -> None:
@@ -73,9 +72,9 @@ class Processes:
         self.uuid: str | None = None
 
     def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
-        """The channel to the referee, and `count` candidates' processes; missing ones are started.
+        """The channel to the referee, and `count` candidates' processes; starts missing ones.
 
-        All are forked at once, and make their CUDA contexts side by side.
+        All are forked at once, so they create their CUDA contexts in parallel.
 
         Args:
             count: how many candidates take part.
@@ -86,7 +85,7 @@ class Processes:
         """
         self._paths = tuple(paths)
         for sandbox in self._sandboxes.values():
-            sandbox.server(self._paths)  # where that is another one, what ran there has ended
+            sandbox.server(self._paths)  # a new server ends the processes of the old one
         control = self._control_of_referee()
         for place in range(count):
             is_worn = self._served[place] >= _MOST_SERVED
@@ -99,30 +98,30 @@ class Processes:
         return control, tuple(self.candidates[place] for place in range(count))
 
     def replace_candidate(self, place: int = 0, grace_s: float = 0.0) -> int:
-        """End a candidate's process; how it ended. The next candidate there gets a new one."""
+        """End a candidate's process; gives its return code. The next candidate gets a new one."""
         return self.candidates.pop(place).end(grace_s)
 
     def candidate_ended(self, place: int) -> str:
         """How a candidate's process ended by itself, in words."""
-        return how_it_ended(self.replace_candidate(place, _DEAD_S))
+        return _how_it_ended(self.replace_candidate(place, _DEAD_S))
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes of ours that may be on the GPU."""
+        """Our processes that may use the GPU."""
         children = (self.referee, *self.candidates.values())
         return tuple(child.pid for child in children if child is not None)
 
     def obituary(self) -> str:
-        """Why the referee is gone, in words; ends all other processes too."""
+        """Why the referee ended, in words; ends all other processes too."""
         if self.referee is None:
             return "the referee's process is gone"
-        ended = how_it_ended(self.referee.end(_DEAD_S))
+        ended = _how_it_ended(self.referee.end(_DEAD_S))
         printed = self.referee.printed()[-QUOTED_LINES:]
         self.close()
         return "\n".join((f"the referee's process failed: {ended}", *printed))
 
     def close(self) -> None:
-        """End all processes and what they started; `started` starts new ones."""
+        """End all processes and their descendants; `started` starts new ones."""
         control, self._control = self._control, None
         if control is not None:
             control.close()
@@ -137,7 +136,7 @@ class Processes:
             self._lock.close()
 
     def _control_of_referee(self) -> Channel:
-        """The channel to the referee, which is started where it is missing, dead or worn out."""
+        """The channel to the referee, which is started if it is missing, dead or worn out."""
         referee = None if self._judged >= _MOST_JUDGED else self.referee
         if referee is not None and self._control is not None and referee.is_alive:
             return self._control
@@ -145,7 +144,7 @@ class Processes:
         self._judged = 0
         self._take_gpu()
         for sandbox in self._sandboxes.values():
-            sandbox.server(self._paths).start()  # they load torch side by side
+            sandbox.server(self._paths).start()  # they load torch in parallel
         ours, theirs = pair()
         self._control = Channel(ours, trusting=True)
         self.referee = self._child(_REFEREE, theirs.fileno())
@@ -153,11 +152,11 @@ class Processes:
         return self._control
 
     def _take_gpu(self) -> None:
-        """Lock the GPU before a process of ours is on it, until none is."""
+        """Lock the GPU before any of our processes uses it, until none does."""
         if self._device == "cpu":
             return
-        with contextlib.suppress(UnsupportedError):  # without NVML there hardly is a GPU: the
-            self.uuid = uuid_of(self._gpu)  # referee says what torch sees
+        with contextlib.suppress(UnsupportedError):  # no NVML: the referee reports what torch sees
+            self.uuid = uuid_of(self._gpu)
         if self.uuid is not None:
             self._lock.enter_context(exclusive(self.uuid, self._patience_s))
 
@@ -170,8 +169,10 @@ class Processes:
         referees.close()
 
     def _child(self, function: str, descriptor: int) -> Child:
-        """A new process: a kernel file finds the modules there that it would find here."""
-        env, sandbox = _environment(self._gpu), self._sandboxes.get(function)
+        """A new process, with this process's module path."""
+        order = "PCI_BUS_ID"  # as NVML counts
+        visible = {"CUDA_DEVICE_ORDER": order, "CUDA_VISIBLE_DEVICES": self._gpu}
+        env, sandbox = {**os.environ, **_ENVIRONMENT, **visible}, self._sandboxes.get(function)
         if sandbox is None:
             return Child(_server, function, env=env, descriptors=(descriptor,))
         return Child(
@@ -183,17 +184,7 @@ class Processes:
         )
 
 
-def how_it_ended(returncode: int) -> str:
-    """How a process ended, in words, by `subprocess`'s code."""
+def _how_it_ended(returncode: int) -> str:
     if returncode < 0:
         return f"the process was killed by {signal.Signals(-returncode).name}"
     return f"the process exited by itself with code {returncode}"
-
-
-def _environment(gpu: str) -> dict[str, str]:
-    return {
-        **os.environ,
-        **_ENVIRONMENT,
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # NVML's order
-        "CUDA_VISIBLE_DEVICES": gpu,
-    }

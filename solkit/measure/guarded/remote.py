@@ -1,6 +1,6 @@
-"""The referee's side of the candidate's process: what may be asked of it, and reading its answers.
+"""The referee's side of the candidate's process: requests to it, and its answers.
 
-Each answer is checked for its form before it is used; it remains a claim.
+The form of each answer is checked before it is used. Its content remains a claim.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ from solkit.core import KernelAnalysis, Value, Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.checking.faults import CandidateError
 from solkit.measure.distrust.findings import Finding
-from solkit.measure.guarded.sharing import Block, Packed
+from solkit.measure.guarded.sharing import Block, Packed, offsets_of
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["CandidateDiedError", "Form", "Look", "Remote", "prepare"]
+__all__ = ["CandidateDiedError", "Form", "Look", "Remote", "Say", "prepare"]
 
 T = TypeVar("T")
 
+Say = Callable[[str], None]
+"""Receives the current step, so that it is known if a process dies."""
+
 _FAILURES = {Verdict.CRASHED, Verdict.DOES_NOT_COMPILE, Verdict.OUT_OF_MEMORY}
-_ALIGNMENT = 512  # bytes between outputs, so that each can be viewed as its dtype
 _MOST_OUTPUTS = 10_000
 _MOST_SAMPLES = 1_000_000
 _MOST_TEXT = 4000
 
 
 class CandidateDiedError(Exception):
-    """The candidate's process ended; how it ended is for its parent to say.
+    """The candidate's process ended; its parent knows how.
 
     Args:
-        doing: what it was at.
-        place: which of the candidates' processes, where there are several.
+        doing: its last step.
+        place: which of the candidates' processes.
     """
 
     def __init__(self, doing: str, place: int = 0) -> None:
@@ -52,18 +54,16 @@ class CandidateDiedError(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """What an output looks like, as the candidate's process tells.
+    """The form of an output, as the candidate's process reports it.
 
     Attributes:
-        shape, dtype, device: as of any tensor.
-        kind: the class's full name.
+        shape, dtype, device: of the tensor.
         is_input: whether it lies in the memory of the inputs.
     """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     device: str
-    kind: str
     is_input: bool
 
     @property
@@ -74,7 +74,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Look:
-    """What the candidate's process tells after calls.
+    """What the candidate's process reports after calls.
 
     Attributes:
         outputs: of the last call.
@@ -86,20 +86,20 @@ class Look:
 
 
 class Remote:
-    """The candidate's process.
+    """The candidate's process. The time limit counts from construction on.
+
+    Any request raises `CandidateError` if the candidate fails or takes too long, and
+    `CandidateDiedError` if its process ends.
 
     Args:
-        channel: to it.
-        deadline: when to give up on it, on `time.monotonic`'s clock.
-        limit_s: the time limit that the deadline comes from.
-        say: told what it is asked to do.
+        channel: to the process.
+        limit_s: seconds for all requests together.
+        say: receives the current step.
     """
 
-    def __init__(
-        self, channel: Channel, deadline: float, limit_s: float, say: Callable[[str], None]
-    ) -> None:
-        self._channel, self._deadline, self._limit_s = channel, deadline, limit_s
-        self._say = say
+    def __init__(self, channel: Channel, limit_s: float, say: Say) -> None:
+        self._channel, self._limit_s, self._say = channel, limit_s, say
+        self._deadline_s = time.monotonic() + limit_s
 
     def wait_until_ready(self) -> None:
         """Wait for a process that was just started.
@@ -108,7 +108,7 @@ class Remote:
             WorkerError: it did not start.
         """
         try:
-            self._channel.receive(self._left())
+            self._channel.receive(self._left_s())
         except (TimeoutError, ClosedError, NonsenseError) as error:
             raise WorkerError("the candidate's process did not start") from error
 
@@ -117,122 +117,107 @@ class Remote:
 
         Raises:
             SolkitError: the file is at fault. (So for `bind`.)
-            CandidateError: the candidate failed, or took too long. (So for all.)
-            CandidateDiedError: its process ended. (So for all.)
         """
-        given = {"path": path, "reference": reference, "device": device}
-        self._ask("load", "loading the kernel file", given)
+        self._ask("load", "loading the kernel file", path=path, reference=reference, device=device)
 
     def bind(self, shape: Mapping[str, Value], params: Mapping[str, Value]) -> None:
         """Prepare it for a shape."""
-        given = {"shape": dict(shape), "params": dict(params)}
-        self._ask("bind", "preparing the candidate", given)
+        self._ask("bind", "preparing the candidate", shape=dict(shape), params=dict(params))
 
     def attach(self, name: str, packed: Packed, block: Block) -> None:
         """Share inputs with it under a name."""
         ticket, descriptors = block.ticket()
-        given = {"name": name, "ticket": ticket}
-        self._ask("attach", "sharing the inputs", given, packed.dumps(), descriptors)
+        files = packed.dumps(), descriptors
+        self._ask("attach", "sharing the inputs", files=files, name=name, ticket=ticket)
 
     def detach(self, name: str) -> None:
-        """Have it let go of inputs."""
-        self._ask("detach", "taking the inputs back", {"name": name})
+        """Take inputs back."""
+        self._ask("detach", "taking the inputs back", name=name)
 
     def run(
         self, name: str, seed: int, sizes: Sequence[int], shares: bool, guarded: bool = False
     ) -> Look:
         """Call it on inputs; see `solkit.measure.guarded.candidate`."""
-        doing = "running the candidate"
-        given = {"name": name, "seed": seed, "sizes": list(sizes), "shares": shares}
-        return self._read(_look, self._ask("run", doing, {**given, "guarded": guarded}), doing)
+        given: dict[str, Any] = {"sizes": list(sizes), "shares": shares, "guarded": guarded}
+        return self._ask("run", "running the candidate", _look, name=name, seed=seed, **given)
 
     def look(self, guarded: bool = False) -> Look:
-        """What the last call left."""
-        doing = "looking at the candidate"
-        return self._read(_look, self._ask("look", doing, {"guarded": guarded}), doing)
+        """The state after the last call."""
+        return self._ask("look", "looking at the candidate", _look, guarded=guarded)
 
     def fetch(self, block: Block, forms: Sequence[Form], is_new: bool) -> list[torch.Tensor]:
-        """The last call's outputs, in memory that the candidate does not reach.
+        """The last call's outputs, in memory out of the candidate's reach.
 
         Args:
-            block: where it puts them; spoilt before.
-            forms: what they look like.
+            block: where it writes them; overwritten before.
+            forms: of the outputs.
             is_new: whether it does not know the block yet.
         """
-        ticket, descriptors = block.ticket()
+        ticket, descriptors = block.ticket() if is_new else (None, ())
         offsets = offsets_of([form.size for form in forms])[0]
         block.at(0, block.size).fill_(0xFF)  # NaN in every floating dtype
-        block.settle()  # or it might spoil what the candidate writes
-        given = {"ticket": ticket if is_new else None, "offsets": offsets}
-        self._ask("fetch", "reading the outputs", given, b"", descriptors if is_new else ())
+        block.settle()  # or this could overwrite what the candidate writes
+        files = b"", descriptors
+        self._ask("fetch", "reading the outputs", files=files, ticket=ticket, offsets=offsets)
         return [
             block.at(offset, form.size).clone().view(form.dtype).reshape(form.shape)
             for offset, form in zip(offsets, forms, strict=True)
         ]
 
     def operators(self, name: str, seed: int) -> list[str]:
-        """Call it once more; torch's operators that it says it called."""
-        doing = "running the candidate"
-        told = self._ask("operators", doing, {"name": name, "seed": seed})
-        return self._read(lambda names: [str(n)[:_MOST_TEXT] for n in names], told, doing)
+        """Call it once more; gives the torch operators that it reports."""
+        return self._ask("operators", "running the candidate", _names, name=name, seed=seed)
 
     def kernels(self) -> dict[str, float]:
-        """What it says ran on the GPU in the last round, and how long in milliseconds."""
-        doing = "reading a timer"
-        told = self._ask("kernels", doing, {})
-        return self._read(lambda k: {str(n): float(ms) for n, ms in k.items()}, told, doing)
+        """GPU milliseconds by kernel name of the last round, as it reports them."""
+        return self._ask("kernels", "reading a timer", _kernels)
 
     def launches(self, name: str, seed: int) -> tuple[KernelAnalysis, ...]:
-        """Call it once more; the Triton launches that it says it made."""
-        doing = "running the candidate"
-        told = self._ask("launches", doing, {"name": name, "seed": seed})
-        return self._read(_launches().validate_python, told, doing)
+        """Call it once more; gives the Triton launches that it reports."""
+        read = _launches().validate_python
+        return self._ask("launches", "running the candidate", read, name=name, seed=seed)
 
     def start(self, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
-        self._ask("start", "starting a timer", {"protocol": protocol, "method": method})
+        self._ask("start", "starting a timer", protocol=protocol, method=method)
 
     def call(self, name: str, seed: int, calls_in_graph: int) -> None:
         """Make one timed call."""
-        given = {"name": name, "seed": seed, "calls_in_graph": calls_in_graph}
-        self._ask("call", "timing", given)
+        self._ask("call", "timing", name=name, seed=seed, calls_in_graph=calls_in_graph)
 
     def stop(self) -> list[CallTime]:
-        """End the round; the times that it tells."""
-        doing = "reading a timer"
-        return self._read(_times, self._ask("stop", doing, {}), doing)
+        """End the round; gives the times that it reports."""
+        return self._ask("stop", "reading a timer", _times)
 
     def repeat(self, name: str, seed: int, calls: int, behind_s: float, wait: bool = True) -> float:
-        """Make that many calls in a row; seconds from asking to the answer, by this clock."""
-        given = {"name": name, "seed": seed, "calls": calls, "behind_s": behind_s, "wait": wait}
+        """Make calls in a row; gives the seconds until the answer, by the referee's clock."""
+        given: dict[str, Any] = {"calls": calls, "behind_s": behind_s, "wait": wait}
         start = time.monotonic()
-        self._ask("repeat", "timing by the wall clock", given)
+        self._ask("repeat", "timing by the wall clock", name=name, seed=seed, **given)
         return time.monotonic() - start
 
     def settle(self) -> None:
-        """Have it wait for what it launched."""
-        self._ask("settle", "timing by the wall clock", {})
+        """Have it wait for launched work."""
+        self._ask("settle", "timing by the wall clock")
 
     def reset(self) -> int:
-        """Have it forget the candidate; bytes of device memory that are still in use."""
-        doing = "clearing up"
-        return self._read(lambda told: int(told["memory_bytes"]), self._ask("reset", doing, {}), "")
-
-    # --------------------------------------------------------------------------------- frames
+        """Have it forget the candidate; gives the bytes of device memory still in use."""
+        return self._ask("reset", "clearing up", lambda told: int(told["memory_bytes"]))
 
     def _ask(
         self,
         op: str,
         doing: str,
-        given: Mapping[str, Any],
-        payload: bytes = b"",
-        descriptors: Sequence[int] = (),
-    ) -> Any:
+        read: Callable[[Any], T] = lambda told: told,
+        files: tuple[bytes, Sequence[int]] = (b"", ()),
+        **given: Any,
+    ) -> T:
+        """The answer to a request, as `read` makes it; `files` are its payload and descriptors."""
         self._say(doing)
         message = {"op": op, "doing": doing, "given": given}
         try:
-            self._channel.send(message, payload, descriptors, self._left())
-            header = self._channel.receive(self._left()).header
+            self._channel.send(message, *files, self._left_s())
+            header = self._channel.receive(self._left_s()).header
         except TimeoutError:
             error = f"{doing}: killed after {self._limit_s:g} s"
             raise CandidateError(Verdict.TIMED_OUT, (error,)) from None
@@ -240,34 +225,21 @@ class Remote:
             raise CandidateDiedError(doing) from None
         except NonsenseError as error:
             raise _nonsense(doing, error) from error
-        if "ok" in header:
-            return header["ok"]
-        raise self._read(_failure, header, doing)
-
-    def _left(self) -> float:
-        return max(self._deadline - time.monotonic(), 1e-3)
-
-    def _read(self, read: Callable[[Any], T], told: Any, doing: str) -> T:
         try:
-            return read(told)
+            if "ok" in header:
+                return read(header["ok"])
+            failure = _failure(header)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise _nonsense(doing, error) from error
+        raise failure
 
-
-def offsets_of(sizes: Sequence[int]) -> tuple[list[int], int]:
-    """Where things of these sizes lie one behind the other, and how much that takes."""
-    offsets, end = [], 0
-    for size in sizes:
-        offsets.append(end)
-        end += -(-size // _ALIGNMENT) * _ALIGNMENT
-    return offsets, end
+    def _left_s(self) -> float:
+        return max(self._deadline_s - time.monotonic(), 1e-3)
 
 
 def _nonsense(doing: str, error: Exception) -> CandidateError:
-    text = str(error)[:_MOST_TEXT]
-    return CandidateError(
-        Verdict.CRASHED, (f"{doing}: the candidate's process answered nonsense: {text}",)
-    )
+    text = f"{doing}: the candidate's process answered nonsense: {str(error)[:_MOST_TEXT]}"
+    return CandidateError(Verdict.CRASHED, (text,))
 
 
 def _failure(header: Any) -> Exception:
@@ -276,24 +248,24 @@ def _failure(header: Any) -> Exception:
     if "error" in header:
         kind = getattr(solkit.errors, header["error"])
         if not issubclass(kind, SolkitError):
-            raise ValueError(f"no error of SolKit's: {header['error']!r}")
+            raise ValueError(f"not a SolKit error: {header['error']!r}")
         error: Exception = kind(*header["args"])
         return error
     verdict = Verdict(header["failed"])
     if verdict not in _FAILURES:
-        raise ValueError(f"no failure: {verdict.value}")
+        raise ValueError(f"not a failure: {verdict.value}")
     return CandidateError(verdict, tuple(str(line)[:_MOST_TEXT] for line in header["errors"]))
 
 
 @functools.cache
 def _launches() -> TypeAdapter[tuple[KernelAnalysis, ...]]:
-    from pydantic import TypeAdapter  # 0.1 s, and not wanted where nothing is measured
+    from pydantic import TypeAdapter  # 0.1 s
 
     return TypeAdapter(tuple[KernelAnalysis, ...])
 
 
 def prepare() -> None:
-    """Make now, in a server, what every one of its forks would make on its own."""
+    """Make now, in a server, what each fork would otherwise make itself."""
     _launches()
 
 
@@ -311,8 +283,16 @@ def _form(told: Any) -> Form:
     dtype = getattr(torch, str(told["dtype"]))
     shape = tuple(int(size) for size in told["shape"])
     if not isinstance(dtype, torch.dtype) or any(size < 0 for size in shape):
-        raise ValueError(f"no output: {told!r}")
-    return Form(shape, dtype, str(told["device"]), str(told["type"]), bool(told["is_input"]))
+        raise ValueError(f"not an output: {told!r}")
+    return Form(shape, dtype, str(told["device"]), bool(told["is_input"]))
+
+
+def _names(told: Any) -> list[str]:
+    return [str(name)[:_MOST_TEXT] for name in told]
+
+
+def _kernels(told: Any) -> dict[str, float]:
+    return {str(name): float(ms) for name, ms in told.items()}
 
 
 def _times(told: Any) -> list[CallTime]:

@@ -1,14 +1,14 @@
-"""Measuring many candidates with the same two processes: the caller's side, no torch here.
+"""Measure many candidates with the same two processes: the caller's side, without torch.
 
 ::
 
     Session (no torch) ──socket── referee (the problem, seeds, verdicts)
         │ starts and ends both        │ socket
-        └──────────────────────── candidate (code that nobody vouches for)
+        └──────────────────────── candidate (untrusted code)
 
-Ending the session ends both processes and all that they started, whatever they are doing. Should
-the session's own process vanish, server and referee notice, and end both. Candidates that are
-compared have a process each (`solkit.measure.guarded.processes`).
+Closing the session ends both processes and their descendants, whatever they are doing. If the
+session's own process dies, server and referee end both. In a comparison each candidate has its own
+process (`solkit.measure.guarded.processes`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from solkit.core import Candidate, MeasureSettings, Value, Verdict
 from solkit.deprecation import moved_to_settings
 from solkit.errors import InputError, SolkitError, WorkerError
+from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.guarded.messages import (
     ComparisonRequest,
     JudgedTurns,
@@ -32,35 +32,30 @@ from solkit.measure.guarded.messages import (
     encode,
 )
 from solkit.measure.guarded.processes import Processes
-from solkit.measure.guarded.waiting import ContextLostError, LostError, Wait
+from solkit.measure.guarded.waiting import LostError, Wait
 from solkit.measure.timing.gpu_lock import Company
 from solkit.measure.timing.protocols import find
 from solkit.processes.channel import ClosedError
 
 __all__ = ["Session", "is_available", "measure"]
 
-_MEASURING = {
-    "time_limit_s": "time_limit_s",
-    "seed": "seed",
-    "protocol": "protocol",
-    "custom_kernel": "custom_kernel",
-}
+_MEASURING = {name: name for name in ("time_limit_s", "seed", "protocol", "custom_kernel")}
 
 
 class Session:
-    """Measures candidates, in a ``with`` block. The processes start with the first one.
+    """Measures candidates, in a ``with`` block.
 
-    The server that they are forked from stays for other sessions of this process, until it ends.
-    From the first candidate on the session holds its GPU until it is closed.
+    The first candidate starts the processes; from then on the session holds its GPU until it is
+    closed. The server that forks the processes also serves other sessions of this process.
 
     Args:
-        settings: how to measure; the defaults where ``None``. ``cuda:N`` in `MeasureSettings.on`
-            is a place in ``CUDA_VISIBLE_DEVICES`` where that is set, else NVML's index.
-        gpu: the UUID of the GPU instead, as NVML gives it.
+        settings: how to measure; the defaults if ``None``. ``cuda:N`` in `MeasureSettings.on` is
+            an index into ``CUDA_VISIBLE_DEVICES`` if that is set, else NVML's index.
+        gpu: the UUID of the GPU instead, as in NVML.
         device: ``"cuda"``; on ``"cpu"`` candidates are checked, but nothing is timed.
 
     Raises:
-        UnsupportedError: there can be no sandbox here; says what to do about it.
+        UnsupportedError: this machine cannot run a sandbox; the message says what to do.
     """
 
     @moved_to_settings(sandbox="sandbox", patience_s="patience_s")
@@ -82,21 +77,16 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """End all processes and what they started; the next candidate starts new ones."""
+        """End all processes and their descendants; the next candidate starts new ones."""
         self._processes.close()
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes of this session that may be on the GPU."""
+        """The processes of this session that may use the GPU."""
         return self._processes.pids
 
     @moved_to_settings(**_MEASURING)
@@ -111,17 +101,16 @@ class Session:
     ) -> Judgement:
         """Check a candidate against its reference and time both.
 
-        Inputs that a candidate is checked on but not timed are drawn once a session. Those that it
-        is timed on are drawn for each candidate, unless `MeasureSettings.seed` says otherwise, so
-        that it can neither know them beforehand nor have been left anything by another one. The
-        seed is in `Judgement.protocol`.
+        Inputs that a candidate is only checked on are drawn once per session. Inputs that it is
+        timed on are drawn for each candidate, unless `MeasureSettings.seed` is set, so it cannot
+        know them beforehand, from another candidate either. `Judgement.protocol` has the seed.
 
         Args:
             path: the kernel file.
             shape: sizes that override the file's defaults.
             params: the candidate's tuning parameters.
-            reference: the file with the reference, where `path` lacks one.
-            settings: instead of the session's; those of its processes stay.
+            reference: the file with the reference, if `path` has none.
+            settings: replace the session's, except those of its processes.
 
         Raises:
             InputError: the kernel file, the shape, the parameters or the protocol is invalid.
@@ -154,15 +143,15 @@ class Session:
     ) -> JudgedTurns:
         """Check candidates against one reference, and time them in turns.
 
-        The time limit of the settings counts once for each candidate.
+        The time limit of the settings is multiplied by the number of candidates.
 
         Args:
-            candidates: the base first, then those that are held against it.
+            candidates: the base first, then those that are compared with it.
             shape: as for `measure`.
-            reference: the file with the reference, where the base lacks one.
+            reference: the file with the reference, if the base has none.
             settings: as for `measure`.
-            precision: turns are enough once every ratio to the base is sure to within this share.
-            repeats: how often they are compared, each time from warming up on.
+            precision: as in `ComparisonRequest`.
+            repeats: as in `ComparisonRequest`.
 
         Raises:
             InputError: there are fewer than two candidates; else as for `measure`.
@@ -217,9 +206,9 @@ class Session:
         paths: Sequence[str],
         comparison: ComparisonRequest | None = None,
     ) -> tuple[str, Wait]:
-        """What the referee answers to a request, or a comparison of several, and the wait for it.
+        """The referee's answer to a request, or to a comparison of several, and the wait for it.
 
-        Where the reference breaks the referee's context on a trial, new processes go without it.
+        If the reference breaks the referee's CUDA context on a trial, new processes skip the trial.
 
         Raises:
             LostError: there is no answer, by the fault of a candidate or of the problem.
@@ -258,12 +247,12 @@ class Session:
             raise
         except BaseException as error:
             if not isinstance(error, SolkitError) or isinstance(error, WorkerError):
-                self.close()  # an answer may be under way, and would be taken for the next one's
+                self.close()  # a late answer would be taken for the next request's
             raise
 
 
 def _among_others(outcome: Judgement, company: Company | None) -> Judgement:
-    """The outcome; of a candidate that was timed, with what others on the GPU mean for it."""
+    """The outcome of a timed candidate, with the effect of other users of the GPU."""
     if company is None or outcome.measurement is None:
         return outcome
     unstable = bool(company.evidence) and outcome.verdict is Verdict.CORRECT
@@ -276,18 +265,15 @@ def _among_others(outcome: Judgement, company: Company | None) -> Judgement:
 
 
 def _compared_among_others(outcome: JudgedTurns, company: Company | None) -> JudgedTurns:
-    """The outcome, with what others on the GPU mean for times that were taken in turns."""
+    """The same for times that were measured in turns."""
     if company is None:
         return outcome
-    turns = (
-        replace(
-            each,
-            unstable=(*company.evidence, *each.unstable),
-            notes=(*each.notes, *company.notes),
-        )
+    evidence, notes = company.evidence, company.notes
+    turns = tuple(
+        replace(each, unstable=(*evidence, *each.unstable), notes=(*each.notes, *notes))
         for each in outcome.turns
     )
-    return replace(outcome, turns=tuple(turns))
+    return replace(outcome, turns=turns)
 
 
 @moved_to_settings(**_MEASURING)
@@ -308,7 +294,7 @@ def is_available() -> bool:
     """Whether there is a GPU to measure on: NVML sees one, and the environment does not hide it."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
-    import pynvml  # 60 ms, and not wanted by `import solkit`
+    import pynvml  # 60 ms, too slow for `import solkit`
 
     try:
         pynvml.nvmlInit()
@@ -321,12 +307,12 @@ def is_available() -> bool:
 
 
 def _drawn() -> int:
-    """A seed that no candidate can know beforehand."""
+    """A seed that no candidate can predict."""
     return secrets.randbelow(1 << 31)
 
 
 def _visible(inherited: str | None, index: int) -> str:
-    """The one GPU that the processes may see."""
+    """The only GPU that the processes see."""
     if inherited is None:
         return str(index)
     listed = [name.strip() for name in inherited.split(",") if name.strip()]

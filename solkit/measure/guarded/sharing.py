@@ -1,8 +1,7 @@
-"""Tensors in memory that two processes share: CUDA IPC, or a memory file where there is no GPU.
+"""Tensors in memory that two processes share: CUDA IPC, or a memory file without a GPU.
 
-Each block is an allocation of its own, so that sharing one shows nothing else. (PyTorch's own way
-of sharing CUDA tensors hands over whole segments of its allocator, and keeps them for ever where
-the other process is killed.)
+Each block is a separate allocation, so sharing it exposes nothing else. (PyTorch shares whole
+segments of its allocator, and never frees them if the other process is killed.)
 
 ::
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import io
+import itertools
 import mmap
 import os
 import pickle
@@ -26,9 +26,9 @@ import torch
 
 from solkit.adapters import cuda_memory
 
-__all__ = ["Block", "Packed", "allocate", "attach", "pack", "unpack"]
+__all__ = ["Block", "Packed", "allocate", "attach", "offsets_of", "pack", "plain", "unpack"]
 
-_ALIGNMENT = 512  # bytes; what PyTorch's own allocator gives, on which vectorised loads rely
+_ALIGNMENT = 512  # bytes, as in PyTorch's allocator: vectorised loads and views need it
 
 
 class Block(abc.ABC):
@@ -44,7 +44,7 @@ class Block(abc.ABC):
 
     @abc.abstractmethod
     def at(self, offset: int, size: int) -> torch.Tensor:
-        """Bytes of the block, as a tensor whose storage is just them."""
+        """Bytes of the block, as a tensor with a storage of only these bytes."""
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor lies in the block."""
@@ -59,15 +59,15 @@ class Block(abc.ABC):
 
     @abc.abstractmethod
     def settle(self) -> None:
-        """Wait until all that was written is there: another process's work waits for nothing."""
+        """Wait until all writes are visible: another process does not wait for them."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Give the memory back. The other process must have closed its own end, or be gone."""
+        """Free the memory. The other process must have closed its end or have ended."""
 
 
 def allocate(size: int, device: str) -> Block:
-    """A block on a device, its bytes not set.
+    """A block on a device, with undefined bytes.
 
     Raises:
         torch.OutOfMemoryError: it does not fit.
@@ -105,11 +105,11 @@ class _HostBlock(Block):
         return {"kind": "host", "size": self.size}, (self._descriptor,)
 
     def settle(self) -> None:
-        """Writes are there when they return."""
+        """Nothing to wait for: host writes are visible at once."""
 
     def close(self) -> None:
         os.close(self._descriptor)
-        with contextlib.suppress(BufferError):  # tensors on it are left: it goes with the last
+        with contextlib.suppress(BufferError):  # tensors still use it: the last one frees it
             self._map.close()
 
 
@@ -137,7 +137,7 @@ class _CudaBlock(Block):
 
 
 class _Pointer:
-    """Memory as numba's CUDA array interface, version 3, describes it."""
+    """Memory, as numba's CUDA array interface (version 3) describes it."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {
@@ -148,17 +148,14 @@ class _Pointer:
         }
 
 
-# ------------------------------------------------------------------------------ whole inputs
-
-
 @dataclass(frozen=True)
 class Packed:
-    """A value taken apart: its tensors' storages, and the rest.
+    """A value taken apart into its tensors' storages and the rest.
 
     Attributes:
-        pickled: the value, with a note in place of each tensor.
+        pickled: the value, with a description in place of each tensor.
         places: (offset, size) in bytes of each storage in a block.
-        storages: the bytes themselves, in the process that packed them; not sent.
+        storages: the bytes, in the process that packed them; not sent.
     """
 
     pickled: bytes
@@ -177,7 +174,7 @@ class Packed:
         block.settle()
 
     def changed(self, block: Block) -> Iterator[int]:
-        """Numbers of the storages that no longer have the bytes in the block that were packed."""
+        """Numbers of the storages whose bytes in the block differ from the packed ones."""
         for number, (offset, size) in enumerate(self.places):
             if not torch.equal(block.at(offset, size), self.storages[number]):
                 yield number
@@ -188,29 +185,42 @@ class Packed:
 
     @classmethod
     def loads(cls, data: bytes) -> Packed:
-        """What was packed in another process, which must be trusted."""
+        """A value that another, trusted process packed."""
         return cls(*pickle.loads(data))
 
 
 def pack(value: Any, device: str) -> Packed:
     """Take a value apart.
 
-    Tensors that share a storage will share it again; strides, offsets and gaps are kept. Tensors
-    that lie elsewhere than on the device, and those of other layouts, are pickled by value.
+    Shared storages, strides, offsets and gaps are kept. Tensors on other devices, or of other
+    layouts, are pickled by value.
     """
     buffer = io.BytesIO()
     packer = _Packer(buffer, torch.device(device).type)
     packer.dump(value)
-    places, offset = [], 0
-    for storage in packer.storages:
-        places.append((offset, storage.numel()))
-        offset += -(-storage.numel() // _ALIGNMENT) * _ALIGNMENT
-    return Packed(buffer.getvalue(), tuple(places), tuple(packer.storages))
+    sizes = [storage.numel() for storage in packer.storages]
+    places = tuple(zip(offsets_of(sizes)[0], sizes))
+    return Packed(buffer.getvalue(), places, tuple(packer.storages))
 
 
 def unpack(packed: Packed, block: Block) -> Any:
-    """Put a value together again: new tensor objects on the block's memory."""
+    """Rebuild a value: new tensor objects on the block's memory."""
     return _Unpacker(io.BytesIO(packed.pickled), packed.places, block).load()
+
+
+def offsets_of(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """The offsets of blocks of these sizes, laid out one after the other, and the total size."""
+    steps = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
+    *offsets, end = itertools.accumulate(steps, initial=0)
+    return offsets, end
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The values of a tensor of any layout, as a strided tensor."""
+    dense = tensor.detach()
+    if dense.layout is not torch.strided:
+        dense = dense.to_dense()
+    return dense.resolve_conj().resolve_neg()
 
 
 class _Packer(pickle.Pickler):
@@ -223,13 +233,13 @@ class _Packer(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
         if type(value) not in (torch.Tensor, torch.nn.Parameter) or not self._is_shared(value):
             return None
-        plain = value.detach().resolve_conj().resolve_neg()
+        tensor = plain(value)
         return (
-            self._number(plain.untyped_storage()),
-            str(plain.dtype).removeprefix("torch."),
-            plain.storage_offset(),
-            tuple(plain.size()),
-            tuple(plain.stride()),
+            self._number(tensor.untyped_storage()),
+            str(tensor.dtype).removeprefix("torch."),
+            tensor.storage_offset(),
+            tuple(tensor.size()),
+            tuple(tensor.stride()),
             value.requires_grad,
             isinstance(value, torch.nn.Parameter),
         )

@@ -1,4 +1,4 @@
-"""Waiting for the referee's answer, and watching over the candidates meanwhile."""
+"""Wait for the referee's answer, and watch the candidates meanwhile."""
 
 from __future__ import annotations
 
@@ -10,31 +10,24 @@ from typing import Any
 
 import solkit.errors
 from solkit.core import Verdict
-from solkit.errors import SolkitError, WorkerError
+from solkit.errors import WorkerError
+from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.guarded.processes import QUOTED_LINES, Processes
 from solkit.measure.timing.gpu_lock import Company, Neighbours
 from solkit.processes.channel import Channel, NonsenseError
 from solkit.processes.child import Child
 
-__all__ = ["ContextLostError", "LostError", "Wait"]
+__all__ = ["LostError", "Wait"]
 
 _POLL_S = 0.25
-_GRACE_S = 15.0  # beyond the time limit, for the referee to say what the candidate was at
+_GRACE_S = 15.0  # beyond the time limit, for the referee to report the candidate's last step
 _START_S = 150.0  # for both processes to load torch, before the time limit counts
 
 _log = logging.getLogger(__name__)
 
 
-class ContextLostError(Exception):
-    """The reference broke the referee's context on a trial, whose name this carries."""
-
-    def __init__(self, trial: str) -> None:
-        self.trial = trial
-        super().__init__(trial)
-
-
 class LostError(Exception):
-    """No answer to a request: what became of the candidate instead, as in `Judgement`."""
+    """A request without an answer: the verdict and errors to report, as in `Judgement`."""
 
     def __init__(self, verdict: Verdict, *errors: str) -> None:
         self.verdict, self.errors = verdict, errors
@@ -69,12 +62,12 @@ class Wait:
         self._neighbours = None if uuid is None else Neighbours(uuid)
 
     def answer(self) -> str:
-        """The outcome that the referee sends.
+        """The referee's outcome.
 
         Raises:
-            LostError: a candidate's process ended, or the referee is held up.
+            LostError: a candidate's process ended, or the referee does not respond.
             ContextLostError: the reference broke the referee's CUDA context.
-            SolkitError: the one that the referee raised.
+            SolkitError: the referee raised it.
         """
         while True:
             if not self.control.is_waiting(_POLL_S):
@@ -96,19 +89,19 @@ class Wait:
             _log.debug("%s", self._stage)
 
     def printed(self, place: int) -> list[str]:
-        """What a candidate printed last."""
+        """The last lines that a candidate printed."""
         return self.candidates[place].printed()[-QUOTED_LINES:]
 
     @property
     def company(self) -> Company | None:
-        """Who else was seen on the GPU; ``None`` where NVML could not be asked which GPU it is."""
+        """Other users of the GPU; ``None`` if NVML does not know the GPU."""
         return None if self._neighbours is None else self._neighbours.seen
 
     def _raise_failure(self, message: dict[str, Any]) -> None:
         if "lost_on" in message:
             raise ContextLostError(str(message["lost_on"]))
         if "error" in message:
-            raise _error(message["error"], message["args"])
+            raise getattr(solkit.errors, message["error"])(*message["args"])
         if "died" in message:
             raise self._death(message["died"], message["place"])
 
@@ -128,15 +121,15 @@ class Wait:
                     f"killed at {used / 2**30:.1f} GiB of host memory; "
                     f"{self.host_bytes / 2**30:.1f} GiB are allowed"
                 )
-                candidate.end()  # the referee notices, and says what it was at
+                candidate.end()  # the referee notices, and reports the last step
 
     def _look_around(self) -> None:
-        """See who else is on the GPU."""
+        """Look for other users of the GPU."""
         if self._neighbours is not None:
             self._neighbours.look(self.processes.pids)
 
     def _timeout(self) -> Exception:
-        """The referee does not answer: the problem hangs, or what the candidate did to the GPU."""
+        """The referee does not respond: the problem hangs, or the GPU does."""
         self.processes.close()
         if self._stage == "starting":
             return WorkerError(f"the measuring processes did not start within {_START_S:g} s")
@@ -145,13 +138,5 @@ class Wait:
 
     def _death(self, doing: str, place: int) -> LostError:
         ended = self.processes.candidate_ended(place)
-        if self._killed_for is not None:
-            error = f"{doing}: {self._killed_for}"
-            return LostError(Verdict.OUT_OF_MEMORY, error, *self.printed(place))
-        return LostError(Verdict.CRASHED, f"{doing}: {ended}", *self.printed(place))
-
-
-def _error(name: str, args: list[Any]) -> SolkitError:
-    kind = getattr(solkit.errors, name)
-    error: SolkitError = kind(*args)
-    return error
+        verdict = Verdict.CRASHED if self._killed_for is None else Verdict.OUT_OF_MEMORY
+        return LostError(verdict, f"{doing}: {self._killed_for or ended}", *self.printed(place))

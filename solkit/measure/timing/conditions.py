@@ -15,25 +15,18 @@ import math
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import attrgetter, or_
 from statistics import median
-from types import TracebackType
 from typing import Any
 
 import pynvml
 
 from solkit.core import Conditions
 
-__all__ = [
-    "MOST_LEFT_OUT",
-    "ConditionSampler",
-    "Interval",
-    "Sample",
-    "Screening",
-    "screen",
-    "summarise",
-]
+__all__ = ["ConditionSampler", "Interval", "Sample", "Screening", "screen", "summarise"]
 
 MOST_LEFT_OUT = 0.25
 """The largest share of calls that may be left out as throttled."""
@@ -92,12 +85,7 @@ class ConditionSampler:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
 
@@ -107,7 +95,7 @@ class ConditionSampler:
         return tuple(self._samples)
 
     def since(self, time_s: float = 0.0) -> Conditions:
-        """The samples since a moment of `time.monotonic`."""
+        """The conditions since a moment of `time.monotonic`."""
         return summarise([sample for sample in self.samples if sample.time_s >= time_s])
 
     def _read(self) -> None:
@@ -120,25 +108,23 @@ class ConditionSampler:
 
 def summarise(samples: Sequence[Sample]) -> Conditions:
     """Medians and extremes of the samples."""
-    clocks = [s.sm_clock_mhz for s in samples if s.sm_clock_mhz is not None]
-    power = [s.power_w for s in samples if s.power_w is not None]
-    memory = [s.memory_clock_mhz for s in samples if s.memory_clock_mhz is not None]
-    heat = [s.temperature_c for s in samples if s.temperature_c is not None]
-    told = [s.reasons for s in samples if s.reasons is not None]
-    shares = {name: sum(bool(r & bit) for r in told) for bit, name in _REASONS.items()}
+    told = {
+        name: [value for s in samples if (value := getattr(s, name)) is not None]
+        for name in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "reasons")
+    }
+    middle = {name: median(values) if values else None for name, values in told.items()}
+    reasons = told["reasons"]
+    counts = {name: sum(bool(r & bit) for r in reasons) for bit, name in _REASONS.items()}
     return Conditions(
         samples=len(samples),
-        sm_clock_mhz=median(clocks) if clocks else None,
-        sm_clock_low_mhz=min(clocks, default=None),
-        memory_clock_mhz=median(memory) if memory else None,
-        power_w=median(power) if power else None,
-        power_high_w=max(power, default=None),
-        temperature_c=max(heat, default=None),
-        reasons={name: round(n / len(told), 3) for name, n in shares.items() if n},
+        sm_clock_mhz=middle["sm_clock_mhz"],
+        sm_clock_low_mhz=min(told["sm_clock_mhz"], default=None),
+        memory_clock_mhz=middle["memory_clock_mhz"],
+        power_w=middle["power_w"],
+        power_high_w=max(told["power_w"], default=None),
+        temperature_c=max(told["temperature_c"], default=None),
+        reasons={name: round(n / len(reasons), 3) for name, n in counts.items() if n},
     )
-
-
-# ---------------------------------------------------------------------------- throttled calls
 
 
 @dataclass(frozen=True)
@@ -197,19 +183,9 @@ def screen(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
 
 def _held_down(call: Interval, samples: Sequence[Sample]) -> int:
     """The bits of external reasons that held the clock down around a call."""
-    first = bisect_left(samples, call.start_s - _REACH_S, key=_time_s)
-    last = bisect_right(samples, call.end_s + _REACH_S, key=_time_s)
-    bits = 0
-    for sample in samples[first:last]:
-        bits |= sample.reasons or 0
-    return bits & _FROM_OUTSIDE
-
-
-def _time_s(sample: Sample) -> float:
-    return sample.time_s
-
-
-# --------------------------------------------------------------------------------------- NVML
+    first = bisect_left(samples, call.start_s - _REACH_S, key=attrgetter("time_s"))
+    last = bisect_right(samples, call.end_s + _REACH_S, key=attrgetter("time_s"))
+    return _FROM_OUTSIDE & reduce(or_, (each.reasons or 0 for each in samples[first:last]), 0)
 
 
 @contextlib.contextmanager
@@ -226,30 +202,27 @@ def _gpu(uuid: str) -> Iterator[Any]:
 
 
 def _sample(gpu: Any) -> Sample:
+    def told(ask: str, *given: Any) -> Any:
+        """NVML's answer; ``None`` if this GPU, driver or user may not have it."""
+        try:
+            return getattr(pynvml, f"nvmlDeviceGet{ask}")(gpu, *given)
+        except pynvml.NVMLError:
+            return None
+
+    def number(ask: str, *given: Any) -> float | None:
+        value = told(ask, *given)
+        return None if value is None else float(value)
+
+    fields = told("FieldValues", [pynvml.NVML_FI_DEV_POWER_INSTANT])
+    if fields is not None and fields[0].nvmlReturn == pynvml.NVML_SUCCESS:
+        power_mw = float(fields[0].value.uiVal)
+    else:  # the average over a second: some GPUs report only that
+        power_mw = number("PowerUsage")
     return Sample(
         time.monotonic(),
-        _told(lambda: float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM))),
-        _told(lambda: float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_MEM))),
-        _power_w(gpu),
-        _told(lambda: float(pynvml.nvmlDeviceGetTemperature(gpu, pynvml.NVML_TEMPERATURE_GPU))),
-        _told(lambda: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))),
+        number("ClockInfo", pynvml.NVML_CLOCK_SM),
+        number("ClockInfo", pynvml.NVML_CLOCK_MEM),
+        None if power_mw is None else power_mw / 1e3,
+        number("Temperature", pynvml.NVML_TEMPERATURE_GPU),
+        told("CurrentClocksThrottleReasons"),
     )
-
-
-def _power_w(gpu: Any) -> float | None:
-    """Current power, or the one-second average on GPUs that only report that."""
-    field = _told(
-        lambda: pynvml.nvmlDeviceGetFieldValues(gpu, [pynvml.NVML_FI_DEV_POWER_INSTANT])[0]
-    )
-    if field is not None and field.nvmlReturn == pynvml.NVML_SUCCESS:
-        return float(field.value.uiVal) / 1e3
-    average: float | None = _told(lambda: float(pynvml.nvmlDeviceGetPowerUsage(gpu)) / 1e3)
-    return average
-
-
-def _told(ask: Callable[[], Any]) -> Any:
-    """NVML's answer; ``None`` if this GPU, driver or user may not have it."""
-    try:
-        return ask()
-    except pynvml.NVMLError:
-        return None

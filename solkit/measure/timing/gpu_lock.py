@@ -20,24 +20,14 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from solkit.errors import GpuBusyError, UnsupportedError
 
-__all__ = [
-    "VARIABLE",
-    "Company",
-    "GpuProcess",
-    "Holder",
-    "Neighbours",
-    "company",
-    "exclusive",
-    "processes",
-    "uuid_of",
-]
+__all__ = ["Company", "GpuProcess", "Neighbours", "company", "exclusive", "processes", "uuid_of"]
 
 VARIABLE = "SOLKIT_LOCKS"
 """The environment variable for the locks' folder, e.g. one that containers share."""
@@ -49,24 +39,6 @@ _SILENCE_S = 1.0  # after which the waiting user is told who holds the GPU
 _MOST_BYTES = 4096  # read from a lock file
 _COMMAND_LENGTH = 200
 _MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cuda-mps-server
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Who holds a GPU.
-
-    Attributes:
-        pid: its process, in its own process namespace.
-        command: its command line.
-        since: when it took the lock, ISO 8601 in UTC.
-    """
-
-    pid: int
-    command: str
-    since: str
-
-    def __str__(self) -> str:
-        return f"process {self.pid} ({self.command}) since {self.since}"
 
 
 @contextlib.contextmanager
@@ -84,18 +56,16 @@ def exclusive(uuid: str, limit_s: float) -> Iterator[None]:
         GpuBusyError: somebody else held it all that time; the message says who.
         UnsupportedError: no lock file is available.
     """
-    path = _path(uuid)
+    path = _folder() / f"solkit-{uuid}.lock"
     with _opened(path) as file:
         _wait_for(file, path, uuid, limit_s)
-        _sign(file)
+        command = " ".join(sys.orig_argv)[:_COMMAND_LENGTH]
+        since = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        _write(file, json.dumps({"pid": os.getpid(), "command": command, "since": since}).encode())
         try:
             yield
         finally:
-            _wipe(file)  # closing the file releases the lock
-
-
-def _path(uuid: str) -> Path:
-    return _folder() / f"solkit-{uuid}.lock"
+            _write(file, b"")  # closing the file releases the lock
 
 
 def _folder() -> Path:
@@ -142,7 +112,7 @@ def _opened(path: Path) -> Iterator[int]:
 def _wait_for(file: int, path: Path, uuid: str, limit_s: float) -> None:
     start, is_told = time.monotonic(), False
     while not _lock(file):
-        by = _signature(file) or "an unidentified process"
+        by = _holder(file)
         waited_s = time.monotonic() - start
         if waited_s >= limit_s:
             raise GpuBusyError(f"{uuid} is in use by {by}; waited {limit_s:g} s for {path}")
@@ -162,16 +132,6 @@ def _lock(file: int) -> bool:
     return True
 
 
-def _sign(file: int) -> None:
-    command = " ".join(sys.orig_argv)[:_COMMAND_LENGTH]
-    since = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    _write(file, json.dumps(asdict(Holder(os.getpid(), command, since))).encode())
-
-
-def _wipe(file: int) -> None:
-    _write(file, b"")
-
-
 def _write(file: int, text: bytes) -> None:
     """Write who holds the lock: information only, skipped if the disk is full."""
     with contextlib.suppress(OSError):
@@ -179,13 +139,13 @@ def _write(file: int, text: bytes) -> None:
         os.pwrite(file, text, 0)
 
 
-def _signature(file: int) -> Holder | None:
-    """Who holds the lock; ``None`` if no SolKit has written it yet."""
+def _holder(file: int) -> str:
+    """Who holds the lock; unknown until it has written that."""
     try:
         told = json.loads(os.pread(file, _MOST_BYTES, 0))
-        return Holder(int(told["pid"]), str(told["command"]), str(told["since"]))
+        return f"process {int(told['pid'])} ({told['command']}) since {told['since']}"
     except (KeyError, TypeError, ValueError):
-        return None
+        return "an unidentified process"
 
 
 # ---------------------------------------------------------------------------- foreign processes
@@ -204,9 +164,10 @@ class GpuProcess:
     memory_bytes: int | None = None
 
     def __str__(self) -> str:
-        name = _command(self.pid)
+        command = _proc(self.pid, "cmdline").replace("\0", " ").strip()[:_COMMAND_LENGTH]
+        name = command or _proc(self.pid, "comm").strip() or "outside this namespace"
         memory = "" if self.memory_bytes is None else f", {self.memory_bytes / 2**20:.0f} MiB"
-        return f"process {self.pid} ({name or 'outside this namespace'}{memory})"
+        return f"process {self.pid} ({name}{memory})"
 
 
 def processes(uuid: str) -> tuple[GpuProcess, ...]:
@@ -218,7 +179,7 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
     with _nvml() as library:
         gpu = library.nvmlDeviceGetHandleByUUID(uuid)
         found = library.nvmlDeviceGetComputeRunningProcesses(gpu)
-        return tuple(GpuProcess(int(each.pid), _memory(each)) for each in found)
+        return tuple(GpuProcess(int(each.pid), each.usedGpuMemory) for each in found)
 
 
 def uuid_of(visible: str) -> str:
@@ -255,10 +216,6 @@ def _nvml() -> Iterator[Any]:
             pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
         raise UnsupportedError(f"NVML: {error}") from error
-
-
-def _memory(process: Any) -> int | None:
-    return None if process.usedGpuMemory is None else int(process.usedGpuMemory)
 
 
 @dataclass(frozen=True)
@@ -334,37 +291,19 @@ class Neighbours:
 
 def _is_ours(pid: int, ours: Collection[int]) -> bool:
     """Whether a process is ours, a child of ours, or the server that ours share."""
-    if (_comm(pid) or "").startswith(_MPS_SERVER):
+    if _proc(pid, "comm").startswith(_MPS_SERVER):
         return True
     while pid > 1:
         if pid in ours:
             return True
-        pid = _parent(pid)
+        stat = _proc(pid, "stat")  # proc(5): the parent follows the state, behind the name
+        pid = int(stat.rpartition(")")[2].split()[1]) if stat else 0
     return False
 
 
-def _parent(pid: int) -> int:
-    """The parent process; 0 if there is none or it is gone. Source: proc(5), ``stat``."""
+def _proc(pid: int, name: str) -> str:
+    """What the system tells about a process; empty if it is hidden or gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return 0
-    return int(text.rpartition(")")[2].split()[1])
-
-
-def _comm(pid: int) -> str | None:
-    try:
-        text = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return text.strip()
-
-
-def _command(pid: int) -> str | None:
-    """Its command line, or its name if that is hidden; ``None`` if there is no such process."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return None
-    text = b" ".join(words).decode(errors="replace").strip()
-    return text[:_COMMAND_LENGTH] or _comm(pid)
+        return ""

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -17,58 +17,61 @@ from solkit.measure.timing.protocols import PROTOCOLS, TimingProtocol
 from solkit.measure.timing.sampling import Timer
 from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, captured
 
-__all__ = ["CpuMachine", "CudaMachine", "Machine"]
+__all__ = ["CudaMachine", "Machine", "machine_for"]
 
 COLD = PROTOCOLS["cold"]
 
 
-class Machine(Protocol):
-    """The machine that a candidate runs on.
+class Machine:
+    """A machine without a GPU: it checks candidates and times nothing.
 
     Attributes:
-        device: where its inputs are created.
+        device: where inputs are created.
     """
 
-    device: str
+    device = "cpu"
 
     def synchronize(self) -> None:
         """Wait for all launched work; raises its errors."""
-        ...
 
     def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
         """A protocol's timers, best first, and how they flush L2, in words.
 
         Raises:
-            UnsupportedError: there are none.
+            UnsupportedError: there are none: a CPU's time is never reported as a GPU's.
         """
-        ...
+        raise UnsupportedError(f"only a CUDA device can be timed ({protocol.name})")
 
     def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """A function that replays what `work` launches, from a CUDA graph.
+        """A function that replays what `work` launches, from a CUDA graph; here `work` itself.
 
         Raises:
             ActivityError: it cannot be captured.
         """
-        ...
+        return work
 
     def occupy(self, seconds: float) -> None:
         """Queue work that keeps the device busy for that long, at most a few milliseconds."""
-        ...
 
     def memory_bytes(self) -> int:
         """Device memory of live tensors, without the machine's own; frees the rest."""
-        ...
+        gc.collect()
+        return 0
 
     def conditions(self) -> ConditionSampler:
-        """A sampler of clocks and throttle reasons."""
-        ...
+        """A sampler of clocks and throttle reasons.
+
+        Raises:
+            UnsupportedError: there is no GPU.
+        """
+        raise UnsupportedError("only a CUDA device has an SM clock")
 
     def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
         """Lists the Triton launches made inside a ``with`` block."""
-        ...
+        return contextlib.nullcontext([])
 
 
-class CudaMachine:
+class CudaMachine(Machine):
     """The one GPU that this process sees.
 
     Raises:
@@ -132,34 +135,7 @@ class CudaMachine:
         return live_triton.recording()
 
 
-class CpuMachine:
-    """No GPU: candidates can be checked, but a CPU's time is never reported as a GPU's."""
-
-    device = "cpu"
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
-
-    def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
-        """There are none; raises `UnsupportedError`."""
-        raise UnsupportedError(f"only a CUDA device can be timed ({protocol.name})")
-
-    def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """The work itself: there are no graphs."""
-        return work
-
-    def occupy(self, seconds: float) -> None:
-        """Nothing is queued."""
-
-    def memory_bytes(self) -> int:
-        """None."""
-        gc.collect()
-        return 0
-
-    def conditions(self) -> ConditionSampler:
-        """There are none; raises `UnsupportedError`."""
-        raise UnsupportedError("only a CUDA device has an SM clock")
-
-    def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
-        """Nothing is launched."""
-        return contextlib.nullcontext([])
+@functools.cache
+def machine_for(device: str) -> Machine:
+    """This process's machine of a device name: ``"cuda"``, or ``"cpu"``, which times nothing."""
+    return Machine() if device == "cpu" else CudaMachine()

@@ -6,25 +6,28 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from statistics import median
+from typing import Any, Protocol, TypeVar
 
+from solkit.errors import WorkerError
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.measure.timing.conditions import Interval
 from solkit.measure.timing.median_interval import median_interval
 
 __all__ = [
-    "Local",
     "Plan",
     "Series",
     "Side",
     "Subject",
     "Timer",
-    "Uncertainty",
+    "by_first_that_works",
     "in_turns",
-    "of_first",
     "plan_for",
     "sample",
 ]
+
+T = TypeVar("T")
 
 _SHORT_S, _SLOW_S = 0.005, 1.0
 
@@ -73,88 +76,69 @@ class Timer(Protocol):
         ...
 
 
-class Side(Protocol):
-    """One of the sides that are timed in turns, in whatever process."""
-
-    def start(self) -> None:
-        """Begin a round of calls."""
-        ...
-
-    def call(self) -> None:
-        """Make one call and wait until it is done."""
-        ...
-
-    def stop(self) -> list[CallTime]:
-        """The times of the round's calls, in their order.
-
-        Raises:
-            ActivityError: this way of timing does not work here.
-        """
-        ...
-
-
 @dataclass(frozen=True)
-class Local:
-    """A side that runs in this process."""
+class Side:
+    """One of the sides that are timed in turns, in any process.
 
-    timer: Timer
-    subject: Subject
+    Attributes:
+        start: begins a round of calls.
+        call: makes one call and waits until it is done.
+        stop: gives the times of the round's calls, in their order; raises `ActivityError` if this
+            way of timing does not work here.
+    """
 
-    def start(self) -> None:
-        """See `Side`."""
-        self.timer.start()
-
-    def call(self) -> None:
-        """See `Side`."""
-        self.timer.time(self.subject)
-
-    def stop(self) -> list[CallTime]:
-        """See `Side`."""
-        return self.timer.stop()
+    start: Callable[[], object]
+    call: Callable[[], object]
+    stop: Callable[[], list[CallTime]]
 
 
 class _Turns:
     """One timer for the sides of one process: a round of all is one round of the timer's."""
 
     def __init__(self, timer: Timer) -> None:
-        self.timer = timer
-        self.owners: list[int] = []
+        self._timer = timer
+        self._owners: list[int] = []
         self._times: list[CallTime] | None = None
 
     def start(self, side: int) -> None:
         if side == 0:
-            self.owners, self._times = [], None
-            self.timer.start()
+            self._owners, self._times = [], None
+            self._timer.start()
+
+    def call(self, side: int, subject: Subject) -> None:
+        self._owners.append(side)
+        self._timer.time(subject)
 
     def stop(self, side: int) -> list[CallTime]:
         if self._times is None:
-            self._times = self.timer.stop()
-        return [t for t, owner in zip(self._times, self.owners, strict=True) if owner == side]
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """One of the sides that share a timer."""
-
-    turns: _Turns
-    subject: Subject
-    side: int
-
-    def start(self) -> None:
-        self.turns.start(self.side)
-
-    def call(self) -> None:
-        self.turns.owners.append(self.side)
-        self.turns.timer.time(self.subject)
-
-    def stop(self) -> list[CallTime]:
-        return self.turns.stop(self.side)
+            self._times = self._timer.stop()
+        return [t for t, owner in zip(self._times, self._owners, strict=True) if owner == side]
 
 
 def in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
     """Sides that run in this process under the same timer."""
     turns = _Turns(timer)
-    return tuple(_Turn(turns, subject, side) for side, subject in enumerate(subjects))
+    return tuple(
+        Side(partial(turns.start, n), partial(turns.call, n, subject), partial(turns.stop, n))
+        for n, subject in enumerate(subjects)
+    )
+
+
+def by_first_that_works(
+    timers: Sequence[Timer], measure: Callable[[Timer], T]
+) -> tuple[T, tuple[str, ...]]:
+    """What the first timer that works gives, and why those before it do not.
+
+    Raises:
+        WorkerError: none works.
+    """
+    notes: list[str] = []
+    for timer in timers:
+        try:
+            return measure(timer), tuple(notes)
+        except ActivityError as error:
+            notes.append(f"not timed by {timer.method}: {error}")
+    raise WorkerError("no way of timing works here: " + "; ".join(notes))
 
 
 @dataclass(frozen=True)
@@ -193,8 +177,11 @@ class Series:
         """The times from first start to last end."""
         return [taken.span_ms for taken in self.times]
 
-
-Uncertainty = Callable[[Sequence[Series]], float]
+    @property
+    def kernel_sum_ms(self) -> float | None:
+        """The median of the sums of kernel times; ``None`` if they are not known."""
+        sums = [taken.kernel_sum_ms for taken in self.times if taken.kernel_sum_ms is not None]
+        return median(sums) if sums else None
 
 
 def plan_for(reference_s: float) -> Plan:
@@ -207,7 +194,7 @@ def plan_for(reference_s: float) -> Plan:
     return Plan(minimum=60, maximum=240) if reference_s < _SHORT_S else Plan()
 
 
-def of_first(taken: Sequence[Series]) -> float:
+def _of_first(taken: Sequence[Series]) -> float:
     """The first side's relative uncertainty of the median."""
     return median_interval(taken[0].spans_ms).relative_error
 
@@ -216,7 +203,7 @@ def sample(
     sides: Sequence[Side],
     plan: Plan,
     order: random.Random,
-    uncertainty: Uncertainty = of_first,
+    uncertainty: Callable[[Sequence[Series]], float] = _of_first,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Series, ...]:
     """Time all sides in turns, each once per turn in random order, until precise enough.

@@ -11,54 +11,39 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
-from solkit.core import Protocol, Verdict
-from solkit.errors import WorkerError
 from solkit.measure.checking.faults import CandidateError
-from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.guarded.checks import Shared
-from solkit.measure.guarded.examination import Examination
+from solkit.measure.guarded.checks import Setup, Shared
+from solkit.measure.guarded.examination import Examination, protocol_used
 from solkit.measure.guarded.messages import ComparisonRequest, JudgedTurns, Request, Turns
 from solkit.measure.guarded.remote import CandidateDiedError, Remote
-from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.measure.timing.comparison_statistics import half_width
 from solkit.measure.timing.conditions import Interval, screen
-from solkit.measure.timing.machine import Machine
 from solkit.measure.timing.protocols import find
-from solkit.measure.timing.sampling import Plan, Series, Side, sample
+from solkit.measure.timing.sampling import Plan, Series, Side, Timer, by_first_that_works, sample
 from solkit.processes.channel import Channel
 
 __all__ = ["compare", "plan_for"]
 
+T = TypeVar("T")
+
 _LONG_S, _SLOW_S = 0.005, 1.0
 _MOST_TURNS = 1000
-_LOOKS = (
-    0.03  # the share of timed calls whose outputs are checked: the earlier checks were stricter
-)
-
-Say = Callable[[str], None]
+_LOOKS = 0.03
+"""The share of timed calls whose outputs are checked: the earlier checks were stricter."""
 
 
-def compare(
-    request: ComparisonRequest,
-    machine: Machine,
-    channels: Sequence[Channel],
-    say: Say,
-    blocks: contextlib.ExitStack,
-    cache: TrialCache | None = None,
-) -> JudgedTurns:
+def compare(request: ComparisonRequest, channels: Sequence[Channel], setup: Setup) -> JudgedTurns:
     """Check the candidates of a request and time them in turns.
 
     Args:
         request: what to compare.
-        machine: what the reference runs on.
         channels: to the candidates' processes, in the candidates' order.
-        say: receives the current step, so that it is known if a process dies.
-        blocks: receives the shared memory to close once the candidates' processes have released it.
-        cache: of trials shared with earlier candidates.
+        setup: what the referee provides.
 
     Raises:
         InputError: a kernel file, the shape or the parameters are at fault.
@@ -66,7 +51,7 @@ def compare(
         CandidateDiedError: the process of a candidate ended.
     """
     try:
-        return _Comparison(request, machine, channels, say, blocks, cache or TrialCache()).outcome()
+        return _Comparison(request, channels, setup).outcome()
     except _RivalError as failure:
         return JudgedTurns((), failure.errors, None, failure.verdict, failure.place)
 
@@ -85,12 +70,13 @@ def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
     return Plan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
 
 
-class _RivalError(Exception):
-    """A candidate that failed."""
+class _RivalError(CandidateError):
+    """The failure of one candidate, which its errors name."""
 
-    def __init__(self, place: int, verdict: Verdict, errors: tuple[str, ...]) -> None:
-        self.place, self.verdict, self.errors = place, verdict, errors
-        super().__init__(place, verdict, errors)
+    def __init__(self, rival: _Rival, failure: CandidateError) -> None:
+        first, *others = failure.errors
+        self.place = rival.place
+        super().__init__(failure.verdict, (f"{rival.name}: {first}", *others))
 
 
 @dataclass(frozen=True)
@@ -107,81 +93,61 @@ class _Rival:
         try:
             yield
         except CandidateError as failure:
-            first, *others = failure.errors
-            told = f"{self.name}: {first}", *others
-            raise _RivalError(self.place, failure.verdict, told) from failure
+            raise _RivalError(self, failure) from failure
         except CandidateDiedError as death:
             raise CandidateDiedError(f"{self.name}: {death.doing}", self.place) from death
 
+    def side(self, sets: Sequence[Shared], method: str, seed: float) -> Side:
+        """The candidate as a side that is sampled, which names it in its failures."""
+        own = self.examination.side(sets, method, _LOOKS, seed)
 
-@dataclass(frozen=True)
-class _RivalSide:
-    """A rival as what is sampled: see `solkit.measure.timing.sampling.Side`."""
+        def named(step: Callable[[], T]) -> T:
+            with self.named():
+                return step()
 
-    rival: _Rival
-    side: Side
-
-    def start(self) -> None:
-        with self.rival.named():
-            self.side.start()
-
-    def call(self) -> None:
-        with self.rival.named():
-            self.side.call()
-
-    def stop(self) -> list[CallTime]:
-        with self.rival.named():
-            return self.side.stop()
+        return Side(partial(named, own.start), partial(named, own.call), partial(named, own.stop))
 
 
 class _Comparison:
     """The course of one comparison."""
 
     def __init__(
-        self,
-        request: ComparisonRequest,
-        machine: Machine,
-        channels: Sequence[Channel],
-        say: Say,
-        blocks: contextlib.ExitStack,
-        cache: TrialCache,
+        self, request: ComparisonRequest, channels: Sequence[Channel], setup: Setup
     ) -> None:
-        self._request, self._machine = request, machine
-        self._say = say
+        self._request, self._setup = request, setup
         self._common = request.candidates[0]
         limit_s, count = self._common.time_limit_s, len(channels)
-        deadline = time.monotonic() + limit_s
 
         def examination(candidate: Request, channel: Channel) -> Examination:
             own = replace(candidate, time_limit_s=limit_s / count)  # of which checks take a share
-            remote = Remote(channel, deadline, limit_s, say)
-            return Examination(own, machine, remote, say, blocks, cache)
+            return Examination(own, Remote(channel, limit_s, setup.say), setup)
 
+        pairs = zip(request.candidates, channels, strict=True)
         self._rivals = [
-            _Rival(place, _name(place, count), examination(candidate, channel))
-            for place, (candidate, channel) in enumerate(
-                zip(request.candidates, channels, strict=True)
-            )
+            _Rival(place, _name(place, count), examination(*pair))
+            for place, pair in enumerate(pairs)
         ]
 
     def outcome(self) -> JudgedTurns:
         """The comparison's result; raises `_RivalError` if a candidate fails."""
         sets = self._checked()
         plan = plan_for(self._request, self._rivals[0].examination.checks.reference_s)
-        method, flush, compared = self._compare(sets, plan)
+        self._setup.say("timing")
+        timers, flush = self._setup.machine.timers(find(self._common.protocol))
+        order = random.Random(self._common.seed)
+
+        def repeated(timer: Timer) -> tuple[str, list[Turns]]:
+            repeats = range(self._request.repeats)
+            return timer.method, [self._turns(sets, timer.method, plan, order) for _ in repeats]
+
+        (method, compared), notes = by_first_that_works(timers, repeated)
         unconfirmed = tuple(self._doubts(compared, sets[-1]))
-        protocol = Protocol(
-            method=method,
-            l2=find(self._common.protocol).l2,
-            flush=flush,
-            warmup_calls=plan.warmup,
-            samples=sum(len(turns.orders) for turns in compared),
-            time_limit_s=self._common.time_limit_s,
-            seed=self._common.seed,
-            name=self._common.protocol,
-            launched=find(self._common.protocol).launched,
+        samples = sum(len(turns.orders) for turns in compared)
+        protocol = protocol_used(self._common, method, flush, plan.warmup, samples)
+        found = (
+            replace(each, notes=notes + each.notes, unstable=each.unstable + unconfirmed)
+            for each in compared
         )
-        found = (replace(turns, unstable=turns.unstable + unconfirmed) for turns in compared)
         return JudgedTurns(tuple(found), protocol=protocol)
 
     def _checked(self) -> list[Shared]:
@@ -195,36 +161,12 @@ class _Comparison:
                     rival.examination.checks.exchange(sets, common)
         return common
 
-    # --------------------------------------------------------------------------------- timing
-
-    def _compare(self, sets: Sequence[Shared], plan: Plan) -> tuple[str, str, list[Turns]]:
-        """The method, how it flushes, and each repeat's result, by one timer throughout."""
-        self._say("timing")
-        notes: tuple[str, ...] = ()
-        timers, flush = self._machine.timers(find(self._common.protocol))
-        order = random.Random(self._common.seed)
-        for timer in timers:
-            try:
-                compared = [
-                    self._turns(sets, timer.method, plan, order)
-                    for _ in range(self._request.repeats)
-                ]
-            except ActivityError as error:
-                notes += (f"not timed by {timer.method}: {error}",)
-                continue
-            told = [replace(turns, notes=notes + turns.notes) for turns in compared]
-            return timer.method, flush, told
-        raise WorkerError("no way of timing works here: " + "; ".join(notes))
-
     def _turns(
         self, sets: Sequence[Shared], method: str, plan: Plan, order: random.Random
     ) -> Turns:
         seed = order.random()  # one for all, so that all get the same inputs in a turn
-        sides = [
-            _RivalSide(rival, rival.examination.side(sets, method, _LOOKS, seed))
-            for rival in self._rivals
-        ]
-        with self._machine.conditions() as conditions:
+        sides = [rival.side(sets, method, seed) for rival in self._rivals]
+        with self._setup.machine.conditions() as conditions:
             taken = sample(sides, plan, order, _worst_ratio)
         intervals = list(_intervals(taken))
         screening = screen(intervals, conditions.samples)

@@ -16,8 +16,9 @@ from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import judge
 from solkit.measure.checking.exact import exact_reference
+from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.trials import DISTRIBUTIONS, ContextLostError, trials
+from solkit.measure.checking.trials import DISTRIBUTIONS, trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
 

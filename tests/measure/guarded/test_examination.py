@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from solkit.core import Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
 from solkit.measure.guarded.candidate import serve
+from solkit.measure.guarded.checks import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import Request
 from solkit.measure.timing.conditions import Sample
@@ -47,7 +48,7 @@ def run(tmp_path, monkeypatch):
             referees.receive()  # it is ready
             with contextlib.ExitStack() as blocks:
                 wanted = Request(**{**request, **changes})
-                outcome = examine(wanted, mine or reference(), referees, say, blocks)
+                outcome = examine(wanted, [referees], Setup(mine or reference(), say, blocks))
         thread.join()
         return outcome
 
@@ -323,7 +324,7 @@ def test_a_kernel_that_differs_from_call_to_call_is_told(run):
     """
     outcome = run(kernel)
     assert outcome.verdict is Verdict.CORRECT
-    assert outcome.errors == ("Two calls on the same inputs gave outputs that differ in bits.",)
+    assert outcome.errors == ("Nondeterministic output: two calls on the same inputs differ.",)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from simulated import HEAD, Machine, NoGuard
 from solkit.core import Difference, Verdict
 from solkit.errors import KernelFileError, WorkerError
 from solkit.measure.guarded.candidate import serve
+from solkit.measure.guarded.checks import Setup
 from solkit.measure.guarded.messages import (
     ComparisonRequest,
     JudgedTurns,
@@ -106,7 +107,7 @@ def run(tmp_path, monkeypatch):
             blocks = stack.enter_context(contextlib.ExitStack())
             request = ComparisonRequest(tuple(requests), **options)
             mine = mine or Machine(Timer(gpu, math.nan))
-            return compare(request, mine, channels, lambda _: None, blocks), theirs
+            return compare(request, channels, Setup(mine, lambda _: None, blocks)), theirs
 
     return run
 
