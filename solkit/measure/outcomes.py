@@ -52,6 +52,7 @@ __all__ = [
     "draft",
     "facts_of",
     "judged",
+    "kernel_fields",
     "launched_as_compiled",
     "live_launch",
     "measured",
@@ -113,21 +114,10 @@ def draft(
     file, result, shape = prospect.file, prospect.result, prospect.shape
     tolerance, work = file.problem.tolerance, result.work
     return Outcome(
-        kernel_id=kernel.kernel_id,
-        family=kernel.family,
-        kind=kernel.kind,
-        origin=kernel.origin,
-        problem_id=kernel.problem_id(shape),
-        device=device.key,
         params=result.params,
         verdict=Verdict.NOT_MEASURED,
         created=datetime.now(timezone.utc),
         chosen_by=configuration.chosen_by,
-        implementation=kernel.name,
-        entry_point=kernel.entry_point,
-        source_sha256=kernel.source.sha256,
-        problem_sha256=kernel.problem.sha256,
-        path=str(kernel.path),
         problem_path=str(Path(file.problem.path).resolve()),
         problem_format=file.problem.format,
         shape=shape,
@@ -136,6 +126,7 @@ def draft(
         read_bytes=work.dram_read_bytes,
         write_bytes=work.dram_write_bytes,
         facts_id=facts.id if facts else None,
+        **kernel_fields(kernel, shape),
         **_bounds(result.bound),
         **device_fields(device),
         **_software(software),
@@ -433,9 +424,23 @@ def _software(versions: Mapping[str, str | None]) -> dict[str, Any]:
     return {**found, "platform": versions.get("platform")}
 
 
-def device_fields(device: Device) -> dict[str, Any]:
-    """The fields of an outcome that describe the GPU, besides its key."""
+def kernel_fields(kernel: Kernel, shape: Mapping[str, Value]) -> dict[str, Any]:
+    """The fields of an outcome that name its kernel and its problem at a shape."""
+    names = ("kernel_id", "family", "kind", "origin", "entry_point")
     return {
+        **{each: getattr(kernel, each) for each in names},
+        "problem_id": kernel.problem_id(shape),
+        "implementation": kernel.name,
+        "source_sha256": kernel.source.sha256,
+        "problem_sha256": kernel.problem.sha256,
+        "path": str(kernel.path),
+    }
+
+
+def device_fields(device: Device) -> dict[str, Any]:
+    """The fields of an outcome that describe the GPU."""
+    return {
+        "device": device.key,
         "device_name": device.name,
         "device_uuid": device.uuid,
         "compute_capability": device.compute_capability,

@@ -1,4 +1,4 @@
-"""The speed of light of a problem, what fusion is worth, and the same as a formula."""
+"""The speed of light of a problem, the worth of fusion, and the bound as a formula."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from solkit.core import (
-    Bound,
-    Device,
-    Fusion,
-    Report,
-)
+from solkit.core import Bound, Device, Fusion, Report
 from solkit.errors import JobDiedError, KernelFileError
 from solkit.pipeline.environment import environment
 from solkit.pipeline.studying import (
@@ -49,7 +44,7 @@ def bound(
         device: a name from the catalogue, or a device.
         shape: sizes to override; the file's first shape otherwise.
         precision: see `solkit.roofline.precision.Rule`.
-        protocol: ``"cold"``, or ``"warm"``: inputs and results lie in L2 where they fit.
+        protocol: ``"cold"``, or ``"warm"``: inputs and results lie in L2 if they fit.
         reference: as for `load`.
 
     Raises:
@@ -71,7 +66,7 @@ def fusion(
     protocol: str = "cold",
     reference: str | os.PathLike[str] | None = None,
 ) -> Fusion:
-    """What fusion is worth: a problem as one kernel, as one kernel an op, and as `groups`.
+    """The worth of fusion: a problem as one kernel, as one kernel per op, and as `groups`.
 
     Args:
         source: a kernel file, or its path.
@@ -103,7 +98,7 @@ def bounds(
     groups: str | None = None,
     time_limit_s: float | None = None,
 ) -> Report:
-    """Bound a kernel file's problem at each shape; its candidate, if any, is not looked at.
+    """Bound a kernel file's problem at each shape; a candidate is ignored.
 
     Args:
         path: a kernel file, or its path.
@@ -139,12 +134,12 @@ def symbolic_bound(
 
     Args:
         source: a kernel file, or its path.
-        names: the sizes that become symbols.
+        names: sizes that become symbols.
         device: a name from the catalogue, or a device.
         shape: sizes to override; the file's first shape otherwise.
         precision: as for `bound`.
         reference: as for `load`.
-        time_limit_s: for tracing at all the sizes it takes; 180 s by default.
+        time_limit_s: seconds for tracing at all necessary sizes; 180 by default.
 
     Raises:
         InputError: the file, the device, a name, the shape or the precision is invalid, or no
@@ -154,14 +149,12 @@ def symbolic_bound(
 
     to = target(device)
     path, other = files_of(source, reference)
-    given = (path, other, to, shape, tuple(names))
+    job = "solkit.analysis.symbolic_study:symbolic_work", path, other, to, shape, tuple(names)
     limit_s = STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     try:
-        found = worker.call(
-            "solkit.analysis.symbolic_study:symbolic_work", *given, timeout_s=limit_s
-        )
+        found = worker.call(*job, timeout_s=limit_s)
     except JobDiedError as death:
-        raise KernelFileError(f"making a formula of it failed: {death}", path) from death
+        raise KernelFileError(f"deriving a formula failed: {death}", path) from death
     return symbolic.symbolic_bound(found, to, precision)
 
 

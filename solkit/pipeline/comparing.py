@@ -56,12 +56,11 @@ def compare(
 ) -> ComparisonReport:
     """Check candidates and their base, time each, then all of them in turns: which one is faster?
 
-    Each measurement and each comparison is saved, as a `solkit.core.Outcome`, before the
-    next one starts. `solkit.measure.timing.comparison_statistics` gives each ratio and its
-    interval.
+    Each measurement and each comparison is saved, as a `solkit.core.Outcome`, before the next one
+    starts. `solkit.measure.timing.comparison_statistics` describes the ratio and its interval.
 
     Args:
-        base: the kernel file, or its path, that the others are held against.
+        base: the kernel file, or its path, that the others are compared with.
         candidates: theirs; one may be the base's, with other parameters.
         device: the target, which must be a GPU of this machine; by default the first one.
         reference: the file with the reference, for all of them; the base's by default.
@@ -100,7 +99,7 @@ def _at(
     device: Device,
     settings: MeasureSettings,
 ) -> Iterator[_Known]:
-    """Of each study that did not fail at a shape, what is to be measured."""
+    """What to measure of each study that did not fail at a shape."""
     l2 = protocols.find(settings.protocol).l2
     for study, own in zip(studies, params, strict=True):
         for case in study.cases:
@@ -114,7 +113,7 @@ _Known = tuple[Configuration, Prospect]
 
 
 def _compared(bench: GuardedBench, known: Sequence[_Known]) -> Iterator[Comparison]:
-    """Candidates, each measured on its own, then in turns with the first one.
+    """Measure each candidate on its own, then in turns with the first one.
 
     Raises:
         InputError: one of them cannot be measured.
@@ -134,7 +133,6 @@ def _compared(bench: GuardedBench, known: Sequence[_Known]) -> Iterator[Comparis
 
 
 def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcome) -> Comparison:
-    """What the outcome of turns says."""
     told = turns.comparison
     assert told is not None
     return Comparison(
@@ -153,7 +151,7 @@ def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcom
 def _rivals(
     analyser: Analyser, plans: Sequence[Plan], reference: str | os.PathLike[str] | None
 ) -> list[Study]:
-    """Studies of several candidates, for the first one's problem and at its shapes.
+    """Study several candidates, for the first one's problem and at its shapes.
 
     Raises:
         InputError: there is only one.

@@ -1,4 +1,4 @@
-"""What a report was made with: versions of the software."""
+"""Versions of the software that makes a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that a Lab knows of one candidate."""
+"""All that a Lab knows about one candidate."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ Given = Text | Configuration
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that a `solkit.Lab` knows of one candidate.
+    """All that a `solkit.Lab` knows about one candidate.
 
     Attributes:
         candidate: as it was given.
-        configuration: what was analysed and measured: its file, shape and parameters; ``None``
-            where the candidate cannot be used.
-        result: bound, analysis, score and gap; ``None`` where the candidate cannot be used.
-        outcome: what became of it on the GPU, as logged; ``None`` where it was not measured.
-        error: why the candidate cannot be used or measured; ``None`` where it can.
+        configuration: its file, shape and parameters; ``None`` if the candidate is unusable.
+        result: bound, analysis, score and gap; ``None`` if the candidate is unusable.
+        outcome: the result of measuring it, as logged; ``None`` if it was not measured.
+        error: why the candidate cannot be used or measured; ``None`` if it can.
     """
 
     candidate: Given
@@ -38,14 +37,14 @@ class Evaluation:
 
     @property
     def verdict(self) -> Verdict:
-        """What became of it."""
+        """The verdict; ``NOT_MEASURED`` without an outcome."""
         if self.outcome is not None:
             return self.outcome.verdict
         return Verdict.NOT_MEASURED if self.result is None else self.result.verdict
 
     @property
     def time_ms(self) -> float | None:
-        """Its median time; ``None`` where it has none that counts."""
+        """Its median time; ``None`` if it has none that counts."""
         if self.outcome is None or not self.outcome.verdict.is_right:
             return None
         return self.outcome.time_ms

@@ -35,10 +35,10 @@ __all__ = ["Lab"]
 class Lab:
     """Bounds, analyses and measures candidates, one after the other or many at once.
 
-    It is made for a search, or a model that writes kernels. Processes stay warm between candidates,
-    and what is measured is in the log (docs/logs.md). Without a GPU everything works but measuring.
-    A Lab may be used from several threads. Ctrl-C ends the call that it interrupts, and the
-    measurement with it; the Lab stays usable::
+    It serves searches, and models that write kernels. Processes stay warm between candidates, and
+    measurements are logged (docs/logs.md). Without a GPU everything works except measuring. A Lab
+    may be used from several threads. Ctrl-C ends the call that it interrupts, with its measurement;
+    the Lab stays usable::
 
         with solkit.Lab() as lab:
             print(lab.bound(problem).time_ms)
@@ -46,22 +46,22 @@ class Lab:
                 print(found.verdict, found.time_ms, found.result and found.result.score)
 
     Candidates and problems are kernel files (docs/kernel_files.md), given as a path or as source
-    text, which is recognised by its line breaks. A text is written to a private folder, which is
-    removed with the Lab; the log keeps the text.
+    text, which is recognised by its line breaks. Texts are written to a private folder, which the
+    Lab removes when it closes; the log keeps them.
 
     Args:
         device: the target; by default the GPU of this machine, else an H100.
         on: the GPU of this machine to measure on, such as ``"cuda:1"``.
         settings: how to measure; `MeasureSettings.log` names the log. `MeasureSettings.sandbox`
-            holds all code of candidates, while it is analysed too.
-        bench: measures instead of this machine's GPU, such as a recorded one
-            (`solkit.measure.benches.RecordedBench`).
+            isolates the code of candidates during analysis too.
+        bench: measures instead of this machine's GPU, e.g.
+            `solkit.measure.benches.RecordedBench`.
 
     Attributes:
         device: the target.
 
     Raises:
-        InputError: a device or a setting is invalid. Counters cannot be had here.
+        InputError: a device or a setting is invalid, or counters are requested.
         UnsupportedError: this machine cannot run the sandbox.
     """
 
@@ -121,9 +121,9 @@ class Lab:
         """What a candidate launches and what that compiles to, with no GPU.
 
         Args:
-            candidate: a kernel file; or a `solkit.core.Configuration` of one, which may name its
+            candidate: a kernel file; or a `solkit.core.Configuration` of one, which may have its
                 own reference, shape and parameters.
-            problem: the file with the reference, where the candidate's lacks one.
+            problem: the file with the reference, if the candidate's has none.
             shape: sizes to override; the problem's first shape otherwise.
             params: the candidate's parameters to override.
 
@@ -142,11 +142,7 @@ class Lab:
     ) -> Outcome:
         """Check a candidate and time it; its outcome is in the log when this returns.
 
-        Args:
-            candidate: as for `analyse`.
-            problem: as for `analyse`.
-            shape: as for `analyse`.
-            params: as for `analyse`.
+        Arguments as for `analyse`.
 
         Raises:
             InputError: as for `analyse`.
@@ -169,13 +165,9 @@ class Lab:
         shape: Values | None = None,
         params: Values | None = None,
     ) -> Evaluation:
-        """All of these in one record; a candidate that cannot be used has one too.
+        """Bound, analysis and outcome in one record; an unusable candidate has one too.
 
-        Args:
-            candidate: as for `analyse`.
-            problem: as for `analyse`.
-            shape: as for `analyse`.
-            params: as for `analyse`.
+        Arguments as for `analyse`.
 
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `measure`.
@@ -193,14 +185,9 @@ class Lab:
     ) -> Iterator[Evaluation]:
         """Evaluate candidates, each given as soon as it is ready, in any order.
 
-        The next ones are analysed, on all cores, while one is measured. Candidates may be endless:
-        they are taken as they are needed. Leaving the iterator gives up what it began.
-
-        Args:
-            candidates: as for `analyse`.
-            problem: as for `analyse`.
-            shape: as for `analyse`.
-            params: as for `analyse`.
+        The next ones are analysed, on all cores, while one is measured. `candidates` may be
+        endless: they are taken as needed. Leaving the iterator drops what it began. Arguments as
+        for `analyse`.
 
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `measure`.
@@ -233,8 +220,6 @@ class Lab:
             for known in measuring.values():
                 self._prospects.pop(id(known.configuration), None)
 
-    # ------------------------------------------------------------------------------- steps
-
     def _guarded(self, log: OutcomeLog) -> GuardedBench:
         def prospect(configuration: Configuration) -> Prospect:
             return self._prospects[id(configuration)]
@@ -244,7 +229,7 @@ class Lab:
     def _begun(
         self, known: Evaluation, prospect: Prospect | None
     ) -> tuple[Evaluation, Future[Outcome] | None]:
-        """The outcome to come; ``None``, maybe with the reason, where there will be none."""
+        """The future outcome; ``None``, perhaps with the reason, if there will be none."""
         if self._bench is None or prospect is None or known.configuration is None:
             return known, None
         try:
@@ -253,7 +238,7 @@ class Lab:
             return replace(known, error=error), None
 
     def _shared(self) -> SharedBench:
-        """The bench; raises `UnsupportedError` where there is none."""
+        """The bench; raises `UnsupportedError` if there is none."""
         if self._bench is None:
             raise UnsupportedError(
                 f"cannot measure on {self.device.name}: it is not in this machine"
@@ -270,7 +255,7 @@ class Lab:
     def _finished(self, known: Evaluation, future: Future[Outcome]) -> Evaluation:
         self._prospects.pop(id(known.configuration), None)
         error = future.exception()
-        if isinstance(error, InputError):  # it is not recorded, say
+        if isinstance(error, InputError):  # e.g. it is not recorded
             return replace(known, error=error)
         assert known.result is not None
         outcome = future.result()
@@ -278,7 +263,7 @@ class Lab:
 
 
 def _done(jobs: set[Future[Studied]], wait_for_one: bool) -> set[Future[Studied]]:
-    """Take those that are done."""
+    """Remove the finished jobs, and return them."""
     found = wait(jobs, timeout=None if wait_for_one else 0, return_when=FIRST_COMPLETED).done
     jobs -= found
     return found

@@ -5,15 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from solkit.core import (
-    Configuration,
-    Device,
-    KernelFile,
-    MeasureSettings,
-    Outcome,
-    Study,
-    Value,
-)
+from solkit.core import Configuration, Device, KernelFile, MeasureSettings, Outcome, Study, Value
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import UnsupportedError
 from solkit.measure.benches.guarded import GuardedBench
@@ -24,10 +16,10 @@ __all__ = ["bench_for", "configuration_of", "outcomes_of", "wants_measurement"]
 
 
 def wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
-    """Whether the candidate is measured; ``None`` measures where that is possible.
+    """Whether the candidate is measured; ``None`` measures if possible.
 
     Raises:
-        UnsupportedError: measuring is asked for and not possible; says why.
+        UnsupportedError: measuring is requested and impossible; the message says why.
     """
     here = device.source == "nvml"
     possible = study.kernel.candidate is not None and study.kernel.problem.reference is not None

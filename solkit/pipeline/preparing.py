@@ -1,4 +1,4 @@
-"""What is known of a Lab's candidates before they are measured."""
+"""What a Lab knows about candidates before they are measured."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ __all__ = ["Preparation", "Studied", "Values"]
 Values = Mapping[str, Value]
 
 Studied = tuple[Evaluation, Union[Prospect, None]]
-"""What is known of a candidate, and the same for a bench; ``None`` where it cannot be used."""
-
+"""What is known about a candidate, and the same for a bench; ``None`` if it is unusable."""
 
 _LEAST_STUDY_S = 30.0  # compiling a slow kernel takes some seconds
 
 
 class Preparation:
-    """Studies candidates with no GPU, from any number of threads.
+    """Studies candidates without a GPU, from any number of threads.
 
     Args:
         device: the target.
@@ -44,7 +43,7 @@ class Preparation:
     def __init__(self, device: Device, settings: MeasureSettings) -> None:
         self._device, self._precision = device, settings.precision
         self._l2 = protocols.find(settings.protocol).l2
-        # a candidate that hangs on the GPU hangs while it is analysed, too: one limit serves both
+        # a candidate that hangs on the GPU also hangs during analysis: one limit serves both
         limit_s = min(settings.study_limit_s, max(settings.time_limit_s, _LEAST_STUDY_S))
         self._analyser = Analyser(device, limit_s=limit_s, sandbox=settings.sandbox)
         self._texts = Texts()
@@ -66,7 +65,7 @@ class Preparation:
     def studied(
         self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
     ) -> Studied:
-        """What is known of a candidate with no GPU; why nothing is, where it cannot be used."""
+        """The same as `known`, with the error of an unusable candidate in its evaluation."""
         try:
             known = self.known(candidate, problem, shape, params)
         except InputError as error:
@@ -77,7 +76,7 @@ class Preparation:
     def _wanted(
         self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
     ) -> Configuration:
-        """What is asked for, with files for texts and, where none is given, the first shape."""
+        """The requested configuration, with files for texts; the first shape by default."""
         if isinstance(candidate, Configuration):
             wanted = candidate
         else:
@@ -98,7 +97,7 @@ class Preparation:
     def known(
         self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
     ) -> tuple[Configuration, Prospect]:
-        """What is known of a candidate; arguments as for `solkit.Lab.analyse`.
+        """What is known about a candidate; arguments as for `solkit.Lab.analyse`.
 
         Raises:
             InputError: a file, the shape or a parameter is invalid.

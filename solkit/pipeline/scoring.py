@@ -42,7 +42,7 @@ SETTINGS = {
     "sandbox": "sandbox",
     "custom_kernel": "custom_kernel",
 }
-"""Old keywords, and the fields of `MeasureSettings` that took their place."""
+"""Old keywords, and the fields of `MeasureSettings` that replace them."""
 
 
 @moved_to_settings(**SETTINGS, ncu="counters")
@@ -68,8 +68,8 @@ def score(
         shapes: sizes to override, one result each; the file's own shapes otherwise.
         params: the candidate's parameters to override.
         precision: as for `bound`; that of the settings by default.
-        settings: how to measure. A sandbox also holds reading, tracing and compiling.
-        measure: ``None`` measures where the target is a GPU of this machine.
+        settings: how to measure. A sandbox also isolates reading, tracing and compiling.
+        measure: ``None`` measures if the target is a GPU of this machine.
 
     Raises:
         InputError: the file, the device, a shape, a parameter or a setting is invalid, or the
@@ -102,7 +102,7 @@ def _measured(
     settings: MeasureSettings,
     params: Mapping[str, Value],
 ) -> tuple[list[Result], tuple[FailedShape, ...]]:
-    """The results with what became of the candidate, and the shapes that cannot be measured.
+    """The results with the candidate's outcomes, and the shapes that cannot be measured.
 
     Raises:
         InputError: no shape can be measured.

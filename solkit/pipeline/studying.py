@@ -1,4 +1,4 @@
-"""Reading a kernel file: its problem, its candidate, and what both cost, with no GPU."""
+"""Read a kernel file: its problem, its candidate, and the cost of both, without a GPU."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load(
     Args:
         path: the file; native, KernelBench, or a Triton module with a launch description; or a
             problem folder of SOL-ExecBench or FlashInfer-Bench, or a solution for one.
-        reference: the file with the reference, where `path` lacks one; a solution's problem.
+        reference: the file with the reference, if `path` has none; a solution's problem.
 
     Raises:
         KernelFileError: the file cannot be used; names the line and what was expected.
@@ -56,7 +56,7 @@ def analyse(
     params: Mapping[str, Value] | None = None,
     reference: str | os.PathLike[str] | None = None,
 ) -> Analysis:
-    """What the candidate launches and what that compiles to for a device, with no GPU.
+    """What the candidate launches and what that compiles to for a device, without a GPU.
 
     Args:
         source: a kernel file, or its path.
@@ -88,22 +88,13 @@ def plan_of(
 
 
 def studied(plan: Plan, device: Device, limit_s: float = STUDY_LIMIT_S) -> Study:
-    """What is known of a kernel file at some shapes, or at its own; see `solkit.analysis.study`.
-
-    Args:
-        plan: what to study.
-        device: the target.
-        limit_s: seconds that one shape may take.
-
-    Raises:
-        InputError: the file or a parameter is invalid, or every shape is.
-    """
+    """Study a kernel file; see `solkit.analysis.study`. `limit_s` is for each shape."""
     with Analyser(device, limit_s=limit_s) as analyser:
         return study_of(analyser, plan)
 
 
 def first_case(study: Study) -> Case:
-    """The case of the first shape that was asked for.
+    """The case of the first requested shape.
 
     Raises:
         InputError: that shape failed.
@@ -115,7 +106,7 @@ def first_case(study: Study) -> Case:
 
 
 def files_of(source: Source, reference: str | os.PathLike[str] | None) -> tuple[str, str | None]:
-    """The candidate's file, and the problem's where that is another one."""
+    """The candidate's file, and the problem's if that is a different one."""
     reference = None if reference is None else os.fspath(reference)
     if not isinstance(source, KernelFile):
         return os.fspath(source), reference

@@ -13,7 +13,7 @@ from solkit.roofline.calibration import calibrated
 __all__ = ["DEFAULT_DEVICE", "devices", "named_device", "target"]
 
 DEFAULT_DEVICE = "h100-sxm"
-"""The target where none is named and the machine has no GPU."""
+"""The target if none is named and the machine has no GPU."""
 
 
 def devices() -> tuple[Device, ...]:
@@ -22,7 +22,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def named_device(device: str | Device) -> Device:
-    """A device of the catalogue, with its calibration where there is one.
+    """A device of the catalogue, with its calibration if there is one.
 
     Raises:
         InputError: `device` is neither a known name nor a device.
@@ -35,11 +35,11 @@ def named_device(device: str | Device) -> Device:
 
 
 def target(device: str | Device | None, settings: MeasureSettings | None = None) -> Device:
-    """The device asked for, with live figures where this machine has that GPU.
+    """The requested device, with live figures if this machine has that GPU.
 
     Args:
         device: a name, a device, or ``None`` for the first GPU here, else `DEFAULT_DEVICE`.
-        settings: `MeasureSettings.on` names a GPU of this machine, which is the target then.
+        settings: if `MeasureSettings.on` names a GPU of this machine, that is the target.
 
     Raises:
         InputError: as for `named_device`, or the GPU to measure on is of another model.

@@ -1,4 +1,4 @@
-"""Source texts as files: in a private folder, each under the hash of what it holds."""
+"""Source texts as files in a private folder, each named by its hash."""
 
 from __future__ import annotations
 
@@ -15,18 +15,14 @@ _DIGITS = 16  # 64 bits: two of a million texts share a name with a chance of 3 
 class Texts:
     """A temporary folder for source texts, which `close` removes.
 
-    Each has a folder of its own, so that in a sandbox none sees the others.
+    Each text has its own folder, so that in a sandbox none sees the others.
     """
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="solkit-lab-", ignore_cleanup_errors=True)
 
     def path(self, source: str | os.PathLike[str]) -> str:
-        """The file of a source: the one it names, or one that holds it if it is a text.
-
-        Args:
-            source: a path, or a text, which has more than one line.
-        """
+        """The file of a source: a path, or a text, which has more than one line."""
         given = os.fspath(source)
         return given if "\n" not in given else self._written(given)
 

@@ -37,14 +37,14 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Wall time; the GPU counts as held from `hold` on."""
+    """Wall time; the GPU counts as held from the first `hold` on."""
 
     def __init__(self) -> None:
         self._opened_s = time.monotonic()
         self._held_since_s: float | None = None
 
     def hold(self) -> None:
-        """Count from now on, unless that is done already."""
+        """Count from now on; a second call changes nothing."""
         if self._held_since_s is None:
             self._held_since_s = self.now_s()
 
@@ -71,11 +71,10 @@ class Bench(Protocol):
             idle; more only wait.
     """
 
-    @property
-    def device(self) -> Device: ...
+    clock: Clock
 
     @property
-    def clock(self) -> Clock: ...
+    def device(self) -> Device: ...
 
     @property
     def pending(self) -> int: ...

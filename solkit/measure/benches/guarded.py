@@ -1,6 +1,6 @@
-"""The guarded bench: candidates that nobody trusts, each in its own process beside a referee.
+"""The guarded bench: untrusted candidates, each in its own process beside a referee.
 
-One candidate is checked and timed at a time (`solkit.measure.guarded`); the processes stay warm
+It checks and times one candidate at a time (`solkit.measure.guarded`); the processes stay warm
 between them. A candidate that is wrong, crashes, hangs or cheats has an outcome like any other.
 """
 
@@ -26,12 +26,12 @@ __all__ = ["GuardedBench"]
 class GuardedBench(Bench):
     """Checks and times candidates one by one; see `solkit.measure.benches.Bench`.
 
-    It may be used from several threads. An interrupt (Ctrl-C) ends the measurement that is under
-    way, which then has no outcome; the bench stays usable, and what was measured is in the log.
+    It may be used from several threads. An interrupt (Ctrl-C) ends the current measurement, which
+    then has no outcome; the bench stays usable, and earlier measurements are in the log.
 
     Args:
         device: the GPU of this machine to measure on.
-        prospects: gives what is known of a configuration before it is measured.
+        prospects: gives what is known about a configuration before it is measured.
         log: where outcomes, kernel files and facts are written.
         settings: how to measure.
         software: versions by name, for the log.
@@ -53,7 +53,7 @@ class GuardedBench(Bench):
         self._device, self._prospects, self._log = device, prospects, log
         self._settings, self._software = settings or MeasureSettings(), software or {}
         self._session = Session(self._settings, gpu=device.uuid)
-        self._clock = WallClock()
+        self.clock = WallClock()
         self._queue: deque[tuple[Configuration, Prospect]] = deque()
         self._measuring = threading.Lock()
 
@@ -63,13 +63,8 @@ class GuardedBench(Bench):
         return self._device
 
     @property
-    def clock(self) -> WallClock:
-        """Wall time; the GPU is held from the first candidate on."""
-        return self._clock
-
-    @property
     def pending(self) -> int:
-        """How many configurations were submitted and are not measured yet."""
+        """Number of submitted configurations that are not measured yet."""
         return len(self._queue)
 
     @property
@@ -86,12 +81,12 @@ class GuardedBench(Bench):
         self._queue.extend([(each, self._prospects(each)) for each in configurations])
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
-        """Measure what is queued, in that order.
+        """Measure the queue in order.
 
-        A candidate that cannot be measured for no fault of its own (inputs do not fit into the
-        GPU's memory, the reference fails there) is `Verdict.NOT_MEASURED`; the message says why.
+        A candidate that cannot be measured, but is not at fault (inputs do not fit into the GPU's
+        memory, the reference fails there), is `Verdict.NOT_MEASURED`; the message says why.
         """
-        while until_s is None or self._clock.now_s() < until_s:
+        while until_s is None or self.clock.now_s() < until_s:
             with self._measuring:
                 if not self._queue:
                     return
@@ -106,10 +101,10 @@ class GuardedBench(Bench):
 
         Args:
             configurations: of one problem and shape, measured before.
-            outcomes: of each; those that failed are not run again.
+            outcomes: of each; failed candidates do not run again.
 
         Returns:
-            For each candidate but the base an outcome with a `Outcome.comparison`, in the log.
+            An outcome with an `Outcome.comparison` for each candidate except the base, logged.
         """
         base = outcomes[0]
         sound = [n for n, each in enumerate(outcomes) if not each.verdict.is_failure]
@@ -124,11 +119,11 @@ class GuardedBench(Bench):
         return self._log.append([compared(outcomes[n], base, turns, places.get(n)) for n in others])
 
     def discard(self) -> None:
-        """Forget what is queued."""
+        """Empty the queue."""
         self._queue.clear()
 
     def close(self) -> None:
-        """End all processes and let go of the GPU; the next candidate starts new ones."""
+        """End all processes and release the GPU; the next candidate starts new ones."""
         self.discard()
         self._session.close()
 
@@ -136,16 +131,16 @@ class GuardedBench(Bench):
         kernel = kernel_of(prospect.file)
         known = prospect, kernel, self._device, self._software
         facts = facts_of(*known)
-        self._clock.hold()
-        begun_s = self._clock.now_s()
+        self.clock.hold()
+        begun_s = self.clock.now_s()
         found = self._judgement(configuration, prospect)
-        begun = replace(draft(configuration, *known, facts), gpu_s=self._clock.now_s() - begun_s)
+        begun = replace(draft(configuration, *known, facts), gpu_s=self.clock.now_s() - begun_s)
         outcome = measured(begun, found, prospect.result.bound, self._device)
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
         return written
 
     def _judgement(self, configuration: Configuration, prospect: Prospect) -> Judgement:
-        """What the session says of the candidate, or why it could say nothing."""
+        """The session's judgement, or why there is none."""
         try:
             return self._session.measure(
                 configuration.path,
@@ -164,7 +159,7 @@ class GuardedBench(Bench):
             Candidate(each.entry_point, each.path, outcome.params) for each, outcome in rivals
         ]
         with self._measuring:
-            self._clock.hold()
+            self.clock.hold()
             return self._session.compare(
                 candidates, base.shape, reference=base.reference or base.path
             )

@@ -1,6 +1,6 @@
-"""A bench with no GPU: it replays recorded outcomes on a virtual clock.
+"""A bench without a GPU: it replays recorded outcomes on a virtual clock.
 
-The recording is a store, a log, another tool's file, or outcomes at hand. Its space is the recorded
+The recording is a store, a log, another tool's file, or given outcomes. Its space is the recorded
 points; anything else raises. A driver is charged the recorded costs and never its own time::
 
     compile core 1   [handful 1    ][handful 4 ...
@@ -8,13 +8,12 @@ points; anything else raises. A driver is charged the recorded costs and never i
     GPU                          [ 2 ][1 ]           [ 3 ]
 
 Each core compiles one handful at a time, in the order submitted. The GPU times the first submitted
-handful that is compiled; all outcomes of a handful come when the GPU is done with it.
+handful that is compiled; all outcomes of a handful come when the GPU has timed it.
 
 - A cost that is not recorded is assumed: 1 s to compile, 10 calls to time. Such an outcome says so
   under ``assumed_costs`` in `Outcome.extra`.
 - A time with no recorded interval counts as exact: `Outcome.low_ms` and `high_ms` stay ``None``.
-- Repeats are replayed in the order in which they were recorded; after the last, the first comes
-  again. Failures are replayed too.
+- Repeats are replayed in the order recorded; the first follows the last. Failures are replayed too.
 """
 
 from __future__ import annotations
@@ -30,23 +29,13 @@ from solkit.core import Configuration, Device, Outcome, Verdict, canonical
 from solkit.errors import InputError, NotRecordedError, UnknownDeviceError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, handfuls
 
-__all__ = [
-    "ASSUMED_CALLS",
-    "ASSUMED_COMPILE_S",
-    "CORES",
-    "Cost",
-    "RecordedBench",
-    "configuration_of",
-    "cost_of",
-]
+__all__ = ["ASSUMED_CALLS", "ASSUMED_COMPILE_S", "RecordedBench", "configuration_of", "cost_of"]
 
 ASSUMED_COMPILE_S = 1.0
 ASSUMED_CALLS = 10
-"""What stands in for costs that are not recorded; issue 15 sets both."""
+"""They replace costs that are not recorded; issue 15 sets both."""
 
-CORES = 8
-"""Cores that compile, by default."""
-
+_CORES = 8
 _MOST_LISTED = 8  # kernels, shapes or values in a message
 
 _Point = tuple[str, str, str]  # kernel_id, shape and params as canonical text
@@ -54,7 +43,7 @@ _Point = tuple[str, str, str]  # kernel_id, shape and params as canonical text
 
 @dataclass(frozen=True)
 class Cost:
-    """What measuring one configuration once took.
+    """The cost of measuring one configuration once.
 
     Attributes:
         compile_s: seconds of one core.
@@ -68,33 +57,24 @@ class Cost:
 
 
 def configuration_of(outcome: Outcome) -> Configuration:
-    """The configuration that a recorded bench knows an outcome by; its path is the kernel's id."""
-    entry_point, params = outcome.entry_point or "kernel", outcome.params
-    how = outcome.chosen_by
-    return Configuration(outcome.kernel_id, entry_point, outcome.shape, params, chosen_by=how)
+    """The configuration of a recorded outcome; its path is the kernel's id."""
+    entry_point, how = outcome.entry_point or "kernel", outcome.chosen_by
+    return Configuration(
+        outcome.kernel_id, entry_point, outcome.shape, outcome.params, chosen_by=how
+    )
 
 
 def cost_of(outcome: Outcome, call_ms: float) -> Cost:
-    """The cost of an outcome.
-
-    Args:
-        outcome: a recorded one.
-        call_ms: the time of one call, where the outcome has none.
-    """
-    assumed = []
-    compile_s, gpu_s = outcome.compile_s, _gpu_s(outcome)
-    if compile_s is None:
-        compile_s = ASSUMED_COMPILE_S
-        assumed.append("compile_s")
-    if gpu_s is None:
-        call_ms = call_ms if outcome.time_ms is None else outcome.time_ms
-        gpu_s = ASSUMED_CALLS * call_ms / 1e3
-        assumed.append("gpu_s")
-    return Cost(compile_s, gpu_s, tuple(assumed))
+    """The cost of a recorded outcome; `call_ms` is the time of a call if it has none itself."""
+    call_ms = call_ms if outcome.time_ms is None else outcome.time_ms
+    assumed = {"compile_s": ASSUMED_COMPILE_S, "gpu_s": ASSUMED_CALLS * call_ms / 1e3}
+    recorded = {"compile_s": outcome.compile_s, "gpu_s": _gpu_s(outcome)}
+    known = {name: cost for name, cost in recorded.items() if cost is not None}
+    return Cost(**{**assumed, **known}, assumed=tuple(assumed.keys() - known.keys()))
 
 
 def _gpu_s(outcome: Outcome) -> float | None:
-    """Seconds of the GPU as recorded, else those of the first call and all timed ones."""
+    """GPU seconds as recorded, else of the first call and all timed ones."""
     if outcome.gpu_s is not None:
         return outcome.gpu_s
     if outcome.samples_ms or outcome.first_call_s is not None:
@@ -105,7 +85,7 @@ def _gpu_s(outcome: Outcome) -> float | None:
 
 
 class _VirtualClock:
-    """The time of a replay, which the bench moves; the GPU is held all the while."""
+    """The time of a replay, which the bench moves; the GPU is always held."""
 
     def __init__(self) -> None:
         self.time_s = 0.0
@@ -133,22 +113,22 @@ class RecordedBench(Bench):
 
     Args:
         outcomes: the recording, of one GPU.
-        device: which GPU, where the recording has several: the catalogue's key, or its own name.
-        cores: how many compile at once.
+        device: the GPU, if the recording has several: the catalogue's key, or the recorded name.
+        cores: number of cores that compile.
 
     Raises:
-        InputError: nothing is recorded, or nothing on that GPU, or it does not say which.
+        InputError: the recording is empty, lacks that GPU, or has several and none is chosen.
     """
 
     def __init__(
-        self, outcomes: Iterable[Outcome], device: str | None = None, cores: int = CORES
+        self, outcomes: Iterable[Outcome], device: str | None = None, cores: int = _CORES
     ) -> None:
         rows = sorted(outcomes, key=lambda row: row.created)
         self._device = _only_device(rows, device)
         self._rows = [r for r in rows if r.device == self._device and r.comparison is None]
         self._recording = _Recording(self._rows)
         self._replayed: dict[_Point, int] = {}
-        self._clock = _VirtualClock()
+        self.clock = _VirtualClock()
         self._cores_free_s = [0.0] * cores
         self._gpu_free_s = 0.0
         self._waiting: list[_Handful] = []
@@ -160,18 +140,18 @@ class RecordedBench(Bench):
         path: str | os.PathLike[str],
         where: str | None = None,
         device: str | None = None,
-        cores: int = CORES,
+        cores: int = _CORES,
     ) -> RecordedBench:
-        """A bench that replays a store, a log, or a file that `solkit data import` takes.
+        """A bench that replays a store, a log, or a file that `solkit data import` accepts.
 
         Args:
             path: the store's folder, or the file.
-            where: of a store, only the rows that this condition in SQL holds for.
-            device: which GPU, where the recording has several or does not say.
-            cores: how many compile at once.
+            where: a condition in SQL that selects rows of a store.
+            device: the GPU, if the recording has several or names none.
+            cores: number of cores that compile.
 
         Raises:
-            InputError: it cannot be read, or is no recording of one GPU.
+            InputError: it cannot be read, or is not a recording of one GPU.
         """
         if Path(path).is_dir():
             from solkit.datasets.store import Store
@@ -198,18 +178,13 @@ class RecordedBench(Bench):
         return find(self._device)
 
     @property
-    def clock(self) -> _VirtualClock:
-        """The virtual clock."""
-        return self._clock
-
-    @property
     def pending(self) -> int:
-        """How many configurations were submitted and have no outcome yet."""
+        """Number of submitted configurations without an outcome."""
         return len(self._timed) + sum(len(each.configurations) for each in self._waiting)
 
     @property
     def capacity(self) -> int:
-        """How many pending configurations keep the virtual cores busy."""
+        """Number of pending configurations that keep the virtual cores busy."""
         return HANDFUL * AHEAD * len(self._cores_free_s)
 
     @property
@@ -219,10 +194,10 @@ class RecordedBench(Bench):
 
     def configurations(self) -> tuple[Configuration, ...]:
         """Every recorded configuration once; its path is the id of the kernel."""
-        return self._recording.configurations()
+        return tuple(configuration_of(row) for row, *_ in self._recording.rows.values())
 
     def submit(self, configurations: Sequence[Configuration]) -> None:
-        """Queue configurations, whose path is a kernel's id, its name or its file."""
+        """Queue configurations; each path is a kernel's id, name or file."""
         points = [self._recording.point(each) for each in configurations]
         place = dict(zip(map(id, configurations), points, strict=True))
         for handful in handfuls(configurations):
@@ -230,7 +205,7 @@ class RecordedBench(Bench):
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         """Yield outcomes in the order of the virtual clock."""
-        clock = self._clock
+        clock = self.clock
         while self._timed or self._waiting:
             if self._timed:
                 yield self._timed.popleft()
@@ -241,8 +216,8 @@ class RecordedBench(Bench):
             self._time()
 
     def discard(self) -> None:
-        """Drop what is not timed yet; what is being compiled keeps its core busy."""
-        now_s = self._clock.time_s
+        """Drop what is not timed yet; a handful that is compiling keeps its core busy."""
+        now_s = self.clock.time_s
         compiling = [each for each in self._waiting if each.begun_s <= now_s < each.compiled_s]
         free = [now_s] * (len(self._cores_free_s) - len(compiling))
         self._cores_free_s = free + [each.compiled_s for each in compiling]
@@ -254,7 +229,7 @@ class RecordedBench(Bench):
         self._timed.clear()
 
     def _next(self, point: _Point) -> Outcome:
-        """The next recorded outcome of a point; after the last one the first."""
+        """The next recorded outcome of a point; the first follows the last."""
         place = self._replayed.get(point, 0)
         self._replayed[point] = place + 1
         rows = self._recording.rows[point]
@@ -264,7 +239,7 @@ class RecordedBench(Bench):
         """Give a handful to the core that is free first."""
         costs = [cost_of(each, self._recording.call_ms(each)) for each in outcomes]
         core = min(range(len(self._cores_free_s)), key=self._cores_free_s.__getitem__)
-        begun_s = max(self._cores_free_s[core], self._clock.time_s)
+        begun_s = max(self._cores_free_s[core], self.clock.time_s)
         compiled_s = begun_s + sum(each.compile_s for each in costs)
         self._cores_free_s[core] = compiled_s
         labelled = [_labelled(*each) for each in zip(outcomes, costs, strict=True)]
@@ -274,19 +249,19 @@ class RecordedBench(Bench):
     def _starts_s(self) -> float:
         """When the GPU can start on the next handful."""
         first_s = min(each.compiled_s for each in self._waiting)
-        return max(first_s, self._gpu_free_s, self._clock.time_s)
+        return max(first_s, self._gpu_free_s, self.clock.time_s)
 
     def _time(self) -> None:
         """Move the clock to the end of the next handful."""
         start_s = self._starts_s()
         handful = next(each for each in self._waiting if each.compiled_s <= start_s)
         self._waiting.remove(handful)
-        self._clock.time_s = self._gpu_free_s = start_s + handful.gpu_s
+        self.clock.time_s = self._gpu_free_s = start_s + handful.gpu_s
         self._timed.extend(zip(handful.configurations, handful.outcomes, strict=True))
 
 
 def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
-    """The outcome, with the costs that were assumed."""
+    """The outcome with its assumed costs."""
     if not cost.assumed:
         return outcome
     assumed = {name: getattr(cost, name) for name in cost.assumed}
@@ -294,10 +269,10 @@ def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
 
 
 def _only_device(rows: Sequence[Outcome], wanted: str | None) -> str:
-    """The name, in the rows, of the GPU that is wanted.
+    """The recorded name of the wanted GPU.
 
     Raises:
-        InputError: there are no rows, or none of that GPU, or it has to be chosen.
+        InputError: there are no rows, or none of that GPU, or one must be chosen.
     """
     recorded = sorted({row.device for row in rows})
     if not recorded:
@@ -336,19 +311,14 @@ class _Recording:
             shape = canonical(row.shape)
             self.rows.setdefault((row.kernel_id, shape, canonical(row.params)), []).append(row)
             self._shapes.setdefault(row.kernel_id, {}).setdefault(shape, []).append(row)
-        self._names = {kernel: _name(first) for kernel, first in self._firsts()}
+        self._names: dict[str, str] = {}
+        for row in rows:
+            name = row.implementation or row.entry_point or row.family
+            self._names.setdefault(row.kernel_id, name)
         self._call_ms: dict[tuple[str, str], float] = {}
 
-    def _firsts(self) -> Iterator[tuple[str, Outcome]]:
-        for kernel, shapes in self._shapes.items():
-            yield kernel, next(iter(shapes.values()))[0]
-
-    def configurations(self) -> tuple[Configuration, ...]:
-        """Of each point one."""
-        return tuple(configuration_of(row) for row, *_ in self.rows.values())
-
     def call_ms(self, outcome: Outcome) -> float:
-        """The median time of its kernel at its shape; 0 where nothing there has a time."""
+        """The median time of its kernel at its shape; 0 if nothing there has a time."""
         cell = outcome.kernel_id, canonical(outcome.shape)
         if cell not in self._call_ms:
             rows = self._shapes[cell[0]][cell[1]]
@@ -357,10 +327,10 @@ class _Recording:
         return self._call_ms[cell]
 
     def point(self, configuration: Configuration) -> _Point:
-        """Where a configuration is recorded.
+        """The recorded point of a configuration.
 
         Raises:
-            NotRecordedError: it is not.
+            NotRecordedError: there is none.
         """
         kernel = self._kernel(configuration)
         shape = self._shape(kernel, configuration.shape)
@@ -374,7 +344,7 @@ class _Recording:
         return point
 
     def _kernel(self, configuration: Configuration) -> str:
-        """The id of its kernel, which its path names: as id, by name, or as a file."""
+        """The id of its kernel; its path is that id, a name or a file."""
         path = configuration.path
         if path in self._names:
             return path
@@ -387,14 +357,12 @@ class _Recording:
             named = [found] if found in self._names else []
         if len(named) != 1:
             why = f"{len(named)} kernels are called {path!r}" if named else f"no kernel {path!r}"
-            raise NotRecordedError(f"{why}; recorded: {_listed(self._kernels())}")
+            kernels = [f"{name} ({kernel})" for kernel, name in self._names.items()]
+            raise NotRecordedError(f"{why}; recorded: {_listed(kernels)}")
         return named[0]
 
-    def _kernels(self) -> list[str]:
-        return [f"{name} ({kernel})" for kernel, name in self._names.items()]
-
     def _shape(self, kernel: str, shape: Mapping[str, object]) -> str:
-        """The recorded shape that has these sizes, as canonical text."""
+        """The recorded shape with these sizes, as canonical text."""
         shapes = self._shapes[kernel]
         if (exact := canonical(shape)) in shapes:
             return exact
@@ -412,10 +380,6 @@ class _Recording:
         return found[0]
 
 
-def _name(row: Outcome) -> str:
-    return row.implementation or row.entry_point or row.family
-
-
 def _told(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "its default"
 
@@ -427,7 +391,7 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def _values(rows: Sequence[Outcome]) -> str:
-    """How many configurations rows have, and which values of each parameter."""
+    """The number of configurations, and the values of each parameter."""
     values: dict[str, dict[str, object]] = {}
     for row in rows:
         for name, value in row.params.items():

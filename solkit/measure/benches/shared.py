@@ -1,4 +1,4 @@
-"""One bench for several threads: each submits what it wants and waits for its own outcomes."""
+"""One bench for several threads: each submits configurations and waits for their outcomes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["SharedBench"]
 
 
 class SharedBench:
-    """Hands out a bench's outcomes to those who asked for them.
+    """Gives each outcome of a bench to the thread that asked for it.
 
-    It has no thread of its own: whoever waits takes the outcomes of the bench, others' too, until
-    one of his own is there.
+    It starts no thread: a waiting thread takes the bench's outcomes, also those of other threads,
+    until one of its own arrives.
 
     Args:
-        bench: nothing else submits to it.
+        bench: nothing else may submit to it.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -40,8 +40,8 @@ class SharedBench:
     def first(self, futures: Collection[Future[Outcome]]) -> Future[Outcome]:
         """Wait until one of them is done.
 
-        Whatever ends the waiting (Ctrl-C, an error of the bench) withdraws all of them, and costs
-        other threads nothing: what was begun for them is begun again.
+        An interrupted wait (Ctrl-C, an error of the bench) withdraws all of them. Other threads
+        lose nothing: their configurations are submitted again.
 
         Raises:
             SolkitError: as for `Bench.outcomes`.
@@ -59,7 +59,7 @@ class SharedBench:
             raise
 
     def withdraw(self, futures: Collection[Future[Outcome]]) -> None:
-        """Measure these no more, unless they are being measured."""
+        """Drop these, unless they are being measured."""
         for future in futures:
             future.cancel()
 
@@ -69,7 +69,7 @@ class SharedBench:
             self._fill()
             for configuration, outcome in self.bench.outcomes():
                 _, future = self._begun.pop(id(configuration))
-                with contextlib.suppress(InvalidStateError):  # it was withdrawn meanwhile
+                with contextlib.suppress(InvalidStateError):  # withdrawn meanwhile
                     future.set_result(outcome)
                 if any(each.done() for each in futures):
                     return
@@ -82,14 +82,14 @@ class SharedBench:
             raise
 
     def _fill(self) -> None:
-        """Have as many configurations begun as keep the bench busy."""
+        """Submit as many configurations as keep the bench busy."""
         while self._queue and len(self._begun) < self.bench.capacity:
             configuration, future = self._queue.popleft()
             if future.cancelled():
                 continue
             try:
                 self.bench.submit([configuration])
-            except SolkitError as error:  # such as one that is not recorded
+            except SolkitError as error:  # e.g. it is not recorded
                 future.set_exception(error)
             else:
                 self._begun[id(configuration)] = configuration, future

@@ -95,7 +95,7 @@ def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[t
         wide: fp32 or fp64.
         seed: set before.
     """
-    return _WideReference(workload, wide, seed).values()
+    return _WideReference(workload, wide, seed).run()
 
 
 class _WideReference:
@@ -113,19 +113,15 @@ class _WideReference:
 
     def outputs(self) -> list[Exact]:
         """See `exact_reference`."""
-        values = self._run(0)
+        values = self.run()
         moves = [_Moves(value, self._step) for value in values]
         few = any(value.numel() < _FEW**2 for value in values if _is_inexact(value))
         for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
-            for move, output in zip(moves, self._run(draw), strict=True):
+            for move, output in zip(moves, self.run(draw), strict=True):
                 move.add(output)
         return [move.exact() for move in moves]
 
-    def values(self) -> list[torch.Tensor]:
-        """See `reference_in`."""
-        return self._run(0)
-
-    def _run(self, draw: int) -> list[torch.Tensor]:
+    def run(self, draw: int = 0) -> list[torch.Tensor]:
         """The outputs: on the inputs themselves for draw 0, else on nearby inputs."""
         inputs = self._inputs(draw)
         with _wide_arithmetic(self._wide):

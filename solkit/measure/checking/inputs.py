@@ -17,8 +17,8 @@ __all__ = [
     "fresh",
     "is_unchanged",
     "poison",
-    "poisoned",
     "same_bits",
+    "tensors_of",
 ]
 
 _POISON = {
@@ -28,7 +28,6 @@ _POISON = {
     4: (torch.int32, 0x7FDADADA),
     8: (torch.int64, 0x7FFADADADADADADA),
 }
-
 
 _CHUNK_BYTES = 1 << 25
 
@@ -68,7 +67,7 @@ def _clone(storage: torch.UntypedStorage) -> torch.UntypedStorage:
 
 def is_unchanged(before: Workload, after: Workload) -> bool:
     """Whether every input tensor of `after` still has its original bytes."""
-    pairs = zip(_tensors(before), _tensors(after), strict=True)
+    pairs = zip(tensors_of(before), tensors_of(after), strict=True)
     return all(_same_bytes(old, new) for old, new in pairs)
 
 
@@ -76,35 +75,14 @@ def poison(tensors: Sequence[torch.Tensor]) -> None:
     """Fill tensors with bits that no kernel computes: NaN with a payload, odd integers.
 
     Use it on destinations before each run. If a candidate allocates its outputs, poison tensors of
-    their sizes in its process and free them: what it leaves unwritten then holds the poison.
+    their sizes in its process and free them: unwritten elements then hold the poison.
     """
     for tensor in tensors:
-        bits, pattern = _bits(tensor)
-        bits.fill_(pattern)
-
-
-def poisoned(tensors: Sequence[torch.Tensor]) -> list[int]:
-    """How many elements of each tensor still hold the poison, so were never written.
-
-    One byte cannot distinguish poison from a value, so bools, fp8 and 8-bit integers count only if
-    the whole tensor is untouched.
-    """
-    return [_untouched(tensor) for tensor in tensors]
-
-
-def _untouched(tensor: torch.Tensor) -> int:
-    bits, pattern = _bits(tensor)
-    held = int((bits == pattern).sum())
-    return held if bits.dtype is not torch.uint8 or held == bits.numel() else 0
-
-
-def _bits(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """A tensor's memory as integers, and the poison of that width."""
-    plain = distinct(tensor.detach())
-    if plain.is_complex():
-        plain = torch.view_as_real(plain)
-    kind, pattern = _POISON[plain.element_size()]
-    return plain.view(kind), 1 if tensor.dtype is torch.bool else pattern
+        plain = distinct(tensor.detach())
+        if plain.is_complex():
+            plain = torch.view_as_real(plain)
+        kind, pattern = _POISON[plain.element_size()]
+        plain.view(kind).fill_(1 if tensor.dtype is torch.bool else pattern)
 
 
 def distinct(tensor: torch.Tensor) -> torch.Tensor:
@@ -123,7 +101,8 @@ def same_bits(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bo
     )
 
 
-def _tensors(workload: Workload) -> list[torch.Tensor]:
+def tensors_of(workload: Workload) -> list[torch.Tensor]:
+    """The tensors among a workload's arguments."""
     leaves = tree_leaves((workload.args, dict(workload.kwargs)))
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
-from torch.utils._pytree import tree_leaves
 
-from solkit.core import KernelFile, Tolerance, Value
+from solkit.core import Tolerance, Value
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import Standard, compare, is_explained
 from solkit.measure.checking.exact import Exact, exact_reference
 from solkit.measure.checking.faults import ContextLostError
-from solkit.measure.checking.inputs import distinct, fresh
+from solkit.measure.checking.inputs import distinct, fresh, tensors_of
 
-__all__ = [
-    "DISTRIBUTIONS",
-    "Distribution",
-    "Trial",
-    "common_trials",
-    "nonfinite",
-    "own_trials",
-    "trials",
-]
+__all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "Trials"]
 
 _USUAL = "inputs()"
 _SEEDS = 2
@@ -75,11 +66,15 @@ class Trial:
         return self.name.startswith(_USUAL)
 
     @property
+    def nonfinite(self) -> int:
+        """Number of elements of its correct outputs that are infinite or NaN."""
+        return sum(int((~torch.isfinite(_widened(out))).sum()) for out in self.want)
+
+    @property
     def size_bytes(self) -> int:
         """Of its tensors."""
-        leaves = tree_leaves((self.workload.args, dict(self.workload.kwargs), self.want))
         exact = [part for out in self.exact or () for part in (out.value, out.sensitivity)]
-        tensors = [leaf for leaf in (*leaves, *exact) if isinstance(leaf, torch.Tensor)]
+        tensors = (*tensors_of(self.workload), *self.want, *exact)
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
@@ -183,166 +178,109 @@ DISTRIBUTIONS = (
 """In order of use; a twin follows its original."""
 
 
-Make = Callable[[Mapping[str, Value]], Workload]
+@dataclass(frozen=True)
+class Trials:
+    """Makes trials one at a time, from several seeds, shapes and distributions.
 
+    Distributions replace only floating tensors of more than one element; integers, scalars and
+    modules' weights stay. A distribution is left out if the reference does not allow it:
 
-def trials(
-    make: Make,
-    description: KernelFile,
-    seed: int,
-    shape: Mapping[str, Value] | None = None,
-    skip: Collection[str] = (),
-) -> Iterator[Trial]:
-    """Fresh inputs by several seeds, shapes and distributions, made one trial at a time.
-
-    First two trials from ``inputs()`` with their twins (`own_trials`), then the file's held-out
-    shapes, then `DISTRIBUTIONS` (`common_trials`). Distributions replace only floating tensors of
-    more than one element; integers, scalars and modules' weights stay. A distribution that the
-    reference does not allow is left out:
-
-    - the reference raises (where that takes the CUDA context with it, another process is to go on
-      without that trial: `ContextLostError`), or gives infinities or NaN that it did not give for
-      ``inputs()``;
+    - the reference raises (if that breaks the CUDA context, another process must skip that trial:
+      `ContextLostError`), or gives infinities or NaN that it did not give for ``inputs()``;
     - its rounding decides its outputs (a softmax of huge products that are kept in bf16);
     - with infinities among the inputs, it gives NaN, or a larger share of infinities than it got;
     - with subnormal inputs, it gives other outputs than with zeros, to which GPUs may flush them.
 
-    Args:
+    What `make` or the reference raises on the file's own inputs is passed on.
+
+    Attributes:
         make: the workload of a shape, as `LoadedKernel.workload` gives it, with inputs drawn from
             the global generators, which are seeded before each call.
-        description: the kernel file's.
         seed: of the first trial; each trial has its own, except a twin of the first.
         shape: the measured shape; overrides the file's defaults.
-        skip: names of trials to leave out, e.g. those that kill the reference (a device assertion).
-
-    Raises:
-        ContextLostError: the reference broke the context on inputs of a distribution.
-        Exception: what `make` or the reference raises on the file's own inputs.
+        skip: names of trials to leave out, e.g. those that break the reference's context.
     """
-    usual = 0
-    for trial in own_trials(make, seed, shape, skip):
-        usual = max(usual, nonfinite(trial))
-        yield trial
-    yield from common_trials(make, description, seed, shape, skip, usual)
 
+    make: Callable[[Mapping[str, Value]], Workload]
+    seed: int
+    shape: Mapping[str, Value] = field(default_factory=dict)
+    skip: Collection[str] = ()
 
-def own_trials(
-    make: Make, seed: int, shape: Mapping[str, Value] | None = None, skip: Collection[str] = ()
-) -> Iterator[Trial]:
-    """A candidate's private trials: ``inputs()`` with two seeds, and twins of the first.
+    def own(self) -> Iterator[Trial]:
+        """A candidate's private trials: ``inputs()`` with two seeds, and twins of the first."""
+        usual = 0
+        for place in range(_SEEDS):
+            name = f"{_USUAL}, seed {place}" if place else _USUAL
+            if name not in self.skip:
+                trial = self._trial(name, self.seed + place, self.shape)
+                usual = max(usual, trial.nonfinite)
+                yield trial
+        for twin in (each for each in DISTRIBUTIONS if each.is_twin):
+            yield from self._distributed(twin, self.seed, usual)
 
-    Arguments as of `trials`.
-    """
-    shape = shape or {}
-    usual = 0
-    for place in range(_SEEDS):
-        name = f"{_USUAL}, seed {place}" if place else _USUAL
-        if name not in skip:
-            trial = _trial(name, seed + place, _made(make, shape, seed + place), shape, skip)
-            usual = max(usual, nonfinite(trial))
-            yield trial
-    for twin in (each for each in DISTRIBUTIONS if each.is_twin and each.name not in skip):
-        yield from _distributed(twin, seed, _made(make, shape, seed), shape, usual, skip)
+    def common(self, held_out: Sequence[Mapping[str, Value]], usual: int) -> Iterator[Trial]:
+        """The trials that candidates may share and are never timed on.
 
+        Args:
+            held_out: shapes that the file holds out; they come before `DISTRIBUTIONS`.
+            usual: number of output elements that may be infinite or NaN, as for ``inputs()``.
+        """
+        for place, sizes in enumerate(held_out, start=_SEEDS):
+            name = "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
+            if name not in self.skip:
+                yield self._trial(name, self.seed + place, sizes)
+        others = [each for each in DISTRIBUTIONS if not each.is_twin]
+        for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
+            yield from self._distributed(distribution, self.seed + place, usual)
 
-def common_trials(
-    make: Make,
-    description: KernelFile,
-    seed: int,
-    shape: Mapping[str, Value] | None = None,
-    skip: Collection[str] = (),
-    usual: int = 0,
-) -> Iterator[Trial]:
-    """The trials that candidates may share and are never timed on.
+    def _made(self, seed: int, shape: Mapping[str, Value]) -> Workload:
+        seed_everything(seed)
+        return self.make(shape)
 
-    Arguments as in `trials`; `usual` is how many output elements may be infinite or NaN, as they
-    are for ``inputs()``.
-    """
-    shape = shape or {}
-    held_out = description.problem.held_out_shapes
-    for place, sizes in enumerate(held_out, start=_SEEDS):
-        name = f"held-out {_words(sizes)}"
-        if name not in skip:
-            yield _trial(name, seed + place, _made(make, sizes, seed + place), sizes, skip)
-    others = [each for each in DISTRIBUTIONS if not each.is_twin]
-    for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
-        if distribution.name not in skip:
-            made = _made(make, shape, seed + place)
-            yield from _distributed(distribution, seed + place, made, shape, usual, skip)
+    def _trial(self, name: str, seed: int, shape: Mapping[str, Value]) -> Trial:
+        workload = self._made(seed, shape)
+        return self._exact(Trial(name, seed, workload, _reference(workload, seed), None, (), shape))
 
+    def _exact(self, trial: Trial) -> Trial:
+        """The trial with its outputs in wide arithmetic, if the reference runs in it."""
+        wide = f"{trial.name}, in wide arithmetic"
+        if wide in self.skip:  # its perturbed inputs are beyond what the reference allows
+            why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
+            return replace(trial, notes=(why,))
+        try:
+            with _naming(wide):
+                return replace(trial, exact=exact_reference(trial.workload, trial.seed))
+        except UnsupportedError as error:
+            return replace(trial, notes=(str(error),))
 
-def nonfinite(trial: Trial) -> int:
-    """How many elements of its correct outputs are infinite or NaN."""
-    return _nonfinite(trial.want)
-
-
-def _words(shape: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in shape.items())
-
-
-def _made(
-    make: Callable[[Mapping[str, Value]], Workload], shape: Mapping[str, Value], seed: int
-) -> Workload:
-    seed_everything(seed)
-    return make(shape)
-
-
-def _trial(
-    name: str,
-    seed: int,
-    workload: Workload,
-    shape: Mapping[str, Value],
-    skip: Collection[str],
-    want: list[torch.Tensor] | None = None,
-) -> Trial:
-    want = _reference(workload, seed) if want is None else want
-    wide = f"{name}, in wide arithmetic"
-    if wide in skip:  # its perturbed inputs are beyond what the reference allows
-        why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
-        return Trial(name, seed, workload, want, None, (why,), shape)
-    notes: tuple[str, ...] = ()
-    exact: list[Exact] | None = None
-    try:
-        with _naming(wide):
-            exact = exact_reference(workload, seed)
-    except UnsupportedError as error:
-        notes = (str(error),)
-    return Trial(name, seed, workload, want, exact, notes, shape)
+    def _distributed(self, distribution: Distribution, seed: int, usual: int) -> Iterator[Trial]:
+        """The trial on that distribution, if the reference allows it."""
+        name = distribution.name
+        if name in self.skip:
+            return
+        workload = self._made(seed, self.shape)
+        if not _fill(workload, distribution):
+            return
+        try:
+            with _naming(name):
+                want = _reference(workload, seed)
+        except ContextLostError:
+            raise
+        except Exception:  # it is not made for such values, which is not an error
+            return
+        trial = Trial(name, seed, workload, want, None, (), self.shape)
+        if _spreads_not(want) if distribution.infinite else trial.nonfinite <= usual:
+            trial = self._exact(trial)
+            with _naming(name):
+                sound = _is_sound(trial)
+            if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
+                yield trial
 
 
 def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
     own = fresh(workload)
     seed_everything(seed)
     return own.run_reference()
-
-
-# --------------------------------------------------------------------------- distributions
-
-
-def _distributed(
-    distribution: Distribution,
-    seed: int,
-    workload: Workload,
-    shape: Mapping[str, Value],
-    usual: int,
-    skip: Collection[str],
-) -> Iterator[Trial]:
-    """The trial on that distribution, if the reference allows it; `usual`: non-finite outputs."""
-    if not _fill(workload, distribution):
-        return
-    try:
-        with _naming(distribution.name):
-            want = _reference(workload, seed)
-    except ContextLostError:
-        raise
-    except Exception:  # it is not made for such values, which is not an error
-        return
-    if _spreads_not(want) if distribution.infinite else _nonfinite(want) <= usual:
-        trial = _trial(distribution.name, seed, workload, shape, skip, want)
-        with _naming(distribution.name):
-            sound = _is_sound(trial)
-        if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
-            yield trial
 
 
 @contextlib.contextmanager
@@ -398,8 +336,8 @@ def _distance(left: torch.Tensor, right: torch.Tensor) -> float:
 def _fill(workload: Workload, distribution: Distribution) -> bool:
     """Write a distribution's values into a workload's inputs; returns whether any fit."""
     seen: set[tuple[int, torch.Size]] = set()
-    for leaf in tree_leaves((workload.args, dict(workload.kwargs))):
-        if not isinstance(leaf, torch.Tensor) or not _takes_values(leaf):
+    for leaf in tensors_of(workload):
+        if not (leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1):
             continue
         key = leaf.data_ptr(), leaf.shape
         if key not in seen and not (seen and distribution.first_only):
@@ -408,20 +346,12 @@ def _fill(workload: Workload, distribution: Distribution) -> bool:
     return bool(seen)
 
 
-def _takes_values(leaf: torch.Tensor) -> bool:
-    return leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1
-
-
 def _write(leaf: torch.Tensor, distribution: Distribution) -> None:
     plain = distinct(leaf.detach())
     given = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
     values = distribution.values(given, plain.dtype)
     limit = torch.finfo(plain.dtype).max
     plain.copy_(torch.where(values.isfinite(), values.clamp(-limit, limit), values))
-
-
-def _nonfinite(outputs: list[torch.Tensor]) -> int:
-    return sum(int((~torch.isfinite(_widened(out))).sum()) for out in outputs)
 
 
 def _spreads_not(outputs: list[torch.Tensor]) -> bool:

@@ -29,7 +29,7 @@ from solkit.measure.checking.faults import (
 )
 from solkit.measure.checking.inputs import fresh, is_unchanged, same_bits
 from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.checking.trials import Trial, common_trials, nonfinite, own_trials
+from solkit.measure.checking.trials import Trial, Trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.suspicion import suspicions
@@ -198,13 +198,15 @@ class Checks:
         left behind, is of no use for them.
         """
         request, usual = self._request, 0
-        for trial in own_trials(self._make, request.seed, request.shape, request.skip):
-            usual = max(usual, nonfinite(trial))
+        trials = Trials(self._make, request.seed, request.shape, request.skip)
+        for trial in trials.own():
+            usual = max(usual, trial.nonfinite)
             yield trial
         seed = request.seed if request.common_seed is None else request.common_seed
         key = _digest(request), self._device, tuple(request.shape.items()), seed, request.skip
-        given = self._problem.description, seed, request.shape, request.skip, usual
-        yield from self._setup.cache.trials(key, partial(common_trials, self._make, *given))
+        held_out = self._problem.description.problem.held_out_shapes
+        make = partial(replace(trials, seed=seed).common, held_out, usual)
+        yield from self._setup.cache.trials(key, make)
 
     def _make(self, shape: Mapping[str, Value]) -> Workload:
         try:

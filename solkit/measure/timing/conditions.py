@@ -215,7 +215,7 @@ def _sample(gpu: Any) -> Sample:
 
     fields = told("FieldValues", [pynvml.NVML_FI_DEV_POWER_INSTANT])
     if fields is not None and fields[0].nvmlReturn == pynvml.NVML_SUCCESS:
-        power_mw = float(fields[0].value.uiVal)
+        power_mw: float | None = float(fields[0].value.uiVal)
     else:  # the average over a second: some GPUs report only that
         power_mw = number("PowerUsage")
     return Sample(

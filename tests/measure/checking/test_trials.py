@@ -18,7 +18,7 @@ from solkit.measure.checking.closeness import judge
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.trials import DISTRIBUTIONS, trials
+from solkit.measure.checking.trials import DISTRIBUTIONS, Trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
 
@@ -133,6 +133,15 @@ PROBLEMS: dict[str, tuple[Callable, Callable, dict, Tolerance | None]] = {
     "log": (torch.log, lambda M=33, N=64: (normal(M, N),), {"M": 5, "N": 77}, None),
     "angle": (torch.atan2, lambda M=9, N=64: (normal(M, N), normal(M, N)), {"M": 5}, None),
 }
+
+
+def trials(make, description, seed, skip=()):
+    """All that a candidate is checked on."""
+    made, usual = Trials(make, seed, skip=skip), 0
+    for trial in made.own():
+        usual = max(usual, trial.nonfinite)
+        yield trial
+    yield from made.common(description.problem.held_out_shapes, usual)
 
 
 @functools.cache

@@ -1,10 +1,10 @@
-"""The trusted bench: it trusts the code that it runs, where the guarded one expects cheating.
+"""The trusted bench: it trusts the code that it runs, unlike the guarded one.
 
 ::
 
-    bench       takes configurations, yields outcomes                  the caller's process
-      ├─ ahead      bounds, compiles into Triton's own cache           processes, no GPU: `survey`
-      └─ process    asks the process that times, replaces it           `timing`: has the GPU
+    bench       takes configurations, yields outcomes              the caller's process
+      ├─ ahead      bounds, compiles into Triton's own cache       processes, no GPU: `survey`
+      └─ process    starts and replaces the timing process         `timing`: has the GPU
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work that needs no GPU, done on the other cores while the GPU times.
+"""Work without a GPU, on the other cores while the GPU times.
 
 Jobs run in forks of a server that has torch and triton loaded (`survey`).
 """
@@ -37,10 +37,10 @@ class Compiled:
     """The result of compiling a configuration ahead.
 
     Attributes:
-        seconds: how long it took, with the capture of its launches; ``None`` if not known.
+        seconds: how long it took, including the capture of its launches; ``None`` if unknown.
         error: why it was not compiled; empty if it was.
-        facts: of all its launches, as JSON (`solkit.datasets.facts`); empty if not known.
-        verdict: of a failure; ``not_measured`` where the configuration is not at fault.
+        facts: of all its launches, as JSON (`solkit.datasets.facts`); empty if unknown.
+        verdict: of a failure; ``not_measured`` if the configuration is not at fault.
     """
 
     seconds: float | None
@@ -49,17 +49,8 @@ class Compiled:
     verdict: Verdict = Verdict.DOES_NOT_COMPILE
 
 
-@dataclass(frozen=True)
-class _End:
-    """How a process ended.
-
-    Attributes:
-        code: as `subprocess` has it; ``None`` if it ran out of time.
-        told: the same in words, and the last text that it printed.
-    """
-
-    code: int | None
-    told: str
+_End = tuple[int | None, str]
+"""How a process ended: its return code, ``None`` if it ran out of time; and in words."""
 
 
 class Ahead:
@@ -67,13 +58,12 @@ class Ahead:
 
     Args:
         device: the GPU to compile for.
-        workers: how many compile at once; 0 for all cores but one.
-        limit_s: for compiling one configuration.
+        workers: number of processes that compile at once; 0 for all cores except one.
+        limit_s: seconds for compiling one configuration.
 
     Attributes:
-        device: the GPU to compile for.
-        workers: how many compile at once.
-        environment: variables with which other processes find what was built.
+        device, workers: as given.
+        environment: variables with which other processes find built extensions.
     """
 
     def __init__(self, device: Device, workers: int = 0, limit_s: float = 20.0) -> None:
@@ -87,7 +77,7 @@ class Ahead:
         self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU)
         self._is_closed = False
         self._pool = ThreadPoolExecutor(self.workers)
-        self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait in line
+        self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait for compiles
         self._builds = ThreadPoolExecutor(max(1, self.workers // 4))
 
     def __enter__(self) -> Ahead:
@@ -103,8 +93,8 @@ class Ahead:
     def space(self, kernel: Kernel, build: bool = True) -> Future[list[dict[str, Any]]]:
         """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations.
 
-        A file that loads a torch extension is built here, once, before anything else of it is
-        compiled. If it does not build, one configuration of each shape is left, to say why.
+        The extension of a file that loads one is built here, once, before anything else of it is
+        compiled. If it does not build, one configuration of each shape remains, to report why.
 
         The future raises `WorkerError` if the file cannot be read.
 
@@ -120,16 +110,15 @@ class Ahead:
     def bound(self, path: str, reference: str | None, shape: Params) -> Future[dict[str, Any]]:
         """The bound of a file's problem at a shape.
 
-        The future gives every size as ``shape``, and either fields of
-        `solkit.measure.benches.trusted.survey.BoundFacts` or why there is no bound, as ``error``.
-        It raises `WorkerError` if the file cannot be read.
+        The future gives every size as ``shape``, and either fields of `Outcome` or why there is no
+        bound, as ``error``. It raises `WorkerError` if the file cannot be read.
         """
         return self._pool.submit(self._survey, "survey_bound", path, reference, shape)
 
     def compiled(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
     ) -> Future[list[Compiled]]:
-        """The result of compiling each configuration, which are in Triton's cache from then on."""
+        """The result of compiling each configuration into Triton's cache."""
         if kernel.path in self._unbuilt:
             return self._pool.submit(lambda: [self._unbuilt[kernel.path]] * len(choices))
         return self._pool.submit(self._compile, kernel, reference, shape, choices)
@@ -137,17 +126,19 @@ class Ahead:
     def _survey(self, function: str, path: str, *given: Any) -> Any:
         try:
             with _answers() as answer:
-                end = self._run(function, (path, *given, self.device, str(answer)), _SURVEY_S)
-                if end.code != 0 or not answer.exists():  # an answer may be incomplete
-                    raise WorkerError(f"{path} cannot be surveyed: {end.told}")
+                code, told = self._run(
+                    function, (path, *given, self.device, str(answer)), _SURVEY_S
+                )
+                if code != 0 or not answer.exists():  # an answer may be incomplete
+                    raise WorkerError(f"{path} cannot be surveyed: {told}")
                 return json.loads(answer.read_text(encoding="utf-8"))
-        except OSError as error:  # the system grants no process, or no file
+        except OSError as error:  # no process or file is available
             raise WorkerError(f"{path} cannot be surveyed: {error}") from error
 
     def _built(
         self, kernel: Kernel, surveyed: Future[list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """What was surveyed, once the extension is built."""
+        """The survey, once the extension is built."""
         shapes = surveyed.result()
         first = next((each for each in shapes if each["valid"]), None)
         if first is None:
@@ -161,9 +152,9 @@ class Ahead:
     def _compile(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
     ) -> list[Compiled]:
-        """A configuration that ends the process, or takes too long, costs no other.
+        """Compile each; one that ends the process, or takes too long, does not affect the others.
 
-        Where the system grants no process, or no file, the rest of the handful is not measured.
+        If no process or file is available, the rest of the handful is not measured.
         """
         limit_s = _BUILD_S if kernel.builds_extension else self._limit_s
         done: list[Compiled] = []
@@ -199,24 +190,25 @@ class Ahead:
             code = job.wait(limit_s)
             if code is None:
                 job.end()
-                return _End(None, f"it took over {limit_s:g} s")
+                return None, f"it took over {limit_s:g} s"
             output.seek(0)
-            return _End(code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}")
+            return code, f"exit code {code}. {output.read()[-_MOST_TEXT:]}"
 
 
 def _ended(end: _End, limit_s: float) -> Compiled:
     """The result for a configuration that ended its process.
 
-    A compiler that crashes dies by a signal of its own. Where the whole handful ran out of time,
-    the process was killed (the system does so when memory is short) or an exception came from
-    outside the compiler (a full disk), the configuration is not at fault.
+    A crashing compiler dies by its own signal. If the whole handful ran out of time, the process
+    was killed (the system does so when memory is short) or an exception came from outside the
+    compiler (a full disk), the configuration is not at fault.
     """
-    if end.code == -signal.SIGALRM:
+    code, told = end
+    if code == -signal.SIGALRM:
         error = f"compiling it took over {limit_s:g} s"
         return Compiled(limit_s, error, verdict=Verdict.TIMED_OUT)
-    crashed = end.code is not None and end.code < 0 and end.code != -signal.SIGKILL
+    crashed = code is not None and code < 0 and code != -signal.SIGKILL
     verdict = Verdict.DOES_NOT_COMPILE if crashed else Verdict.NOT_MEASURED
-    return Compiled(None, f"compiling it ended its process: {end.told}", verdict=verdict)
+    return Compiled(None, f"compiling it ended its process: {told}", verdict=verdict)
 
 
 def _compiled(line: str) -> Compiled:

@@ -1,8 +1,8 @@
 """The trusted bench: handfuls that share inputs, compiled ahead on all other cores.
 
 The files are the user's own, so many configurations share a process, inputs and a round of the
-profiler: some forty a second instead of one or two. A kernel that crashes or hangs costs its own
-outcome and no other.
+profiler: about forty a second instead of one or two. A kernel that crashes or hangs affects no
+other outcome.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, WallClock, handf
 from solkit.measure.benches.trusted.ahead import Ahead, Compiled
 from solkit.measure.benches.trusted.process import LostError, TimingProcess
 from solkit.measure.benches.trusted.timing import SEED, Environment, Handful
-from solkit.measure.outcomes import device_fields, judged, launched_as_compiled
+from solkit.measure.outcomes import device_fields, judged, kernel_fields, launched_as_compiled
 from solkit.measure.timing.gpu_lock import exclusive
 from solkit.measure.timing.protocols import find
 
@@ -36,7 +36,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class _Order:
-    """A handful that is being compiled, while its problem is bounded."""
+    """A handful that is being compiled and its problem that is being bounded."""
 
     kernel: Kernel
     configurations: Sequence[Configuration]
@@ -45,7 +45,7 @@ class _Order:
 
     @property
     def unfinished(self) -> list[Future[Any]]:
-        """What it still waits for."""
+        """The futures that are not done."""
         return [each for each in (self.compiled, self.bound) if not each.done()]
 
 
@@ -53,13 +53,13 @@ class TrustedBench(Bench):
     """Times configurations of trusted kernel files; see `solkit.measure.benches.Bench`.
 
     Args:
-        ahead: what compiles, for the GPU to time on. It has to outlive the bench.
+        ahead: compiles for the GPU; it must outlive the bench.
         log: where outcomes and kernel files are written.
-        kernels: how to name files in outcomes; other files are named by `kernel_at`.
-        tell: told of each problem that has no bound, in a sentence.
+        kernels: names of files in outcomes; `kernel_at` names other files.
+        tell: receives a sentence about each problem that has no bound.
 
     Attributes:
-        waited_s: seconds for which the GPU was held and had nothing to do, as nothing was compiled.
+        waited_s: seconds for which the held GPU was idle because nothing was compiled.
 
     Raises:
         UnsupportedError: the GPU is not in this machine.
@@ -85,7 +85,7 @@ class TrustedBench(Bench):
         self._environment: Environment | None = None
         self._waiting: list[_Order] = []
         self._done: deque[tuple[Configuration, Outcome]] = deque()
-        self._clock = WallClock()
+        self.clock = WallClock()
         self._stack = ExitStack()
         self.waited_s = 0.0
 
@@ -95,22 +95,17 @@ class TrustedBench(Bench):
         return self._ahead.device
 
     @property
-    def clock(self) -> WallClock:
-        """Wall time."""
-        return self._clock
-
-    @property
     def pending(self) -> int:
-        """How many configurations were submitted and have no outcome yet."""
+        """Number of submitted configurations without an outcome."""
         return len(self._done) + sum(len(each.configurations) for each in self._waiting)
 
     @property
     def capacity(self) -> int:
-        """How many pending configurations keep all compiling cores busy."""
+        """Number of pending configurations that keep all compiling cores busy."""
         return HANDFUL * AHEAD * self._ahead.workers
 
     def submit(self, configurations: Sequence[Configuration]) -> None:
-        """Start to compile configurations, those of one file and shape together.
+        """Start compiling configurations, those of one file and shape together.
 
         Raises:
             InputError: a kernel file cannot be read.
@@ -124,12 +119,12 @@ class TrustedBench(Bench):
             self._waiting.append(_Order(kernel, handful, compiled, bound))
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
-        """Yield outcomes, a handful at a time, in the order in which they are compiled."""
+        """Yield outcomes, a handful at a time, in the order compiled."""
         while self.pending:
             if self._done:
                 yield self._done.popleft()
                 continue
-            if until_s is not None and self._clock.now_s() >= until_s:
+            if until_s is not None and self.clock.now_s() >= until_s:
                 return
             environment = self._started()
             order = self._first_compiled(until_s)
@@ -152,7 +147,7 @@ class TrustedBench(Bench):
         self._waiting.clear()
 
     def close(self) -> None:
-        """End the process that times and let go of the GPU."""
+        """End the timing process and release the GPU."""
         self.discard()
         self._done.clear()
         self._stack.close()
@@ -173,21 +168,21 @@ class TrustedBench(Bench):
         return self._bounds[problem]
 
     def _started(self) -> Environment:
-        """What the process that times runs on; the first call takes the GPU and starts it."""
+        """The timing process's environment; the first call takes the GPU and starts it."""
         if self._environment is None:
             assert self.device.uuid is not None
             self._stack.enter_context(exclusive(self.device.uuid, _PATIENCE_S))
             self._stack.enter_context(self._process)
             self._environment = self._process.start()
-            self._clock.hold()
+            self.clock.hold()
         return self._environment
 
     def _first_compiled(self, until_s: float | None) -> _Order | None:
-        """Take the first order that is ready, whichever it is: some take a hundred times longer.
+        """Take the first order that is ready: some take a hundred times longer than others.
 
-        ``None`` if none is by `until_s`.
+        ``None`` if none is ready by `until_s`.
         """
-        begun_s = now_s = self._clock.now_s()
+        begun_s = now_s = self.clock.now_s()
         try:
             while self._waiting and (until_s is None or now_s < until_s):
                 for place, order in enumerate(self._waiting):
@@ -196,13 +191,13 @@ class TrustedBench(Bench):
                 left_s = _POLL_S if until_s is None else min(_POLL_S, until_s - now_s)
                 unfinished = [each for order in self._waiting for each in order.unfinished]
                 wait(unfinished, timeout=left_s, return_when=FIRST_COMPLETED)
-                now_s = self._clock.now_s()
+                now_s = self.clock.now_s()
             return None
         finally:
-            self.waited_s += self._clock.now_s() - begun_s
+            self.waited_s += self.clock.now_s() - begun_s
 
     def _rows(self, order: _Order, environment: Environment) -> list[Outcome]:
-        """What became of a handful, of configurations that do not compile too."""
+        """The outcomes of a handful, including configurations that do not compile."""
         bound = self._bound_of(order)
         compiled = order.compiled.result()
         drafts = [
@@ -211,7 +206,7 @@ class TrustedBench(Bench):
         ]
         found = {n: draft for n, draft in enumerate(drafts) if draft.message is not None}
         first = order.configurations[0]
-        ran, begun_s = len(drafts) - len(found), self._clock.now_s()
+        ran, begun_s = len(drafts) - len(found), self.clock.now_s()
         while left := [n for n in range(len(drafts)) if n not in found]:
             asked = [drafts[n] for n in left]
             handful = Handful(str(order.kernel.path), first.reference, first.shape, asked)
@@ -219,12 +214,12 @@ class TrustedBench(Bench):
                 found.update(zip(left, self._process.outcomes(handful), strict=True))
             except LostError as lost:  # ask for the others again
                 found[left[lost.number]] = lost.outcome
-        share_s = (self._clock.now_s() - begun_s) / max(ran, 1)
+        share_s = (self.clock.now_s() - begun_s) / max(ran, 1)
         finished = [_finished(found[n], compiled[n], share_s) for n in range(len(drafts))]
         return [judged(each, self.device) for each in finished]
 
     def _bound_of(self, order: _Order) -> Mapping[str, Any]:
-        """The fields of a row that its problem decides; a missing bound is told once."""
+        """The fields of a row that its problem decides; a missing bound is reported once."""
         shape = order.configurations[0].shape
         try:
             bound = dict(order.bound.result())
@@ -245,30 +240,20 @@ class TrustedBench(Bench):
         bound: Mapping[str, Any],
         environment: Environment,
     ) -> Outcome:
-        """All that is known before it runs; its message says why it does not compile."""
+        """What is known before it runs; its message says why it does not compile."""
         protocol = find("cold")
         return Outcome(
-            kernel_id=kernel.kernel_id,
-            family=kernel.family,
-            kind=kernel.kind,
-            origin=kernel.origin,
-            problem_id=kernel.problem_id(bound["shape"]),
-            device=self.device.key,
             params=configuration.params,
             verdict=compiled.verdict if compiled.error else Verdict.NOT_MEASURED,
             message=compiled.error or None,
             created=datetime.now(timezone.utc),
             chosen_by=configuration.chosen_by,
-            implementation=kernel.name,
-            entry_point=kernel.entry_point,
-            source_sha256=kernel.source.sha256,
-            problem_sha256=kernel.problem.sha256,
             protocol=protocol.name,
             l2=protocol.l2,
             launched=protocol.launched,
             compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
             seed=SEED,
-            path=str(kernel.path),
+            **kernel_fields(kernel, bound["shape"]),
             **device_fields(self.device),
             **bound,
             **asdict(environment),

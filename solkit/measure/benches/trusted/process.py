@@ -1,4 +1,4 @@
-"""The process that times, from outside: start it, ask it, replace it when a kernel ends it."""
+"""The timing process, from outside: start it, ask it, replace it when a kernel ends it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["LostError", "TimingProcess"]
 
 _START_S = 180.0
 _LIMIT_S = 60.0
-_GONE_S = 10.0  # from its last word to its exit code: the driver has much to clear away
-_LOOK_S = 0.5  # between two looks at which configuration was called last
-_MOST_ASKED = 10_000  # Triton unloads nothing and keeps some 150 kB of each kernel
+_GONE_S = 10.0  # from its last message to its exit code: the driver has much to free
+_LOOK_S = 0.5  # between two checks of which configuration was called last
+_MOST_ASKED = 10_000  # Triton unloads nothing and keeps some 150 kB per kernel
 
 
 class LostError(Exception):
@@ -35,7 +35,7 @@ class LostError(Exception):
 
     Attributes:
         number: its place in the handful.
-        outcome: what became of it.
+        outcome: its outcome.
     """
 
     def __init__(self, number: int, outcome: Outcome) -> None:
@@ -45,7 +45,7 @@ class LostError(Exception):
 
 @dataclass
 class _Started:
-    """A process, and the two ways to it."""
+    """A process, and the connections to it."""
 
     process: BaseProcess
     connection: Connection
@@ -53,12 +53,12 @@ class _Started:
 
 
 class TimingProcess:
-    """A process that is ready whenever it is asked, and a spare one: starting one takes 10 s.
+    """A process that is always ready, and a spare one: starting one takes 10 s.
 
     Args:
         device: the GPU.
-        environment: environment variables beside those of this process.
-        limit_s: for one call, and for all that follows the last call; then it is killed.
+        environment: additional environment variables.
+        limit_s: seconds for one call, and for everything after the last call; then it is killed.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TimingProcess:
         self._device, self._environment, self._limit_s = device, dict(environment), limit_s
         self._now: _Started | None = None
         self._spare: _Started | None = None
-        self._asked = 0  # configurations, since it started
+        self._asked = 0  # configurations since it started
 
     def __enter__(self) -> TimingProcess:
         return self
@@ -78,7 +78,7 @@ class TimingProcess:
         self._now = self._spare = None
 
     def start(self) -> Environment:
-        """Start it anew; gives what it runs on.
+        """Start a new one; gives its environment.
 
         Raises:
             WorkerError: it ended, or did not answer in time.
@@ -90,7 +90,7 @@ class TimingProcess:
         if not isinstance(told, Environment):
             code = _end(self._now)
             self._now = None
-            raise WorkerError(f"the process that times did not start (exit code {code})")
+            raise WorkerError(f"the timing process did not start (exit code {code})")
         self._spare = self._begun()
         return told
 
@@ -105,9 +105,9 @@ class TimingProcess:
         return _Started(process, connection, called)
 
     def outcomes(self, handful: Handful) -> list[Outcome]:
-        """What became of each configuration.
+        """The outcome of each configuration.
 
-        Where the process ended before any call, none is measured: it was no fault of theirs.
+        If the process ended before any call, none is measured: they are not at fault.
 
         Raises:
             LostError: one of them ended the process; ask again without it.
@@ -136,15 +136,15 @@ class TimingProcess:
         assert self._now is not None
         try:
             self._now.connection.send(handful)
-        except OSError:  # it died since it was last seen alive
+        except OSError:  # it died meanwhile
             return EOFError
         return self._heard(self._limit_s)
 
     def _ended(self, answer: object) -> tuple[Verdict, str]:
-        """End the process; what ended it, in its own words where it had any.
+        """End the process; gives the verdict and the reason.
 
-        Where something outside kills it, as the system does when memory is short, no configuration
-        is at fault.
+        If something outside killed it, as the system does when memory is short, no configuration is
+        at fault.
         """
         assert self._now is not None
         if answer is EOFError:

@@ -1,8 +1,8 @@
-"""What is known of a kernel before it runs, and compiling ahead: in processes with no GPU.
+"""Survey kernels before they run, and compile ahead, in processes without a GPU.
 
-These functions run in forks of a server that has torch and triton loaded and believes in a GPU that
-is not there; `solkit.measure.benches.trusted.ahead` calls them. Each writes its answer to a file,
-since the code of a kernel, and the compiler, may end the process.
+These functions run in forks of a server that has torch and triton loaded and fakes a GPU;
+`solkit.measure.benches.trusted.ahead` calls them. Each writes its answer to a file, since the code
+of a kernel, or the compiler, may end the process.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,41 +33,25 @@ from solkit.kernelfiles.seeding import seeded_workload
 from solkit.processes.faults import is_machine_fault
 from solkit.roofline.bound import bound
 
-__all__ = ["BoundFacts", "compile_ahead", "survey_bound", "survey_space", "warm_up"]
+__all__ = ["compile_ahead", "survey_bound", "survey_space", "warm_up"]
 
 _MOST_TEXT = 500
-_MOST_LISTED = 20_000  # what a chooser weighs in a second; the largest shipped space has 8,400
+_MOST_LISTED = 20_000  # a chooser weighs them in a second; the largest shipped space has 8,400
 _NICENESS = 10
 _FOLLOWING_S = 5.0  # of a launch: most take 0.1 s, reading their machine code 0.3 s
 _EXTENSION_S = 15.0  # its kernels are compiled again, by NVRTC
 
 
-@dataclass(frozen=True)
-class BoundFacts:
-    """The bound of a problem: fields of `Outcome` of the same names."""
-
-    bound_ms: float
-    hard_bound_ms: float
-    limiter: str
-    precision: str
-    operations: Mapping[str, int]
-    read_bytes: int
-    write_bytes: int
-
-
 def warm_up() -> None:
-    """Load and compute what most kernel files need, so that forked children have it.
-
-    The imports of Inductor's files take a second each time.
-    """
-    worker.warm_up()
+    """Load and compute what most kernel files need, so that forked children have it."""
+    worker.warm_up()  # Inductor's imports would take a second each time
     importlib.import_module("torch._inductor.runtime.triton_helpers")
 
 
 def survey_space(path: str, device: Device, answer: str) -> None:
     """Write each shape of a file with its valid configurations and the default one.
 
-    Of a space with more than `_MOST_LISTED` points so many are drawn.
+    From a space with more than `_MOST_LISTED` points, that many are drawn.
     """
     _give_way()
     worker.fake(device)
@@ -89,30 +72,31 @@ def survey_space(path: str, device: Device, answer: str) -> None:
 def survey_bound(
     path: str, reference: str | None, shape: Params, device: Device, answer: str
 ) -> None:
-    """Write all sizes of a shape with its bound; if it cannot be traced, with the reason."""
+    """Write all sizes of a shape with its bound, or with the reason why there is none."""
     _give_way()
     worker.fake(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
         found: dict[str, Any] = {"shape": {**loaded.description.problem.sizes, **shape}}
         try:
-            found |= asdict(_bound(problem_case(loaded, shape, {}, None), device))
+            found |= _bound(problem_case(loaded, shape, {}, None), device)
         except Exception as error:  # a reference may raise anything: its rows have no bound
             found["error"] = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
     Path(answer).write_text(json.dumps(found), encoding="utf-8")
 
 
-def _bound(case: Case, device: Device) -> BoundFacts:
+def _bound(case: Case, device: Device) -> dict[str, Any]:
+    """The bound of a problem, as fields of `Outcome`."""
     least = bound(case.work, device, tolerance=case.tolerance)
-    return BoundFacts(
-        least.time_ms,
-        least.at.hard_ms,
-        least.limiter,
-        least.precision,
-        dict(least.flops_by_pipe),
-        case.work.dram_read_bytes,
-        case.work.dram_write_bytes,
-    )
+    return {
+        "bound_ms": least.time_ms,
+        "hard_bound_ms": least.at.hard_ms,
+        "limiter": least.limiter,
+        "precision": least.precision,
+        "operations": dict(least.flops_by_pipe),
+        "read_bytes": case.work.dram_read_bytes,
+        "write_bytes": case.work.dram_write_bytes,
+    }
 
 
 def compile_ahead(
@@ -124,14 +108,13 @@ def compile_ahead(
     device: Device,
     answer: str,
 ) -> None:
-    """Compile some configurations into Triton's cache; writes a line for each when it is done.
+    """Compile configurations into Triton's cache; writes a line when each is done.
 
-    Torch extensions that they load are built, or found built, in torch's folder of extensions.
+    Torch extensions are built in torch's folder of extensions, unless they are there.
 
-    A line holds the seconds that it took; why it does not compile, empty if it does; the facts of
-    its launches (`facts_to_json`), empty if they are not known; and whether the machine failed,
-    for which the whole output of the compiler is searched. One that takes longer than `limit_s` to
-    compile ends the process by SIGALRM.
+    A line holds the seconds that it took; the error, empty if it compiles; the facts of its
+    launches (`facts_to_json`), empty if unknown; and whether the machine failed, according to the
+    compiler's whole output. One that takes longer than `limit_s` ends the process by SIGALRM.
     """
     _give_way()
     worker.fake(device)
@@ -143,7 +126,8 @@ def compile_ahead(
         loaded = kernelfiles.load(path, reference)
         for params in choices:
             start = time.perf_counter()
-            with _ended_after(limit_s), cuda.recording() as extensions:
+            # the process ends, within a pass of the compiler too
+            with _alarm_after(limit_s, signal.SIG_DFL), cuda.recording() as extensions:
                 captured, error, log = _compile(loaded, shape, params, device)
             seconds = time.perf_counter() - start
             facts = "" if error else _facts(captured, extensions.launches, device)
@@ -153,17 +137,17 @@ def compile_ahead(
 
 
 def _give_way() -> None:
-    """Leave the cores to the process that times: its launches must not wait."""
+    """Leave the cores to the timing process: its launches must not wait."""
     os.nice(max(_NICENESS - os.nice(0), 0))
 
 
 def _compile(
     loaded: kernelfiles.LoadedKernel, shape: Params, params: Params, device: Device
 ) -> tuple[Sequence[CapturedLaunch], str, str]:
-    """What a configuration launches; why it does not compile, in short and in full."""
+    """What a configuration launches; its compile error, in short and in full."""
     try:
         launches = capture(seeded_workload(loaded, shape, params), params).launches
-    except Exception as error:  # whatever a launcher may raise on tensors that hold nothing
+    except Exception as error:  # a launcher may raise anything on fake tensors
         if isinstance(error.__cause__, fake_cuda.BuildError):
             return (), str(error.__cause__), error.__cause__.log
         return (), "", ""  # it is tried live
@@ -177,13 +161,13 @@ def _compile(
 def _facts(
     captured: Sequence[CapturedLaunch], extensions: Sequence[cuda.CudaLaunch], device: Device
 ) -> str:
-    """The facts of all launches; empty if some took too long to follow, or are not known."""
+    """The facts of all launches; empty if any took too long to follow, or is unknown."""
     found: list[tuple[Facts, float]] = []
     unknown: tuple[str, ...] = ()
     try:
-        with _interrupted_after(_FOLLOWING_S * len(captured)):
+        with _alarm_after(_FOLLOWING_S * len(captured), _interrupt):
             found += launch_facts(captured, partial(compile_all, device=device), device)
-        with _interrupted_after(_EXTENSION_S):
+        with _alarm_after(_EXTENSION_S, _interrupt):
             extended, unknown = extension_facts(extensions, device)
     except TimeoutError:
         return ""
@@ -192,9 +176,9 @@ def _facts(
 
 
 @contextlib.contextmanager
-def _ended_after(seconds: float) -> Iterator[None]:
-    """The process ends if this takes longer, within a pass of the compiler as well."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+def _alarm_after(seconds: float, handler: Callable[..., None] | signal.Handlers) -> Iterator[None]:
+    """Call the handler if the block takes longer; the default one ends the process."""
+    signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -202,16 +186,5 @@ def _ended_after(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-@contextlib.contextmanager
-def _interrupted_after(seconds: float) -> Iterator[None]:
-    """`TimeoutError` is raised in what takes longer."""
-
-    def interrupt(*_: object) -> None:
-        raise TimeoutError(f"it took over {seconds:g} s")
-
-    signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+def _interrupt(*_: object) -> None:
+    raise TimeoutError

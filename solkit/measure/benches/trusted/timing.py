@@ -1,14 +1,14 @@
-"""The process that has the GPU: it checks configurations and times them, a handful at a time.
+"""The timing process, which has the GPU: it checks and times configurations in handfuls.
 
 A handful holds configurations of one kernel at one shape. They share their inputs. Each is called
 and compared with the reference. The correct ones are then timed in turns, in random order, by CUPTI
 activity records as everywhere in SolKit; a buffer is read before each call to flush L2.
 
-After the checks, inputs and reference results are compared with a copy. Where a configuration wrote
-to them, each is tried again on its own, so that it spoils no other. Where timing in turns fails,
-each is timed on its own, so that only the one at fault has no time.
+After the checks, inputs and reference results are compared with a copy. If a configuration wrote to
+them, each is tried again on its own, so that it affects no other. If timing in turns fails, each is
+timed on its own, so that only the one at fault has no time.
 
-A configuration arrives as the draft of its `Outcome` and leaves with what became of it.
+A configuration arrives as the draft of its `Outcome` and leaves as the complete one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import solkit
 from solkit.core import Device, Outcome, Params, Verdict
+from solkit.errors import WorkerError
 from solkit.measure.outcomes import conditions_seen, live_launch
 from solkit.processes.faults import is_machine_fault
 
@@ -39,16 +40,7 @@ if TYPE_CHECKING:
     from solkit.measure.timing.machine import Machine
     from solkit.measure.timing.sampling import Series
 
-__all__ = [
-    "GAP_MS",
-    "NOTHING_CALLED",
-    "SEED",
-    "Called",
-    "Environment",
-    "Handful",
-    "Lost",
-    "serve",
-]
+__all__ = ["GAP_MS", "NOTHING_CALLED", "SEED", "Called", "Environment", "Handful", "Lost", "serve"]
 
 SEED = 0
 """The seed of inputs and of the order of timing."""
@@ -60,8 +52,8 @@ GAP_MS = 5e-3
 shorter than half of this."""
 
 Called = MutableSequence[int]
-"""Memory that both processes share: the number of the configuration called last, and how many calls
-there were."""
+"""Memory shared by both processes: the number of the configuration called last, and the number of
+calls."""
 
 _SHORT_MS = 5.0  # a call that takes longer is timed fewer times
 _SAMPLES, _SAMPLES_OF_LONG = 9, 3
@@ -70,7 +62,7 @@ _MOST_TEXT = 500
 
 @dataclass(frozen=True)
 class Environment:
-    """What all outcomes of a process have in common: fields of `Outcome` of the same names."""
+    """Fields that all outcomes of a process have in common."""
 
     driver_version: str | None
     cuda_version: str | None
@@ -88,9 +80,9 @@ class Handful:
 
     Attributes:
         path: the kernel file.
-        reference: the file with the reference, where `path` lacks one.
+        reference: the file with the reference, if `path` has none.
         shape: sizes that override the file's defaults.
-        drafts: one for each configuration: `Outcome.params`, and all that is known before it runs.
+        drafts: one for each configuration, with what is known before it runs.
     """
 
     path: str
@@ -111,28 +103,28 @@ class _LostError(Exception):
 
 
 class _SpoiltError(Exception):
-    """A configuration wrote to what the handful shares."""
+    """A configuration wrote to memory that the handful shares."""
 
 
 def serve(
     connection: Connection, called: Called, device: Device, environment: Mapping[str, str]
 ) -> None:
-    """Answer handfuls until the other end hangs up.
+    """Answer handfuls until the other end closes.
 
     It sends an `Environment` first, then for each handful a list of outcomes, or a `Lost`. Before
-    each call it writes the number of the configuration to `called`, so that the parent knows which
-    one ended the process.
+    each call it writes the configuration's number to `called`, so that the parent knows which one
+    ended the process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent ends this process
     os.environ.update(environment, CUDA_VISIBLE_DEVICES=str(device.uuid))
-    from solkit.measure.timing.machine import CudaMachine  # brings torch
+    from solkit.measure.timing.machine import CudaMachine  # imports torch
 
     def say(number: int) -> None:
         called[0] = number
         called[1] += 1
 
     timing = _Timing(say, CudaMachine())
-    gc.freeze()  # or each full collection would go through all that torch keeps
+    gc.freeze()  # or each full collection would go through all of torch
     connection.send(timing.environment())
     while True:
         try:
@@ -150,8 +142,8 @@ class _Timing:
     """Takes a handful from its drafts to its outcomes.
 
     Args:
-        say: told the number of a configuration before each call of it.
-        machine: what to run on.
+        say: receives a configuration's number before each call of it.
+        machine: runs the calls.
     """
 
     def __init__(self, say: Callable[[int], None], machine: Machine) -> None:
@@ -176,7 +168,7 @@ class _Timing:
         )
 
     def outcomes(self, handful: Handful) -> list[Outcome]:
-        """What became of each configuration.
+        """The outcome of each configuration.
 
         Raises:
             _LostError: one of them broke the context.
@@ -185,7 +177,7 @@ class _Timing:
             return self._outcomes(handful)
         except _LostError:
             raise
-        except Exception as error:  # the problem failed, which says nothing about its candidates
+        except Exception as error:  # the problem failed: its candidates are not at fault
             doing = "loading it, its inputs or its reference"
             failed = [self._failed(each, error, handful.path, doing) for each in handful.drafts]
             return [replace(each, verdict=Verdict.NOT_MEASURED) for each in failed]
@@ -199,14 +191,14 @@ class _Timing:
         every = range(len(handful.drafts))
         with contextlib.suppress(_SpoiltError):
             return self._together(handful, every)
-        return [self._alone(handful, number) for number in every]  # one of them spoils the others
+        return [self._alone(handful, number) for number in every]  # one affects the others
 
     def _alone(self, handful: Handful, number: int) -> Outcome:
-        """A configuration with inputs of its own."""
+        """The outcome of a configuration with its own inputs."""
         try:
             return self._together(handful, [number])[0]
         except _SpoiltError:
-            message = "it writes to memory that is none of its outputs"
+            message = "it writes to memory outside its outputs"
             return replace(handful.drafts[number], verdict=Verdict.WRONG, message=message)
 
     def _together(self, handful: Handful, numbers: Sequence[int]) -> list[Outcome]:
@@ -255,7 +247,7 @@ class _Timing:
     def _checked(
         self, draft: Outcome, workload: Workload, standard: Any, writes: bool
     ) -> tuple[Outcome, float]:
-        """The comparison of a configuration with the reference, and the ms of a second call."""
+        """The outcome of comparing with the reference, and the ms of a second call."""
         from solkit.adapters.live_triton import recording
         from solkit.measure.checking.inputs import fresh
 
@@ -286,11 +278,10 @@ class _Timing:
     def _failed(
         self, draft: Outcome, error: Exception, path: str, doing: str = "running it"
     ) -> Outcome:
-        """The outcome with its failure; raises `_LostError` where that broke the context."""
+        """The outcome with its failure; raises `_LostError` if that broke the context."""
         from solkit.measure.checking.faults import explain, verdict_of
-        from solkit.measure.timing.activities import ActivityError
 
-        is_ours = isinstance(error, ActivityError) or is_machine_fault(str(error))
+        is_ours = isinstance(error, WorkerError) or is_machine_fault(str(error))
         verdict = Verdict.NOT_MEASURED if is_ours else verdict_of(error)
         message = explain(error, doing, path)[0][:_MOST_TEXT]
         outcome = replace(draft, verdict=verdict, message=message)
@@ -307,9 +298,9 @@ class _Timing:
         samples: int,
         path: str,
     ) -> None:
-        """Time configurations in turns; where that fails, each on its own.
+        """Time configurations in turns; if that fails, each on its own.
 
-        One that fails then has no time, and keeps what else is known of it.
+        One that fails then has no time, and keeps its other fields.
         """
         try:
             found.update(self._in_turns(chosen, found, samples))
@@ -326,7 +317,7 @@ class _Timing:
     def _in_turns(
         self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
-        """Each with its times; those that a stalled host held up are timed again."""
+        """Each with its times; those delayed by a stalled host are timed again."""
         timed = self._timed(chosen, found, samples)
         stalled = [(number, w) for number, w in chosen if _has_gaps(timed[number])]
         for number, again in self._timed(stalled, timed, samples).items():
@@ -340,32 +331,35 @@ class _Timing:
         """Each with its times, by the first timer that works.
 
         Raises:
-            ActivityError: none does.
+            WorkerError: none does.
         """
-        from solkit.measure.timing.activities import ActivityError
-        from solkit.measure.timing.sampling import Plan, Subject, in_turns, sample
+        from solkit.measure.timing.sampling import (
+            Plan,
+            Subject,
+            Timer,
+            by_first_that_works,
+            in_turns,
+            sample,
+        )
 
         if not chosen:
             return {}
         subjects = [Subject(str(number), partial(self._call, number, w)) for number, w in chosen]
         plan = Plan(warmup=1, minimum=samples, maximum=samples)  # each was called twice just now
-        timers, _ = self._machine.timers()  # anew: they learn how long the host takes over a call
-        reasons = []
-        for timer in timers:
-            try:
-                with self._machine.conditions() as conditions:
-                    taken = sample(in_turns(timer, *subjects), plan, random.Random(SEED))
-            except ActivityError as error:
-                reasons.append(str(error))
-                continue
+
+        def taken(timer: Timer) -> tuple[tuple[Series, ...], dict[str, Any]]:
+            with self._machine.conditions() as conditions:
+                series = sample(in_turns(timer, *subjects), plan, random.Random(SEED))
             seen = conditions.since()
-            how: dict[str, Any] = {"warmup_calls": plan.warmup, "method": timer.method}
-            how |= {"clock_mhz": seen.sm_clock_mhz, **conditions_seen(seen)}
-            return {
-                number: replace(found[number], **how, **_times(series))
-                for (number, _), series in zip(chosen, taken, strict=True)
-            }
-        raise ActivityError("no way of timing works: " + "; ".join(reasons))
+            how = {"warmup_calls": plan.warmup, "method": timer.method}
+            return series, {**how, "clock_mhz": seen.sm_clock_mhz, **conditions_seen(seen)}
+
+        timers, _ = self._machine.timers()  # new ones: they learn the host's time per call
+        (every, how), _notes = by_first_that_works(timers, taken)
+        return {
+            number: replace(found[number], **how, **_times(series))
+            for (number, _), series in zip(chosen, every, strict=True)
+        }
 
     def _call(self, number: int, workload: Workload) -> Callable[[], Any]:
         self._say(number)
@@ -374,12 +368,12 @@ class _Timing:
 
 
 def _spoil(outputs: Sequence[torch.Tensor]) -> None:
-    """Leave NaN where outputs like these will be allocated: correct ones may lie there."""
+    """Leave NaN where such outputs will be allocated: correct ones may lie there."""
     import torch
 
     from solkit.measure.checking.inputs import poison
 
-    with contextlib.suppress(torch.OutOfMemoryError):  # then the kernel needs it more
+    with contextlib.suppress(torch.OutOfMemoryError):  # then the kernel needs the memory
         poison([torch.empty_like(output) for output in outputs if output.numel()])
 
 
@@ -393,7 +387,7 @@ def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _has_gaps(timed: Outcome) -> bool:
-    """Whether the GPU waited between launches: for the host, or because the call does so."""
+    """Whether the GPU waited between launches, for the host or because of the call itself."""
     if timed.time_ms is None or timed.kernel_sum_ms is None:
         return False
     launches = sum(each.count for each in timed.live_launches)
@@ -404,11 +398,10 @@ def _times(series: Series) -> dict[str, Any]:
     from solkit.measure.timing.median_interval import median_interval
 
     spans = median_interval(series.spans_ms)
-    sums = [t.kernel_sum_ms for t in series.times if t.kernel_sum_ms is not None]
     return {
         "samples_ms": tuple(series.spans_ms),
         "time_ms": spans.median,
         "low_ms": spans.low,
         "high_ms": spans.high,
-        "kernel_sum_ms": median_interval(sums).median if sums else None,
+        "kernel_sum_ms": series.kernel_sum_ms,
     }

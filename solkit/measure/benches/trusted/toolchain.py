@@ -1,4 +1,4 @@
-"""The tools that build a torch extension, as `torch.utils.cpp_extension` finds them."""
+"""The tools that build a torch extension, where `torch.utils.cpp_extension` looks for them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,10 @@ __all__ = ["environment", "missing"]
 
 
 def environment(device: Device, folder: str) -> Mapping[str, str]:
-    """Variables that make all processes build for one GPU, and share what is built.
+    """Variables that make all processes build for one GPU, in one folder.
 
-    Programs that a wheel such as ninja's installs beside Python are found even where that
-    environment is not activated.
-
-    Args:
-        device: the GPU.
-        folder: where extensions are built.
+    Programs that a wheel such as ninja's installs beside Python are found even if that environment
+    is not activated.
     """
     major, minor = device.compute_capability
     beside = str(Path(sys.executable).parent)
