@@ -67,10 +67,13 @@ def configuration_of(outcome: Outcome) -> Configuration:
 def cost_of(outcome: Outcome, call_ms: float) -> Cost:
     """The cost of a recorded outcome; `call_ms` is the time of a call if it has none itself."""
     call_ms = call_ms if outcome.time_ms is None else outcome.time_ms
-    assumed = {"compile_s": ASSUMED_COMPILE_S, "gpu_s": ASSUMED_CALLS * call_ms / 1e3}
-    recorded = {"compile_s": outcome.compile_s, "gpu_s": _gpu_s(outcome)}
-    known = {name: cost for name, cost in recorded.items() if cost is not None}
-    return Cost(**{**assumed, **known}, assumed=tuple(assumed.keys() - known.keys()))
+    compile_s, gpu_s = outcome.compile_s, _gpu_s(outcome)
+    recorded = {"compile_s": compile_s, "gpu_s": gpu_s}
+    return Cost(
+        ASSUMED_COMPILE_S if compile_s is None else compile_s,
+        ASSUMED_CALLS * call_ms / 1e3 if gpu_s is None else gpu_s,
+        tuple(name for name, cost in recorded.items() if cost is None),
+    )
 
 
 def _gpu_s(outcome: Outcome) -> float | None:
