@@ -110,7 +110,7 @@ def _note(name: str, seconds: float) -> None:
 
 def chosen(count: int, seed: int = 0) -> list[Configuration]:
     """Configurations of as many kernels as may be, a few each."""
-    files = sorted(path for path in ZOO.glob("*/*.py") if not _is_left_out(path))
+    files = sorted(path for path in ZOO.glob("*/*.py") if not is_left_out(path))
     random.Random(seed).shuffle(files)
     each = max(4, -(-count // len(files)))
     found: list[Configuration] = []
@@ -126,19 +126,19 @@ def chosen(count: int, seed: int = 0) -> list[Configuration]:
     return found[:count]
 
 
-def _is_left_out(path: Path) -> bool:
+def is_left_out(path: Path) -> bool:
     return path.name in ("problem.py", "__init__.py") or path.name.startswith("cuda_")
 
 
 def measured(asked: Sequence[Configuration], workers: int) -> dict[str, Any]:
     """Analyse all, from empty caches: seconds by what they were spent on, and how many failed."""
-    with tempfile.TemporaryDirectory() as folder, _environment(folder) as notes:
+    with tempfile.TemporaryDirectory() as folder, environment(folder) as notes:
         pool = jobs._shared = jobs.Jobs("analyser:prepare")
         with Analyser("h100", cache=False, workers=workers) as analyser:
             analyser.describe(asked[0].path).result()  # the server is there from now on
-            before, start = _family_s(), time.perf_counter()
+            before, start = family_s(), time.perf_counter()
             found = list(analyser.analysed(asked))
-            wall_s, used_s = time.perf_counter() - start, _family_s() - before
+            wall_s, used_s = time.perf_counter() - start, family_s() - before
         pool.close()
         spent: Counter[str] = Counter()
         for line in notes.read_text().splitlines():
@@ -150,7 +150,7 @@ def measured(asked: Sequence[Configuration], workers: int) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _environment(folder: str) -> Iterator[Path]:
+def environment(folder: str) -> Iterator[Path]:
     notes = Path(folder) / "notes"
     notes.touch()
     here = str(Path(__file__).parent)
@@ -169,7 +169,7 @@ def _environment(folder: str) -> Iterator[Path]:
         os.environ.update(before)
 
 
-def _family_s() -> float:
+def family_s() -> float:
     """CPU time of this process, of those below it, and of those that they reaped."""
     ticks = 0
     for pid in _family():

@@ -211,16 +211,22 @@ def _shared(demand: Demand, device: Device) -> Term:
 
 
 def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
-    """Bytes of spilled registers that a launch moves, and whether L1 holds them all."""
-    if not kernel.facts.spills or kernel.facts.instructions is None or kernel.occupancy is None:
+    """Bytes of spilled registers that a launch moves, and whether L1 holds them all.
+
+    Without machine code, each word is assumed to be stored and loaded once an iteration.
+    """
+    spills, mix = kernel.facts.spills, kernel.facts.instructions
+    if not spills or kernel.occupancy is None:
         return 0.0, True
     rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
-    each = sum(
-        n.count * 32 * n.width_bytes * (rounds if n.depth else 1.0)
-        for n in kernel.facts.instructions.counts
-        if n.kind in ("local_load", "local_store")
-    )
-    stack = 4 * 32 * kernel.facts.spills * kernel.launch.num_warps
+    each = 2 * 4 * 32 * spills * rounds
+    if mix is not None:
+        each = sum(
+            n.count * 32 * n.width_bytes * (rounds if n.depth else 1.0)
+            for n in mix.counts
+            if n.kind in ("local_load", "local_store")
+        )
+    stack = 4 * 32 * spills * kernel.launch.num_warps
     resident = kernel.occupancy.blocks_per_sm * (stack + (kernel.facts.shared_bytes or 0))
     moved = each * kernel.launch.num_warps * math.prod(kernel.launch.grid)
     return moved, resident <= device.limits.shared_bytes

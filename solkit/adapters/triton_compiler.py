@@ -26,10 +26,13 @@ from typing import Any, TypeVar
 
 import triton
 from triton import knobs
+from triton._C.libtriton import ir, nvidia, passes
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import driver as nvidia_driver
+from triton.backends.nvidia.compiler import get_ptx_version_from_options
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler import compile as triton_compile
+from triton.compiler.compiler import make_backend
 from triton.compiler.errors import CompilationError
 from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
@@ -49,6 +52,7 @@ __all__ = [
     "describe_launch",
     "fill_cache",
     "gpu_target",
+    "lower_for",
     "machine_codes",
     "prepare",
     "resource_usage",
@@ -61,6 +65,7 @@ TESTED_TRITON = ("3.6", "3.7")
 
 T = TypeVar("T")
 _MAX_THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, technical specifications
+_TENSOR_CORE_LAYOUTS = ("#ttg.nvidia_mma", "ttng.tc_gen5_mma", "ttng.tmem_alloc")
 _MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/compiler.py checks
 
 
@@ -119,6 +124,15 @@ class Compiled:
     entry: str = ""
 
 
+@dataclass(frozen=True)
+class _Metadata:
+    """What lowering tells of a kernel, under the names of `CompiledKernel.metadata`."""
+
+    shared: int
+    tmem_size: int
+    num_warps: int
+
+
 def warn_if_untested() -> None:
     """Warn by name where this Triton is outside `TESTED_TRITON`."""
     minor = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -156,6 +170,64 @@ def compile_for(kernel: Specialisation, device: Device) -> Compiled:
         device: the target; its limits decide what would fail to load.
     """
     return _compiled(kernel, device)[0]
+
+
+def lower_for(kernel: Specialisation, device: Device) -> Compiled:
+    """Lower one specialisation to TTGIR and place its shared memory, with neither LLVM nor ptxas.
+
+    `Compiled.ttgir`, `shared_bytes`, `num_warps` and `error` are those of `compile_for`, except for
+    errors that only LLVM or ptxas find. Nothing is cached.
+
+    Args:
+        kernel: what to lower.
+        device: the target; its limits decide what would fail to load.
+    """
+    start = time.perf_counter()
+    with _console_to_file() as console, _own_temporary_files():
+        try:
+            ttgir, metadata = _lowered(kernel, gpu_target(device))
+        except Exception as error:  # whatever a compiler raises is the kernel's failure
+            return Compiled(error=_explain(error, kernel, console()))
+    return Compiled(
+        error=_does_not_load(metadata, device),
+        shared_bytes=metadata.shared,
+        num_warps=metadata.num_warps,
+        tensor_cores=any(name in ttgir for name in _TENSOR_CORE_LAYOUTS),
+        seconds=time.perf_counter() - start,
+        ttgir=ttgir,
+    )
+
+
+def _lowered(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Metadata]:
+    """TTGIR, and what `CompiledKernel.metadata` says; raises whatever Triton's compiler raises.
+
+    Source: triton/compiler/compiler.py (compile), triton/backends/nvidia/compiler.py (make_llir,
+    the passes up to the one that allocates tensor memory).
+    """
+    source, backend = _source(kernel), make_backend(target)
+    options = backend.parse_options({**kernel.options, **source.parse_options()})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    codegen, modules = backend.get_codegen_implementation(options), backend.get_module_map()
+    module = source.make_ir(target, options, codegen, modules, context)
+    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+    backend.add_stages(stages, options, source.language)
+    for stage in ("ttir", "ttgir"):
+        module = stages[stage](module, {})
+    ttgir = str(module)
+    manager = ir.pass_manager(context)
+    passes.ttgpuir.add_combine_tensor_select_and_if(manager)
+    passes.ttgpuir.add_allocate_warp_groups(manager)
+    passes.convert.add_scf_to_cf(manager)
+    passes.gluon.add_inliner(manager)
+    ptx_version = get_ptx_version_from_options(options, target.arch)
+    nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(manager, target.arch, ptx_version)
+    nvidia.passes.ttnvgpuir.add_allocate_tensor_memory(manager)
+    manager.run(module, "allocate")
+    warps = module.get_int_attr("ttg.total-num-warps") or options.num_warps
+    shared = module.get_int_attr("ttg.shared") or 0
+    return ttgir, _Metadata(shared, module.get_int_attr("ttg.tensor_memory_size") or 0, warps)
 
 
 def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | str | None]:
@@ -243,10 +315,13 @@ def _build_launcher(binary: CompiledKernel) -> None:
 
 def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
     """Triton's own compiled kernel; raises whatever its compiler raises."""
-    source = ASTSource(
+    return triton_compile(_source(kernel), target=target, options=dict(kernel.options))
+
+
+def _source(kernel: Specialisation) -> ASTSource:
+    return ASTSource(
         kernel.function, dict(kernel.signature), dict(kernel.constexprs), dict(kernel.attrs)
     )
-    return triton_compile(source, target=target, options=dict(kernel.options))
 
 
 def uses_tensor_cores(ptx: str) -> bool:

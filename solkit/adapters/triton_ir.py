@@ -232,6 +232,7 @@ class Function:
         blocks: the entry first.
         num_warps: warps a block.
         num_ctas: blocks a cluster.
+        divisible: the arguments known to be multiples of 16.
     """
 
     name: str
@@ -239,6 +240,7 @@ class Function:
     blocks: list[Block]
     num_warps: int
     num_ctas: int
+    divisible: frozenset[str] = frozenset()
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -288,8 +290,9 @@ class _Reader:
         parameters = bare.split(") attributes")[0]
         arguments = re.findall(r"(%[\w$.\-]+): (!?[\w.]+(?:<.*?>+)?)", parameters)
         blocks = self._region(lines)[0]
-        num_ctas = int(ctas.group(1)) if ctas else 1
-        return Function(name.group(1), tuple(arguments), blocks, int(warps.group(1)), num_ctas)
+        divisible = re.findall(r"(%[\w$.\-]+): [^%]*tt\.divisibility = 16", parameters)
+        sizes = int(warps.group(1)), int(ctas.group(1)) if ctas else 1
+        return Function(name.group(1), tuple(arguments), blocks, *sizes, frozenset(divisible))
 
     def _region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
         """The blocks up to the brace that closes the region, and the line with that brace."""

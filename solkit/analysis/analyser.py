@@ -37,8 +37,8 @@ from solkit.roofline.devices import find
 __all__ = ["Analysed", "Analyser"]
 
 _LIMIT_S = 180.0
-_METHODS = {Depth.CAPTURED: "capture", Depth.COMPILED: "analyse"}
-_TOGETHER = {"capture": 64, "analyse": 8}
+_METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}
+_TOGETHER = {"capture": 64, "lower": 8, "analyse": 8}
 _AHEAD = 2 * max(_TOGETHER.values())  # that wait for each worker: enough that none runs dry
 T = TypeVar("T")
 
@@ -232,7 +232,7 @@ class Analyser:
     ) -> Future[T]:
         """What `told` makes of the answer to a request, which comes from disk or a worker."""
         future: Future[T] = Future()
-        how = _TOGETHER.get(method, 1), method == "analyse"
+        how = _TOGETHER.get(method, 1), method in ("lower", "analyse")
         request, source = Request(method, args, self.limit_s, *how), Source.here(path, reference)
         if method == "capture":
             self._pool.submit(source, request, future, told)

@@ -1,4 +1,4 @@
-"""What compiling tells of a candidate, for a GPU that need not be here.
+"""What a candidate launches, and what compiling or lowering it says, for a GPU that may be absent.
 
 Runs in a throw-away child process in which `fake_cuda` and `fake_triton` are installed.
 """
@@ -31,6 +31,9 @@ __all__ = ["analyse", "analyse_all", "captured_only"]
 
 _UNSEEN = (
     "The candidate launches no kernel of its own: what PyTorch's operators launch is not seen."
+)
+_NOT_LOWERED = (
+    "CUDA C++ has no lowered depth: its kernels are captured only. Compile them for more."
 )
 _OLDEST = (8, 0)
 """Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
@@ -71,8 +74,9 @@ def analyse_all(
     jobs: int = 1,
     isolated: bool = False,
     progress: Callable[[], None] = lambda: None,
+    depth: Depth = Depth.COMPILED,
 ) -> list[Analysis | SolkitError]:
-    """Capture what candidates launch and compile it for a device.
+    """Capture what candidates launch and compile it for a device, or only lower it.
 
     Together they are analysed faster: kernels alike are compiled once, and the machine code of all
     is read in one go.
@@ -84,6 +88,7 @@ def analyse_all(
         jobs: processes that may compile at once.
         isolated: whether each kernel is compiled in its own process even where that is only one.
         progress: called now and then.
+        depth: compiled or lowered.
 
     Returns:
         The analyses; their status says how far they came, their notes why no further. Or the error
@@ -99,11 +104,13 @@ def analyse_all(
         if isinstance(run, _Run)
         for launch in run.captured.launches
     }
-    results = compile_all(list(kernels.values()), device, jobs, isolated, progress=progress)
+    results = compile_all(
+        list(kernels.values()), device, jobs, isolated, progress=progress, depth=depth
+    )
     compiled = dict(zip(kernels, results, strict=True))
     found: list[Analysis | SolkitError] = []
     for run in runs:
-        found.append(_analysis(run, compiled, device) if isinstance(run, _Run) else run)
+        found.append(_analysis(run, compiled, device, depth) if isinstance(run, _Run) else run)
         progress()
     return found
 
@@ -155,14 +162,16 @@ def _recorded(run: Callable[[], Captured]) -> _Run | SolkitError:
             return error
 
 
-def _analysis(run: _Run, compiled: Mapping[int, Compiled], device: Device) -> Analysis:
+def _analysis(
+    run: _Run, compiled: Mapping[int, Compiled], device: Device, depth: Depth
+) -> Analysis:
     captured, extensions = run.captured, run.extensions
     if not captured.launches and not extensions.launches:
         return _nothing(run)
     found = launch_facts(
-        captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device
+        captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device, depth
     )
-    extended, unknown = extension_facts(extensions.launches, device)
+    extended, unknown = _extended(extensions.launches, device, depth)
     found += extended
     unread = _notes([facts for facts, _ in found])
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
@@ -171,6 +180,16 @@ def _analysis(run: _Run, compiled: Mapping[int, Compiled], device: Device) -> An
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     return Analysis(status, kernels, notes, captured.outputs, tuple(extensions.files), whole)
+
+
+def _extended(
+    launches: Sequence[cuda.CudaLaunch], device: Device, depth: Depth
+) -> tuple[list[tuple[Facts, float]], tuple[str, ...]]:
+    """As `extension_facts`; CUDA C++ has no IR to lower to, so it is only captured there."""
+    if depth is Depth.COMPILED or not launches:
+        return extension_facts(launches, device)
+    known = (each.launch for each in launches if each.launch is not None)
+    return [(Facts(launch, Depth.CAPTURED), 0.0) for launch in known], (_NOT_LOWERED,)
 
 
 def _nothing(run: _Run) -> Analysis:

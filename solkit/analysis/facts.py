@@ -1,6 +1,6 @@
-"""The one way to `Facts`: of launches that were captured, compiled and followed.
+"""The one way to `Facts`: launches are captured, compiled or lowered, and followed.
 
-Whoever needs facts, to serve or to store them, gets them here, so that they are the same.
+Served and stored facts both come from here, so they are the same.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any
 
 from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled, Specialisation
+from solkit.adapters.triton_ir import parse
 from solkit.analysis import cuda
 from solkit.analysis.cuda.active import Grid
+from solkit.analysis.triton.estimates import estimated_registers
 from solkit.analysis.triton.requests import requests_of
-from solkit.core import Device, Facts, Launch, Occupancy, Requests
+from solkit.core import Depth, Device, Facts, Launch, Occupancy, Requests
 from solkit.errors import UnsupportedError
 from solkit.roofline.kernel.described import occupancy_of
 
@@ -28,6 +30,11 @@ Compile = Callable[[Sequence[Specialisation]], Sequence[Compiled]]
 _TORCHS_HELPERS = re.compile(r"\b(triton_helpers\.py):\d+")
 """Of ``torch/_inductor/runtime``: its functions are inlined in Inductor's kernels."""
 _DIGITS = 9
+_ESTIMATED = (
+    *("registers", "spills", "accesses", "loop_requests", "l1_wavefronts", "l2_read_bytes"),
+    *("l2_write_bytes", "shared", "barriers", "instructions", "reuse"),
+)
+"""What lowered facts estimate: registers and widths of accesses, and all that depends on these."""
 _SUMS = (
     "steps",
     "imbalance",
@@ -40,28 +47,36 @@ _SUMS = (
 
 
 def launch_facts(
-    launches: Sequence[CapturedLaunch], compile_all: Compile, device: Device
+    launches: Sequence[CapturedLaunch],
+    compile_all: Compile,
+    device: Device,
+    depth: Depth = Depth.COMPILED,
 ) -> list[tuple[Facts, float]]:
     """The facts of Triton launches, each with the seconds that compiling took.
 
     Args:
         launches: as captured; those that share a specialisation share a compile.
-        compile_all: compiles for the device, and reads the machine code.
-        device: a target. Facts depend on its compute capability and SM count alone.
+        compile_all: compiles for the device and reads the machine code; or only lowers.
+        device: a target. Facts depend only on its compute capability and SM count.
+        depth: what `compile_all` does.
     """
     kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
     compiled = dict(zip(map(id, kernels), compile_all(kernels), strict=True))
     found = [(launch, compiled[id(launch.kernel)]) for launch in launches]
-    return [(facts_of(launch, binary, device), binary.seconds) for launch, binary in found]
+    return [(facts_of(launch, binary, device, depth), binary.seconds) for launch, binary in found]
 
 
-def facts_of(captured: CapturedLaunch, compiled: Compiled, device: Device) -> Facts:
-    """The facts of one Triton launch as compiled.
+def facts_of(
+    captured: CapturedLaunch, compiled: Compiled, device: Device, depth: Depth = Depth.COMPILED
+) -> Facts:
+    """The facts of one Triton launch as compiled or lowered.
 
     Raises:
         TimeoutError: a limit that the caller set passed meanwhile.
     """
     facts = _compiled_facts(captured.launch, compiled)
+    if depth is Depth.LOWERED:
+        facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
 
     def follow(resident: Occupancy) -> Requests:
         arguments, grid = captured.arguments, facts.launch.grid
@@ -154,6 +169,17 @@ def _compiled_facts(launch: Launch, compiled: Compiled) -> Facts:
         error=compiled.error,
         notes=(unread,) if unread else (),
     )
+
+
+def _with_estimates(facts: Facts, lowered: Compiled, limit: int | None) -> Facts:
+    facts = replace(facts, depth=Depth.LOWERED)
+    if not lowered.ttgir:
+        return facts
+    try:
+        registers, spills = estimated_registers(parse(lowered.ttgir), limit)
+    except ValueError as error:
+        return replace(facts, notes=(*facts.notes, f"Registers are unknown: {error}"))
+    return replace(facts, registers=registers, spills=spills, estimated=_ESTIMATED)
 
 
 def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device: Device) -> Facts:

@@ -25,7 +25,7 @@ from solkit.analysis.candidate import analyse_all, captured_only
 from solkit.analysis.content import Reads
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
-from solkit.core import Analysis, Case, Device, KernelFile, Value, canonical
+from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
 from solkit.errors import SolkitError, WorkerError
 from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles.seeding import seed_everything, seeded_workload
@@ -147,15 +147,25 @@ class _File:
         """The problem's side: see `problem_case`."""
         return [problem_case(self._loaded, *each) for each in asked]
 
-    def analyse(
+    def lower(
         self, asked: Sequence[tuple[Shape, Shape]], jobs: int, isolated: bool
     ) -> list[Analysis | SolkitError]:
-        """Shapes and parameters: see `analyse_all`. Inputs are made anew, since kernels write."""
+        """As `analyse`, but only lowered."""
+        return self.analyse(asked, jobs, isolated, Depth.LOWERED)
+
+    def analyse(
+        self,
+        asked: Sequence[tuple[Shape, Shape]],
+        jobs: int,
+        isolated: bool,
+        depth: Depth = Depth.COMPILED,
+    ) -> list[Analysis | SolkitError]:
+        """Shapes and parameters: see `analyse_all`. Each gets fresh inputs, since kernels write."""
         loaded = self._loaded
         candidates = [
             (partial(seeded_workload, loaded, shape, params), params) for shape, params in asked
         ]
-        return analyse_all(candidates, self.device, jobs, isolated, self.progress)
+        return analyse_all(candidates, self.device, jobs, isolated, self.progress, depth)
 
     def capture(self, asked: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
         """Shapes and parameters: see `captured_only`."""

@@ -54,6 +54,30 @@ def kernel(x, *, BLOCK=1024):
     return y
 """
 
+CUDA = """
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r'''
+__global__ void twice(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+torch::Tensor doubled(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  twice<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
+}
+'''
+built = load_inline("doubling", "torch::Tensor doubled(torch::Tensor x);", SOURCE, ["doubled"])
+
+def inputs(N=4096, device="cuda"):
+    return torch.randn(N, device=device)
+def reference(x):
+    return x * 2
+def kernel(x):
+    return built.doubled(x)
+"""
+
 
 def configurations(path, choices):
     return (Configuration(path, "kernel", {}, params) for params in choices)
@@ -287,6 +311,32 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     assert default_folder() == tmp_path / "xdg" / "solkit" / "analysis"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert default_folder() == Path.home() / ".cache" / "solkit" / "analysis"
+
+
+def test_each_depth_has_answers_of_its_own(analyser, write, no_process_after):
+    path = write(TRITON)
+    (asked,) = configurations(path, [{}])
+
+    def facts(depth):
+        analysis = analyser.submit(asked, depth).result().analysis
+        assert analysis.status is AnalysisStatus.COMPLETE
+        return analysis.kernels[0].facts
+
+    found = {depth: facts(depth) for depth in Depth}
+    assert [found[depth].depth for depth in Depth] == list(Depth)
+    no_process_after()
+    kept = (Depth.LOWERED, Depth.COMPILED)
+    assert [facts(depth) for depth in kept] == [found[depth] for depth in kept]
+
+
+def test_cuda_has_no_lowered_depth(analyser, write):
+    path = write(CUDA)
+    (asked,) = configurations(path, [{}])
+    analysis = analyser.submit(asked, Depth.LOWERED).result().analysis
+    (kernel,) = analysis.kernels
+    assert kernel.facts.depth is Depth.CAPTURED
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert any("no lowered depth" in note for note in analysis.notes)
 
 
 def test_what_is_captured_alone_is_what_compiling_starts_from(analyser, write):

@@ -3,7 +3,7 @@
 A warp's instruction is one request; it touches as many 32-byte sectors as its lanes' addresses fall
 into, each counted once (Nsight Compute's ``l1tex__t_sectors_pipe_lsu_mem_global_op_*`` over
 ``l1tex__t_requests_*``). Which lane holds which element follows from the tensor's layout, how many
-elements one instruction moves from the PTX.
+elements one instruction moves from the PTX; without PTX from the layout and the addresses.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "Corners",
     "Extent",
     "Whole",
+    "Widths",
     "count_distinct",
     "kind_of",
     "ordered",
@@ -37,6 +38,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _LINE_SECTORS = 4
 """Of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
+
+_VECTOR_BYTES = 16
+"""Most that one instruction of a thread moves (PTX ISA, ld: .v4.b32)."""
 
 Widths = Mapping[tuple[str, int, int, str], int]
 
@@ -74,11 +78,24 @@ class Whole:
     once an execution) and ``"paired"`` (with them, those that share 64 bytes with one). And of
     plain loads, over each step of the code: ``"apart"``, their distinct sectors summed, and
     ``"together"``, those that are distinct among all of them.
+
+    Args:
+        counts: where all is counted.
+        widths: bytes of each access, as `vector_widths` gives them; ``None`` to estimate them.
+        num_warps: warps per block.
+        runs: elements in a row for which masks are constant, as `mask_runs` gives them.
     """
 
-    def __init__(self, counts: Counts, widths: Widths, num_warps: int) -> None:
+    def __init__(
+        self,
+        counts: Counts,
+        widths: Widths | None,
+        num_warps: int,
+        runs: Mapping[Operation, int] | None = None,
+    ) -> None:
         self.counts = counts
         self.widths = widths
+        self.runs = runs or {}
         self.num_warps = num_warps
         self.lanes: dict[Operation, _Lanes] = {}
         self.touched: dict[Operation, _Touched] = {}  # the last time
@@ -94,7 +111,7 @@ class Whole:
             return
         lanes = self.lanes.get(operation)
         if lanes is None:
-            lanes = self.lanes[operation] = _Lanes.of(operation, self.widths)
+            lanes = self.lanes[operation] = self._lanes(operation, addresses)
         self._add(operation, "bytes", _wanted(mask, active, kind.shape) * lanes.element_bytes)
         first, made = lanes.pick(addresses), lanes.made(mask, active)
         before = self.touched.get(operation)
@@ -120,6 +137,21 @@ class Whole:
         self.counts.add("apart", apart)
         self.counts.add("together", together)
         self.step = []
+
+    def _lanes(self, operation: Operation, addresses: Array) -> _Lanes:
+        kind = operation.all_types[0]
+        size = element_bytes(kind)
+        if self.widths is not None:
+            return _Lanes.by(operation, max(vector_bytes(operation, self.widths), size))
+        in_a_row = spread(kind).in_a_row
+        most = math.gcd(in_a_row, self.runs.get(operation, in_a_row))
+        return _Lanes.by(operation, _Lanes.by(operation, size).width_at(addresses, most))
+
+    def vector_bytes(self, operation: Operation) -> int:
+        """What one thread's instruction of an access moves."""
+        if self.widths is None and operation in self.lanes:
+            return self.lanes[operation].width_bytes
+        return vector_bytes(operation, self.widths or {})
 
     def _uniform(
         self, operation: Operation, mask: Array | None, active: Array, known: bool
@@ -178,16 +210,31 @@ class _Lanes:
     width_bytes: int
 
     @staticmethod
-    def of(operation: Operation, widths: Widths) -> _Lanes:
-        """Those of an operation on a tensor whose layout is known."""
+    def by(operation: Operation, width: int) -> _Lanes:
+        """Those of an operation on a tensor whose layout is known, in instructions of a width."""
         kind = operation.all_types[0]
         size = element_bytes(kind)
-        width = max(vector_bytes(operation, widths), size)
         distinct = operation.name != "tt.load"  # loads are made by all threads alike
         elements = spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
         taking = elements >= 0
         indices = np.unravel_index(np.where(taking, elements, 0), kind.shape)
         return _Lanes(indices, taking, size, width)
+
+    def width_at(self, addresses: Array, most: int) -> int:
+        """Bytes of an instruction, estimated from lanes of one element.
+
+        At most so many elements and 16 bytes; less if elements are not in order or not aligned.
+        """
+        size = self.element_bytes
+        width = min(size * most, max(_VECTOR_BYTES, size))
+        picked = self.pick(addresses)
+        first = np.broadcast_to(picked, (len(picked), *self.taking.shape))
+        while width > size:
+            rows = first.reshape(*first.shape[:2], -1, width // size, first.shape[3])
+            if not (rows[..., 0, :] % width).any() and (np.diff(rows, axis=3) == size).all():
+                break
+            width //= 2
+        return width
 
     def pick(self, values: Array) -> Array:
         """Of values that broadcast to [programs, *shape], those of the lanes' elements."""

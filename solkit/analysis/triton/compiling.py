@@ -1,4 +1,4 @@
-"""Compile several kernels, here or each in a forked process.
+"""Compile or lower several kernels, here or each in a forked process.
 
 Triton's functions don't pickle, so a child inherits them by fork. A compiler that crashes or hangs
 takes only its own process along: here that is the caller's.
@@ -10,6 +10,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 
@@ -17,11 +18,12 @@ from solkit.adapters.triton_compiler import (
     Compiled,
     Specialisation,
     compile_for,
+    lower_for,
     machine_codes,
     prepare,
 )
 from solkit.analysis.common.instructions import mix_of
-from solkit.core import Device
+from solkit.core import Depth, Device
 
 __all__ = ["compile_all"]
 
@@ -44,8 +46,9 @@ def compile_all(
     isolated: bool = False,
     limit_s: float = COMPILE_LIMIT_S,
     progress: Callable[[], None] = lambda: None,
+    depth: Depth = Depth.COMPILED,
 ) -> tuple[Compiled, ...]:
-    """Compile each kernel for a device.
+    """Compile each kernel for a device, or only lower it.
 
     Args:
         kernels: what to compile.
@@ -54,15 +57,17 @@ def compile_all(
         isolated: whether each is compiled in its own process all the same.
         limit_s: seconds after which a compile in its own process is given up.
         progress: called after each.
+        depth: compiled or lowered.
 
     Returns:
         One result per kernel, in their order.
     """
     prepare()  # here once, or in every child
+    make = lower_for if depth is Depth.LOWERED else compile_for
     if not isolated and (jobs <= 1 or len(kernels) <= 1):
         here = []
         for kernel in kernels:
-            here.append(compile_for(kernel, device))
+            here.append(make(kernel, device))
             progress()
         return _read(here, device)
     results: dict[int, Compiled] = {}
@@ -71,7 +76,7 @@ def compile_all(
     while waiting or running:
         while waiting and len(running) < max(jobs, 1):
             index = waiting.pop()
-            running.append(_start(index, kernels[index], device, limit_s))
+            running.append(_start(index, partial(make, kernels[index], device), limit_s))
         for job in _finished(running):
             results[job.index] = _collect(job, limit_s)
             running.remove(job)
@@ -92,10 +97,10 @@ def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
     return tuple(found)
 
 
-def _start(index: int, kernel: Specialisation, device: Device, limit_s: float) -> _Job:
+def _start(index: int, make: Callable[[], Compiled], limit_s: float) -> _Job:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(compile_for(kernel, device)), daemon=True)
+    process = context.Process(target=lambda: sender.send(make()), daemon=True)
     process.start()
     sender.close()  # the child's copy is then the last, and its death is seen as end of file
     return _Job(index, process, receiver, time.monotonic() + limit_s)

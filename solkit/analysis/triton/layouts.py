@@ -49,6 +49,22 @@ class Spread:
         """Threads of the block."""
         return 1 << (len(self.lanes) + len(self.warps))
 
+    @property
+    def row_dimension(self) -> int:
+        """The dimension along which successive registers of a thread go."""
+        first = self.registers[0] if self.registers else ()
+        return next((d for d, step in enumerate(first) if step), len(self.shape) - 1)
+
+    @property
+    def in_a_row(self) -> int:
+        """Elements along one dimension that successive registers of a thread hold."""
+        count = 1
+        for basis in self.registers:
+            if sum(basis) != count or not self.registers[0][basis.index(count)]:
+                break
+            count *= 2
+        return count
+
     @functools.lru_cache(maxsize=256)  # noqa: B019 - layouts are few, and kept by `spread` anyway
     def elements(self, distinct: bool = False) -> npt.NDArray[np.int64]:
         """Row-major positions in the tensor, of shape [warps, registers, lanes].

@@ -16,13 +16,13 @@ from typing import Any
 from solkit.adapters.triton_ir import Block, Function, Operation, TensorType
 from solkit.analysis.triton.layouts import spread
 
-__all__ = ["CYCLES", "chain_cycles", "operations_of"]
+__all__ = ["COSTS", "CYCLES", "DOTS", "chain_cycles", "operations_of"]
 
 Cost = Mapping[str, float]
 
 _FP = {"fp32": 1.0}
 _SFU = {"sfu": 1.0}
-_COSTS: Mapping[str, Cost] = {
+COSTS: Mapping[str, Cost] = {
     **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf"), _FP),
     "math.fma": {"fp32": 2.0},
     "arith.divf": {"sfu": 1.0, "fp32": 2.0},
@@ -44,10 +44,10 @@ and the reciprocal in div.full are one MUFU each); the polynomial of erf and tan
 them, counted in its machine code."""
 
 _EXTERN = {
-    "tanh": _COSTS["math.tanh"],
-    "erf": _COSTS["math.erf"],
-    "exp": _COSTS["math.exp"],
-    "log": _COSTS["math.log"],
+    "tanh": COSTS["math.tanh"],
+    "erf": COSTS["math.erf"],
+    "exp": COSTS["math.exp"],
+    "log": COSTS["math.log"],
     "rsqrt": _SFU,
     "sqrt": _SFU,
     "sin": {"sfu": 0.0, "fp32": 20.0},
@@ -56,7 +56,7 @@ _EXTERN = {
 }
 
 _SCALED = {"tt.dot_scaled", "ttng.tc_gen5_mma_scaled"}
-_DOTS = {"tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma"} | _SCALED
+DOTS = {"tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma"} | _SCALED
 _DTYPES = {"bf16": "bf16", "f16": "fp16", "f64": "fp64", "i8": "int8"}
 
 
@@ -99,7 +99,7 @@ def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
 
 def _latency(operation: Operation) -> float:
     name = operation.name
-    if name in _DOTS:
+    if name in DOTS:
         return CYCLES["wgmma"]
     if name in ("tt.reduce", "tt.scan"):
         return _exchange(operation)
@@ -107,10 +107,10 @@ def _latency(operation: Operation) -> float:
         return CYCLES["shared"] * 2 + CYCLES["barrier"]
     if name in ("ttg.async_wait", "ttng.wait_barrier", "ttg.local_alloc", "ttg.local_load"):
         return CYCLES["barrier"]
-    if name not in _COSTS:
+    if name not in COSTS:
         return 0.0
     kind = operation.result_type
-    return CYCLES["mufu" if "sfu" in _COSTS[name] else "plain"] if kind.shape else 0.0
+    return CYCLES["mufu" if "sfu" in COSTS[name] else "plain"] if kind.shape else 0.0
 
 
 def _exchange(operation: Operation) -> float:
@@ -138,11 +138,11 @@ def _all_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
 
 def _cost(operation: Operation) -> Cost:
     """Of one execution by one program."""
-    if operation.name in _DOTS:
+    if operation.name in DOTS:
         return _dot(operation)
     if operation.name in ("tt.reduce", "tt.scan"):
         return _reduction(operation)
-    per_element = _COSTS.get(operation.name)
+    per_element = COSTS.get(operation.name)
     if operation.name == "tt.extern_elementwise":
         per_element = _extern(operation)
     if per_element is None:
@@ -175,7 +175,7 @@ def _reduction(operation: Operation) -> Cost:
     once: dict[str, float] = {}
     for block in operation.blocks:
         for inner in block.operations:
-            for name, count in _COSTS.get(inner.name, {}).items():
+            for name, count in COSTS.get(inner.name, {}).items():
                 once[name] = once.get(name, 0.0) + count
     times = _held(kind) * (2 if operation.name == "tt.scan" else 1)
     return {name: count * times for name, count in once.items()}

@@ -20,7 +20,8 @@ from solkit.adapters.triton_ir import Block, Function, Operation, parse, vector_
 from solkit.analysis.common.l2_traffic import l1_misses
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
-from solkit.analysis.triton.accesses import Corners, Extent, Whole, kind_of, path_of, vector_bytes
+from solkit.analysis.triton.accesses import Corners, Extent, Whole, Widths, kind_of, path_of
+from solkit.analysis.triton.estimates import estimated_shared_traffic, mask_runs
 from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.programs import Descriptor, Programs
@@ -47,8 +48,8 @@ class _Followed:
 
     Attributes:
         function: the kernel.
-        widths: of its memory instructions, as `vector_widths` gives them.
         few: counts of the programs that were followed whole.
+        watcher: of those.
         many: of the first ones of the launch, followed by their corners.
         wide: of some from all over the launch, likewise; the many where those are all there are.
         chosen: which of the wide the few are.
@@ -64,8 +65,8 @@ class _Followed:
     """
 
     function: Function
-    widths: Mapping[tuple[str, int, int, str], int]
     few: Counts
+    watcher: Whole
     many: Counts
     wide: Counts
     chosen: npt.NDArray[np.int64]
@@ -104,11 +105,12 @@ def requests_of(
     occupancy: Occupancy,
     shared_bytes: int,
 ) -> Requests:
-    """Follow a compiled kernel.
+    """Follow a kernel.
 
     Args:
         ttgir: the compiler's last IR before LLVM.
-        ptx: of the same compile.
+        ptx: of the same compile; empty for a kernel that was only lowered: widths of accesses,
+            shared memory and instructions are then estimated.
         arguments: by parameter.
         grid: programs in x, y and z.
         device: a target; only its compute capability, with the limits of that, and its SM count
@@ -119,10 +121,11 @@ def requests_of(
     Raises:
         ValueError: the IR is not understood.
     """
-    followed = _follow(parse(ttgir), vector_widths(ptx), arguments, grid)
+    followed = _follow(parse(ttgir), vector_widths(ptx) if ptx else None, arguments, grid)
     sites = [_site(operation, followed) for operation in followed.operations]
     executions = _executions(followed)
-    shared = shared_traffic(ptx, followed.function, executions, math.prod(grid))
+    code = followed.function, executions, math.prod(grid)
+    shared = shared_traffic(ptx, *code) if ptx else estimated_shared_traffic(*code)
     steps = _steps(followed)
     missed = _missed(sites, followed, shared_bytes, occupancy, device)
     return Requests(
@@ -194,7 +197,7 @@ def _past_l1(access: Access) -> int:
 
 def _follow(
     function: Function,
-    widths: Mapping[tuple[str, int, int, str], int],
+    widths: Widths | None,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
 ) -> _Followed:
@@ -209,13 +212,14 @@ def _follow(
         guesses = {**guesses, **scattered.guesses}
     chosen = _representative(wide)
     few = Counts(len(chosen))
-    watcher = Whole(few, widths, function.num_warps)
+    runs = mask_runs(function) if widths is None else {}
+    watcher = Whole(few, widths, function.num_warps, runs)
     fine = Programs(function, arguments, grid, numbers[chosen], watcher, few, relevant)
     fine.run()
     return _Followed(
         function=function,
-        widths=widths,
         few=few,
+        watcher=watcher,
         many=corners.counts,
         wide=wide.counts,
         chosen=chosen,
@@ -312,7 +316,7 @@ def _site(operation: Operation, followed: _Followed) -> _Site:
         block_sectors=round(total("distinct")),
         requested_bytes=round(total("bytes")),
         unique_bytes=round(unique_bytes([region], followed.scale)),
-        vector_bytes=vector_bytes(operation, followed.widths) if path != "tma" else 0,
+        vector_bytes=followed.watcher.vector_bytes(operation) if path != "tma" else 0,
     )
     moving = float(np.minimum(moves, made).sum() / made.sum()) if made.any() else 1.0
     moved = moving * executions * once

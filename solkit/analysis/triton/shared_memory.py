@@ -26,7 +26,15 @@ from solkit.analysis.triton.shared_addresses import (
 )
 from solkit.core import SharedAccess
 
-__all__ = ["SharedTraffic", "shared_traffic", "tensor_shared_bytes", "wavefronts"]
+__all__ = [
+    "SharedTraffic",
+    "depths",
+    "shared_traffic",
+    "summed",
+    "tensor_shared_bytes",
+    "user_line",
+    "wavefronts",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -112,7 +120,7 @@ def shared_traffic(
             continue
         access = _access(each, runs, patterns)
         before = known.get((access.kind, access.line))
-        known[access.kind, access.line] = _sum(before, access) if before else access
+        known[access.kind, access.line] = summed(before, access) if before else access
     unknown = sum(each.addresses is None for each in instructions)
     guesses: tuple[str, ...] = ()
     if unknown:
@@ -142,7 +150,8 @@ def _access(
     return SharedAccess(each.kind, runs.line(each.place), *amounts)
 
 
-def _sum(a: SharedAccess, b: SharedAccess) -> SharedAccess:
+def summed(a: SharedAccess, b: SharedAccess) -> SharedAccess:
+    """Two lots of accesses of one kind and line as one."""
     return replace(
         a,
         requests=a.requests + b.requests,
@@ -158,7 +167,7 @@ class _Runs:
         self.places: dict[Place, tuple[Location, ...]] = {}
         by_place: dict[tuple[Place, int], list[float]] = {}
         by_depth: dict[int, list[float]] = {}
-        for block, operation, depth in _depths(function.blocks):
+        for block, operation, depth in depths(function.blocks):
             times = executions.get(block, 0.0)
             by_depth.setdefault(depth, []).append(times)
             if operation.places:
@@ -176,18 +185,22 @@ class _Runs:
         return self.by_depth.get(depth, 0.0) if found is None else found
 
     def line(self, place: Place) -> str:
-        """The innermost that is not in Triton's own library."""
-        places = self.places.get(place, ())
-        told = [str(at) for at in places if _TRITON not in at.file]
-        return told[0] if told else f"{place[0]}:{place[1]}"
+        """As `user_line` gives it."""
+        return user_line(self.places.get(place, ())) or f"{place[0]}:{place[1]}"
 
 
-def _depths(blocks: Sequence[Block], depth: int = 0) -> Iterator[tuple[Block, Operation, int]]:
+def user_line(places: Sequence[Location]) -> str:
+    """The innermost of an operation's places that is not in Triton's own library."""
+    return next((str(at) for at in places if _TRITON not in at.file), "")
+
+
+def depths(blocks: Sequence[Block], depth: int = 0) -> Iterator[tuple[Block, Operation, int]]:
+    """Each operation with its block and the number of loops around it."""
     for block in blocks:
         for operation in block.operations:
             yield block, operation, depth
             if operation.name not in ("tt.reduce", "tt.scan"):
-                yield from _depths(operation.blocks, depth + (operation.name in _LOOPS))
+                yield from depths(operation.blocks, depth + (operation.name in _LOOPS))
 
 
 def _walk(blocks: Sequence[Block]) -> Iterator[Operation]:
@@ -203,7 +216,7 @@ def tensor_shared_bytes(function: Function, executions: Mapping[Any, float]) -> 
     """
     return sum(
         _operand_bytes(operation) * executions.get(block, 0.0)
-        for block, operation, _ in _depths(function.blocks)
+        for block, operation, _ in depths(function.blocks)
         if operation.name == "ttng.warp_group_dot"
     )
 
