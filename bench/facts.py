@@ -1,101 +1,136 @@
-"""Whether stored facts and modelled times are those that are found afresh.
+"""Whether stored facts and modelled times are those that a fresh analysis gives.
 
-    python bench/facts.py [h100 h200 | STORE ...] [--sample 200] [--workers N]
+    python bench/facts.py [h100 h200 | STORE ...] [--sample 200] [--seed 0] [--workers N]
 
-Draws rows that have facts and were compiled by the Triton that is installed, analyses each again
-from its source and parameters, and compares: facts must be equal, every figure of them, and so must
-the modelled times on the row's GPU. Exits with 1 where a row differs, 2 where none can be compared.
+Draws rows that have facts, of all stores together, and analyses each again from its source and
+parameters. Facts must be equal in every figure, and so must the modelled times on the row's GPU.
+Rows of another Triton than the one installed are left out. A kernel that was also made with another
+torch or CUDA (`solkit.datasets.facts.made_with`) may differ; that is counted apart.
+
+200 rows take three minutes on 2 idle cores. Exits with 1 if a row differs, 2 if none was compared.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import importlib.metadata
+import random
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from solkit.collect.refill import Group, Progress, fresh_facts, groups_of
-from solkit.core import ROW_KEY, Facts, Source
-from solkit.datasets.facts import facts_from_json
+from solkit.collect.refill import Progress, fresh_facts, groups_of
+from solkit.core import ROW_KEY, Facts, Outcome, Source
+from solkit.datasets.facts import facts_from_json, made_with, nvrtc_release
 from solkit.datasets.store import Store, shipped
 from solkit.datasets.tables import polars_module
 from solkit.roofline import devices
 from solkit.roofline.kernel.described import described
 
-if TYPE_CHECKING:
-    import polars
-
 
 @dataclass(frozen=True)
 class Compared:
-    """One configuration: what is stored, and what was found now.
+    """A row's stored facts and those of a fresh analysis.
 
     Attributes:
-        group: the configuration.
-        stored, found: its facts; ``None`` if it could not be analysed.
-        why: it could not be.
+        row: of several with the same facts, the first that was drawn.
+        count: how many were drawn.
+        stored: its facts.
+        fresh: the same, analysed now; ``None`` if that failed.
+        why: it failed.
+        tools: what the row was made with, if that is not what is installed.
     """
 
-    group: Group
+    row: Outcome
+    count: int
     stored: tuple[Facts, ...]
-    found: tuple[Facts, ...] | None
+    fresh: tuple[Facts, ...] | None
     why: str = ""
+    tools: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
-        """Whether facts and modelled times are."""
-        return self.found == self.stored and self.times(self.found) == self.times(self.stored)
+        """Whether facts and modelled times are equal."""
+        return self.fresh == self.stored and self._times(self.fresh) == self._times(self.stored)
 
-    def times(self, facts: Sequence[Facts]) -> list[float | None]:
+    @property
+    def result(self) -> str:
+        """``same``, ``other tools`` or ``different``."""
+        return "same" if self.is_equal else "other tools" if self.tools else "different"
+
+    def _times(self, facts: Sequence[Facts]) -> list[float | None]:
         """The modelled time of each launch on the row's GPU, in ms."""
-        device = devices.find(self.group.device)
+        device = devices.find(self.row.device)
         models = [described(each, device).model for each in facts]
         return [model.time_ms if model else None for model in models]
 
 
-def compared(store: Store, sample: int, workers: int | None = None) -> Iterator[Compared]:
-    """Rows of a store that have facts, drawn by a hash of their names, against a fresh analysis."""
-    rows = list(store.rows(_drawn(store, sample)))
-    sources = [Source(**row) for row in store.sources().collect().to_dicts()]
-    texts = dict(store.facts().select("id", "text").collect().rows())
-    with tempfile.TemporaryDirectory() as folder:
-        groups = groups_of(rows, sources, Path(folder), Progress())
-        for group, text, why in fresh_facts(groups, workers):
-            stored = facts_from_json(texts[group.facts_id])
-            yield Compared(group, stored, facts_from_json(text) if text else None, why)
-
-
-def _drawn(store: Store, sample: int) -> polars.LazyFrame:
-    """Rows that have facts, by a hash of their names."""
+def compared(
+    stores: Sequence[Store], sample: int, seed: int = 0, workers: int | None = None
+) -> Iterator[Compared]:
+    """Rows with facts, drawn from all stores, against a fresh analysis."""
     pl = polars_module()
-    rows = store.scan().filter(pl.col("facts_id").is_not_null())
-    names = rows.select(ROW_KEY).collect().rows()
-    chosen = sorted(names, key=lambda name: hashlib.sha256(repr(name).encode()).digest())[:sample]
-    told = pl.DataFrame(chosen, schema=rows.select(ROW_KEY).collect_schema(), orient="row")
-    return rows.join(told.lazy(), on=ROW_KEY, how="semi")
+    rows = {(each.run_id, each.sequence): each for each in _drawn(stores, sample, seed)}
+    told = pl.concat([store.sources() for store in stores]).unique("sha256").collect().to_dicts()
+    sources = {each["sha256"]: Source(**each) for each in told}
+    facts = pl.concat([store.facts().select("id", "text") for store in stores])
+    texts = dict(facts.unique("id").collect().rows())
+    installed = importlib.metadata.version("torch"), nvrtc_release()
+    here = [
+        replace(row, torch_version=installed[0], cuda_version=installed[1]) for row in rows.values()
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        groups = groups_of(here, list(sources.values()), Path(folder), Progress())
+        for group, text, why in fresh_facts(groups, workers):
+            row = rows[group.rows[0]]
+            source = sources[row.source_sha256 or ""].text
+            tools = made_with(source, row.torch_version, row.cuda_version)
+            stored = facts_from_json(texts[row.facts_id])
+            fresh = facts_from_json(text) if text else None
+            is_other = tools != made_with(source, *installed)
+            yield Compared(row, len(group.rows), stored, fresh, why, tools if is_other else ())
+
+
+def _drawn(stores: Sequence[Store], sample: int, seed: int) -> Iterator[Outcome]:
+    """Rows that have facts of the installed Triton, drawn from all stores together."""
+    pl = polars_module()
+    triton = importlib.metadata.version("triton")
+    can = pl.col("facts_id").is_not_null() & (pl.col("triton_version") == triton)
+    frames = [store.scan().filter(can) for store in stores]
+    names = [rows.select(ROW_KEY).collect() for rows in frames]
+    every = sorted(name for own in names for name in own.rows())
+    chosen = random.Random(seed).sample(every, min(sample, len(every)))
+    told = pl.DataFrame(chosen, schema=names[0].schema, orient="row").lazy()
+    for store, rows in zip(stores, frames, strict=True):
+        yield from store.rows(rows.join(told, on=ROW_KEY, how="semi"))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=["h100", "h200"])
-    parser.add_argument("--sample", type=int, default=200, help="rows of each")
-    parser.add_argument("--workers", type=int)
+    parser.add_argument("--sample", type=int, default=200, help="rows to draw")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--workers", type=int, help="processes; by default one a core")
     given = parser.parse_args()
-    count = differing = 0
-    for name in given.sets:
-        store = Store(name) if Path(name).is_dir() else shipped(name)
-        for each in compared(store, given.sample, given.workers):
-            count += 1
-            if not each.is_equal:
-                differing += 1
-                asked = each.group.configuration
-                print(f"differs: {asked.path} {dict(asked.params)} {dict(asked.shape)} {each.why}")
-    print(f"{count - differing} of {count} configurations are the same, facts and modelled times")
-    return 2 if not count else 1 if differing else 0
+    stores = [Store(name) if Path(name).is_dir() else shipped(name) for name in given.sets]
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in compared(stores, given.sample, given.seed, given.workers):
+        counts[each.row.origin, each.result] += each.count
+        if not each.is_equal:
+            row = each.row
+            told = f"{each.result}: {row.implementation} {row.params} {row.shape}"
+            print(told, *each.tools, each.why)
+    for origin in sorted({origin for origin, _ in counts}):
+        results = {result: count for (of, result), count in counts.items() if of == origin}
+        told = ", ".join(f"{count} {result}" for result, count in sorted(results.items()))
+        print(f"{origin}: {sum(results.values())} rows: {told}")
+    if not counts:
+        print(f"no row has facts of Triton {importlib.metadata.version('triton')}")
+        return 2
+    return 1 if any(result == "different" for _, result in counts) else 0
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ Lists of records are columns, and figures at their defaults are left out, so tha
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import hashlib
+import importlib.metadata
 import json
 import types
 from collections.abc import Mapping, Sequence
@@ -25,7 +27,18 @@ from solkit.core import (
 )
 from solkit.core.outcomes import finite
 
-__all__ = ["facts_from_json", "facts_id", "facts_key", "facts_to_json"]
+__all__ = [
+    "facts_from_json",
+    "facts_id",
+    "facts_key",
+    "facts_to_json",
+    "made_with",
+    "nvrtc_release",
+]
+
+_CODE_OF_TORCH = ("torch._inductor", "torch.compile")
+_CUDA = "__global__"
+"""What a kernel file has in its text if its kernels contain torch's code, or are CUDA C++."""
 
 
 def facts_key(
@@ -35,6 +48,7 @@ def facts_key(
     compute_capability: tuple[int, int],
     sm_count: int,
     triton_version: str | None,
+    tools: Sequence[str] = (),
     depth: Depth = Depth.COMPILED,
 ) -> str:
     """The name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
@@ -46,6 +60,7 @@ def facts_key(
         compute_capability: (major, minor) of the GPU.
         sm_count: streaming multiprocessors of the GPU.
         triton_version: of the Triton that compiled it.
+        tools: what made the code besides Triton: `made_with`.
         depth: how far the launches were followed.
     """
     parts = (
@@ -57,17 +72,56 @@ def facts_key(
         sm_count,
         triton_version,
         depth.value,
+        *tools,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def facts_id(row: Outcome) -> str:
-    """The `facts_key` of a row that says on what it ran: compute capability, SM count, Triton."""
+def facts_id(row: Outcome, source: str) -> str:
+    """The `facts_key` of a row.
+
+    Args:
+        row: with compute capability, SM count and versions.
+        source: the text of the kernel's file.
+    """
     major, minor = row.compute_capability
     assert row.sm_count is not None
     return facts_key(
-        row.kernel_id, row.params, row.shape, (major, minor), row.sm_count, row.triton_version
+        row.kernel_id,
+        row.params,
+        row.shape,
+        (major, minor),
+        row.sm_count,
+        row.triton_version,
+        made_with(source, row.torch_version, row.cuda_version),
     )
+
+
+def made_with(source: str, torch_version: str | None, cuda_version: str | None) -> tuple[str, ...]:
+    """What makes a kernel's machine code besides Triton: ``("torch 2.11.0",)``; mostly nothing.
+
+    Kernels that Inductor generated call Triton functions of
+    ``torch/_inductor/runtime/triton_helpers.py``, which are inlined. NVRTC compiles CUDA C++.
+
+    Args:
+        source: the text of the kernel's file.
+        torch_version: e.g. ``"2.11.0+cu130"``.
+        cuda_version: of NVRTC, e.g. ``"13.0"``.
+    """
+    found = []
+    if any(name in source for name in _CODE_OF_TORCH):
+        found.append(f"torch {(torch_version or 'unknown').partition('+')[0]}")
+    if _CUDA in source:
+        found.append(f"CUDA {cuda_version or 'unknown'}")
+    return tuple(found)
+
+
+def nvrtc_release() -> str | None:
+    """The version of NVRTC that pip installed, e.g. ``"13.0"``; ``None`` if there is none."""
+    for package in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return ".".join(importlib.metadata.version(package).split(".")[:2])
+    return None
 
 
 def facts_to_json(facts: Sequence[Facts]) -> str:

@@ -177,6 +177,10 @@ def _bytes(*texts: str) -> list[bytes]:
 
 @functools.cache
 def _library(path: str) -> ctypes.CDLL:
+    for builtins in Path(path).parent.glob("libnvrtc-builtins.so.*[0-9]"):
+        ctypes.CDLL(
+            str(builtins)
+        )  # NVRTC looks for it by name: 13.0 does not look in its own folder
     library = ctypes.CDLL(path)
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
     return library

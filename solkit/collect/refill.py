@@ -1,7 +1,8 @@
 """Facts for rows that were measured before: analysed again from their sources, with no GPU.
 
 The kernels are the checkout's where it still has them, else the sources that the rows refer to.
-A row is analysed only under the Triton that compiled it: another one makes other code.
+A row is analysed only with the tools that compiled it, since others make other code: its Triton,
+and what `solkit.datasets.facts.made_with` names.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from solkit.analysis.analyser import Analysed, Analyser
 from solkit.core import Configuration, Outcome, Source, StoredFacts
-from solkit.datasets.facts import facts_id, facts_to_json
+from solkit.datasets.facts import facts_id, facts_to_json, made_with, nvrtc_release
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
 from solkit.errors import UnknownDeviceError
@@ -124,21 +125,25 @@ def groups_of(
         folder: where sources are written that the checkout lacks; it has to outlive the groups.
         progress: told of rows that can, and cannot, be analysed here.
     """
-    triton = importlib.metadata.version("triton")
     files = _Files(sources, folder)
+    triton, torch = (importlib.metadata.version(name) for name in ("triton", "torch"))
+    cuda = nvrtc_release()
     found: dict[str, Group] = {}
     for row in rows:
-        file = files.of(row) if row.triton_version == triton else None
-        on = _with_target(row)
-        if file is None or on is None:
+        file, on = files.of(row), _with_target(row)
+        if file is None or on is None or row.triton_version != triton:
             progress.left_out[_reason(row, triton, on)] += 1
             continue
+        theirs = made_with(file.text, row.torch_version, row.cuda_version)
+        ours = made_with(file.text, torch, cuda)
+        if theirs != ours:
+            progress.left_out[f"made with {', '.join(theirs)}, not {', '.join(ours)}"] += 1
+            continue
         progress.total += 1
-        key = facts_id(on)
+        key = facts_id(on, file.text)
         if key not in found:
-            path, reference = file
             entry_point = row.entry_point or "kernel"
-            asked = Configuration(path, entry_point, row.shape, row.params, reference)
+            asked = Configuration(file.path, entry_point, row.shape, row.params, file.reference)
             found[key] = Group(asked, row.device, key, [])
         found[key].rows.append((row.run_id, row.sequence))
     return sorted(found.values(), key=lambda group: group.configuration.path)
@@ -176,6 +181,9 @@ def _told(found: Analysed) -> tuple[str | None, str]:
         return None, str(found.error)
     if not (analysis.is_whole and analysis.kernels):
         return None, " ".join(analysis.notes)
+    for facts in (kernel.facts for kernel in analysis.kernels):
+        if facts.registers is None and facts.error is None:  # this machine lacks a header, say
+            return None, " ".join(facts.notes)
     return facts_to_json([kernel.facts for kernel in analysis.kernels]), ""
 
 
@@ -217,8 +225,17 @@ def _name(group: Group) -> str:
     return f"{Path(asked.path).name} {dict(asked.params)} at {dict(asked.shape)}"
 
 
+@dataclass(frozen=True)
+class _File:
+    """A kernel file: its path, its reference's if that is another file, and its text."""
+
+    path: str
+    reference: str | None
+    text: str
+
+
 class _Files:
-    """Kernel files, and those with their references, by the kernel id that rows have.
+    """Kernel files by the kernel id that rows have.
 
     Args:
         sources: what rows refer to.
@@ -226,26 +243,29 @@ class _Files:
     """
 
     def __init__(self, sources: Sequence[Source], folder: Path) -> None:
-        self._known: dict[str, tuple[str, str | None] | None] = {
-            kernel.kernel_id: (str(kernel.path), None) for kernel in select(["zoo", "inductor"])
+        self._known: dict[str, _File | None] = {
+            kernel.kernel_id: _File(str(kernel.path), None, kernel.source.text)
+            for kernel in select(["zoo", "inductor"])
         }
         self._sources = {source.sha256: source for source in sources}
         self._folder = folder
 
-    def of(self, row: Outcome) -> tuple[str, str | None] | None:
-        """A row's kernel file, and its reference's where that is another; ``None``: not known."""
+    def of(self, row: Outcome) -> _File | None:
+        """A row's kernel file; ``None`` if it is not known."""
         if row.kernel_id not in self._known:
             self._known[row.kernel_id] = self._written(row)
         return self._known[row.kernel_id]
 
-    def _written(self, row: Outcome) -> tuple[str, str | None] | None:
-        sources = [self._sources.get(sha or "") for sha in (row.source_sha256, row.problem_sha256)]
-        paths = []
-        for place, source in enumerate(sources):
+    def _written(self, row: Outcome) -> _File | None:
+        paths, texts = [], []
+        for place, sha256 in enumerate((row.source_sha256, row.problem_sha256)):
+            source = self._sources.get(sha256 or "")
             if source is None or not source.name.endswith(".py"):
                 return None
             path = self._folder / row.kernel_id / str(place) / Path(source.name).name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source.text, encoding="utf-8")
             paths.append(str(path))
-        return paths[0], paths[1] if sources[0] != sources[1] else None
+            texts.append(source.text)
+        is_one_file = row.source_sha256 == row.problem_sha256
+        return _File(paths[0], None if is_one_file else paths[1], texts[0])

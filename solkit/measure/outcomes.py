@@ -36,7 +36,7 @@ from solkit.core import (
     Verdict,
     canonical,
 )
-from solkit.datasets.facts import facts_key, facts_to_json
+from solkit.datasets.facts import facts_key, facts_to_json, made_with
 from solkit.datasets.kernels import Kernel
 from solkit.datasets.record import MESSAGE_LIMIT
 from solkit.measure.guarded.messages import JudgedTurns, Judgement, Samples
@@ -61,7 +61,7 @@ __all__ = [
     "scored",
 ]
 
-_VERSIONS = ("solkit", "python", "torch", "triton", "driver")
+_VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
 _TIMED = (
     *("time_ms", "low_ms", "high_ms", "samples_ms", "kernel_sum_ms", "reference_ms"),
     *("reference_samples_ms", "max_error", "live_launches", "clock_mhz", "clock_low_mhz"),
@@ -148,9 +148,10 @@ def facts_of(
     if not (result.analysis.is_whole and result.analysis.kernels):
         return None
     what = kernel.kernel_id, result.params, prospect.shape
-    where = device.compute_capability, device.sm_count, software.get("triton")
-    found = [each.facts for each in result.analysis.kernels]
-    return StoredFacts(facts_key(*what, *where), facts_to_json(found))
+    tools = made_with(kernel.source.text, software.get("torch"), software.get("cuda"))
+    where = device.compute_capability, device.sm_count
+    key = facts_key(*what, *where, software.get("triton"), tools)
+    return StoredFacts(key, facts_to_json([each.facts for each in result.analysis.kernels]))
 
 
 # ------------------------------------------------------------------------------------- measured

@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 
 import solkit
+from solkit.datasets.facts import nvrtc_release
 from solkit.roofline import nvml
 
 __all__ = ["environment"]
@@ -18,6 +19,7 @@ def environment() -> dict[str, str | None]:
         "python": platform.python_version(),
         "torch": _version("torch"),
         "triton": _version("triton"),
+        "cuda": nvrtc_release(),
         "driver": nvml.driver_version(),
         "platform": platform.platform(),
     }

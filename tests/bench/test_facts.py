@@ -1,8 +1,10 @@
-"""Facts that SolKit ships are those that it finds now."""
+"""Facts that SolKit ships are those of a fresh analysis."""
 
 from __future__ import annotations
 
 import importlib.metadata
+from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 
@@ -12,21 +14,42 @@ pytest.importorskip("pyarrow")
 import facts as bench
 import polars as pl
 
+from solkit.core import Facts, Launch, Outcome, Verdict
 from solkit.datasets.store import shipped
 
-FEW = 4
+FEW = 6
+TRITON = importlib.metadata.version("triton")
+FACTS = Facts(Launch("double", (8, 1, 1), 4, 2), registers=16)
+ROW = Outcome(
+    "k", "double", "elementwise", "zoo", "double/N=4096", "h100-sxm", {}, Verdict.CORRECT,
+    datetime(2026, 1, 1, tzinfo=timezone.utc), "random",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["h100", "h200"])
-def test_stored_facts_and_modelled_times_are_those_found_afresh(name):
-    store = shipped(name)
-    having = store.scan().filter(pl.col("facts_id").is_not_null())
+@pytest.mark.parametrize(
+    ("registers", "tools", "result"),
+    [
+        (16, (), "same"),
+        (16, ("torch 2.11.0",), "same"),
+        (17, (), "different"),
+        (17, ("torch 2.11.0",), "other tools"),
+    ],
+)
+def test_a_difference_is_one_of_tools_where_these_differ(registers, tools, result):
+    fresh = replace(FACTS, registers=registers)
+    assert bench.Compared(ROW, 1, (FACTS,), (fresh,), tools=tools).result == result
+
+
+def test_a_failed_analysis_is_a_difference():
+    assert bench.Compared(ROW, 1, (FACTS,), None, "no such file").result == "different"
+
+
+def test_stored_facts_and_modelled_times_are_those_found_afresh():
+    stores = [shipped("h100"), shipped("h200")]
+    having = pl.concat([store.scan().filter(pl.col("facts_id").is_not_null()) for store in stores])
     versions = having.select("triton_version").unique().collect()["triton_version"].to_list()
-    triton = importlib.metadata.version("triton")
-    if not versions:
-        pytest.skip(f"the rows of {name} have no facts yet")
-    if triton not in versions:
-        pytest.skip(f"Triton {versions} compiled the rows of {name}; this is {triton}")
-    found = list(bench.compared(store, FEW))
-    assert found
-    assert [each.group.configuration for each in found if not each.is_equal] == []
+    if TRITON not in versions:
+        pytest.skip(f"facts of shipped rows are of Triton {versions}; this is {TRITON}")
+    found = list(bench.compared(stores, FEW))
+    assert sum(each.count for each in found) == FEW
+    assert [each.row for each in found if each.result == "different"] == []

@@ -47,14 +47,21 @@ def kernel(x, *, BLOCK=256):
     return out
 """
 SOURCE = source_of(KERNEL.encode(), "double.py")
-TRITON = importlib.metadata.version("triton")
+INLINING = source_of(("import torch._inductor\n" + KERNEL).encode(), "inlining.py")
+TRITON, TORCH = (importlib.metadata.version(name) for name in ("triton", "torch"))
 ROW = Outcome(
     kernel_id(SOURCE.sha256, SOURCE.sha256, "kernel"), "double", "elementwise", "file",
     "double/N=4096", "h100-sxm", {"BLOCK": 256}, Verdict.CORRECT,
     datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, run_id="run",
     entry_point="kernel", source_sha256=SOURCE.sha256, problem_sha256=SOURCE.sha256,
-    shape={"N": 4096}, triton_version=TRITON,
+    shape={"N": 4096}, triton_version=TRITON, torch_version="2.0.0",
 )  # fmt: skip
+INLINED = replace(
+    ROW,
+    kernel_id=kernel_id(INLINING.sha256, INLINING.sha256, "kernel"),
+    source_sha256=INLINING.sha256,
+    problem_sha256=INLINING.sha256,
+)
 ROWS = (
     replace(ROW, sequence=1),
     replace(ROW, sequence=2, device="h200"),  # as many SMs of the same kind: the same facts
@@ -62,6 +69,8 @@ ROWS = (
     replace(ROW, sequence=4, triton_version="2.0.0"),
     replace(ROW, sequence=5, kernel_id="unknown", source_sha256="0" * 64),
     replace(ROW, sequence=6, params={"BLOCK": 3}),  # a fact, too: it does not compile
+    replace(INLINED, sequence=8),
+    replace(INLINED, sequence=9, torch_version=TORCH),
 )
 
 
@@ -76,7 +85,7 @@ def refilled(tmp_path_factory):
     """A store, the log of its refill, what the command said, and the store that both make."""
     folder = tmp_path_factory.mktemp("refill")
     before = Store(folder / "before", create=True)
-    before.add(ROWS, [SOURCE])
+    before.add(ROWS, [SOURCE, INLINING])
     log, after = folder / "facts.jsonl", folder / "after"
     told = data("refill", before.folder, "--out", log, "--workers", 1)
     data("merge", after, before.folder, log)
@@ -86,9 +95,9 @@ def refilled(tmp_path_factory):
 def test_rows_get_the_facts_of_their_configuration(refilled):
     ids = {row.sequence: row.facts_id for row in refilled.after.rows()}
     assert ids[1] == ids[2] not in (ids[3], ids[6], None)
-    assert (ids[4], ids[5]) == (None, None)
+    assert (ids[4], ids[5], ids[8]) == (None, None, None)
     texts = dict(refilled.after.facts().collect().rows())
-    assert texts.keys() == {ids[1], ids[3], ids[6]}
+    assert texts.keys() == {ids[1], ids[3], ids[6], ids[9]}
     (facts,) = facts_from_json(texts[ids[3]])
     assert facts.launch.grid == (8, 1, 1)
     (broken,) = facts_from_json(texts[ids[6]])
@@ -113,18 +122,20 @@ def test_rows_keep_their_names_and_all_that_they_say(refilled):
 
 
 def test_it_says_what_was_left_out_and_why(refilled):
-    assert "4 rows refilled; 0 had facts before" in refilled.told
+    assert "5 rows refilled; 0 had facts before" in refilled.told
+    ours = TORCH.partition("+")[0]
+    assert f"1 left out: made with torch 2.0.0, not torch {ours}" in refilled.told
     assert f"1 left out: compiled by Triton 2.0.0, not {TRITON}" in refilled.told
     assert "1 left out: the source is not known" in refilled.told
 
 
 def test_what_was_refilled_is_not_looked_for_again(refilled, tmp_path):
     more = Store(tmp_path / "more", create=True)
-    more.add([*ROWS, replace(ROW, sequence=7)], [SOURCE])
+    more.add([*ROWS, replace(ROW, sequence=7)], [SOURCE, INLINING])
     log = tmp_path / "facts.jsonl"
     log.write_bytes(refilled.log.read_bytes())
     told = data("refill", more.folder, "--out", log)
-    assert "1 rows refilled; 4 had facts before" in told
+    assert "1 rows refilled; 5 had facts before" in told
     before, now = outcomelog.read(refilled.log), outcomelog.read(log)
     assert now.facts == before.facts
     assert now.facts_of == {**before.facts_of, ("run", 7): before.facts_of["run", 1]}

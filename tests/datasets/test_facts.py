@@ -19,7 +19,7 @@ from solkit.core import (
     SharedAccess,
     Stream,
 )
-from solkit.datasets.facts import facts_from_json, facts_key, facts_to_json
+from solkit.datasets.facts import facts_from_json, facts_key, facts_to_json, made_with
 
 LOAD = Access("load", "async", "x", "k.py:1", 4, 16, 16, 500, 512, 16)
 FACTS = Facts(
@@ -113,13 +113,34 @@ def test_the_key_names_all_that_facts_follow_from():
     told = {
         "kernel_id": "0123456789abcdef", "params": {"B": 64, "W": 1}, "shape": {"N": 8},
         "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
-        "depth": Depth.COMPILED,
+        "tools": ("torch 2.11.0",), "depth": Depth.COMPILED,
     }  # fmt: skip
     others = {
         "kernel_id": "0", "params": {"B": 64, "W": 1.0}, "shape": {"N": 9},
         "compute_capability": (10, 0), "sm_count": 114, "triton_version": "3.7.1",
-        "depth": Depth.LOWERED,
+        "tools": ("CUDA 13.0",), "depth": Depth.LOWERED,
     }  # fmt: skip
     key = facts_key(**told)
     assert key == facts_key(**{**told, "params": {"W": 1, "B": 64}})
-    assert len({key, *(facts_key(**{**told, name: others[name]}) for name in told)}) == 8
+    assert len({key, *(facts_key(**{**told, name: others[name]}) for name in told)}) == 9
+
+
+INDUCTOR = "from torch._inductor.runtime import triton_helpers"
+CUDA = "__global__ void f() {}"
+
+
+@pytest.mark.parametrize(
+    ("source", "torch", "cuda", "tools"),
+    [
+        ("import torch\nimport triton", "2.11.0", "13.0", ()),
+        (INDUCTOR, "2.11.0+cu130", "13.0", ("torch 2.11.0",)),
+        (INDUCTOR, "2.11.0", None, ("torch 2.11.0",)),
+        (INDUCTOR, None, None, ("torch unknown",)),
+        ("f = torch.compile(g)", "2.12.0.dev20260101+cpu", None, ("torch 2.12.0.dev20260101",)),
+        (CUDA, "2.11.0", "13.0", ("CUDA 13.0",)),
+        (CUDA, "2.11.0", None, ("CUDA unknown",)),
+        (INDUCTOR + CUDA, "2.11.0", "13.0", ("torch 2.11.0", "CUDA 13.0")),
+    ],
+)
+def test_code_follows_other_tools_than_triton_where_they_made_it(source, torch, cuda, tools):
+    assert made_with(source, torch, cuda) == tools

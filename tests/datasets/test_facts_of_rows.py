@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,7 @@ from polars.testing import assert_frame_equal
 from solkit.core import Outcome, StoredFacts, Verdict
 from solkit.datasets import card, parts
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.datasets.store import Added, Store, shipped
+from solkit.datasets.store import Added, Store
 from solkit.datasets.verification import verify
 from solkit.errors import InputError
 
@@ -25,7 +27,8 @@ ROW = Outcome(
     "k", "softmax", "softmax", "zoo", "softmax/M=4", "h100-sxm", {}, Verdict.CORRECT,
     datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, run_id="run",
 )  # fmt: skip
-FEW = 40
+FEW = 12
+VERSION_1 = Path(__file__).parent / "data" / "version1.parquet"
 
 
 def facts(name):
@@ -43,14 +46,10 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory):
-    """A store with some rows of a part that version 1 wrote."""
+    """A store with a part of version 1: rows of the H100's set as SolKit 0.1 wrote it."""
     folder = tmp_path_factory.mktemp("old")
     (folder / "parts").mkdir()
-    part = pq.ParquetFile(shipped("h100").parts[0])
-    form = {"solkit.schema": part.schema_arrow.metadata[b"solkit.schema"]}
-    assert form["solkit.schema"] == b"solkit.data/1"
-    few = part.read_row_group(0).slice(0, FEW).replace_schema_metadata(form)
-    pq.write_table(few, folder / "parts" / "old.parquet")
+    shutil.copy(VERSION_1, folder / "parts")
     return Store(folder)
 
 
@@ -76,6 +75,10 @@ def test_facts_are_in_the_order_of_their_rows(store):
     (path,) = store.files(StoredFacts)
     assert pq.read_table(path)["id"].to_pylist() == [*names, "z"]
     assert parts.is_sealed(path)
+
+
+def test_the_recorded_part_is_of_version_1():
+    assert pq.read_schema(VERSION_1).metadata[b"solkit.schema"] == b"solkit.data/1"
 
 
 def test_rows_of_both_versions_are_read_together(store, old):

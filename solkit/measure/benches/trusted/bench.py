@@ -215,7 +215,8 @@ class TrustedBench(Bench):
             except LostError as lost:  # ask for the others again
                 found[left[lost.number]] = lost.outcome
         share_s = (self.clock.now_s() - begun_s) / max(ran, 1)
-        finished = [_finished(found[n], compiled[n], share_s) for n in range(len(drafts))]
+        source = order.kernel.source.text
+        finished = [_finished(found[n], compiled[n], share_s, source) for n in range(len(drafts))]
         return [judged(each, self.device) for each in finished]
 
     def _bound_of(self, order: _Order) -> Mapping[str, Any]:
@@ -260,12 +261,12 @@ class TrustedBench(Bench):
         )
 
 
-def _finished(outcome: Outcome, compiled: Compiled, share_s: float) -> Outcome:
+def _finished(outcome: Outcome, compiled: Compiled, share_s: float, source: str) -> Outcome:
     """The outcome with its facts, and its share of the handful's time if it compiled."""
     gpu_s = 0.0 if compiled.error else share_s
     outcome = replace(outcome, created=datetime.now(timezone.utc), gpu_s=gpu_s)
     if compiled.facts:
         facts, live = facts_from_json(compiled.facts), outcome.live_launches
         live = () if launched_as_compiled(live, facts) else live
-        outcome = replace(outcome, facts_id=facts_id(outcome), live_launches=live)
+        outcome = replace(outcome, facts_id=facts_id(outcome, source), live_launches=live)
     return outcome
