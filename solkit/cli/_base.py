@@ -1,4 +1,4 @@
-"""What all commands share: where they print and how they write files."""
+"""Where commands print, and how they write files."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ __all__ = [
 
 
 def complain(message: str) -> None:
+    """Print a message on stderr."""
     typer.echo(f"solkit: {message}", err=True)
 
 
 @contextlib.contextmanager
 def stdout_kept_for_the_report() -> Iterator[None]:
-    """Send to stderr what kernel files, child processes and C libraries print meanwhile."""
+    """Redirect to stderr whatever kernel files, child processes and C libraries print."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -48,29 +49,27 @@ def stdout_kept_for_the_report() -> Iterator[None]:
 def console() -> Console:
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)  # names hold [..] and :..: as well
+    return Console(highlight=False, markup=False, emoji=False)  # names may contain [..] and :..:
 
 
 def check_writable(destination: str | None, option: str = "--json") -> None:
-    """Raise before the work, not after it, if a file cannot be written.
-
-    An existing file keeps its content; a missing one is not left behind.
+    """Raise before the work, not after it, if a file cannot be written; leave it unchanged.
 
     Raises:
-        InputError: it cannot be opened, or is a run file.
+        InputError: it cannot be opened, or is a log.
     """
     if destination is None or destination == "-":
         return
     from solkit.datasets import outcomelog
 
     path = Path(destination)
-    if path.is_fifo():  # opening it is noticed at its other end
+    if path.is_fifo():  # the reader would notice that it was opened
         return
     is_new = not path.exists()
     if path.is_file() and outcomelog.is_log(path):
         raise InputError(
-            f"{option}: {destination} is a log; its measurements are not overwritten: "
-            "name another file, or move it away"
+            f"{option}: {destination} is a log, whose measurements are never overwritten: "
+            "name another file, or move the log"
         )
     try:
         path.open("a").close()
@@ -81,7 +80,7 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
 
 
 def write(destination: str | None, text: Callable[[], str], option: str = "--json") -> None:
-    """Write a text to a file, or to stdout for ``-``. An existing file is replaced as a whole.
+    """Write text to a file, or to stdout for ``-``. An existing file is replaced atomically.
 
     Raises:
         InputError: it cannot be written.
@@ -98,8 +97,8 @@ def write(destination: str | None, text: Callable[[], str], option: str = "--jso
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a text beside a file, then move it into the file's place."""
-    target = path.resolve()  # a link goes on pointing there
+    """Write a draft beside the file, then move it into place."""
+    target = path.resolve()  # a link stays a link
     held_open = path.parts[:2] in (("/", "dev"), ("/", "proc"))  # e.g. /dev/stdout, a file or not
     if held_open or (path.exists() and not path.is_file()):
         path.write_text(text, encoding="utf-8")
@@ -113,7 +112,7 @@ def _replace(path: Path, text: str) -> None:
         if target.exists():
             shutil.copymode(target, draft)
         draft.replace(target)
-    except PermissionError:  # a folder of others, where only the file may be written
+    except PermissionError:  # the file is writable, its folder is not
         target.write_text(text, encoding="utf-8")
     finally:
         draft.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Old spellings of options: they go on working, with a warning on stderr that names the new one."""
+"""Old spellings of options: they still work, with a warning on stderr that names the new one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _now(option: str) -> _Rewrite:
 
 
 def _place_by_index(value: str) -> Sequence[str]:
-    """``--device 1`` is ``--on cuda:1`` now; ``--device h100`` is no old spelling."""
+    """``--device 1`` is ``--on cuda:1`` now; ``--device h100`` is not an old spelling."""
     return ("--on", f"cuda:{value}") if value.isdecimal() else ()
 
 
@@ -29,7 +29,7 @@ _OLD: dict[str, dict[str, _Rewrite]] = {
     "calibrate": {"--device": _place_by_index},
     "collect": {"--device": _place_by_index, "--out": _now("--log")},
 }
-"""By command and option: the new spelling of a value; empty where that is no old one."""
+"""By command and option: the new spelling of a value; empty if the value is not an old one."""
 
 
 def understanding(command: str) -> type[typer.core.TyperCommand]:
@@ -45,15 +45,15 @@ def understanding(command: str) -> type[typer.core.TyperCommand]:
 
 def _rewritten(args: Sequence[str], old: dict[str, _Rewrite], silent: bool) -> list[str]:
     end = args.index("--") if "--" in args else len(args)
-    given, told = list(args[:end]), list[str]()
+    given, new_args = list(args[:end]), list[str]()
     while given:
         name, equals, value = given[0].partition("=")
         if name not in old or not (equals or given[1:]):
-            told.append(given.pop(0))
+            new_args.append(given.pop(0))
             continue
         words = [given.pop(0)] if equals else [given.pop(0), given.pop(0)]
         new = old[name](value if equals else words[1])
         if new and not silent:
             typer.echo(f"solkit: {' '.join(words)}: now {' '.join(new)}", err=True)
-        told += new or words
-    return [*told, *args[end:]]
+        new_args += new or words
+    return [*new_args, *args[end:]]

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their values are parsed."""
+"""Arguments and options that several commands share, and how values are parsed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Precision(str, enum.Enum):
 
 
 class TimingProtocol(str, enum.Enum):
-    """The names in `solkit.measure.timing.protocols`, which takes time to load."""
+    """The names in `solkit.measure.timing.protocols`, which loads slowly."""
 
     COLD = "cold"
     WARM = "warm"
@@ -76,14 +76,14 @@ Device = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=device_names,
-        help="Target GPU, by a name that `solkit devices` lists. Default: this machine's.",
+        help="Target GPU, named as in `solkit devices`. Default: this machine's, else an H100.",
     ),
 ]
 On = Annotated[
     str | None,
     typer.Option(
         metavar="cuda:N",
-        help="GPU of this machine to measure on. Default: the first of the target's model.",
+        help="GPU of this machine to measure on. Default: its first GPU of the target's model.",
     ),
 ]
 Reference = Annotated[str | None, typer.Option(metavar="FILE", help="The file with the reference.")]
@@ -97,10 +97,10 @@ Params = Annotated[
 ]
 Measure = Annotated[
     bool | None,
-    typer.Option("--measure/--no-measure", help="Default: measure if the target is here."),
+    typer.Option("--measure/--no-measure", help="Default: measure if this machine has the target."),
 ]
 PrecisionOption = Annotated[
-    Precision, typer.Option(help="What fp32 contractions may be computed in.")
+    Precision, typer.Option(help="The precision that fp32 contractions may use.")
 ]
 TimingProtocolOption = Annotated[
     TimingProtocol, typer.Option(help="How calls are timed: docs/measuring.md.")
@@ -114,7 +114,7 @@ StudyLimit = Annotated[
     typer.Option(
         min=0.1,
         metavar="SECONDS",
-        help="Wall time to trace a file, or compile its kernels, at one shape.",
+        help="Wall time to trace a file or compile its kernels at one shape.",
     ),
 ]
 Log = Annotated[
@@ -131,7 +131,7 @@ Sandbox = Annotated[
 CustomKernel = Annotated[
     bool,
     typer.Option(
-        "--custom-kernel", help="Count leaving the work to cuBLAS, cuDNN or torch as cheating."
+        "--custom-kernel", help="Treat leaving the work to cuBLAS, cuDNN or torch as cheating."
     ),
 ]
 Json = Annotated[
@@ -145,27 +145,27 @@ Tracebacks = Annotated[bool, typer.Option("--verbose", help="Show tracebacks.")]
 
 
 def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:
-    """Every ``--shape``; ``None`` without one, so that the file's own shapes are taken."""
+    """Every ``--shape``; ``None`` without one: the file's own shapes are used."""
     return [parse_settings(text, "--shape") for text in texts or ()] or None
 
 
 def parse_params(texts: Sequence[str] | None, option: str = "--params") -> dict[str, Value] | None:
-    """All values of a repeatable option; ``None`` without one."""
+    """All values of a repeatable option; ``None`` if it was not given."""
     return parse_settings(",".join(texts), option) if texts else None
 
 
 def parse_settings(text: str, option: str) -> dict[str, Value]:
     """Read ``"M=4096,dtype=bfloat16"``.
 
-    Values are integers, floats, ``true``, ``false`` and ``None`` if they look like it, else words;
-    ``torch.bfloat16`` is the word ``bfloat16``.
+    A value is an integer, a float, ``true``, ``false`` or ``None`` if it looks like one, else a
+    word; ``torch.bfloat16`` is the word ``bfloat16``.
 
     Args:
         text: the option's value.
         option: ``"--shape"``, or an option that takes parameters.
 
     Raises:
-        ShapeError, ParamsError: a part is not NAME=VALUE, or a name comes twice.
+        ShapeError, ParamsError: a part is not NAME=VALUE, or a name appears twice.
     """
     fault = ShapeError if option == "--shape" else ParamsError
     settings: dict[str, Value] = {}

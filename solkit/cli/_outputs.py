@@ -1,4 +1,4 @@
-"""Where reports go besides the terminal: JSON, an HTML file and figures."""
+"""Where reports go besides the terminal: JSON, an HTML file, figures."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ __all__ = ["Figures", "Html", "Outputs", "now"]
 
 Html = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Write a page with figures to one file that works offline."),
+    typer.Option(
+        metavar="FILE", help="Write an HTML page with figures: one file that works offline."
+    ),
 ]
 Figures = Annotated[
-    str | None, typer.Option(metavar="FOLDER", help="Write each figure there, as PNG and SVG.")
+    str | None, typer.Option(metavar="FOLDER", help="Write each figure to FOLDER, as PNG and SVG.")
 ]
 
 
@@ -36,10 +38,10 @@ def now() -> datetime:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is to be written.
+    """What to write.
 
     Attributes:
-        json: a file, or ``-`` for stdout; of several kernels a folder, or ``-`` for JSON Lines.
+        json: a file, or ``-`` for stdout; for several kernels a folder, or ``-`` for JSON Lines.
         html: a file.
         figures: a folder.
         several: whether several kernels were asked for.
@@ -52,7 +54,7 @@ class Outputs:
 
     @property
     def silent(self) -> bool:
-        """Whether stdout is for JSON alone."""
+        """Whether stdout gets only JSON."""
         return self.json == "-"
 
     def check(self) -> None:
@@ -60,7 +62,7 @@ class Outputs:
 
         Raises:
             InputError: a file or folder cannot be written.
-            UnsupportedError: a package that this needs is not installed.
+            UnsupportedError: a required package is not installed.
         """
         from solkit.report.extras import needed
 
@@ -79,7 +81,7 @@ class Outputs:
             needed("matplotlib")
 
     def write_json(self, reports: Sequence[ReportJson]) -> None:
-        """Write the last report: each is saved before the next one starts.
+        """Write the last report, before the next one starts.
 
         Raises:
             InputError: a file cannot be written.
@@ -114,15 +116,15 @@ class Outputs:
 def _check_folder(folder: str, option: str) -> None:
     path = Path(folder)
     if path.exists() and not path.is_dir():
-        raise InputError(f"{option}: {folder} is a file; a folder is needed")
+        raise InputError(f"{option}: {folder} is a file, not a folder")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{option}: cannot make {folder}: {error.strerror}") from error
+        raise InputError(f"{option}: cannot create {folder}: {error.strerror}") from error
 
 
 def _stem(reports: Sequence[ReportJson]) -> str:
-    """The last report's kernel; numbered where an earlier one has the same name."""
+    """The last report's kernel; numbered if an earlier one has the same name."""
     from solkit.report.standing import file_name
 
     names = [file_name(report.kernel.name) for report in reports]

@@ -27,23 +27,25 @@ def check_options(
     """Check that the options fit a formula.
 
     Args:
-        refused: options that do not go with a formula, and whether each was given.
+        refused: options that exclude a formula, and whether each was given.
         protocol: the timing protocol.
         shapes: as given.
 
     Raises:
-        InputError: several shapes, a warm protocol or such an option.
+        InputError: several shapes, a warm protocol or an excluded option.
     """
     for option in (name for name, given in refused.items() if given):
-        raise InputError(f"--symbolic gives the formula of the whole problem: not with {option}")
+        raise InputError(f"--symbolic gives a formula of the whole problem and excludes {option}")
     if protocol != "cold":
-        raise InputError("--symbolic: inputs fit in L2 or not depending on the sizes; use cold")
+        raise InputError(
+            "--symbolic needs --protocol cold: whether inputs fit in L2 depends on sizes"
+        )
     if shapes is not None and len(shapes) > 1:
-        raise InputError("--symbolic takes one --shape, with the sizes that stay numbers")
+        raise InputError("--symbolic takes one --shape: the sizes that stay numbers")
 
 
 def show_formula(found: SymbolicBound, json: str | None) -> None:
-    """Print a formula, and write it as JSON where that was asked for."""
+    """Print a formula, and write it as JSON if requested."""
     if json != "-":
         _render(found, _base.console())
     _base.write(json, lambda: _dumps(found))

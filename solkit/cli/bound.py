@@ -26,18 +26,19 @@ class Protocol(str, enum.Enum):
 
 
 _Fusion = Annotated[
-    bool, typer.Option("--fusion", help="Also show eager execution: one kernel an op.")
+    bool, typer.Option("--fusion", help="Also show eager execution: one kernel per op.")
 ]
 _Groups = Annotated[
     str | None,
     typer.Option(
         metavar="0-3,mm+relu,L12-18",
-        help="Also show kernels of your own choice: op numbers (as --fusion prints them), names of "
+        help="Also show these kernels, each given by op numbers (--fusion prints them), names of "
         "consecutive ops, or lines of the file. Implies --fusion.",
     ),
 ]
 _Protocol = Annotated[
-    Protocol, typer.Option(help="Where inputs start: cold in DRAM, warm in L2 if they fit.")
+    Protocol,
+    typer.Option(help="Where inputs start: cold in DRAM; warm in L2, if they fit."),
 ]
 _Symbolic = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""``solkit calibrate``: the highest rates that a GPU of this machine reaches."""
+"""``solkit calibrate``: the highest rates that a GPU really reaches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def calibrate(
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Measure the highest rates that a GPU of this machine reaches, for score and bound to use.
+    """Measure the highest rates that a GPU of this machine reaches; score and bound use them.
 
     Takes up to 90 s. Nothing else should run on that GPU meanwhile.
     """

@@ -1,4 +1,4 @@
-"""``solkit data collect``: times many configurations of many kernels on this machine's GPU."""
+"""``solkit data collect``: time many configurations of many kernels on this machine's GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["collect"]
 
-_TOLD_EVERY_S = 10.0
+_REPORTED_EVERY_S = 10.0
 
 _What = Annotated[
     list[str],
@@ -34,19 +34,17 @@ _Minutes = Annotated[
 _Log = Annotated[Path, typer.Option(metavar="FILE", help="Run file; resumed if it exists.")]
 _After = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Earlier run file: only a share of it is timed again."),
+    typer.Option(metavar="FILE", help="Earlier run file; only a share of it is timed again."),
 ]
 _Families = Annotated[
     list[str] | None, typer.Option("--family", help="Only this family; repeatable.")
 ]
-_Part = Annotated[
-    str, typer.Option(metavar="I/N", help="Only the I-th of N parts, e.g. one for each GPU.")
-]
+_Part = Annotated[str, typer.Option(metavar="I/N", help="Only part I of N, e.g. one part per GPU.")]
 _Repeats = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of earlier runs to time again.")
 ]
 _PerCell = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Configurations of one kernel at one shape.")
+    int, typer.Option(min=1, metavar="N", help="Configurations per kernel and shape.")
 ]
 _Workers = Annotated[
     int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
@@ -56,7 +54,7 @@ _Device = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=_options.device_names,
-        help="Fail unless the GPU is of this model, by a name that `solkit devices` lists.",
+        help="Fail unless the GPU is this model, named as in `solkit devices`.",
     ),
 ]
 _On = Annotated[str, typer.Option("--on", metavar="cuda:N", help="GPU of this machine to time on.")]
@@ -79,8 +77,8 @@ def collect(
 ) -> None:
     """Time configurations of kernels on this machine's GPU; each result is saved immediately.
 
-    Every kernel and shape gets a few configurations in turn, so that a stopped run has covered all
-    of them alike. The same command resumes it. `solkit data import` reads the file.
+    Every kernel and shape gets a few configurations in turn, so an interrupted run covers all of
+    them evenly. The same command resumes it. `solkit data import` reads the file.
     """
     with exit_codes.failures_as_exit_codes(verbose), _base.stdout_kept_for_the_report():
         seconds = _budget_s(gpu_seconds, gpu_minutes)
@@ -105,9 +103,10 @@ def collect(
             wanted = {kernel.kernel_id for kernel in kernels}
             earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in wanted]
             _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows")
-            told = _Teller(limits.gpu_s, bench)
+            reporter = _Reporter(limits.gpu_s, bench)
             cells = surveyed(kernels, ahead, _base.complain)
-            told.line(collecting(cells, bench, limits, earlier, run.run_id, told.progress))
+            done = collecting(cells, bench, limits, earlier, run.run_id, reporter.progress)
+            reporter.line(done)
 
 
 def _gpu(on: str, device: str | None) -> Device:
@@ -125,7 +124,7 @@ def _budget_s(seconds: float | None, minutes: float | None) -> float:
     if minutes is not None and seconds is None:
         return 60 * minutes
     if seconds is None or minutes is not None:
-        raise InputError("--gpu-seconds N or --gpu-minutes N: give one of them")
+        raise InputError("give one of --gpu-seconds N and --gpu-minutes N")
     return seconds
 
 
@@ -144,25 +143,25 @@ def _rows(path: Path) -> tuple[Outcome, ...]:
     return run.rows
 
 
-class _Teller:
-    """Reports progress now and then.
+class _Reporter:
+    """Reports progress every ten seconds.
 
     Args:
-        budget_s: seconds of the GPU that the run may take.
-        bench: what measures.
+        budget_s: GPU seconds that the run may take.
+        bench: the bench that measures.
     """
 
     def __init__(self, budget_s: float, bench: TrustedBench) -> None:
         self._budget_s, self._bench, self._last = budget_s, bench, 0.0
 
     def progress(self, progress: Progress) -> None:
-        """Report it, unless that was just done."""
-        if time.monotonic() - self._last > _TOLD_EVERY_S:
+        """Report progress, unless it was just reported."""
+        if time.monotonic() - self._last > _REPORTED_EVERY_S:
             self._last = time.monotonic()
             self.line(progress)
 
     def line(self, progress: Progress) -> None:
-        """Report it."""
+        """Report progress now."""
         count, gpu_s = sum(progress.rows.values()), max(progress.gpu_s, 1e-9)
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in progress.rows.most_common())
         _base.complain(

@@ -1,4 +1,4 @@
-"""``solkit compare``: which of two candidates is faster, and how sure that is."""
+"""``solkit compare``: which candidate is faster, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ _Params = Annotated[
 _Budget = Annotated[
     float,
     typer.Option(
-        min=0.0, metavar="SECONDS", help="Wall time for a comparison's turns, beyond the fewest."
+        min=0.0,
+        metavar="SECONDS",
+        help="Wall time for a comparison's turns, beyond the minimum.",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """``solkit data``: measured times of many configurations.
 
-One function for each command. The work is done in `solkit.datasets`; this module adds GPU names.
+One function per command. `solkit.datasets` does the work; this module adds GPU names.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ app = typer.Typer(
 app.command(cls=understanding("collect"))(collect)
 app.command()(refill)
 
-_SHOWN = 40  # rows of a query that a terminal shows
-_SHOWN_SIDEWAYS = 4  # of those that take a line a column
-_NARROWEST = 8  # what a column's name may be folded to
+_SHOWN = 40  # rows of a query on a terminal
+_SHOWN_SIDEWAYS = 4  # rows with a line per column
+_NARROWEST = 8  # characters per line of a folded column name
 
 _Store = Annotated[
     str, typer.Argument(metavar="STORE", help="A store's folder, or the name of a shipped set.")
@@ -72,14 +72,14 @@ def import_(
     ],
     format: Annotated[  # noqa: A002 - the option's name
         str | None,
-        typer.Option(metavar="NAME", help="Their format, one of the above; detected if omitted."),
+        typer.Option(metavar="NAME", help="Their format, as listed above. Default: detected."),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             autocompletion=_options.device_names,
-            help="The GPU, if the files do not name it, as in `solkit devices`.",
+            help="The GPU, if the files do not name it; named as in `solkit devices`.",
         ),
     ] = None,
     family: Annotated[
@@ -107,14 +107,14 @@ def import_(
         refused = [
             file for file, each in zip(files, found, strict=True) if each.faults and not each.rows
         ]
-        if not refused or any(each.rows for each in found):  # else an empty store would be made
+        if not refused or any(each.rows for each in found):  # otherwise create no empty store
             tables = Tables.together(Tables.of(e.rows, e.sources, e.facts) for e in found)
             facts_of = {row: name for each in found for row, name in each.facts_of.items()}
             added = target.add_tables(tables.with_facts(facts_of))
             _tell(store, replace(added, faults=tables.without(facts_of)))
         for file in refused:
             _base.complain(f"{file}: no row could be imported")
-    if refused:  # `import && rm` must not lose it
+    if refused:  # for `import && rm`
         raise typer.Exit(Exit.BAD_INPUT)
 
 
@@ -138,7 +138,7 @@ def export(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Markdown for the card: how and where measured, known limits.",
+            help="Markdown for the card: how and where it was measured, known limits.",
         ),
     ] = None,
     verbose: _options.Tracebacks = False,
@@ -178,7 +178,7 @@ def merge(
         typer.Argument(metavar="FROM...", help="Stores, parts (*.parquet), runs (*.jsonl)."),
     ],
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Also read damaged files, as far as possible.")
+        bool, typer.Option("--salvage", help="Read damaged files as far as possible.")
     ] = False,
     verbose: _options.Tracebacks = False,
 ) -> None:
@@ -227,7 +227,7 @@ def query(
 
 @app.command()
 def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks = False) -> None:
-    """Check a whole store; exit code 1 if anything is damaged or wrong."""
+    """Check a whole store. Exit code 1 if anything is damaged or wrong."""
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.datasets import verification
@@ -248,7 +248,7 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
 
 
 def opened(name: str) -> Store:
-    """The store in that folder, else the shipped set of that name."""
+    """The store in this folder, else the shipped set of this name."""
     from solkit.datasets.store import Store, shipped
 
     if Path(name).exists() or "/" in name:
@@ -257,7 +257,7 @@ def opened(name: str) -> Store:
 
 
 def _with_keys(found: Imported) -> Imported:
-    """GPUs by the catalogue's keys, where it has them."""
+    """Rows with the catalogue's key of their GPU, if it has one."""
     rows = tuple(replace(row, device=_key(row.device)) for row in found.rows)
     return replace(found, rows=rows)
 
@@ -268,7 +268,7 @@ def _key(device: str) -> str:
     try:
         return devices.find(device).key
     except UnknownDeviceError:
-        return device  # times of GPUs that no bound is known for are data as well
+        return device  # times of GPUs without a bound are data too
 
 
 def _tell(what: Path, added: Added) -> None:
@@ -303,7 +303,7 @@ def _flat(frame: polars.DataFrame) -> polars.DataFrame:
 
 
 def _show_frame(frame: polars.DataFrame) -> None:
-    """A line a row; a line a column where a terminal has no room for the columns' names."""
+    """A line per row; a line per column if the terminal is too narrow for the columns' names."""
     shown = frame.head(_SHOWN)
     needed = 1 + sum(3 + min(len(name), _NARROWEST) for name in frame.columns)
     if needed <= _base.console().width:
@@ -319,7 +319,7 @@ def _show_frame(frame: polars.DataFrame) -> None:
 def _print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     from rich.table import Column, Table
 
-    table = Table(*(Column(name, overflow="fold") for name in columns))  # a cut name is no name
+    table = Table(*(Column(name, overflow="fold") for name in columns))  # names must not be cut
     for row in rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row))
     _base.console().print(table)

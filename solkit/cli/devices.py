@@ -1,4 +1,4 @@
-"""``solkit devices``: the GPUs of this machine, and those that SolKit knows."""
+"""``solkit devices``: the GPUs of this machine and of the catalogue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def devices(
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """List the GPUs of this machine and of the catalogue."""
+    """List the GPUs of this machine, the catalogue, and calibrations."""
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         from solkit.report import devices as listing
@@ -25,7 +25,7 @@ def devices(
         measured = [*((c, "you") for c in own), *((c, "SolKit") for c in calibration.shipped())]
         try:
             live = live_devices()
-        except SolkitError as error:  # an unknown GPU: all the more reason to list the known ones
+        except SolkitError as error:  # an unknown GPU: the catalogue is still useful
             live = ()
             _base.complain(str(error))
         for fault in faults:

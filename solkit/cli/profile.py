@@ -1,4 +1,4 @@
-"""``solkit profile``: where a model's GPU time goes, and what can be saved."""
+"""``solkit profile``: where a model's GPU time goes, and how much could be saved."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _Device = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=_options.device_names,
-        help="The GPU that it ran on, by a name that `solkit devices` lists. Default: the trace's.",
+        help="The GPU that it ran on, named as in `solkit devices`. Default: the trace's.",
     ),
 ]
 _Skip = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Skip the first N steps. Default: 3 of a script."),
+    typer.Option(min=0, metavar="N", help="Skip the first N steps. Default for a script: 3."),
 ]
 _Calls = Annotated[
     int,
@@ -61,7 +61,7 @@ def profile(
     script_limit: _ScriptLimit = 600.0,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Rank the ops of a model's run by the time that closing their gap would save.
+    """Rank the ops of a model by the time that closing their gap would save.
 
     A script needs a GPU; a saved trace does not.
     """

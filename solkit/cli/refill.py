@@ -1,4 +1,4 @@
-"""``solkit data refill``: facts for rows that were measured before, with no GPU."""
+"""``solkit data refill``: facts for measured rows, without a GPU."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ _From = Annotated[
     typer.Argument(metavar="FROM...", help="Stores, shipped sets or run files (*.jsonl)."),
 ]
 _Out = Annotated[Path, typer.Option(metavar="FILE", help="Run file; resumed if it exists.")]
-_Limit = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Only N rows, drawn at random.")
-]
+_Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Only N random rows.")]
 _Workers = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Processes at once; by default one a core.")
+    int | None, typer.Option(min=1, metavar="N", help="Parallel processes. Default: one per core.")
 ]
 
 
@@ -43,10 +41,10 @@ def refill(
 ) -> None:
     """Analyse measured rows again, from their sources, and write their facts to a run file.
 
-    No GPU is needed. Each batch is saved at once, and the same command continues an interrupted
-    refill. `solkit data merge NEW STORE FILE` makes a store whose rows have the facts. GPUs of one
-    compute capability and SM count share facts: name their stores together. Rows that another
-    Triton compiled are left out. Exit code 2 if no row can be refilled.
+    No GPU is needed. Each batch is saved immediately; the same command resumes an interrupted
+    refill. `solkit data merge NEW STORE FILE` makes a store whose rows have the facts. GPUs with
+    the same compute capability and SM count share facts, so give their stores together. Rows that
+    another Triton version compiled are left out. Exit code 2 if no row can be refilled.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.collect.refill import refill as refilling
@@ -67,7 +65,7 @@ def refill(
 
 
 def _draw(row: Outcome) -> bytes:
-    """A place in a random order that does not depend on the order of the rows."""
+    """A row's rank in a random order that does not depend on the order of the rows."""
     return hashlib.sha256(f"{row.run_id} {row.sequence}".encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""``solkit report``: pages and figures from what ``solkit score --json`` wrote."""
+"""``solkit report``: pages and figures from reports of ``solkit score --json``."""
 
 from __future__ import annotations
 

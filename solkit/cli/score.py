@@ -1,4 +1,4 @@
-"""``solkit score``: how fast a kernel could run, how fast it does run, and why not faster."""
+"""``solkit score``: how fast a kernel could run, how fast it runs, and why."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ EPILOG = (
     "Exit codes: 0 reported; 1 SolKit failed; 2 invalid input or shape, or --fail-under without a "
     "score; 3 a candidate is wrong, does not compile, crashes, cheats or runs out of time or "
     "memory; 4 a time is impossible; 5 a score is under --fail-under; 130 interrupted. If several "
-    "apply: 4, then 3, then 2, then --fail-under's. With several kernels a failure of SolKit at "
-    "one does not stop the others; 1 comes first then."
+    "apply, 4 takes precedence over 3, 3 over 2, and 2 over 5. With several kernels, all are "
+    "scored, and 1 takes precedence over all."
 )
 
 _Kernels = Annotated[
@@ -36,22 +36,22 @@ _Json = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|-",
-        help="Write JSON to FILE; `-` is stdout. With several kernels: a folder with a file "
-        "for each; `-`: a line for each.",
+        help="Write JSON to FILE; `-` is stdout. With several kernels, FILE is a folder with one "
+        "file each, and `-` prints one line each.",
     ),
 ]
 _Solution = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The candidate, where KERNEL is a problem without one."),
+    typer.Option(metavar="FILE", help="The candidate, if KERNEL is a problem without one."),
 ]
 _FailUnder = Annotated[
     float | None,
-    typer.Option(min=0.0, max=1.0, help="Exit with 5 if a shape's SOL score is lower."),
+    typer.Option(min=0.0, max=1.0, help="Exit with 5 if the SOL score of a shape is lower."),
 ]
 _Ncu = Annotated[
     bool,
     typer.Option(
-        "--ncu", help="Count what each launch does with Nsight Compute: docs/analysis.md."
+        "--ncu", help="Read hardware counters of each launch with Nsight Compute: docs/analysis.md."
     ),
 ]
 _Verbose = Annotated[
@@ -83,7 +83,7 @@ def score(
     fail_under: _FailUnder = None,
     verbose: _Verbose = False,
 ) -> None:
-    """Show how fast a kernel could run, how fast it does run, and what explains the difference."""
+    """Show how fast a kernel could run, how fast it runs, and what explains the difference."""
     with exit_codes.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
         chosen = _options.parse_params(params)
@@ -138,7 +138,7 @@ class _Page:
         return exit_codes.of_score(report, self.fail_under)
 
     def several(self, run: _Run, pairs: Iterable[tuple[str, str | None]]) -> Exit:
-        """Report each, failures too, then all of them, the worst first."""
+        """Report each, failures too, then an index with the worst first."""
         from solkit.report import summary
         from solkit.report.html import Failure
         from solkit.report.standing import named
@@ -183,7 +183,7 @@ _Run = Callable[..., "Report"]
 def _paired(
     kernels: Sequence[str], reference: str | None, solution: str | None
 ) -> list[tuple[str, str | None]]:
-    """Each file with a candidate, and its problem's file where that is another one."""
+    """Each file with a candidate, and its problem's file if that is another one."""
     if solution is None:
         return [(kernel, reference) for kernel in kernels]
     if len(kernels) > 1:

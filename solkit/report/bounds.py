@@ -11,7 +11,6 @@ Fields may be added, never renamed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -36,9 +35,8 @@ def render(
 
     Args:
         report: of `solkit.pipeline.bounds`.
-        console: where to print; its width and colours are kept to.
-        explained: show the ops that each resource's amount comes from, and why the hard bound
-            lies below the roofline.
+        console: where to print.
+        explained: show the ops behind each resource, and why the hard bound is below the roofline.
         kernels: show the kernels of each fusion level.
     """
     parts.print_plainly(Group(*_page(report, console.width, explained, kernels)), console)
@@ -69,7 +67,7 @@ def _overview(results: Sequence[Result]) -> Table:
     for result in results:
         told = {name: result.shape[name] for name in names if name in result.shape}
         table.add_row(
-            Text(parts.sizes(told)),
+            Text(units.shape_words(told)),
             Text(units.duration(result.bound.time_ms), style="bold"),
             units.duration(result.bound.at.hard_ms),
             units.duration(result.fusion.unfused_ms) if result.fusion else "-",
@@ -82,7 +80,7 @@ def _section(
     result: Result, device: Device, width: int, assumed: tuple[str, ...]
 ) -> Iterator[RenderableType]:
     bound, label = result.bound, parts.label_cells(result.bound)
-    title = Text(parts.sizes(result.shape), style="bold")
+    title = Text(units.shape_words(result.shape), style="bold")
     yield Rule(title, align="left", characters="─", style="dim")
     limiter = f", limited by {bound.limiter}"
     sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
@@ -118,7 +116,7 @@ class PartJson(schema.JsonModel):
 
 
 class ShapeJson(schema.JsonModel):
-    """`solkit.core.Result` without anything that concerns a candidate."""
+    """`solkit.core.Result` without the candidate's side."""
 
     shape: dict[str, schema.Setting]
     work: schema.WorkJson
@@ -140,16 +138,16 @@ class BoundReportJson(schema.JsonModel):
 
 
 def dumps(report: Report) -> str:
-    """A report as indented JSON text, in ASCII."""
+    """A report as JSON text in ASCII."""
     model = BoundReportJson(
         schema="solkit.bound/1",
         environment=dict(report.environment),
         kernel=schema.kernel_model(report.kernel),
         device=schema.device_model(report.device),
         results=[_shape(result, report.device) for result in report.results],
-        failed=schema.failed_models(report),
+        failed=schema.failed_models(report.failed),
     )
-    return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
+    return schema.text_of(model)
 
 
 def _shape(result: Result, device: Device) -> ShapeJson:

@@ -1,4 +1,4 @@
-"""A calibration as a terminal page: measured against the analytic peaks."""
+"""A calibration as a terminal page: measured rates beside the analytic peaks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["overview", "render"]
 _SINGLE = (Regime.WARM, Regime.CLEAN, Regime.DIRTY)
 _OVERVIEW = ("dram", "l2", "fp32", "tensor.bf16", "tensor.tf32", "tensor.fp8")
 _LEGEND = (
-    "peak: analytic, at the maximum clock. burst: 1 ms after a rest; MHz: the SM clock then. "
-    "sustained: for a second; MHz, W and held by: what NVML reported meanwhile."
+    "peak: analytic, at the maximum clock. burst: 1 ms after a rest, with its SM clock. sustained: "
+    "for a second, with the clock, power and limits that NVML reported."
 )
 
 
@@ -28,7 +28,7 @@ def render(calibration: Calibration, device: Device, console: Console) -> None:
     """Print the page.
 
     Args:
-        calibration: what was measured.
+        calibration: to show.
         device: the GPU, for its analytic peaks.
         console: where to print.
     """
@@ -108,7 +108,7 @@ def _rate(reading: Reading | None, peak: float | None) -> tuple[str, str, str]:
 
 
 def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
-    """Single launches by size: a column per kind and what came before; then L2 by size."""
+    """Single launches by size, grouped by what ran before; then L2 by size."""
     singles = [reading for reading in calibration.readings if reading.regime in _SINGLE]
     if singles:
         yield Text("TB/s of single launches, by MiB read and written", style="bold")

@@ -1,7 +1,7 @@
 """Comparing reports: the same shape in each, and what changed.
 
-Two shapes are the same if their sizes and their work are equal. In two runs of one kernel the work
-may differ: then it is listed as a change.
+Shapes match if their sizes and their work are equal. Two runs of one kernel may differ in work,
+which is listed as a change.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Entry:
     Attributes:
         name: of its report.
         result: on this shape.
-        time: its time; ``None`` if it has no valid one.
+        time: ``None`` if it has no valid one.
         ratio: its time over the first candidate's; ``None`` if one of them is missing.
-        judgement: ``"faster"``, ``"slower"`` or ``"no difference shown"``, or why neither can be
-            said; empty for the first.
+        judgement: ``"faster"``, ``"slower"``, ``"no difference shown"``, or why the two cannot be
+            compared; empty for the first.
         changes: what differs from the first, each a phrase.
     """
 
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Group:
-    """The candidates for one shape; the first is what the others are held against."""
+    """The candidates for one shape; the others are compared with the first."""
 
     shape: Mapping[str, Value]
     sol_ms: float
@@ -51,7 +51,7 @@ class Group:
 
 
 def compare(reports: Sequence[NamedReport]) -> list[Group]:
-    """Every shape that two reports or more have in common, in the order of the first."""
+    """Every shape that at least two reports share, in the order of the first."""
     one_kernel = len(reports) == 2 and len({each.report.kernel.name for each in reports}) == 1
     found: dict[Any, list[tuple[NamedReport, ResultJson]]] = {}
     for each in reports:
@@ -62,7 +62,7 @@ def compare(reports: Sequence[NamedReport]) -> list[Group]:
 
 
 def source_diff(one: ReportJson, other: ReportJson) -> str:
-    """What changed in the kernel's file, as a unified diff; empty where nothing or not known."""
+    """A unified diff of the kernel's file; empty if nothing changed or a text is missing."""
     texts = [_text(report) for report in (one, other)]
     if None in texts or texts[0] == texts[1]:
         return ""
@@ -101,7 +101,7 @@ def _entry(first: tuple[NamedReport, ResultJson], each: tuple[NamedReport, Resul
 
 
 def _judgement(one: ResultJson, base: Time | None, other: ResultJson, time: Time | None) -> str:
-    """The judgement from the intervals: none if they overlap or were measured differently."""
+    """A judgement from the two intervals; none if they overlap or were measured differently."""
     if base is None or time is None:
         return "no time to compare"
     if base.measured != time.measured:

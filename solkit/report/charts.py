@@ -1,6 +1,6 @@
-"""What each figure shows, as numbers: no library draws here.
+"""What each figure shows, as numbers.
 
-`solkit.report.figures` draws them on paper (PNG, SVG), `solkit.report.html` on a page.
+`solkit.report.figures` draws them as PNG and SVG, `solkit.report.html` on a page.
 
 Roofline
     After Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for
@@ -9,11 +9,11 @@ Roofline
         x = operations of its busiest pipe / bytes that must cross DRAM
         y = those operations / time
 
-    so that at the speed of light it touches the roof that limits it: a slanted one (a memory,
-    y = x times its bandwidth) or a level one (a pipe).
+    At the speed of light it touches the roof that limits it: slanted for a memory (y = x times its
+    bandwidth), level for a pipe.
 
 Gap
-    Factors multiply, so that bars lie end to end on a logarithmic axis.
+    Factors multiply, so bars lie end to end on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from solkit.core import Value
 from solkit.report.changes import Group
 from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.standing import Time, modelled_ms, time_of
-from solkit.report.units import ratio, settings, signed_duration
+from solkit.report.units import ratio, shape_words, signed_duration
 
 __all__ = [
     "RATES",
@@ -42,7 +41,6 @@ __all__ = [
     "log_ticks",
     "rates",
     "roofline_of",
-    "shape_words",
     "span",
     "times_of",
 ]
@@ -50,7 +48,7 @@ __all__ = [
 _MEMORIES = ("dram", "l2")
 _ROOM = 3.0
 RATES = ("roofline", "datasheet", "calibrated")
-"""The sets of ceilings: at the highest clock, the vendor's, and as measured by calibration."""
+"""The sets of ceilings: at the highest clock, the vendor's, and measured by calibration."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,12 @@ class Roof:
     """One ceiling.
 
     Attributes:
-        name: the resource's, with the passes that a precision takes, e.g. ``"tensor.tf32 / 3"``.
-        rates: the set it belongs to: one of `RATES`.
+        name: the resource's, with the passes that precision needs, e.g. ``"tensor.tf32 / 3"``.
+        rates: its set: one of `RATES`.
         value: per second, in `unit`.
         unit: ``"FLOP/s"``, ``"op/s"`` or ``"B/s"``.
         source: where the value comes from.
-        used: whether a shape has need of it.
+        used: whether a shape uses it.
     """
 
     name: str
@@ -75,7 +73,7 @@ class Roof:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it slants."""
+        """Whether it is the roof of a memory, which slants."""
         return self.unit == "B/s"
 
 
@@ -89,7 +87,7 @@ class Point:
         pipe: whose operations count.
         intensity: operations per byte of DRAM traffic.
         rate: operations per second.
-        time_ms: that it takes.
+        time_ms: its time.
     """
 
     shape: str
@@ -106,10 +104,10 @@ class Roofline:
 
     Attributes:
         device: its name.
-        unit: of the operations: ``"FLOP"``, or ``"op"`` where pipes of other kinds are used.
+        unit: of the operations: ``"FLOP"``, or ``"op"`` if pipes of other kinds are used.
         roofs: of every set of rates.
-        points: of every shape that computes and moves something.
-        left_out: the others.
+        points: of every shape that computes something and moves bytes.
+        left_out: the other shapes.
     """
 
     device: str
@@ -125,9 +123,9 @@ class Step:
 
     Attributes:
         name: of the factor.
-        factor: by how much it multiplies.
-        start, end: the running product.
-        cost_ms: what it adds to the time where it stands.
+        factor: it multiplies the time by this.
+        start, end: the product before and after it.
+        cost_ms: the time that it adds.
         evidence, advice: sentences.
     """
 
@@ -141,14 +139,14 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """``"loss"``, ``"gain"``, or ``"none"`` where it rounds to a factor of 1.00."""
+        """``"loss"``, ``"gain"``, or ``"none"`` if the factor rounds to 1.00."""
         if abs(self.factor - 1) < 0.005:
             return "none"
         return "loss" if self.factor > 1 else "gain"
 
     @property
     def words(self) -> str:
-        """The factor and what it adds, e.g. ``"1.20×  +26.5 µs"``."""
+        """The factor and its cost, e.g. ``"1.20×  +26.5 µs"``."""
         factor = ratio(self.factor)
         return factor if self.kind == "none" else f"{factor}  {signed_duration(self.cost_ms)}"
 
@@ -165,7 +163,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Times:
-    """The times of several candidates for one shape, with their confidence intervals."""
+    """The times of several candidates at one shape."""
 
     shape: str
     sol_ms: float
@@ -173,16 +171,11 @@ class Times:
     times: tuple[Time, ...]
 
 
-def shape_words(shape: Mapping[str, Value]) -> str:
-    """A shape as a reader takes it in, e.g. ``"M=4096 N=1000"``."""
-    return settings(shape).replace(",", " ") or "the file's own inputs"
-
-
 # --------------------------------------------------------------------------------- roofline
 
 
 def roofline_of(report: ReportJson) -> Roofline:
-    """The roofline of all shapes of a report; without points where none computes anything."""
+    """The roofline of all shapes of a report; without points if none computes anything."""
     points = tuple(point for result in report.results for point in _points(result))
     told = {point.shape for point in points}
     shapes = [shape_words(result.shape) for result in report.results]
@@ -243,21 +236,21 @@ def _roofs(device: DeviceJson, used: Mapping[str, ResourceJson]) -> Iterator[Roo
 
 
 def _passes(resource: ResourceJson | None, ceiling: CeilingJson | None) -> int:
-    """How often precision makes operands pass through a pipe: three times for exact tf32."""
+    """How often operands pass through a pipe for the precision: three times for exact tf32."""
     if not (resource and resource.ceiling and ceiling and ceiling.value):
         return 1
     return max(1, round(ceiling.value / resource.ceiling))
 
 
 def intensities(chart: Roofline) -> tuple[float, float]:
-    """The ends of the horizontal axis: all points and the ridges of all roofs in use, with room."""
+    """The ends of the horizontal axis: all points and the ridges of all used roofs, with room."""
     places = [point.intensity for point in chart.points]
     places += [_ridge(r, chart) for r in chart.roofs if r.used and not r.is_memory]
     return min(places) / _ROOM, max(places) * _ROOM
 
 
 def rates(chart: Roofline) -> tuple[float, float]:
-    """The ends of the vertical axis: all points and the roofs of all pipes in use, with room."""
+    """The ends of the vertical axis: all points and the roofs of all used pipes, with room."""
     places = [point.rate for point in chart.points]
     places += [roof.value for roof in chart.roofs if roof.used and not roof.is_memory]
     return min(places) / _ROOM, max(places) * _ROOM
@@ -268,7 +261,7 @@ def span(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """The ends of a roof as ``(x, x), (y, y)``.
 
-    A memory's roof rises to the highest pipe in use, a pipe's begins where DRAM feeds it.
+    A memory's roof ends at the highest used pipe. A pipe's roof starts where DRAM can feed it.
     """
     if roof.is_memory:
         pipes = [r.value for r in chart.roofs if r.used and not r.is_memory]
@@ -279,19 +272,19 @@ def span(
 
 
 def between(one: float, other: float) -> float:
-    """A place on a logarithmic axis, nearer to the first: where a slanted roof has its label."""
+    """A point on a logarithmic axis, nearer to the first: the place of a slanted roof's label."""
     return math.pow(one, 0.6) * math.pow(other, 0.4)
 
 
 def _ridge(roof: Roof, chart: Roofline) -> float:
-    """The intensity at which DRAM, at the same kind of rate, feeds a pipe fully."""
+    """The intensity at which DRAM just feeds a pipe, both at rates of the same set."""
     drams = {r.rates: r.value for r in chart.roofs if r.name == "dram"}
     dram = drams.get(roof.rates, drams.get(RATES[0]))
     return roof.value / dram if dram else chart.points[0].intensity
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers for a logarithmic axis, more of them where it is short."""
+    """Round numbers for a logarithmic axis, more of them if it is short."""
     decades = math.log10(high / low)
     steps: tuple[float, ...] = (1,)
     if decades < 0.7:
@@ -307,7 +300,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def gap_of(result: ResultJson) -> Gap | None:
-    """The gap of one shape, step by step; ``None`` where it was not taken apart."""
+    """The gap of one shape, step by step; ``None`` if it was not split into factors."""
     gap = result.gap
     if gap is None or not gap.sol_ms or gap.time_ms is None:
         return None
@@ -322,7 +315,7 @@ def gap_of(result: ResultJson) -> Gap | None:
 
 
 def times_of(group: Group) -> Times | None:
-    """The times of a comparison; ``None`` where none of its candidates has one."""
+    """The times of a comparison; ``None`` if no candidate has one."""
     timed = [(entry.name, entry.time) for entry in group.entries if entry.time]
     if not timed:
         return None

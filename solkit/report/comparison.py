@@ -11,9 +11,7 @@ Fields may be added, never renamed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Literal
 
 from pydantic import Field
@@ -38,7 +36,7 @@ _STYLES = {
 
 
 def render(report: ComparisonReport, console: Console) -> None:
-    """Print a line per comparison, and what there is to know of them."""
+    """Print a line per comparison, and remarks."""
     parts.print_plainly(Group(*_page(report)), console)
 
 
@@ -49,7 +47,7 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
     yield parts.labelled(((role, Text(file.path)) for role, file in rows), _LABEL_CELLS)
     yield Text.assemble((device.name, "bold"), f"  {device.sm_count} SMs")
     for failed in report.failed:
-        yield Text(f"\n{parts.sizes(failed.shape)}: {failed.error}", style="red")
+        yield Text(f"\n{units.shape_words(failed.shape)}: {failed.error}", style="red")
     if report.comparisons:
         yield Text()
         yield _table(report)
@@ -64,7 +62,7 @@ def _table(report: ComparisonReport) -> Table:
     for each in report.comparisons:
         shape = {name: each.base.shape[name] for name in names if name in each.base.shape}
         table.add_row(
-            Text(parts.sizes(shape)),
+            Text(units.shape_words(shape)),
             Text(_name(each)),
             _duration(each.base_ms),
             _duration(each.candidate_ms),
@@ -102,10 +100,10 @@ def _remarks(report: ComparisonReport) -> Iterator[parts.Row]:
         how = f"{protocol.method}, {protocol.l2} L2 ({protocol.flush}), {protocol.launched}"
         yield "timing", Text(f"{how} · called in turns, in random order")
     for each in report.comparisons:
-        place = f"{parts.sizes(each.base.shape)}: "
+        place = f"{units.shape_words(each.base.shape)}: "
         if each.ratio is not None:
-            least = f"less than {each.ratio.resolution:.1%} apart cannot be told from none"
-            yield "ratio", Text(f"{place}{each.ratio.turns} turns · {least}")
+            limit = f"differences under {each.ratio.resolution:.1%} cannot be shown"
+            yield "ratio", Text(f"{place}{each.ratio.turns} turns · {limit}")
         for role, result in (("base", each.base), ("candidate", each.candidate)):
             if result.verdict is not Verdict.CORRECT:
                 first = f": {result.errors[0]}" if result.errors else ""
@@ -117,7 +115,7 @@ def _remarks(report: ComparisonReport) -> Iterator[parts.Row]:
 
 
 class RivalJson(schema.JsonModel):
-    """`solkit.core.Result` of one that was compared, as measured on its own."""
+    """`solkit.core.Result` of the base or a candidate, measured on its own."""
 
     params: dict[str, schema.Setting]
     verdict: Verdict
@@ -167,7 +165,7 @@ class ComparisonReportJson(schema.JsonModel):
 
 
 def dumps(report: ComparisonReport) -> str:
-    """A report as indented JSON text, in ASCII."""
+    """A report as JSON text in ASCII."""
     model = ComparisonReportJson(
         schema="solkit.compare/1",
         environment=dict(report.environment),
@@ -175,12 +173,9 @@ def dumps(report: ComparisonReport) -> str:
         base=schema.kernel_model(report.base),
         candidates=[schema.kernel_model(each) for each in report.candidates],
         comparisons=[_comparison(each) for each in report.comparisons],
-        failed=[
-            schema.FailedShapeJson(shape=dict(each.shape), error=each.error)
-            for each in report.failed
-        ],
+        failed=schema.failed_models(report.failed),
     )
-    return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
+    return schema.text_of(model)
 
 
 def _comparison(each: Comparison) -> ComparisonJson:
@@ -190,10 +185,10 @@ def _comparison(each: Comparison) -> ComparisonJson:
         base=_rival(each.base),
         candidate=_rival(each.candidate),
         difference=each.difference,
-        ratio=RatioJson(**asdict(each.ratio)) if each.ratio else None,
+        ratio=RatioJson.model_validate(each.ratio) if each.ratio else None,
         base_ms=each.base_ms,
         candidate_ms=each.candidate_ms,
-        protocol=schema.ProtocolJson(**asdict(each.protocol)) if each.protocol else None,
+        protocol=schema.ProtocolJson.model_validate(each.protocol) if each.protocol else None,
         errors=list(each.errors),
     )
 

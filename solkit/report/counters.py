@@ -1,4 +1,4 @@
-"""Each launch's modelled figures beside the GPU's counters, as a table and in words."""
+"""The modelled figures of each launch beside the GPU's counters."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["in_unit", "remarks", "tables"]
 
 _REASONS = 3
 _NO_STALL = ("selected", "not_selected")
-"""Warps that issue, or could have: nothing holds them up."""
+"""Warps that issue, or could."""
 
 
 def tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
-    """A table for each launch that was counted, and what its warps waited for."""
+    """For each counted launch, a table and what its warps waited for."""
     for kernel in kernels:
         if kernel.counters is not None:
             yield Text()

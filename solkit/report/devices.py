@@ -22,16 +22,16 @@ __all__ = ["dumps", "render"]
 
 _TENSOR = ("tensor.fp16", "tensor.bf16", "tensor.tf32", "tensor.fp8")
 _MEASURED = (
-    "TB/s of DRAM and L2 and dense TFLOP/s, the highest that `solkit calibrate` measured: bounds "
-    "take the newest for a model, yours before one that ships with SolKit, as `calibrated`."
+    "TB/s of DRAM and L2 and dense TFLOP/s, the highest that `solkit calibrate` measured. The "
+    "`calibrated` bound uses your newest calibration of a model, else one shipped with SolKit."
 )
 Measured = Sequence[tuple[Calibration, str]]
 """Calibrations, each with who made it."""
 
-_WIDE = 120  # columns from which names and aliases fit as well
+_WIDE = 120  # columns that names and aliases need
 _LEGEND = (
-    "TB/s of DRAM and dense TFLOP/s of the tensor cores, at the SM clock shown: max, the highest "
-    "that NVML allows, or boost, the vendor's. --device takes a key, an alias or NVML's name."
+    "TB/s of DRAM and dense TFLOP/s of the tensor cores at the SM clock shown: max is the highest "
+    "that NVML allows, boost the vendor's. --device takes a key, an alias or NVML's name."
 )
 
 
@@ -55,7 +55,7 @@ def render(
 
 
 def dumps(known: Sequence[Device], live: Sequence[Device], measured: Measured = ()) -> str:
-    """All of it as indented JSON text, in ASCII; each device with its aliases and ceilings."""
+    """The same as JSON text in ASCII; each device with its aliases and ceilings."""
     lists = {"machine": live, "catalogue": known}
     described = {name: [_described(d) for d in some] for name, some in lists.items()}
     described["calibrations"] = [
@@ -73,7 +73,7 @@ def _calibrations(measured: Measured, known: Sequence[Device]) -> Iterator[Rende
 
 
 def _doubts(measured: Measured, known: Sequence[Device]) -> Iterator[str]:
-    """What must be wrong with the catalogue's whole GPUs, where more was measured."""
+    """Errors of the catalogue that calibrations show: rates above its ceilings."""
     by_key = {device.key: device for device in known}
     for each, _ in measured:
         if each.gpu.key in by_key:

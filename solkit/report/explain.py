@@ -15,15 +15,15 @@ from solkit.roofline.names import short_name
 
 __all__ = ["ceilings", "contributors", "place"]
 
-_MOST = 5  # ops of a resource that are shown; the rest is summed up
+_MOST = 5  # ops shown per resource; the rest is summed
 
 
 def contributors(bound: Bound, file: str) -> Table:
-    """The ops behind every resource, largest first, longest resource first.
+    """The ops behind every resource, largest first.
 
     Args:
-        bound: whose resources.
-        file: the reference's, whose lines need no name.
+        bound: to explain.
+        file: the reference's file, which its own lines do not name.
     """
     table = columns(["resource"], ["time", "share", "amount"], ["op", "line"])
     for resource in bound.resources:
@@ -32,7 +32,7 @@ def contributors(bound: Bound, file: str) -> Table:
 
 
 def ceilings(bound: Bound) -> Iterator[tuple[str, Text]]:
-    """Each resource's rate and where it comes from, to stand beside the resource's name."""
+    """Each resource with its rate and the rate's source."""
     for resource in bound.resources:
         rate = units.rate(resource.ceiling, resource.unit)
         yield resource.name, Text(f"{rate} = {resource.source}", style="dim")
@@ -65,7 +65,7 @@ def _add(table: Table, resource: Resource, limiter: str, file: str) -> None:
 
 
 def _unknown(resource: Resource) -> Contributor:
-    return Contributor("not told by op", resource.amount, 1.0)
+    return Contributor("not split by op", resource.amount, 1.0)
 
 
 def _share(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Packages that only reports with figures need: the optional group ``solkit[report]``."""
+"""Packages that only figures need: the optional group ``solkit[report]``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def needed(package: str) -> ModuleType:
     """Import a package of the group.
 
     Raises:
-        UnsupportedError: it is not installed; says how to.
+        UnsupportedError: it is not installed.
     """
     try:
         return importlib.import_module(package)

@@ -1,4 +1,4 @@
-"""Figures for paper and slides, as PNG and SVG, drawn by Matplotlib."""
+"""Figures for papers and slides, as PNG and SVG, drawn by Matplotlib."""
 
 from __future__ import annotations
 
@@ -45,17 +45,16 @@ _DOTS_PER_INCH = 160
 
 
 def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
-    """Write every figure of the reports into a folder, as PNG and as SVG.
+    """Write every figure of the reports into a folder, as PNG and SVG.
 
     Args:
-        reports: of `solkit.report.standing.named`.
-        folder: made where it is not there.
+        reports: from `solkit.report.standing.named`.
+        folder: created if missing.
 
-    Returns:
-        The files, in the order of the page.
+    Returns: The files, in the order of the page.
 
     Raises:
-        InputError: the folder cannot be written to.
+        InputError: the folder is not writable.
         UnsupportedError: Matplotlib is not installed.
     """
     matplotlib = needed("matplotlib")
@@ -80,7 +79,7 @@ def _save(figure: Figure, path: Path) -> Path:
 
 
 def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
-    """Every figure and the name of its file."""
+    """Every figure with its file name."""
     for each in reports:
         name = file_name(each.name)
         chart = charts.roofline_of(each.report)
@@ -89,7 +88,7 @@ def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
         for i, result in enumerate(each.report.results, 1):
             steps = charts.gap_of(result)
             if steps:
-                title = f"{each.name}, {charts.shape_words(result.shape)}"
+                title = f"{each.name}, {units.shape_words(result.shape)}"
                 yield f"{name}-gap-{i}", gap(steps, title)
     for i, group in enumerate(compare(reports), 1):
         chosen = charts.times_of(group)
@@ -101,7 +100,7 @@ def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
 
 
 def roofline(chart: charts.Roofline, title: str) -> Figure:
-    """The roofs that the shapes have need of, in every set of rates, and a mark a shape."""
+    """The roofs that the shapes use, in every set of rates, and a mark per shape."""
     figure, axes = _axes(7.2, 4.6, f"{title} on {chart.device}")
     low, high = charts.intensities(chart)
     for roof in chart.roofs:
@@ -129,7 +128,7 @@ def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, hig
     xs, ys = charts.span(roof, chart, low, high)
     colour = "ink" if roof.rates == "roofline" else roof.rates
     known = axes.get_legend_handles_labels()[1]
-    label = "_" if roof.rates in known else roof.rates  # a name with _ is kept out of the legend
+    label = "_" if roof.rates in known else roof.rates  # the legend leaves out names with _
     axes.plot(xs, ys, _DASHES[roof.rates], color=LIGHT[colour], linewidth=1.2, label=label)
     if roof.rates == "roofline":
         words = f"{roof.name}, {units.rate(roof.value, roof.unit.removesuffix('/s'))}"
@@ -141,7 +140,7 @@ def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, hig
 
 
 def gap(chart: charts.Gap, title: str) -> Figure:
-    """From the speed of light to the time, a bar a factor, end to end."""
+    """From the speed of light to the time: a bar per factor, end to end."""
     kind = "measured" if chart.measured else "modelled"
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "sol")]
     for step in chart.steps:
@@ -163,7 +162,7 @@ def gap(chart: charts.Gap, title: str) -> Figure:
 
 
 def times(chart: charts.Times) -> Figure:
-    """A dot and its interval a candidate, and the speed of light as a line."""
+    """A mark and an interval per candidate, and the speed of light as a line."""
     figure, axes = _axes(7.2, 0.4 * len(chart.names) + 1.4, f"Time of a call at {chart.shape}")
     for y, time in enumerate(chart.times):
         kind = "measured" if time.measured else "modelled"
@@ -193,7 +192,7 @@ def _axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
 
 
 def _log_ratios(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis of factors, with room for words at its end."""
+    """A logarithmic axis of factors, with room for text at its end."""
     low, high = min(values), max(values)
     axes.set_xscale("log")
     ends = low / 1.02, high * max(1.3, (high / low) ** 0.3)

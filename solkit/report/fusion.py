@@ -15,11 +15,11 @@ from solkit.roofline.names import short_name
 
 __all__ = ["numbers", "summary", "table"]
 
-_NAMES = 4  # ops of a kernel that are named
+_NAMES = 4  # ops named per kernel
 
 
 def summary(fusion: Fusion) -> str:
-    """One line: what fusing everything saves over one kernel an op."""
+    """One line: what fusing everything saves over one kernel per op."""
     if len(fusion.unfused) < 2:
         return "a single op: nothing to fuse"
     return (
@@ -29,7 +29,7 @@ def summary(fusion: Fusion) -> str:
 
 
 def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
-    """The kernels asked for, else one an op; then the levels' totals.
+    """The requested kernels, else one per op; then the totals of the levels.
 
     Args:
         fusion: the levels.

@@ -1,10 +1,9 @@
-"""The kernels of a result: what each launch is, asks for, should take, and was counted to do."""
+"""The JSON form of a launch: what it is and requests, its modelled time, and GPU counters."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -38,18 +37,20 @@ def _word_unless_finite(value: Any) -> Any:
 
 
 Number = Annotated[float | None, BeforeValidator(_null_unless_finite)]
-"""A measured or derived number; ``None`` where it is not finite."""
+"""A measured or derived number; ``None`` if it is not finite."""
 Setting = Annotated[Value, BeforeValidator(_word_unless_finite)]
 """A shape size, tuning parameter or compile-time constant."""
 
 
 class JsonModel(BaseModel):
-    """A part of the contract. Unknown fields are ignored, since later versions may add some."""
+    """A part of the contract, made from a noun with the same fields by `model_validate`.
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    Unknown fields are ignored: later versions may add some.
+    """
 
-
-_M = TypeVar("_M", bound=JsonModel)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", populate_by_name=True, from_attributes=True
+    )
 
 
 class AccessJson(JsonModel):
@@ -136,7 +137,7 @@ class InstructionMixJson(JsonModel):
 
 
 class CountersJson(JsonModel):
-    """`solkit.core.Counters`; ``None``: the GPU has no such counter, or it could not be read."""
+    """`solkit.core.Counters`; ``None``: the GPU lacks the counter, or it could not be read."""
 
     name: str
     grid: tuple[int, int, int]
@@ -175,9 +176,9 @@ class ComparedJson(JsonModel):
 
 
 class LaunchJson(JsonModel):
-    """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: not known.
+    """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: unknown.
 
-    `compared` holds what was both modelled and counted.
+    `compared` has the figures that were both modelled and counted.
     """
 
     name: str
@@ -205,8 +206,8 @@ class LaunchJson(JsonModel):
 
 
 def launch_model(kernel: KernelAnalysis) -> LaunchJson:
-    """A launch in the shape of the JSON contract."""
-    launch, occupancy = kernel.launch, kernel.occupancy
+    """A launch as JSON."""
+    launch, occupancy, mix = kernel.launch, kernel.occupancy, kernel.facts.instructions
     return LaunchJson(
         name=launch.name,
         grid=launch.grid,
@@ -225,14 +226,9 @@ def launch_model(kernel: KernelAnalysis) -> LaunchJson:
         tail_efficiency=occupancy.tail_efficiency if occupancy else None,
         tensor_cores=kernel.facts.tensor_cores,
         error=kernel.error,
-        demand=_json(DemandJson, kernel.demand),
-        model=_json(KernelModelJson, kernel.model),
-        instructions=_json(InstructionMixJson, kernel.facts.instructions),
-        counters=_json(CountersJson, kernel.counters),
-        compared=[ComparedJson.model_validate(asdict(each)) for each in compared(kernel)],
+        demand=DemandJson.model_validate(kernel.demand) if kernel.demand else None,
+        model=KernelModelJson.model_validate(kernel.model) if kernel.model else None,
+        instructions=InstructionMixJson.model_validate(mix) if mix else None,
+        counters=CountersJson.model_validate(kernel.counters) if kernel.counters else None,
+        compared=[ComparedJson.model_validate(each) for each in compared(kernel)],
     )
-
-
-def _json(kind: type[_M], noun: Any) -> _M | None:
-    """A noun in the shape of the model that has its fields; ``None`` for what is not known."""
-    return None if noun is None else kind.model_validate(asdict(noun))

@@ -26,7 +26,7 @@ _PRODUCT = re.compile(r"\bdot(_scaled)?\(|mma")
 
 @dataclass(frozen=True)
 class Moved:
-    """The accesses of one kind to one argument on a line, over all launches of a call.
+    """A line's accesses of one kind to one argument, over all launches of a call.
 
     Attributes:
         kind: ``"load"``, ``"store"`` or ``"atomic"``, and how, e.g. ``"load (tma)"``.
@@ -52,7 +52,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Taken:
-    """What the ops of a line of the reference take of a resource of the bound."""
+    """How much of a resource of the bound the ops on a line of the reference use."""
 
     resource: str
     op: str
@@ -69,8 +69,8 @@ class Cost:
         shape: the number of the result.
         moved: its accesses.
         taken: its part of the bound.
-        share: of all bytes that the accesses of this shape move.
-        instructions: of machine code that it became, over all distinct launches.
+        share: of all bytes moved at this shape.
+        instructions: machine instructions of the line, over all distinct launches.
         time_ms: its part of the modelled time; see `modelled_times`.
     """
 
@@ -83,7 +83,7 @@ class Cost:
 
     @property
     def is_told(self) -> bool:
-        """Whether there is more to say than how many instructions it became."""
+        """Whether it has more than instructions."""
         return bool(self.moved or self.taken)
 
     @property
@@ -94,7 +94,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of source and its costs, one a shape that it costs anything at."""
+    """A source line, with a cost for each shape that has one."""
 
     number: int
     text: str

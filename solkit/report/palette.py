@@ -1,10 +1,9 @@
-"""The colours of figures and pages, on light and on dark.
+"""The colours of figures and pages, light and dark.
 
 Marks have the colours of Okabe and Ito, "Color Universal Design: how to make figures and
-presentations that are friendly to colorblind people" (2008, jfly.uni-koeln.de/color), which
-people with any common form of colour blindness can tell apart; what a colour says, a shape, a
-dash or a word says too. Greys have a contrast of 4.5 or more to their ground where they are text
-(WCAG 2.2, criterion 1.4.3).
+presentations that are friendly to colorblind people" (2008, jfly.uni-koeln.de/color), which are
+distinct for people with any common form of colour blindness. A shape, a dash or a word repeats
+what each colour says. Grey text has a contrast of at least 4.5 (WCAG 2.2, criterion 1.4.3).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LIGHT = {
     "datasheet": _GREEN,
     "calibrated": _PURPLE,
 }
-"""On white, and on paper."""
+"""On white."""
 
 DARK = LIGHT | {
     "page": "#0f1318",
@@ -38,4 +37,4 @@ DARK = LIGHT | {
     "line": "#333c47",
     "sol": _SKY,
 }
-"""On a dark ground, where Okabe and Ito's darker blue cannot be seen."""
+"""On a dark background, where Okabe and Ito's darker blue would be invisible."""

@@ -1,12 +1,12 @@
 """Building blocks of the commands' pages: header, labelled lines, bars.
 
-A page needs no colour: words repeat what colour says. It fits any width from 40 columns on.
+A page works without colour: words say the same. It fits any width from 40 columns.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -15,13 +15,11 @@ from rich.text import Text
 from solkit.core import (
     Bound,
     BoundTimes,
-    ClockKind,
     Device,
     Measurement,
     Report,
     Resource,
     Result,
-    Value,
     Verdict,
 )
 from solkit.report import fusion, units
@@ -38,27 +36,26 @@ __all__ = [
     "label_cells",
     "labelled",
     "print_plainly",
-    "sizes",
     "verdict_text",
 ]
 
 _LABEL_CELLS = 10
-_BAR_CELLS = 40  # at most; fewer than _FEWEST say nothing
+_BAR_CELLS = 40  # at most
 _FEWEST_CELLS = 8
-_WORD_CELLS = 45  # beside a label and a bar: time, amount at ceiling, mark, gaps
+_WORD_CELLS = 45  # for time, amount at ceiling, mark and gaps
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _PLAIN = str.maketrans(
     "µ·×█─◄•…" + _EIGHTHS[1:], "u-x#-<*." + "   ####"
-)  # for terminals and pipes that cannot show them
-_TELLING = 0.005  # of a factor: what rounds to 1.00 is not worth a line
-_LAUNCH_LIMITED = "launch-limited: the bound lies below the {} that one launch takes"
+)  # for terminals and pipes without Unicode
+_TELLING = 0.005  # a factor closer to 1 rounds to 1.00 and is not shown
+_LAUNCH_LIMITED = "launch-limited: one launch takes {}, more than the bound"
 
 Row = tuple[str, Text]
-"""A label and what stands beside it."""
+"""A label and its text."""
 
 
 def print_plainly(page: RenderableType, console: Console) -> None:
-    """Print without trailing blanks, and in ASCII where the encoding is not Unicode."""
+    """Print without trailing blanks, and in ASCII if the encoding is not Unicode."""
     with console.capture() as captured:
         console.print(page)
     text = re.sub(" +$", "", captured.get(), flags=re.MULTILINE)
@@ -68,38 +65,33 @@ def print_plainly(page: RenderableType, console: Console) -> None:
 
 
 def header(report: Report) -> Iterator[RenderableType]:
-    """The kernel, the device, and the shapes of which nothing could be said."""
+    """The kernel, the device, and the shapes that failed."""
     kernel, device = report.kernel, report.device
-    clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
     source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
-    facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock) · {source}"
+    clock = f"{device.clock_mhz:.0f} MHz ({device.clock_kind.value} clock)"
+    facts = f"{device.sm_count} SMs · {clock} · {source}"
     yield Text.assemble((kernel.name, "bold"), f"  {kernel.path} · {kernel.problem.format}")
     yield Text.assemble((device.name, "bold"), f"  {facts}")
     for note in device.notes:
         yield Text(note, style="yellow")
     for failed in report.failed:
-        yield Text(f"\n{sizes(failed.shape)}: {failed.error}", style="red")
+        yield Text(f"\n{units.shape_words(failed.shape)}: {failed.error}", style="red")
 
 
 def differing_sizes(results: Sequence[Result]) -> list[str]:
-    """The sizes that tell the shapes apart; all of them where none does."""
+    """The sizes that differ between shapes; all if none does."""
     names = dict.fromkeys(name for result in results for name in result.shape)
     differing = [n for n in names if len({str(r.shape.get(n)) for r in results}) > 1]
     return differing or list(names)
 
 
 def label_cells(bound: Bound) -> int:
-    """The width of the labels to the left of everything."""
+    """The width of the column of labels."""
     return max(_LABEL_CELLS, *(len(resource.name) for resource in bound.resources), 0)
 
 
-def sizes(shape: Mapping[str, Value]) -> str:
-    """A shape as a reader takes it in, e.g. ``"M=4096 N=1000"``."""
-    return units.settings(shape).replace(",", " ") or "the file's own inputs"
-
-
 def labelled(rows: Iterable[Row], label: int) -> Table:
-    """Labels, and what each says wrapped beside it; a label repeated is shown once."""
+    """Labels with their texts; a repeated label is shown once."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True, min_width=label)
     table.add_column(overflow="fold")
@@ -111,7 +103,7 @@ def labelled(rows: Iterable[Row], label: int) -> Table:
 
 
 def bars(result: Result, label: int, width: int) -> Table:
-    """A bar per resource and one for the measured time, to one scale; no bars where narrow."""
+    """A bar per resource and one for the measured time; only numbers on a narrow page."""
     bound, measurement = result.bound, result.measurement
     rows = [(r.name, r.time_ms, _use(r, bound.limiter)) for r in bound.resources]
     if measurement:
@@ -143,7 +135,7 @@ def _bar(fraction: float, cells: int) -> str:
 
 
 def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterator[Row]:
-    """What is to be known of a bound; what it assumes only where the shape before did not."""
+    """Remarks on a bound; its assumptions only if they differ from `assumed`."""
     bound = result.bound
     yield "bounds", Text(_bounds(bound.at, result.measurement))
     if launch_limited(bound):
@@ -162,14 +154,14 @@ def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> I
 
 
 def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:
-    """The factors of a gap, each a name, a factor and its evidence; those that cost nothing not."""
+    """The factors of a gap that cost something, with their evidence."""
     for name, factor, evidence in factors:
         if abs(factor - 1) >= _TELLING:
             yield "made of", Text.assemble((units.ratio(factor), "bold"), f" {name}: {evidence}")
 
 
 def verdict_text(verdict: Verdict) -> Text:
-    """A verdict in words, red where the candidate failed."""
+    """A verdict in words, red if the candidate failed."""
     red = verdict.is_failure or verdict is Verdict.IMPOSSIBLE
     style = "bold red" if red else "green" if verdict is Verdict.CORRECT else ""
     return Text(verdict.value.replace("_", " "), style=style)
@@ -182,6 +174,6 @@ def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:
         "hard": at.hard_ms,
         "datasheet": at.datasheet_ms,
         "calibrated": at.calibrated_ms,
-        f"at {clock:.0f} MHz" if clock else "at the clock seen": at.observed_clock_ms,
+        f"at {clock:.0f} MHz" if clock else "at the observed clock": at.observed_clock_ms,
     }
     return " · ".join(f"{k} {units.duration(v)}" for k, v in times.items() if v is not None)

@@ -12,10 +12,9 @@ Fields may be added, never renamed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -24,7 +23,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import ClockKind, Profile, ProfiledKernel, ProfiledOp
+from solkit.core import Profile, ProfiledKernel, ProfiledOp
 from solkit.report import parts, schema, units
 from solkit.report.tables import columns
 
@@ -37,8 +36,8 @@ _NAME_CELLS = 60
 _INDENT = 4
 _WIDE = 90  # narrower pages leave columns out
 _LABEL = 8
-_HELD = 0.05  # of what the ops could shrink by
-_LARGEST_GAP = 1e3  # what is further off is held up by its launch alone
+_HELD = 0.05  # share of the ops' excess time
+_LARGEST_GAP = 1e3  # a larger gap is due to the launch alone
 _COLUMNS = ("saves", "end to end", "time", "busy", "calls", "SOL", "gap")
 _FEWER = (0, 2, 6)
 
@@ -48,21 +47,21 @@ def render(profile: Profile, console: Console, *, complete: bool = False) -> Non
 
     Args:
         profile: of `solkit.profile`.
-        console: where to print; its width and colours are kept to.
-        complete: show every op and kernel, not only those that matter most.
+        console: where to print.
+        complete: show every op and kernel, not only the most important.
     """
     parts.print_plainly(Group(*_page(profile, console.width, complete)), console)
 
 
 def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableType]:
     device = profile.device
-    clock = "maximum" if device.clock_kind is ClockKind.MAXIMUM else "boost"
     yield Text(profile.path, style="bold")
-    facts = f"{device.sm_count} SMs · {device.clock_mhz:.0f} MHz ({clock} clock)"
+    clock = f"{device.clock_mhz:.0f} MHz ({device.clock_kind.value} clock)"
+    facts = f"{device.sm_count} SMs · {clock}"
     yield Text.assemble((device.name, "bold"), f"  {facts}")
     yield from (Text(note, style="yellow") for note in (*device.notes, *profile.notes))
     if profile.failure:
-        yield Text(f"{profile.failure}: this is what was profiled until then", style="red")
+        yield Text(f"{profile.failure}: this is what was profiled before", style="red")
     yield Text()
     yield parts.labelled(_summary(profile), _LABEL)
     ranked = _ranked(profile)
@@ -82,8 +81,8 @@ def _summary(profile: Profile) -> Iterator[parts.Row]:
     span = units.duration(profile.span_ms)
     yield "time", Text.assemble((span, "bold"), f"{steps} on the GPU, {busy}")
     idle = profile.idle
-    late = f"{units.duration(idle.host_ms)} the host launched too late"
-    queued = f"{units.duration(idle.queue_ms)} between what it had launched ahead"
+    late = f"{units.duration(idle.host_ms)} because the host launched too late"
+    queued = f"{units.duration(idle.queue_ms)} between launches that were queued"
     yield "idle", Text(f"{late}, {queued}")
     if profile.ops:
         left = units.duration(profile.span_ms - profile.saving_ms)
@@ -96,12 +95,12 @@ def _summary(profile: Profile) -> Iterator[parts.Row]:
 
 
 def _held(profile: Profile) -> str:
-    """What shrinking does not gain, where it is not on the critical path."""
+    """The excess time that is not on the critical path, if there is much."""
     excess_ms = sum(op.excess_ms for op in profile.ops)
     if excess_ms - profile.saving_ms < _HELD * excess_ms:
         return ""
     rest = units.duration(excess_ms - profile.saving_ms)
-    return f"; {rest} more would go into waiting for the host or for other streams"
+    return f"; {rest} more would only lengthen waits for the host or other streams"
 
 
 # -------------------------------------------------------------------------------------- table
@@ -109,14 +108,14 @@ def _held(profile: Profile) -> str:
 
 @dataclass(frozen=True)
 class _Idle:
-    """The row of the idle time: what launching ahead would save."""
+    """The row of idle time: what launching ahead would save."""
 
     saving_ms: float
     wait_ms: float
 
 
 def _ranked(profile: Profile) -> list[ProfiledOp | _Idle]:
-    """The ops in their order, and the idle time where its saving puts it."""
+    """The ops, and idle time, by saving."""
     rows: list[ProfiledOp | _Idle] = list(profile.ops)
     if profile.idle.host_ms > 0:
         idle = _Idle(profile.idle.host_ms, profile.idle.wait_ms)
@@ -128,7 +127,7 @@ def _ranked(profile: Profile) -> list[ProfiledOp | _Idle]:
 def _rows(
     profile: Profile, rows: Sequence[ProfiledOp | _Idle], width: int, complete: bool
 ) -> Iterator[RenderableType]:
-    """A line of numbers a row, and beneath it, as wide as the page, what it is of."""
+    """A line of numbers per row, with details indented below it."""
     chosen = range(len(_COLUMNS)) if width >= _WIDE else _FEWER
     told = [_idle(profile, row) if isinstance(row, _Idle) else _op(profile, row) for row in rows]
     table = [[line[i] for i in chosen] for line in (_COLUMNS, *(cells for cells, _ in told))]
@@ -162,10 +161,10 @@ def _idle(profile: Profile, idle: _Idle) -> tuple[tuple[str, ...], Text]:
 
 
 def _why(idle: _Idle) -> Text:
-    """What would shorten it: fewer waits, where more than half of it comes after one."""
+    """What would shorten it: fewer waits, if more than half of it follows one."""
     if idle.wait_ms > 0.5 * idle.saving_ms:
         wait = units.duration(idle.wait_ms)
-        return Text(f"{wait} of it after the host had waited for the GPU: wait less often")
+        return Text(f"{wait} of it after the host waited for the GPU: wait less often")
     return Text("the host launches too late: a CUDA graph launches ahead")
 
 
@@ -207,10 +206,10 @@ def _unbounded_text(kernel: ProfiledKernel, complete: bool) -> Text:
 
 
 def _short(name: str, complete: bool) -> str:
-    """A kernel's name without return type, template arguments and parameters."""
+    """A kernel's name, without return type, template arguments and parameters."""
     if complete:
         return name
-    if not name.startswith("Mem"):  # "Memcpy HtoD (Pinned -> Device)" needs what is in brackets
+    if not name.startswith("Mem"):  # "Memcpy HtoD (Pinned -> Device)" keeps its brackets
         name = re.split(r"[<(]", name.removeprefix("void ").replace("(anonymous namespace)::", ""))[
             0
         ]
@@ -278,7 +277,7 @@ class ProfileJson(schema.JsonModel):
 
 
 def dumps(profile: Profile) -> str:
-    """A profile as indented JSON text, in ASCII."""
+    """A profile as JSON text in ASCII."""
     model = ProfileJson(
         schema="solkit.profile/1",
         path=profile.path,
@@ -286,15 +285,15 @@ def dumps(profile: Profile) -> str:
         span_ms=profile.span_ms,
         steps=profile.steps,
         busy_ms=profile.busy_ms,
-        idle=IdleJson(**asdict(profile.idle)),
+        idle=IdleJson.model_validate(profile.idle),
         saving_ms=profile.saving_ms,
         speedup=profile.speedup(profile.saving_ms),
         ops=[_op_json(profile, op) for op in profile.ops],
-        unbounded=[_kernel_json(kernel) for kernel in profile.unbounded],
+        unbounded=[KernelTimeJson.model_validate(kernel) for kernel in profile.unbounded],
         notes=list(profile.notes),
         failure=profile.failure,
     )
-    return json.dumps(model.model_dump(mode="json", by_alias=True), indent=2, allow_nan=False)
+    return schema.text_of(model)
 
 
 def _op_json(profile: Profile, op: ProfiledOp) -> OpJson:
@@ -309,9 +308,5 @@ def _op_json(profile: Profile, op: ProfiledOp) -> OpJson:
         saving_ms=op.saving_ms,
         speedup=profile.speedup(op.saving_ms),
         bound=schema.bound_model(op.bound, ()),
-        kernels=[_kernel_json(kernel) for kernel in op.kernels],
+        kernels=[KernelTimeJson.model_validate(kernel) for kernel in op.kernels],
     )
-
-
-def _kernel_json(kernel: ProfiledKernel) -> KernelTimeJson:
-    return KernelTimeJson(**asdict(kernel))

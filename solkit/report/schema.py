@@ -1,7 +1,7 @@
 """The JSON form of a report, ``solkit.score/1``: fields may be added, never renamed.
 
-Numbers that are not finite have no JSON form: a measured or derived one is written as ``null``, a
-shape size or parameter as the word ``"inf"``, ``"-inf"`` or ``"nan"``.
+JSON has no numbers that are not finite: a measured or derived one becomes ``null``, a shape size or
+parameter the word ``"inf"``, ``"-inf"`` or ``"nan"``.
 
 ::
 
@@ -30,11 +30,11 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from solkit.core import (
-    Analysis,
     AnalysisStatus,
     Bound,
     ClockKind,
     Device,
+    FailedShape,
     Fusion,
     Gap,
     KernelFile,
@@ -62,7 +62,7 @@ from solkit.report.launch_schema import (
     TermJson,
     launch_model,
 )
-from solkit.report.sources import Source, sources_of
+from solkit.report.sources import sources_of
 from solkit.roofline.hard import slack
 
 __all__ = [
@@ -105,6 +105,7 @@ __all__ = [
     "fusion_model",
     "kernel_model",
     "read",
+    "text_of",
     "to_json",
     "to_model",
     "work_model",
@@ -112,7 +113,7 @@ __all__ = [
 
 
 class KernelJson(JsonModel):
-    """`solkit.core.KernelFile`; `path` is the candidate's file where there is a candidate."""
+    """`solkit.core.KernelFile`; `path` is the candidate's file if there is a candidate."""
 
     path: str
     format: str
@@ -167,10 +168,10 @@ class ProtocolJson(JsonModel):
 
 
 class WorkJson(JsonModel):
-    """`solkit.core.Work`, with the operations on the pipes that the bound chose.
+    """`solkit.core.Work`, with operations on the pipes that the bound chose.
 
-    `flops` sums the floating-point pipes of `flops_by_pipe`, special functions included; a
-    multiply-add counts as two.
+    `flops` sums the floating-point pipes of `flops_by_pipe`, with special functions; a multiply-add
+    counts as two.
     """
 
     flops: int
@@ -192,7 +193,7 @@ class ContributorJson(JsonModel):
 
 
 class ResourceJson(JsonModel):
-    """`solkit.core.Resource`, without its name: the key it stands under."""
+    """`solkit.core.Resource` without its name, which is its key."""
 
     amount: int
     unit: str
@@ -214,7 +215,7 @@ class BoundTimesJson(JsonModel):
 
 
 class BoundJson(JsonModel):
-    """`solkit.core.Bound`; `time_ms` is the roofline, `slack` why the hard bound lies below it."""
+    """`solkit.core.Bound`; `time_ms` is the roofline, `slack` says why the hard bound is lower."""
 
     time_ms: Number
     limiter: str
@@ -227,7 +228,7 @@ class BoundJson(JsonModel):
 
 
 class FusionJson(JsonModel):
-    """The times of `solkit.core.Fusion`, in milliseconds, and how many kernels each counts."""
+    """The times of `solkit.core.Fusion`, in milliseconds, and the number of kernels of each."""
 
     fused_ms: Number
     unfused_ms: Number
@@ -252,7 +253,7 @@ class AnalysisJson(JsonModel):
 
 
 class GapFactorJson(JsonModel):
-    """`solkit.core.GapFactor`, with the advice on its cause."""
+    """`solkit.core.GapFactor`, with advice on its cause."""
 
     name: str
     factor: Number
@@ -261,7 +262,7 @@ class GapFactorJson(JsonModel):
 
 
 class GapJson(JsonModel):
-    """`solkit.core.Gap`: the factors' product is ``time_ms / sol_ms``."""
+    """`solkit.core.Gap`: the product of the factors is ``time_ms / sol_ms``."""
 
     sol_ms: Number
     time_ms: Number
@@ -294,7 +295,7 @@ class ScoreJson(JsonModel):
 
 
 class ResultJson(JsonModel):
-    """`solkit.core.Result`: one shape; `advice` is what to look at next."""
+    """`solkit.core.Result`: one shape; `advice` says what to look at next."""
 
     shape: dict[str, Setting]
     params: dict[str, Setting]
@@ -316,8 +317,8 @@ class ResultJson(JsonModel):
 class ReportJson(JsonModel):
     """`solkit.core.Report`: what ``solkit score --json`` writes.
 
-    `sources` are the files that the kernel and its costs lie in; `written` is when the command ran,
-    in ISO 8601.
+    `sources` are the files of the kernel and its problem; `written` is when the command ran, in ISO
+    8601.
     """
 
     schema_: Literal["solkit.score/1"] = Field(alias="schema")
@@ -331,11 +332,11 @@ class ReportJson(JsonModel):
 
 
 def to_model(report: Report, written: datetime | None = None) -> ReportJson:
-    """A report in the shape of the JSON contract; reads the kernel's source files.
+    """A report as JSON models, with the kernel's source files, which are read now.
 
     Args:
-        report: what was found.
-        written: when.
+        report: to convert.
+        written: when the command ran.
     """
     return ReportJson(
         schema="solkit.score/1",
@@ -343,28 +344,34 @@ def to_model(report: Report, written: datetime | None = None) -> ReportJson:
         kernel=kernel_model(report.kernel),
         device=device_model(report.device),
         results=[_result(result, report.device) for result in report.results],
-        failed=failed_models(report),
-        sources=[_source(source) for source in sources_of(report)],
+        failed=failed_models(report.failed),
+        sources=[SourceJson.model_validate(source) for source in sources_of(report)],
         written=written.isoformat(timespec="seconds") if written else None,
     )
 
 
 def to_json(report: Report | ReportJson) -> dict[str, Any]:
-    """A report as what `json` can write: dicts, lists, strings, finite numbers and ``None``."""
+    """A report as `json` takes it: dicts, lists, strings, finite numbers and ``None``."""
     model = to_model(report) if isinstance(report, Report) else report
     return model.model_dump(mode="json", by_alias=True)
 
 
 def dumps(report: Report | ReportJson, indent: int | None = 2) -> str:
-    """A report as JSON text, in ASCII; on one line where `indent` is ``None``."""
-    return json.dumps(to_json(report), indent=indent, allow_nan=False)
+    """A report as JSON text in ASCII; on one line if `indent` is ``None``."""
+    return text_of(to_model(report) if isinstance(report, Report) else report, indent)
+
+
+def text_of(model: JsonModel, indent: int | None = 2) -> str:
+    """A model as JSON text in ASCII; on one line if `indent` is ``None``."""
+    data = model.model_dump(mode="json", by_alias=True)
+    return json.dumps(data, indent=indent, allow_nan=False)
 
 
 def read(path: Path | str) -> ReportJson:
     """Read and validate a file that ``solkit score --json`` wrote.
 
     Raises:
-        InputError: there is no such file, or it is not a report; names the offending field.
+        InputError: the file is missing or is not a report; names the offending field.
     """
     try:
         return ReportJson.model_validate_json(Path(path).read_bytes())
@@ -380,43 +387,34 @@ def read(path: Path | str) -> ReportJson:
 
 
 def kernel_model(file: KernelFile) -> KernelJson:
-    """A kernel file in the shape of the JSON contract."""
+    """A kernel file as JSON."""
     return KernelJson(path=file.path, format=file.problem.format, name=file.name)
 
 
 def device_model(device: Device) -> DeviceJson:
-    """A device in the shape of the JSON contract."""
-    fields = {name: getattr(device, name) for name in DeviceJson.model_fields}
-    rates = {
-        name: {key: asdict(ceiling) for key, ceiling in getattr(device, name).items()}
-        for name in ("ceilings", "datasheet", "calibrated")
-    }
-    return DeviceJson.model_validate(fields | rates | {"notes": list(device.notes)})
+    """A device as JSON."""
+    return DeviceJson.model_validate(device)
 
 
-def _source(source: Source) -> SourceJson:
-    return SourceJson(path=source.path, sha256=source.sha256, text=source.text)
-
-
-def failed_models(report: Report) -> list[FailedShapeJson]:
-    """The shapes without a result in the shape of the JSON contract."""
-    return [FailedShapeJson(shape=dict(each.shape), error=each.error) for each in report.failed]
+def failed_models(failed: Sequence[FailedShape]) -> list[FailedShapeJson]:
+    """Shapes without a result as JSON."""
+    return [FailedShapeJson.model_validate(each) for each in failed]
 
 
 def _result(result: Result, device: Device) -> ResultJson:
-    measurement, protocol, score = result.measurement, result.protocol, result.score
+    protocol, score = result.protocol, result.score
     return ResultJson(
         shape=dict(result.shape),
         params=dict(result.params),
         verdict=result.verdict,
-        protocol=ProtocolJson(**asdict(protocol)) if protocol else None,
+        protocol=ProtocolJson.model_validate(protocol) if protocol else None,
         errors=list(result.errors),
         work=work_model(result.work, result.bound),
         bound=bound_model(result.bound, slack(result.work, result.bound, device)),
-        analysis=_analysis(result.analysis),
+        analysis=AnalysisJson.model_validate(result.analysis),
         launches=[launch_model(kernel) for kernel in result.analysis.kernels],
-        measurement=_measurement(measurement) if measurement else None,
-        score=ScoreJson(**asdict(score)) if score else None,
+        measurement=_measurement(result.measurement) if result.measurement else None,
+        score=ScoreJson.model_validate(score) if score else None,
         fusion=fusion_model(result.fusion) if result.fusion else None,
         gap=_gap(result.gap) if result.gap else None,
         advice=list(advise(result, device)),
@@ -437,7 +435,7 @@ def _gap(gap: Gap) -> GapJson:
 
 
 def work_model(work: Work, bound: Bound) -> WorkJson:
-    """Work, on the pipes that a bound chose, in the shape of the JSON contract."""
+    """Work as JSON, on the pipes that a bound chose."""
     return WorkJson(
         flops=_floating_point(bound.flops_by_pipe),
         flops_by_pipe=dict(bound.flops_by_pipe),
@@ -454,11 +452,8 @@ def _floating_point(by_pipe: Mapping[str, int]) -> int:
 
 
 def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
-    """A bound, and why it may be beaten, in the shape of the JSON contract."""
-    resources = {}
-    for resource in bound.resources:
-        fields = asdict(resource)
-        resources[fields.pop("name")] = ResourceJson(**fields)
+    """A bound as JSON, with the reasons why the hard bound is lower."""
+    resources = {each.name: ResourceJson.model_validate(each) for each in bound.resources}
     times = {name.removesuffix("_ms"): value for name, value in asdict(bound.at).items()}
     return BoundJson(
         time_ms=bound.time_ms,
@@ -473,7 +468,7 @@ def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
 
 
 def fusion_model(fusion: Fusion) -> FusionJson:
-    """The levels' totals in the shape of the JSON contract."""
+    """The totals of the fusion levels as JSON."""
     return FusionJson(
         fused_ms=fusion.fused_ms,
         unfused_ms=fusion.unfused_ms,
@@ -482,10 +477,6 @@ def fusion_model(fusion: Fusion) -> FusionJson:
         grouped_ms=fusion.grouped_ms if fusion.grouped else None,
         grouped_kernels=len(fusion.grouped) or None,
     )
-
-
-def _analysis(analysis: Analysis) -> AnalysisJson:
-    return AnalysisJson(status=analysis.status, notes=list(analysis.notes))
 
 
 def _measurement(measurement: Measurement) -> MeasurementJson:

@@ -1,4 +1,4 @@
-"""The source files of a report, as they are when it is written."""
+"""The source files of a report, as they are when the report is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solkit.core import Report
 
 __all__ = ["Source", "sources_of"]
 
-_MOST_BYTES = 2**18  # longer files are named, not copied
+_MOST_BYTES = 2**18  # the text of longer files is left out
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Source:
     Attributes:
         path: as the report names it.
         sha256: of its bytes, in hexadecimal.
-        text: what it says; ``None`` where it is longer than 256 KiB or no UTF-8.
+        text: ``None`` if the file is longer than 256 KiB or is not UTF-8.
     """
 
     path: str
@@ -30,10 +30,7 @@ class Source:
 
 
 def sources_of(report: Report) -> tuple[Source, ...]:
-    """The candidate's file, the problem's, and those of the candidate's CUDA C++.
-
-    A file that is not there any more is left out: a report may outlive its kernel.
-    """
+    """The files of the candidate, its CUDA C++ and the problem; a missing file is left out."""
     paths = dict.fromkeys(_paths(report))
     known = {Path(path).resolve(): path for path in reversed(paths)}
     return tuple(_read(path) for path in reversed(known.values()) if Path(path).is_file())

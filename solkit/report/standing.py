@@ -1,10 +1,9 @@
-"""Each shape's time in a report, and which of many kernels to look at first.
+"""The time of each shape of a report, and which of many kernels to look at first.
 
 Notation
-    t       the time of a shape: measured where it counts, else modelled
+    t       the time of a shape: measured if that counts, else modelled
     t_sol   the roofline of that shape
-    cost    the sum over a kernel's shapes of t (1 - t_sol / t) = t - t_sol: the time of a call,
-            times the share of it that is gap
+    cost    the sum over a kernel's shapes of t (1 - t_sol / t) = t - t_sol
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Time:
 
     Attributes:
         median_ms: measured, or modelled.
-        low_ms, high_ms: 95 % confidence interval; both the time itself where it is modelled.
+        low_ms, high_ms: 95 % confidence interval; both equal `median_ms` if modelled.
         measured: which of the two.
     """
 
@@ -51,7 +50,7 @@ class Time:
 
 @dataclass(frozen=True)
 class NamedReport:
-    """A report, under the name that tells it from the others of its page."""
+    """A report with a name that is unique on its page."""
 
     name: str
     report: ReportJson
@@ -59,13 +58,13 @@ class NamedReport:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a kernel stands among others, over those of its shapes that have a time.
+    """A kernel's times over all of its shapes that have one.
 
     Attributes:
         sol_ms: the sum of their rooflines.
         time_ms: the sum of their times.
         measured: whether all of them were measured.
-        shapes: how many they are.
+        shapes: how many.
     """
 
     sol_ms: float
@@ -75,20 +74,17 @@ class Standing:
 
     @property
     def cost_ms(self) -> float:
-        """Time that the speed of light would save, a call of each shape."""
+        """Time that the speed of light would save in one call of each shape."""
         return self.time_ms - self.sol_ms
 
     @property
     def gap(self) -> float:
-        """Time over the speed of light, over all shapes together."""
+        """Time over the speed of light."""
         return self.time_ms / self.sol_ms if self.sol_ms else float("inf")
 
 
 def time_of(result: ResultJson) -> Time | None:
-    """The time of a shape; ``None`` where it has none that counts.
-
-    A failed or impossible candidate has none, whatever its clock said.
-    """
+    """The time of a shape; ``None`` if there is none, or the candidate failed or is impossible."""
     if result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE:
         return None
     timed = result.measurement
@@ -100,7 +96,7 @@ def time_of(result: ResultJson) -> Time | None:
 
 
 def modelled_ms(result: ResultJson) -> float | None:
-    """The modelled time of a call: of all its launches, never under the hard bound."""
+    """The modelled time of a call: all its launches, and never below the hard bound."""
     if result.gap and not result.gap.measured:
         return result.gap.time_ms
     total = 0.0
@@ -112,7 +108,7 @@ def modelled_ms(result: ResultJson) -> float | None:
 
 
 def launches_seen(result: ResultJson) -> list[LaunchJson]:
-    """The launches as analysed, or those of the real run where analysis caught none."""
+    """The analysed launches, or those of the real run if analysis captured none."""
     return result.launches or (result.measurement.launches if result.measurement else [])
 
 
@@ -129,7 +125,7 @@ def _badness(result: ResultJson) -> tuple[int, float]:
 
 
 def standing(report: ReportJson) -> Standing | None:
-    """Where a kernel stands; ``None`` where no shape has a time."""
+    """A kernel's standing; ``None`` if no shape has a time."""
     timed = [
         (time, result.bound.time_ms)
         for result in report.results
@@ -146,22 +142,22 @@ def standing(report: ReportJson) -> Standing | None:
 
 
 def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, Standing | None]]:
-    """Reports by falling cost (see the notation above); those without a time come last."""
+    """Reports by falling cost (see the notation above), then those without a time."""
     placed = [(each, standing(each.report)) for each in reports]
     return sorted(placed, key=lambda pair: -pair[1].cost_ms if pair[1] else float("inf"))
 
 
 def file_name(name: str) -> str:
-    """A report's name as that of a file, whatever it holds."""
+    """A report's name as a valid file name."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "kernel"
 
 
 def named(reports: Sequence[ReportJson], files: Sequence[str] = ()) -> list[NamedReport]:
-    """Give each report a name of its own: the kernel's, and the file's where kernels share one.
+    """Give each report a unique name: the kernel's, with the file's if kernels share a name.
 
     Args:
         reports: in the order of the page.
-        files: the file that each was read from, if any.
+        files: the file of each report, if it was read from one.
     """
     kernels = [report.kernel.name for report in reports]
     names: list[str] = []

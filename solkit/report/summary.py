@@ -1,4 +1,4 @@
-"""Reports read back from JSON, on the terminal: each, worst first, and compared."""
+"""Saved reports on the terminal: each one, an index with the worst first, and a comparison."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rich.text import Text
 from solkit.core import Verdict
 from solkit.report import changes as comparison
 from solkit.report import standing, units
-from solkit.report.charts import shape_words
 from solkit.report.parts import Row, factor_rows, labelled, print_plainly, verdict_text
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.report.standing import NamedReport
@@ -25,12 +24,12 @@ _LABEL_CELLS = 10
 
 
 def render(reports: Sequence[NamedReport], console: Console, *, details: bool = False) -> None:
-    """Print every report, and, where there are several, an index and a comparison.
+    """Print every report; if there are several, also an index and a comparison.
 
     Args:
-        reports: of `solkit.report.standing.named`.
-        console: where to print; its width and colours are kept to.
-        details: show every shape in full, also where there are more than three.
+        reports: from `solkit.report.standing.named`.
+        console: where to print.
+        details: show every shape in full, even if there are more than three.
     """
     for each in reports:
         print_plainly(Group(*_page(each, details)), console)
@@ -40,7 +39,7 @@ def render(reports: Sequence[NamedReport], console: Console, *, details: bool = 
 
 
 def index(reports: Sequence[NamedReport], console: Console) -> None:
-    """Print a line a report, worst first by what the speed of light would save."""
+    """Print a line per report, by falling cost."""
     rows = columns(["kernel"], ["SOL", "time", "gap", "cost"], ["verdict"])
     for each, place in standing.worst_first(reports):
         verdicts = Text(", ").join(
@@ -73,7 +72,7 @@ def _page(each: NamedReport, details: bool) -> Iterator[RenderableType]:
     facts = f"{device.sm_count} SMs · {device.clock_mhz or 0:.0f} MHz ({device.clock_kind.value})"
     yield Text.assemble((device.name, "bold"), f"  {facts}")
     for failed in report.failed:
-        yield Text(f"\n{shape_words(failed.shape)}: {failed.error}", style="red")
+        yield Text(f"\n{units.shape_words(failed.shape)}: {failed.error}", style="red")
     yield Text()
     if report.results:
         yield _overview(report)
@@ -92,7 +91,7 @@ def _overview(report: ReportJson) -> Table:
             timed.median_ms if timed else None,
         )
         rows.add_row(
-            Text(shape_words(result.shape)),
+            Text(units.shape_words(result.shape)),
             *(Text("-" if time is None else units.duration(time)) for time in times),
             Text(units.ratio(score.gap) if score and score.gap else "-"),
             Text(f"{score.sol_score:.2f}" if score and score.sol_score is not None else "-"),
@@ -107,7 +106,7 @@ def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
     if len(shown) > _DETAILED and not details:
         shown = [standing.worst(shown)]
     for result in shown:
-        title = f"{shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
+        title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
         yield Text()
         yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
         yield labelled(_rows(result), _LABEL_CELLS)
@@ -142,7 +141,7 @@ def _facts(launch: LaunchJson) -> list[str]:
 
 def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
     for group in groups:
-        title = f"compared at {shape_words(group.shape)}"
+        title = f"compared at {units.shape_words(group.shape)}"
         yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
         rows = columns(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
         for entry in group.entries:

@@ -1,4 +1,4 @@
-"""A report as a terminal page that can be read in ten seconds a shape."""
+"""A report as a terminal page, to be read in ten seconds per shape."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from solkit.report.parts import (
     label_cells,
     labelled,
     print_plainly,
-    sizes,
     verdict_text,
 )
 from solkit.report.tables import columns
@@ -40,13 +39,13 @@ from solkit.report.tables import columns
 __all__ = ["render", "worst"]
 
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
-_LAUNCHES = 6  # more of them are counted, not shown
+_LAUNCHES = 6  # further ones are counted, not shown
 _ERROR_LINES = 12
 
 _STATUS = {
     AnalysisStatus.COMPLETE: "",
     AnalysisStatus.PARTIAL: "not every launch could be analysed",
-    AnalysisStatus.NO_KERNEL: "none: the file holds only a reference",
+    AnalysisStatus.NO_KERNEL: "none: the file has only a reference",
     AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
     AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for sm_80 and newer",
 }
@@ -58,10 +57,10 @@ def render(
     """Print the page.
 
     Args:
-        report: what was found.
-        console: where to print; its width and colours are kept to.
-        details: show every shape in full, also where there are more than three.
-        explained: show the ops that each resource's amount comes from.
+        report: to show.
+        console: where to print.
+        details: show every shape in full, even if there are more than three.
+        explained: show the ops behind each resource.
     """
     print_plainly(Group(*_page(report, console.width, details, explained)), console)
 
@@ -108,7 +107,7 @@ def _page(report: Report, width: int, details: bool, explained: bool) -> Iterato
 
 
 def _overview(results: Sequence[Result]) -> Table:
-    """A row per shape, told apart by the sizes that differ."""
+    """A row per shape, named by the sizes that differ."""
     names = differing_sizes(results)
     rows = columns(["shape"], ["SOL", "measured", "gap", "score"], ["limiter", "verdict"])
     for result in results:
@@ -120,7 +119,7 @@ def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
     told = {name: result.shape[name] for name in names if name in result.shape}
     measurement, score = result.measurement, result.score
     return (
-        Text(sizes(told)),
+        Text(units.shape_words(told)),
         Text(units.duration(result.bound.time_ms)),
         Text(units.duration(measurement.median_ms) if measurement else "-"),
         Text(units.ratio(score.gap) if score else "-"),
@@ -136,8 +135,8 @@ def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
 def _section(
     result: Result, device: Device, width: int, assumed: tuple[str, ...]
 ) -> Iterator[RenderableType]:
-    """One shape; what it assumes is left out where the shape before `assumed` the same."""
-    title = f"{sizes(result.shape)}  {units.settings(result.params)}".rstrip()
+    """One shape; its assumptions are left out if they equal `assumed`."""
+    title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
     label = label_cells(result.bound)
     yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
     yield labelled(_summary(result), label)
@@ -162,7 +161,7 @@ def _summary(result: Result) -> Iterator[Row]:
         share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
         yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share)
     if score and measurement:
-        scale = f", where the reference ({units.duration(measurement.reference_ms)}) has 0.5"
+        scale = f"; the reference ({units.duration(measurement.reference_ms)}) scores 0.5"
         yield "score", Text.assemble((f"{score.sol_score:.2f}", "bold"), scale)
 
 
@@ -175,7 +174,7 @@ def _measured(measurement: Measurement, verdict: Verdict) -> Text:
 
 
 def _breakdown(result: Result) -> Iterator[Row]:
-    """What each launch should take as it is written, and what the gap is made of."""
+    """The modelled time of each launch, and the factors of the gap."""
     for kernel in kernels_seen(result)[:_LAUNCHES]:
         if kernel.model:
             terms = (f"{term.name} {units.duration(term.time_ms)}" for term in kernel.model.terms)
@@ -205,7 +204,7 @@ def _remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterat
 
 
 def _label(result: Result) -> str:
-    """What the sentences that go with a verdict are."""
+    """The label of the sentences that explain a verdict."""
     if result.verdict in (Verdict.CHEATING, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM):
         return "evidence"
     return "note" if result.measurement and not result.verdict.is_failure else "error"
@@ -239,7 +238,7 @@ def _launch(kernel: KernelAnalysis) -> Text:
 
 
 def _compiled(kernel: KernelAnalysis) -> list[str]:
-    """What is known of the compiled kernel; nothing where it did not compile."""
+    """Facts of the compiled kernel; empty if it did not compile."""
     occupancy, facts, told = kernel.occupancy, kernel.facts, []
     if facts.registers is not None:
         told += [f"{facts.registers} registers", f"{facts.spills or 'no'} spills"]
@@ -267,7 +266,7 @@ def _timing(protocol: Protocol, measurement: Measurement) -> str:
 
 
 def _disagreements(result: Result) -> Iterator[str]:
-    """Where the real run's binaries differ from the analysis."""
+    """Differences between the real run's binaries and the analysis."""
     live = result.measurement.launches if result.measurement else ()
     seen = result.analysis.kernels
     if not live or not seen:

@@ -1,4 +1,4 @@
-"""Quantities in the units that a reader thinks in."""
+"""Quantities as text, in the units that people use."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = [
     "ratio",
     "round_amount",
     "settings",
+    "shape_words",
     "signed_duration",
 ]
 
@@ -31,7 +32,7 @@ def duration(time_ms: float, digits: int = 3) -> str:
 
 
 def signed_duration(time_ms: float) -> str:
-    """A time that is added or saved, e.g. ``"+12.0 µs"``; less than 5 ps is nothing."""
+    """A time that is added or saved, e.g. ``"+12.0 µs"``; less than 5 ps is 0."""
     if abs(time_ms) < 5e-9:
         return "0"
     return f"{'−' if time_ms < 0 else '+'}{duration(abs(time_ms))}"
@@ -50,7 +51,7 @@ def round_amount(value: float, unit: str) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """A rate in tera-units, as vendors state them, e.g. ``"1070 TFLOP/s"``, ``"3.352 TB/s"``."""
+    """A rate in tera-units, as vendors state it, e.g. ``"1070 TFLOP/s"``, ``"3.352 TB/s"``."""
     return f"{value / 1e12:.4g} T{unit}/s"
 
 
@@ -66,7 +67,7 @@ def ratio(value: float) -> str:
 
 
 def grid(blocks: tuple[int, int, int]) -> str:
-    """Thread blocks in x, y and z, without what is 1 at the end, e.g. ``"512×4"``."""
+    """Thread blocks in x, y and z, without trailing ones, e.g. ``"512×4"``."""
     x, y, z = blocks
     return "×".join(str(n) for n in ((x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
 
@@ -76,8 +77,13 @@ def settings(values: Mapping[str, Value]) -> str:
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 
+def shape_words(values: Mapping[str, Value]) -> str:
+    """A shape in words, e.g. ``"M=4096 N=1000"``."""
+    return settings(values).replace(",", " ") or "the file's own inputs"
+
+
 def _significant(value: float, digits: int = 3) -> str:
-    """So many significant digits, and all digits before the point."""
+    """A number with this many significant digits, and all digits before the point."""
     if not math.isfinite(value):
         return str(value)
     before = len(str(int(abs(value)))) if abs(value) >= 1 else 1

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from solkit.report import standing, units
 from solkit.report.changes import compare
-from solkit.report.charts import shape_words
 from solkit.report.lines import line_number, modelled_times
 from solkit.report.parts import Row, labelled, print_plainly, verdict_text
 from solkit.report.schema import ReportJson, ResultJson, SourceJson
@@ -52,7 +51,7 @@ def render_lines(report: ReportJson, console: Console, before: ReportJson | None
 
 def _page(before: ReportJson, after: ReportJson) -> Iterator[RenderableType]:
     for failed in after.failed:
-        yield Text(f"{shape_words(failed.shape)}: {failed.error}", style="red")
+        yield Text(f"{units.shape_words(failed.shape)}: {failed.error}", style="red")
     if not after.results:
         return
     earlier = {_key(result): result for result in before.results}
@@ -62,7 +61,7 @@ def _page(before: ReportJson, after: ReportJson) -> Iterator[RenderableType]:
 
 
 def _key(result: ResultJson) -> str:
-    return shape_words(result.shape)
+    return units.shape_words(result.shape)
 
 
 # ---------------------------------------------------------------------------------- times
@@ -113,7 +112,7 @@ def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
         if entry.time and entry.time.measured and entry.judgement:
             told.append(f"measured: {entry.judgement}")
         for change in told:
-            shapes.setdefault(change, []).append(shape_words(group.shape))
+            shapes.setdefault(change, []).append(units.shape_words(group.shape))
     for change, where in shapes.items():
         everywhere = len(where) == len(groups)
         yield "changed", Text(change if everywhere else f"{', '.join(where)}: {change}")

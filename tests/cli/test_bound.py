@@ -100,7 +100,7 @@ def test_a_formula_tells_the_sizes_that_it_was_checked_at(write):
 def test_what_a_formula_has_no_answer_to_is_refused(path, option):
     outcome = solkit("bound", path, "--symbolic", "N", *option)
     assert outcome.exit_code == 2
-    assert f"not with {option[0]}" in outcome.stderr
+    assert f"excludes {option[0]}" in outcome.stderr
 
 
 def test_the_old_spelling_of_its_limit_works_with_a_warning(write):

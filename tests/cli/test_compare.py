@@ -128,7 +128,7 @@ def test_the_page(compared):
     assert row.split() == told.split()
     assert lines[0].split() == ["base", "old.py"]
     assert "cupti, cold L2 (read), eager · called in turns, in random order" in result.stdout
-    assert "80 turns · less than 0.4% apart cannot be told from none" in result.stdout
+    assert "80 turns · differences under 0.4% cannot be shown" in result.stdout
     assert "M=4096: a note" in result.stdout
 
 

@@ -110,4 +110,4 @@ def test_options_reach_the_function_and_a_failed_script_is_an_exit_code(trace, m
         "arguments": ["7", "--lr", "1"],
     }
     assert outcome.exit_code == 2
-    assert "this is what was profiled until then" in outcome.stdout
+    assert "this is what was profiled before" in outcome.stdout

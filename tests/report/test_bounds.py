@@ -52,10 +52,10 @@ def test_the_page_tells_every_shape_and_the_one_that_failed(report):
 
 def test_explained_names_ops_lines_sources_and_reasons(report):
     text = page(bounds.render, report, explained=True)
-    assert "op5 (5 times)   model.py:5" in text
+    assert "op5 (5 times)    model.py:5" in text
     assert "2 more" in text
     assert "op6" not in text
-    assert "not told by op" in text  # the other resource
+    assert "not split by op" in text  # the other resource
     assert "1070 TFLOP/s = datasheet, scaled" in text
     assert "hard lower   aten.convolution: Winograd and FFT" in text
 
@@ -86,7 +86,7 @@ def test_a_time_between_hard_bound_and_roofline_is_explained(make):
 def test_a_bound_below_the_launch_floor_is_told(make):
     small = make.bound(time_ms=1e-4, at=replace(make.bound().at, launch_floor_ms=1.2e-3))
     text = page(bounds.render, make.report(make.result(bound=small)))
-    assert "floor        launch-limited: the bound lies below the 1.20 µs" in text
+    assert "floor        launch-limited: one launch takes 1.20 µs, more than the bound" in text
     assert "launch-limited" not in page(bounds.render, make.report(make.result()))
 
 

@@ -266,8 +266,8 @@ def test_bank_conflicts_are_told_with_their_line(make):
     analysis = replace(make.result().analysis, kernels=(kernel,))
     words = parsed(make.report(make.result(analysis=analysis))).words
     assert "20.0 k wavefronts, and 1.05 MB read by tensor cores" in words
-    assert "16 a store where 1 is the least, matmul.py:82" in words
-    assert "a load where" not in words
+    assert "matmul.py:82: 16 per store, 1 without bank conflicts" in words
+    assert "per load" not in words
     assert "barriers65 a block" in words
 
 

@@ -53,14 +53,14 @@ def test_the_page_ranks_ops_and_idle_time_by_what_they_save(profile):
     said = text(profile)
     for part in (
         "10.0 ms over 2 steps on the GPU, busy 8.00 ms (80 %)",
-        "1.50 ms the host launched too late, 500 µs between what it had launched ahead",
+        "1.50 ms because the host launched too late, 500 µs between launches that were queued",
         "every op at its target: 6.50 ms, 1.54× end to end",
         "500 µs (6.2 % of busy time) have none",
         "3.00 ms      1.429×  5.14 ms  64 %     10  128 µs  4.00×  mm",
         "limited by tensor.bf16 · bf16[0, 8], bf16[1, 8], bf16[2, 8], 1 more",
         "at::native::k0: 10 times, 400 µs",
         "and 1 more",
-        "GPU idle  launch-bound\n    1.00 ms of it after the host had waited for the GPU: wait ",
+        "GPU idle  launch-bound\n    1.00 ms of it after the host waited for the GPU: wait ",
         "ncclDevKernel_AllReduce: communication between GPUs",
         "Beware.",
     ):
@@ -79,7 +79,7 @@ def test_everything_can_be_shown(profile, op):
 
 def test_what_keeps_ops_from_saving_is_said(profile, op):
     held = replace(profile, saving_ms=0.1)  # of 2 times 3.85
-    assert "; 7.60 ms more would go into waiting for the host or for other" in text(held)
+    assert "; 7.60 ms more would only lengthen waits for the host or other" in text(held)
     free = replace(profile, saving_ms=2 * op.excess_ms)
     assert "waiting for the host" not in text(free)
 
@@ -103,7 +103,7 @@ def test_a_profile_of_nothing_known(profile):
     bare = replace(profile, ops=(), idle=IdleTime(0.0, 0.0, 0.0), failure="t.py: failed", steps=0)
     said = text(bare)
     assert "SOL" not in said
-    assert "t.py: failed: this is what was profiled until then" in said
+    assert "t.py: failed: this is what was profiled before" in said
     assert "10.0 ms on the GPU" in said
 
 

@@ -43,7 +43,7 @@ def test_the_facts_of_a_measured_kernel(make):
         "SOL          128 µs, limited by tensor.bf16",
         "measured     192.6 µs (191.9 µs to 193.3 µs), correct",
         "gap          1.50×, 67 % of the speed of light",
-        "score        0.55, where the reference (205 µs) has 0.5",
+        "score        0.55; the reference (205 µs) scores 0.5",
         "128 µs  137 GFLOP at 1070 TFLOP/s ◄",
         "30.0 µs  101 MB at 3.352 TB/s\n",
         "roofline 128 µs · hard 30.0 µs · datasheet 139 µs",
@@ -129,7 +129,7 @@ def test_not_measured(make):
 
 def test_reference_alone(make):
     text = page(make.reference_alone())
-    assert "none: the file holds only a reference" in text
+    assert "none: the file has only a reference" in text
     assert "launch" not in text
 
 

@@ -1,9 +1,9 @@
-"""Reports as one HTML file that needs no network: what ``--html`` writes.
+"""Reports as one HTML file that works offline: what ``--html`` writes.
 
 ::
 
-    page ─┬─ _views   what the templates show, put together from reports
-          ├─ _plotly  figures as Plotly takes them
+    page ─┬─ _views   what the templates show
+          ├─ _plotly  figures for Plotly
           └─ templates/*.html.jinja, style.css, page.js
 """
 

@@ -1,4 +1,4 @@
-"""Numbers as the templates print them; what is not known is a dash."""
+"""How templates print numbers; an unknown value is a dash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from solkit.core import Verdict
-from solkit.report import charts, counters, units
+from solkit.report import counters, units
 from solkit.report.schema import InstructionMixJson
 
 __all__ = ["FILTERS"]
@@ -17,12 +17,12 @@ _UNKNOWN = "–"
 
 
 def _known(print_: Callable[..., str]) -> Callable[..., str]:
-    """The same, with a dash for ``None``."""
+    """The same function, with a dash for ``None``."""
     return lambda value, *more: _UNKNOWN if value is None else print_(value, *more)
 
 
 def _count(value: int) -> str:
-    """A count, with thin spaces between thousands from 10 000 on."""
+    """A count, with thin spaces between thousands from 10 000."""
     return f"{value:,}".replace(",", "\u2009") if abs(value) >= 10_000 else str(value)
 
 
@@ -35,7 +35,7 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 
 def _verdict_class(verdict: Verdict) -> str:
-    """``"bad"`` for what failed or cannot be, ``"good"``, ``"doubtful"``, or ``"open"``."""
+    """``"bad"`` if failed or impossible, else ``"good"``, ``"doubtful"`` or ``"open"``."""
     if verdict.is_failure or verdict is Verdict.IMPOSSIBLE:
         return "bad"
     known = {Verdict.CORRECT: "good", Verdict.NOT_MEASURED: "open"}
@@ -43,7 +43,7 @@ def _verdict_class(verdict: Verdict) -> str:
 
 
 def _instructions(mix: InstructionMixJson) -> str:
-    """How many instructions and loops, and how many of each kind, most first."""
+    """The number of instructions and loops, then of each kind, most first."""
     kinds: Counter[str] = Counter()
     for each in mix.counts:
         kinds[each.kind.replace("_", " ")] += each.count
@@ -70,7 +70,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "instructions": _instructions,
     "place": lambda line: PurePath(line).name or _UNKNOWN,
     "grid": units.grid,
-    "shape": charts.shape_words,
+    "shape": units.shape_words,
     "settings": _settings,
     "verdict": lambda verdict: verdict.value.replace("_", " "),
     "verdict_class": _verdict_class,

@@ -1,9 +1,8 @@
-"""The page: templates filled in, with style, script, data and Plotly all in one file.
+"""The page: filled templates, with style, script, data and Plotly, in one file.
 
-Nothing that a user's file says is trusted: Jinja escapes all text, figures are base64, and the
-page's policy lets no script run but the two whose digests it names, and nothing load from anywhere.
-Figures, Plotly and, on a page of several, kernels are compressed: it is 2 MB, and some 10 KB more
-for each kernel.
+User text is not trusted: Jinja escapes it, figures are base64, and the page's policy allows only
+the two scripts whose digests it names, and no loading from anywhere. Figures and Plotly are
+compressed, and so are the kernels of a page with several: it has 2 MB, plus about 10 KB per kernel.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Failure:
-    """A kernel file of which there is no report.
+    """A kernel file without a report.
 
     Attributes:
         path: the file.
-        error: what was wrong.
+        error: why.
     """
 
     path: str
@@ -52,13 +51,13 @@ def page(
     """The whole page as text.
 
     Args:
-        reports: of `solkit.report.standing.named`. One gives a page on a kernel; several an
-            index, worst first, and a comparison where they have shapes in common.
-        failures: files that have no report.
+        reports: from `solkit.report.standing.named`. One gives a page about a kernel; several give
+            an index, worst first, and a comparison if they share shapes.
+        failures: files without a report.
         written: when.
 
     Raises:
-        UnsupportedError: Jinja or Plotly is not installed; says how to.
+        UnsupportedError: Jinja or Plotly is not installed.
     """
     views, compared = _views.views(reports), _views.comparison(reports)
     specs = _views.charts_of(views, compared)
@@ -100,20 +99,20 @@ def _title(reports: Sequence[NamedReport]) -> str:
 
 
 def _digest(script: bytes) -> str:
-    """As a Content-Security-Policy names a script that may run."""
+    """A script's name in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()
 
 
 @functools.cache
 def _plotly() -> tuple[str, str]:
-    """Plotly's script, packed, and its digest."""
+    """Plotly's script, compressed, and its digest."""
     script = Path(needed("plotly").__file__ or "").parent / "package_data" / "plotly.min.js"
     data = script.read_bytes()
     return _packed(data), _digest(data)
 
 
 def _packed(data: bytes) -> str:
-    """Compressed, as text that means nothing to an HTML parser."""
+    """Compressed, in base64, which an HTML parser leaves alone."""
     return base64.b64encode(gzip.compress(data, mtime=0)).decode()
 
 

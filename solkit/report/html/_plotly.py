@@ -1,6 +1,6 @@
-"""Charts as Plotly figures: plain JSON, with the page's colours by name (``var(--ink)``).
+"""Charts as Plotly figures: plain JSON, with colours by name (``var(--ink)``).
 
-`page.js` puts in the colours of the theme that is on, and shows or hides roofs by ``meta``.
+`page.js` inserts the colours of the current theme, and shows or hides roofs by ``meta``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _about(point: charts.Point) -> str:
 
 
 def gap(chart: charts.Gap) -> Spec:
-    """From the speed of light to the time: bars end to end on a logarithmic axis."""
+    """From the speed of light to the time: a bar per factor, end to end."""
     kind = "measured" if chart.measured else "modelled"
     total = chart.time_ms / chart.sol_ms
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "the speed of light", "sol")]
@@ -132,11 +132,11 @@ def gap(chart: charts.Gap) -> Spec:
 
 
 _Row = tuple[str, float, float, str, str, str]
-"""Name, start, end, words beside it, words on hover, colour."""
+"""Name, start, end, text beside it, text on hover, colour."""
 
 
 def _bars(rows: Sequence[_Row]) -> Spec:
-    """The bars; one that is nothing wide shows as a line."""
+    """The bars; a bar without width shows as a line."""
     names, _, _, _, about, colours = zip(*rows, strict=True)
     fills = [f"var(--{colour})" for colour in colours]
     return {
@@ -176,7 +176,7 @@ def _reasons(step: charts.Step) -> str:
 
 
 def times(chart: charts.Times) -> Spec:
-    """A mark and its interval a candidate, and the speed of light as a line."""
+    """A mark and an interval per candidate, and the speed of light as a line."""
     scale, unit = (1e3, "µs") if chart.sol_ms < 1 else (1.0, "ms")
     sol = {"type": "line", "x0": scale * chart.sol_ms, "x1": scale * chart.sol_ms, "y0": 0, "y1": 1}
     return {

@@ -1,4 +1,4 @@
-"""What the templates show, put together from reports; identifiers tie figures to their places."""
+"""What the templates show; identifiers tie figures to their places."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ class ShapeView:
 
     @property
     def gap_ratio(self) -> float | None:
-        """Its time over the speed of light; ``None`` where it has no time."""
+        """Its time over the speed of light; ``None`` if it has no time."""
         sol_ms = self.result.bound.time_ms
         return self.time.median_ms / sol_ms if self.time and sol_ms else None
 
     @property
     def longest_ms(self) -> float:
-        """The time that fills a bar."""
+        """The time of a full bar."""
         times = [resource.time_ms or 0.0 for resource in self.result.bound.resources.values()]
         return max([*times, self.time.median_ms if self.time else 0.0, self.modelled_ms or 0.0])
 
     @property
     def evidence_label(self) -> str:
-        """What the sentences that go with the verdict are."""
+        """The label of the sentences that explain the verdict."""
         verdict = self.result.verdict
         if verdict.value in ("cheating", "unstable", "degenerate_problem"):
             return "Evidence"
@@ -72,14 +72,14 @@ class ShapeView:
 
 @dataclass(frozen=True)
 class SourceView:
-    """A file of the kernel, and what its lines cost."""
+    """A source file, and what its lines cost."""
 
     source: SourceJson
     lines: list[Line]
 
     @property
     def shapes(self) -> list[int]:
-        """The shapes at which a line costs anything."""
+        """The shapes at which a line costs something."""
         return sorted({cost.shape for line in self.lines for cost in line.costs})
 
 
@@ -97,7 +97,7 @@ class KernelView:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Every verdict of its shapes, once."""
+        """The distinct verdicts of its shapes."""
         return list(dict.fromkeys(result.verdict for result in self.report.results))
 
     @property
@@ -110,7 +110,7 @@ class KernelView:
 
 @dataclass(frozen=True)
 class IndexRow:
-    """One kernel of the index, and its part of the largest cost."""
+    """One kernel of the index, and its cost over the largest one."""
 
     view: KernelView
     share: float
@@ -118,7 +118,7 @@ class IndexRow:
 
 @dataclass(frozen=True)
 class Diff:
-    """How the file of a later report differs from the first one's."""
+    """How the kernel's file differs from that of the first report."""
 
     name: str
     text: str
@@ -126,7 +126,7 @@ class Diff:
 
 @dataclass(frozen=True)
 class ComparisonView:
-    """Shapes that reports have in common, with the identifier of each one's figure."""
+    """Shapes that reports share, each with the identifier of its figure."""
 
     groups: list[tuple[str, Group]]
     diffs: list[Diff]
@@ -176,7 +176,7 @@ def gpus(reports: Sequence[NamedReport]) -> list[DeviceJson]:
 
 
 def index(kernels: Sequence[KernelView]) -> list[IndexRow]:
-    """Every kernel with its part of the largest cost."""
+    """Every kernel with its cost over the largest one."""
     largest = max((k.standing.cost_ms for k in kernels if k.standing), default=0.0)
     return [IndexRow(k, _share(k.standing, largest)) for k in kernels]
 
@@ -186,7 +186,7 @@ def _share(standing: Standing | None, largest_ms: float) -> float:
 
 
 def comparison(reports: Sequence[NamedReport]) -> ComparisonView | None:
-    """What the reports have in common; ``None`` where nothing."""
+    """What the reports share; ``None`` if nothing."""
     groups = compare(reports)
     if not groups:
         return None
@@ -202,7 +202,7 @@ def comparison(reports: Sequence[NamedReport]) -> ComparisonView | None:
 def charts_of(
     kernels: Sequence[KernelView], compared: ComparisonView | None
 ) -> dict[str, _plotly.Spec]:
-    """Every figure of the page by its identifier."""
+    """The figures of the page by identifier."""
     found = {}
     for name, group in compared.groups if compared else ():
         times = charts.times_of(group)
