@@ -21,11 +21,15 @@ def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Res
         protocol: as there.
     """
     found = bound_of_case(case, device, precision, protocol)
-    errors = [kernel.error for kernel in case.analysis.kernels if kernel.error is not None]
+    failure, errors = "", [each.error for each in case.analysis.kernels if each.error is not None]
+    if errors:
+        failure = Verdict.DOES_NOT_COMPILE.value
+    elif case.analysis.failure:
+        failure, errors = case.analysis.failure, list(case.analysis.notes[:1])
     return Result(
         shape=case.shape,
         params=case.params,
-        verdict=Verdict.DOES_NOT_COMPILE if errors else Verdict.NOT_MEASURED,
+        verdict=Verdict(failure or Verdict.NOT_MEASURED),
         work=case.work,
         bound=found,
         analysis=case.analysis,

@@ -1,18 +1,28 @@
-"""Where SolKit keeps what belongs to a user."""
+"""Folders for the user's data and caches, and what replaces those that cannot be written."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
-__all__ = ["cache_folder", "folder"]
+__all__ = ["cache_folder", "folder", "replaced_caches"]
+
+_LEAST_BYTES = 64 << 20  # a kernel's files take up to some MB
+_CACHES = {
+    "TRITON_CACHE_DIR": ("TRITON_HOME", ".triton/cache"),  # triton/knobs.py
+    "TORCH_EXTENSIONS_DIR": ("", ".cache/torch_extensions"),  # torch/utils/cpp_extension.py
+}
+"""Caches of other libraries: variable, the variable of the folder above it, and path below that."""
 
 
 def folder(name: str, variable: str) -> Path:
-    """A folder of the user's own, which need not exist.
+    """The user's data folder of that name, which may be missing.
 
-    What the environment variable names, else ``$XDG_DATA_HOME/solkit/<name>``, else the same under
-    ``~/.local/share`` (XDG Base Directory Specification 0.8, where a relative path counts as none).
+    ``$variable``, else ``$XDG_DATA_HOME/solkit/<name>``, else ``~/.local/share/solkit/<name>`` (XDG
+    Base Directory Specification 0.8, which ignores relative paths). A user without a home gets a
+    temporary folder.
 
     Args:
         name: of the folder.
@@ -29,5 +39,34 @@ def cache_folder(name: str, variable: str) -> Path:
 def _folder(name: str, variable: str, base: str, default: str) -> Path:
     if chosen := os.environ.get(variable):
         return Path(chosen)
-    home = Path(os.environ.get(base, ""))
-    return (home if home.is_absolute() else Path.home() / default) / "solkit" / name
+    above = Path(os.environ.get(base, ""))
+    return (above if above.is_absolute() else _home() / default) / "solkit" / name
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # no $HOME, and the user is not in the password database
+        return Path(tempfile.gettempdir())
+
+
+def replaced_caches(instead: str) -> dict[str, str]:
+    """Environment variables that move unwritable or full caches of Triton and torch.
+
+    Args:
+        instead: a folder for them.
+    """
+    found = {}
+    for variable, (above, path) in _CACHES.items():
+        default = Path(os.environ.get(above) or _home(), path)
+        if not _has_room(Path(os.environ.get(variable) or default)):
+            found[variable] = str(Path(instead, variable))
+    return found
+
+
+def _has_room(cache: Path) -> bool:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        return os.access(cache, os.W_OK | os.X_OK) and shutil.disk_usage(cache).free > _LEAST_BYTES
+    except OSError:
+        return False

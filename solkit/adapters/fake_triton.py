@@ -20,6 +20,7 @@ What is faked:
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,19 +52,27 @@ from solkit.adapters.triton_compiler import (
     warn_if_untested,
 )
 from solkit.core import Device, Launch, Value
-from solkit.errors import ParamsError
+from solkit.errors import ParamsError, SolkitError
 
 __all__ = [
     "TESTED_TRITON",
     "Argument",
     "AutotuneSpace",
     "CapturedLaunch",
+    "LaunchError",
     "Recording",
     "TensorArgument",
     "argument_of",
     "install",
     "recording",
 ]
+
+
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # CUDA C++ Programming Guide, technical specifications
+
+
+class LaunchError(SolkitError):
+    """A launch that no GPU accepts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,8 +347,15 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         tensor = getattr(arg, "base", arg)
         if isinstance(tensor, torch.Tensor) and id(tensor) not in known:
             fake_cuda.forget(tensor)  # the kernel may write to it
-    if not _recordings or 0 in grid:  # Triton launches nothing on an empty grid
+    if not _recordings:
         return
+    if math.prod(grid) <= 0:  # Triton's `_launch` does nothing
+        if min(grid) < 0:
+            remark = f"{fake_cuda.user_line()}: a grid of {grid} launches nothing"
+            _recordings[-1].remarks.setdefault(remark)
+        return
+    if any(size > most for size, most in zip(grid, _MOST_BLOCKS)) or min(grid) < 0:
+        raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
     launches = _recordings[-1].launches
     for index, seen in enumerate(launches):
         if seen.kernel is kernel and seen.launch.grid == grid:

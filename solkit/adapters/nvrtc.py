@@ -1,32 +1,29 @@
 """Compile CUDA C++ device code with NVRTC, NVIDIA's run-time compiler; no GPU is needed.
 
-The only module that talks to `libnvrtc`. It comes with the CUDA builds of torch, with the CUDA
-toolkit, or from PyPI: ``pip install 'solkit[cuda]'``. Functions and options: NVRTC's user guide.
+`libnvrtc` comes with the CUDA builds of torch, with the CUDA toolkit, or from PyPI:
+``pip install 'solkit[cuda]'``. It runs in a process of its own (`nvrtc_process`).
 """
 
 from __future__ import annotations
 
-import ctypes
+import base64
 import ctypes.util
 import functools
-import hashlib
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triton.runtime.cache import get_cache_manager
-
+from solkit.adapters import nvrtc_process
+from solkit.adapters.triton_cache import kept
 from solkit.errors import SolkitError, UnsupportedError
 
 __all__ = ["Cubin", "CudaCompileError", "Toolkit", "compile_cuda", "toolkit"]
-
-
-_KEPT = ("code.cubin", "names.json", "code.ptx")
-"""Files of the cache."""
 
 
 class CudaCompileError(SolkitError):
@@ -35,12 +32,12 @@ class CudaCompileError(SolkitError):
 
 @dataclass(frozen=True)
 class Cubin:
-    """What NVRTC made of a source.
+    """A compiled source.
 
     Attributes:
         binary: the cubin.
-        names: what each requested function is called in it, by the expression that asked for it.
-        ptx: the assembly that it was made from.
+        names: the mangled name of each requested function, by the expression that requested it.
+        ptx: the assembly that the cubin was made from.
     """
 
     binary: bytes
@@ -54,13 +51,11 @@ class Toolkit:
 
     Attributes:
         library: `libnvrtc`.
-        includes: folders with CUDA's headers; empty where there are none.
-        version: (major, minor) of NVRTC.
+        includes: folders with CUDA's headers; may be empty.
     """
 
     library: str
     includes: tuple[str, ...]
-    version: tuple[int, int]
 
 
 @functools.cache
@@ -71,27 +66,24 @@ def toolkit() -> Toolkit:
         UnsupportedError: there is none.
     """
     for folders in (_wheel_folders(), _toolkit_folders()):
-        found = [path for each in folders for path in each.glob("lib*/libnvrtc.so.*[0-9]")]
-        if found:
-            return _toolkit(str(min(found)), folders)
+        for folder in folders:
+            for path in sorted(folder.glob("lib*/libnvrtc.so.*[0-9]")):
+                return Toolkit(str(path), _headers(folders))
     named = ctypes.util.find_library("nvrtc")
     if named is None:
         raise UnsupportedError(
             "CUDA C++ is compiled with NVRTC, which is not here: pip install 'solkit[cuda]'"
         )
-    return _toolkit(named, _toolkit_folders())
+    return Toolkit(named, _headers(_toolkit_folders()))
 
 
-def _toolkit(library: str, folders: Sequence[Path]) -> Toolkit:
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _library(library).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    headers = [folder / "include" / inner for folder in folders for inner in ("", "cccl")]
-    known = [each for each in headers if (each / "cuda_fp16.h").exists() or (each / "cub").exists()]
-    return Toolkit(library, tuple(map(str, known)), (major.value, minor.value))
+def _headers(folders: Sequence[Path]) -> tuple[str, ...]:
+    found = [folder / "include" / inner for folder in folders for inner in ("", "cccl")]
+    return tuple(str(f) for f in found if (f / "cuda_fp16.h").exists() or (f / "cub").exists())
 
 
 def _wheel_folders() -> list[Path]:
-    """``nvidia/cu13`` and, as older wheels have it, ``nvidia/cuda_nvrtc`` and its siblings."""
+    """``nvidia/cu13``, newest first, then older wheels: ``nvidia/cuda_nvrtc`` and its siblings."""
     package = importlib.util.find_spec("nvidia")
     roots = [Path(root) for root in (package.submodule_search_locations or [])] if package else []
     names = ("cu1[0-9]", "cuda_nvrtc", "cuda_runtime", "cuda_cccl")
@@ -108,79 +100,48 @@ def compile_cuda(text: str, name: str, functions: Sequence[str], options: Sequen
 
     Args:
         text: the source.
-        name: what messages call it.
-        functions: the kernels wanted, as C++ names them: ``"softmax<float, 256>"``.
-        options: NVRTC's, ``"-arch=sm_90"`` among them.
+        name: the source's name in messages.
+        functions: the requested kernels, as C++ names them: ``"softmax<float, 256>"``.
+        options: NVRTC's, including ``"-arch=sm_90"``.
 
     Raises:
-        UnsupportedError: there is no NVRTC here.
+        UnsupportedError: NVRTC is missing, or crashed.
         CudaCompileError: NVRTC refuses the source.
     """
     tools = toolkit()
-    told = (tools.version, text, name, tuple(functions), tuple(options))
-    cache = get_cache_manager(hashlib.sha256(f"solkit nvrtc {told}".encode()).hexdigest())
-    kept = [cache.get_file(name) for name in _KEPT]
-    if None not in kept:
-        binary, names, ptx = (Path(path) for path in kept if path is not None)
-        return Cubin(binary.read_bytes(), json.loads(names.read_text()), ptx.read_text())
-    includes = [f"-I{folder}" for folder in tools.includes]
-    cubin = _compile(_library(tools.library), text, name, functions, [*options, *includes])
-    kinds = (cubin.binary, json.dumps(dict(cubin.names)), cubin.ptx)
-    for name, content in zip(_KEPT, kinds):
-        cache.put(content, name, binary=isinstance(content, bytes))
-    return cubin
+    options = [*options, *(f"-I{folder}" for folder in tools.includes)]
+    request = {"text": text, "name": name, "functions": list(functions), "options": options}
+
+    def answer() -> list[bytes]:
+        return [json.dumps(_ask(tools.library, request)).encode()]
+
+    key = repr(("solkit nvrtc", _stamp(tools.library), request)).encode()
+    (found,) = kept(key, ["cubin.json"], answer)
+    told = json.loads(found)
+    return Cubin(base64.b64decode(told["binary"]), told["names"], told["ptx"])
 
 
-def _compile(
-    nvrtc: ctypes.CDLL, text: str, name: str, functions: Sequence[str], options: Sequence[str]
-) -> Cubin:
-    program = ctypes.c_void_p()
-    _check(nvrtc, "nvrtcCreateProgram", ctypes.byref(program), *_bytes(text, name), 0, None, None)
-    try:
-        for function in functions:
-            _check(nvrtc, "nvrtcAddNameExpression", program, *_bytes(function))
-        flags = (ctypes.c_char_p * len(options))(*_bytes(*options))
-        if nvrtc.nvrtcCompileProgram(program, len(options), flags):
-            raise CudaCompileError(_output(nvrtc, "ProgramLog", program).decode(errors="replace"))
-        names = {function: _lowered(nvrtc, program, function) for function in functions}
-        ptx = _output(nvrtc, "PTX", program).rstrip(b"\0").decode(errors="replace")
-        return Cubin(_output(nvrtc, "CUBIN", program), names, ptx)
-    finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+def _stamp(library: str) -> tuple[Any, ...]:
+    """Tells one NVRTC from another."""
+    path = Path(library)
+    return library, *((path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else ())
 
 
-def _lowered(nvrtc: ctypes.CDLL, program: Any, function: str) -> str:
-    name = ctypes.c_char_p()
-    where = ctypes.byref(name)
-    _check(nvrtc, "nvrtcGetLoweredName", program, *_bytes(function), where)
-    return (name.value or b"").decode()
-
-
-def _output(nvrtc: ctypes.CDLL, what: str, program: Any) -> bytes:
-    size = ctypes.c_size_t()
-    _check(nvrtc, f"nvrtcGet{what}Size", program, ctypes.byref(size))
-    buffer = ctypes.create_string_buffer(size.value)
-    _check(nvrtc, f"nvrtcGet{what}", program, buffer)
-    return buffer.raw.rstrip(b"\0") if what == "ProgramLog" else buffer.raw
-
-
-def _check(nvrtc: ctypes.CDLL, function: str, *args: Any) -> None:
-    result = getattr(nvrtc, function)(*args)
-    if result:
-        message = nvrtc.nvrtcGetErrorString(result).decode()
-        raise CudaCompileError(f"{function}: {message}")
-
-
-def _bytes(*texts: str) -> list[bytes]:
-    return [text.encode() for text in texts]
-
-
-@functools.cache
-def _library(path: str) -> ctypes.CDLL:
-    for builtins in Path(path).parent.glob("libnvrtc-builtins.so.*[0-9]"):
-        ctypes.CDLL(
-            str(builtins)
-        )  # NVRTC looks for it by name: 13.0 does not look in its own folder
-    library = ctypes.CDLL(path)
-    library.nvrtcGetErrorString.restype = ctypes.c_char_p
-    return library
+def _ask(library: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a process that holds NVRTC alone."""
+    folder = Path(library).parent
+    own = {"LD_LIBRARY_PATH": str(folder)} if folder.is_absolute() else {}
+    done = subprocess.run(
+        [sys.executable, "-I", nvrtc_process.__file__],
+        input=json.dumps({"library": library, **request}).encode(),
+        capture_output=True,
+        env={**os.environ, **own},  # its libnvrtc-builtins is the one beside it
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise UnsupportedError(f"NVRTC ended with exit code {done.returncode} {last}".strip())
+    told: dict[str, Any] = json.loads(done.stdout)
+    if "error" in told:
+        raise CudaCompileError(told["error"])
+    return told

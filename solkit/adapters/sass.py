@@ -8,18 +8,16 @@ sections on both.
 from __future__ import annotations
 
 import bisect
-import hashlib
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from triton import knobs
-from triton.runtime.cache import get_cache_manager
 
 from solkit.adapters.cubin import Function
+from solkit.adapters.triton_cache import kept
 from solkit.errors import UnsupportedError
 
 __all__ = ["Block", "Code", "Instruction", "disassemble", "machine_code", "parse"]
@@ -140,23 +138,21 @@ def _placed(
 
 
 def _kept(code: bytes, disassemble: Callable[[], str]) -> str:
-    key = hashlib.sha256(b"solkit sass " + knobs.nvidia.nvdisasm.version.encode() + code)
-    cache = get_cache_manager(key.hexdigest())
-    known = cache.get_file("code.sass")
-    if known is not None:
-        return Path(known).read_text()
-    text = disassemble()
-    cache.put(text, "code.sass", binary=False)
-    return text
+    key = b"solkit sass " + knobs.nvidia.nvdisasm.version.encode() + code
+    (text,) = kept(key, ["code.sass"], lambda: [disassemble().encode()])
+    return text.decode()
 
 
 def _run(code: bytes, *options: str) -> str:
     tool = knobs.nvidia.nvdisasm
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(code)
-        file.flush()
-        command = [tool.path, *options, file.name]
-        done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(code)
+            file.flush()
+            command = [tool.path, *options, file.name]
+            done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:  # a full disk, or no such tool
+        raise UnsupportedError(f"nvdisasm cannot run: {error}") from error
     if done.returncode:
         message = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise UnsupportedError(f"nvdisasm {tool.version}: {message[-1]}")

@@ -26,9 +26,10 @@ from solkit.core import (
     Device,
     KernelFile,
     Value,
+    Verdict,
     canonical,
 )
-from solkit.errors import SolkitError
+from solkit.errors import SolkitError, UnsupportedError
 from solkit.processes.faults import is_machine_fault
 from solkit.processes.jobs import Jobs, SandboxedJobs, shared
 from solkit.roofline.calibration import calibrated
@@ -37,6 +38,7 @@ from solkit.roofline.devices import find
 __all__ = ["Analysed", "Analyser"]
 
 _LIMIT_S = 180.0
+_TIMED_OUT = Verdict.TIMED_OUT.value  # depends on the machine and the limit, so is not kept
 _METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}
 _TOGETHER = {"capture": 64, "lower": 8, "analyse": 8}
 _AHEAD = 2 * max(_TOGETHER.values())  # that wait for each worker: enough that none runs dry
@@ -82,6 +84,7 @@ class Analyser:
             keep nothing.
         sandbox: whether kernel files run under bubblewrap.
         limit_s: seconds that one configuration may take.
+        run_limit_s: seconds of these that the candidate's own code may run; ``None`` for all.
         niceness: how far workers give way to other processes.
         env: environment variables that they have besides the caller's.
 
@@ -98,11 +101,12 @@ class Analyser:
         cache: Path | bool = True,
         sandbox: bool = False,
         limit_s: float = _LIMIT_S,
+        run_limit_s: float | None = None,
         niceness: int = 0,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.device = calibrated(find(device)) if isinstance(device, str) else device
-        self.limit_s = limit_s
+        self.limit_s, self.run_limit_s = limit_s, run_limit_s
         self._jobs: Jobs = SandboxedJobs() if sandbox else shared()
         self._workers = workers or cores()
         self._pool = Pool(self.device, self._jobs, self._workers, niceness, env)
@@ -232,7 +236,8 @@ class Analyser:
     ) -> Future[T]:
         """What `told` makes of the answer to a request, which comes from disk or a worker."""
         future: Future[T] = Future()
-        how = _TOGETHER.get(method, 1), method in ("lower", "analyse")
+        compiles = method in ("lower", "analyse")
+        how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
         request, source = Request(method, args, self.limit_s, *how), Source.here(path, reference)
         if method == "capture":
             self._pool.submit(source, request, future, told)
@@ -246,7 +251,9 @@ class Analyser:
             return future
 
         def keep_and_tell(found: Answer | SolkitError) -> T:
-            if isinstance(found, Answer) and not _depends_on_machine(found.value):
+            if isinstance(found, Answer) and (why := _machine_fault(found.value)):
+                return told(UnsupportedError(f"this machine cannot compile the kernels: {why}"))
+            if isinstance(found, Answer) and getattr(found.value, "failure", "") != _TIMED_OUT:
                 read = found.stamps
                 if all(read.get(file, now) == now for file, now in stamps.items()):
                     self._cache.put(key, found.value, {**stamps, **read})
@@ -281,7 +288,7 @@ def _value(found: Answer | SolkitError) -> Any:
     return found.value
 
 
-def _depends_on_machine(answer: Any) -> bool:
-    """Whether a compile failed because the disk was full, say."""
+def _machine_fault(answer: Any) -> str:
+    """Why a compile failed, if that was because the disk was full, say."""
     kernels = answer.kernels if isinstance(answer, Analysis) else ()
-    return any(is_machine_fault(kernel.error or "") for kernel in kernels)
+    return next((each.error for each in kernels if is_machine_fault(each.error or "")), "") or ""

@@ -47,11 +47,13 @@ class _Run:
         captured: its Triton launches.
         extensions: its launches of CUDA C++.
         whole: whether it went through.
+        failure: as in `solkit.core.Analysis`.
     """
 
     captured: Captured
     extensions: cuda.CudaRecording
     whole: bool
+    failure: str = ""
 
 
 def analyse(
@@ -75,6 +77,7 @@ def analyse_all(
     isolated: bool = False,
     progress: Callable[[], None] = lambda: None,
     depth: Depth = Depth.COMPILED,
+    limit_s: float | None = None,
 ) -> list[Analysis | SolkitError]:
     """Capture what candidates launch and compile it for a device, or only lower it.
 
@@ -89,6 +92,7 @@ def analyse_all(
         isolated: whether each kernel is compiled in its own process even where that is only one.
         progress: called now and then.
         depth: compiled or lowered.
+        limit_s: seconds that each candidate may run.
 
     Returns:
         The analyses; their status says how far they came, their notes why no further. Or the error
@@ -96,7 +100,7 @@ def analyse_all(
     """
     runs: list[_Run | Analysis | SolkitError] = []
     for make, params in candidates:
-        runs.append(_attempted(make, params, device))
+        runs.append(_attempted(make, params, device, limit_s))
         progress()
     kernels = {
         id(launch.kernel): launch.kernel
@@ -137,7 +141,10 @@ def captured_only(recipes: Recipes, params: Mapping[str, Value]) -> Analysis | S
 
 
 def _attempted(
-    make: Callable[[], Workload], params: Mapping[str, Value], device: Device
+    make: Callable[[], Workload],
+    params: Mapping[str, Value],
+    device: Device,
+    limit_s: float | None,
 ) -> _Run | Analysis | SolkitError:
     """A run, or what to say where there is none."""
     try:
@@ -148,7 +155,7 @@ def _attempted(
         return Analysis(AnalysisStatus.NO_KERNEL)
     if device.compute_capability < _OLDEST:
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_too_old(device),))
-    return _recorded(lambda: capture(workload, params))
+    return _recorded(lambda: capture(workload, params, limit_s))
 
 
 def _recorded(run: Callable[[], Captured]) -> _Run | SolkitError:
@@ -157,7 +164,7 @@ def _recorded(run: Callable[[], Captured]) -> _Run | SolkitError:
             return _Run(run(), extensions, True)
         except CaptureError as error:
             note = f"The candidate could not be run on fake tensors: {error}"
-            return _Run(Captured((), (note,), ""), extensions, False)
+            return _Run(Captured((), (note,), ""), extensions, False, error.failure)
         except SolkitError as error:
             return error
 
@@ -179,7 +186,8 @@ def _analysis(
     whole = run.whole and not unknown
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
-    return Analysis(status, kernels, notes, captured.outputs, tuple(extensions.files), whole)
+    files = tuple(extensions.files)
+    return Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure)
 
 
 def _extended(
@@ -195,7 +203,8 @@ def _extended(
 def _nothing(run: _Run) -> Analysis:
     """Of a run without a launch that could be seen."""
     notes = (_UNSEEN, *run.captured.notes) if run.whole else run.captured.notes
-    return Analysis(AnalysisStatus.NOT_CAPTURED, (), notes, run.captured.outputs)
+    status, outputs = AnalysisStatus.NOT_CAPTURED, run.captured.outputs
+    return Analysis(status, (), notes, outputs, failure=run.failure)
 
 
 def _notes(found: Sequence[Facts]) -> tuple[str, ...]:

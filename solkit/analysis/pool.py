@@ -79,9 +79,11 @@ class Request:
         args: picklable.
         limit_s: seconds without progress after which the worker is killed.
         together: how many may be asked at once: they take less time so.
-        compiles: whether the method takes options: ``jobs``, and whether kernels are ``isolated``.
+        compiles: whether the method takes options: ``jobs``, and whether kernels are ``isolated``,
+            and ``limit_s``.
             It is asked again so, where it ends its worker: a compiler that crashes is to lose its
             own kernel's figures alone.
+        run_limit_s: seconds that a candidate may run.
     """
 
     method: str
@@ -89,6 +91,7 @@ class Request:
     limit_s: float
     together: int = 1
     compiles: bool = False
+    run_limit_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -331,7 +334,7 @@ class _Worker:
             WorkerError: it answered nonsense, or its server is gone.
         """
         first, timed_out = requests[0], False
-        given = dict(options) if first.compiles else {}
+        given = {**options, "limit_s": first.run_limit_s} if first.compiles else {}
         try:
             asked = first.method, [each.args for each in requests], given
             self._channel.send({}, pickle.dumps(asked))

@@ -148,16 +148,21 @@ class _File:
         return [problem_case(self._loaded, *each) for each in asked]
 
     def lower(
-        self, asked: Sequence[tuple[Shape, Shape]], jobs: int, isolated: bool
+        self,
+        asked: Sequence[tuple[Shape, Shape]],
+        jobs: int,
+        isolated: bool,
+        limit_s: float | None,
     ) -> list[Analysis | SolkitError]:
         """As `analyse`, but only lowered."""
-        return self.analyse(asked, jobs, isolated, Depth.LOWERED)
+        return self.analyse(asked, jobs, isolated, limit_s, Depth.LOWERED)
 
     def analyse(
         self,
         asked: Sequence[tuple[Shape, Shape]],
         jobs: int,
         isolated: bool,
+        limit_s: float | None,
         depth: Depth = Depth.COMPILED,
     ) -> list[Analysis | SolkitError]:
         """Shapes and parameters: see `analyse_all`. Each gets fresh inputs, since kernels write."""
@@ -165,7 +170,8 @@ class _File:
         candidates = [
             (partial(seeded_workload, loaded, shape, params), params) for shape, params in asked
         ]
-        return analyse_all(candidates, self.device, jobs, isolated, self.progress, depth)
+        progress = self.progress
+        return analyse_all(candidates, self.device, jobs, isolated, progress, depth, limit_s)
 
     def capture(self, asked: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
         """Shapes and parameters: see `captured_only`."""

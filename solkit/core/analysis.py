@@ -235,6 +235,8 @@ class Analysis:
             run.
         files: files that hold CUDA C++ sources.
         is_whole: whether the kernels are all that it launches.
+        failure: how the candidate fails on any GPU: ``"crashed"`` or ``"timed_out"``; empty if it
+            does not, or this is unknown.
     """
 
     status: AnalysisStatus
@@ -243,6 +245,7 @@ class Analysis:
     outputs: str = ""
     files: tuple[str, ...] = ()
     is_whole: bool = False
+    failure: str = ""
 
 
 @dataclass(frozen=True)

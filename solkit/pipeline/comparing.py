@@ -36,7 +36,7 @@ from solkit.pipeline.measuring import (
     wants_measurement,
 )
 from solkit.pipeline.scoring import SETTINGS
-from solkit.pipeline.studying import Shape, Source, plan_of
+from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target
 from solkit.roofline.cases import unmeasured
 
@@ -82,7 +82,7 @@ def compare(
         plan_of(source, None, shapes, params=own)
         for source, own in zip((base, *candidates), chosen, strict=True)
     ]
-    with Analyser(to, limit_s=how.study_limit_s, sandbox=how.sandbox) as analyser:
+    with analyser_for(to, how) as analyser:
         studies = _rivals(analyser, plans, reference)
     groups = [list(_at(case.shape, studies, chosen, to, how)) for case in studies[0].cases]
     with bench_for(to, how, [each for group in groups for each in group]) as bench:

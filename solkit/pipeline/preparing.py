@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Union
 
-from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import Plan, describe, study
 from solkit.core import Bound, Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError
@@ -15,6 +14,7 @@ from solkit.measure.outcomes import Prospect
 from solkit.measure.timing import protocols
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.measuring import configuration_of
+from solkit.pipeline.studying import analyser_for
 from solkit.pipeline.texts import Texts
 from solkit.roofline.cases import bound_of_case, unmeasured
 
@@ -25,15 +25,13 @@ Values = Mapping[str, Value]
 Studied = tuple[Evaluation, Union[Prospect, None]]
 """What is known about a candidate, and the same for a bench; ``None`` if it is unusable."""
 
-_LEAST_STUDY_S = 30.0  # compiling a slow kernel takes some seconds
-
 
 class Preparation:
     """Studies candidates without a GPU, from any number of threads.
 
     Args:
         device: the target.
-        settings: `MeasureSettings.study_limit_s`, the sandbox, precision and protocol.
+        settings: the limits, the sandbox, precision and protocol.
 
     Raises:
         InputError: the protocol is unknown.
@@ -43,9 +41,7 @@ class Preparation:
     def __init__(self, device: Device, settings: MeasureSettings) -> None:
         self._device, self._precision = device, settings.precision
         self._l2 = protocols.find(settings.protocol).l2
-        # a candidate that hangs on the GPU also hangs during analysis: one limit serves both
-        limit_s = min(settings.study_limit_s, max(settings.time_limit_s, _LEAST_STUDY_S))
-        self._analyser = Analyser(device, limit_s=limit_s, sandbox=settings.sandbox)
+        self._analyser = analyser_for(device, settings)
         self._texts = Texts()
 
     def close(self) -> None:

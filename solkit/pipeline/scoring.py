@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import study as study_of
 from solkit.core import (
     Device,
@@ -29,7 +28,7 @@ from solkit.pipeline.measuring import (
     outcomes_of,
     wants_measurement,
 )
-from solkit.pipeline.studying import Shape, Source, plan_of
+from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target
 from solkit.roofline.cases import unmeasured
 
@@ -83,7 +82,7 @@ def score(
     l2 = protocols.find(how.protocol).l2
     to = target(device, settings)
     plan = plan_of(path, reference, shapes, params=params, groups="")
-    with Analyser(to, limit_s=how.study_limit_s, sandbox=how.sandbox) as analyser:
+    with analyser_for(to, how) as analyser:
         study = study_of(analyser, plan)
     results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
     failed = study.failed

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import Plan, describe
 from solkit.analysis.study import study as study_of
-from solkit.core import Analysis, Case, Device, KernelFile, Study, Value
+from solkit.core import Analysis, Case, Device, KernelFile, MeasureSettings, Study, Value
 from solkit.errors import InputError
 from solkit.pipeline.target import DEFAULT_DEVICE, named_device
 
@@ -17,6 +17,7 @@ __all__ = [
     "Shape",
     "Source",
     "analyse",
+    "analyser_for",
     "files_of",
     "first_case",
     "load",
@@ -29,6 +30,16 @@ STUDY_LIMIT_S = 180.0
 
 Shape = Mapping[str, Value]
 Source = str | os.PathLike[str] | KernelFile
+
+
+def analyser_for(device: Device, settings: MeasureSettings) -> Analyser:
+    """An analyser with the limits of some settings: half a candidate's time is for this."""
+    return Analyser(
+        device,
+        limit_s=settings.study_limit_s,
+        run_limit_s=settings.time_limit_s / 2,
+        sandbox=settings.sandbox,
+    )
 
 
 def load(

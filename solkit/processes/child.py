@@ -13,6 +13,7 @@ from solkit.processes.forkserver import ForkServer, children_of
 __all__ = ["Child"]
 
 _KEPT_BYTES = 16 << 10
+_READ_S = 10.0  # for what an ended process has printed; the reader may wait for a core
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -111,7 +112,7 @@ class _Tail:
     def text(self, *, wait: bool) -> str:
         """The kept output; waits for the stream's end unless another process holds it open."""
         if wait:
-            self._thread.join(timeout=0.5)
+            self._thread.join(_READ_S)
         return self._kept.decode(errors="replace")
 
     def forget(self) -> None:

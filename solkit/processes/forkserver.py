@@ -14,7 +14,8 @@ The caller needs no torch.
 A process never outlives its caller. When the caller closes its socket, or dies, the server kills
 the process, its group and its descendants (the server adopts orphans: `PR_SET_CHILD_SUBREAPER`). If
 the server itself is killed, the system kills its forks. Both rely on Linux. The server also removes
-each process's temporary folder, since a killed process cannot.
+each process's temporary folder, since a killed process cannot. Caches of Triton and torch that
+cannot be written are replaced by folders that last as long as the server.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from solkit.errors import WorkerError
+from solkit import userdata
+from solkit.errors import UnsupportedError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, Frame, pair
 
 __all__ = ["Fork", "ForkServer", "children_of", "python"]
@@ -129,6 +131,7 @@ class ForkServer:
             folder: its working directory; the caller's by default.
 
         Raises:
+            UnsupportedError: no temporary folder can be written.
             WorkerError: the server is gone, or did not start in time.
         """
         where = pickle.dumps((dict(env), folder or _here(), list(sys.path)))
@@ -138,7 +141,7 @@ class ForkServer:
         try:
             return self._forked(header, job, given)
         except WorkerError:
-            if not self._has_just_died():
+            if not self._has_died():
                 raise
             return self._forked(header, job, given)  # by another that takes its place
 
@@ -154,13 +157,13 @@ class ForkServer:
             ours.close()  # so the server kills what it may have forked meanwhile
             raise
 
-    def _has_just_died(self) -> bool:
+    def _has_died(self) -> bool:
         """Whether the server was killed: its socket closes some time before its exit is visible."""
         process = self._process
         if process is None:
             return False
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_S)
+            process.wait(_REAP_S)
         return not self.is_alive
 
     def close(self) -> None:
@@ -188,6 +191,7 @@ class ForkServer:
 
     def _started(self) -> tuple[subprocess.Popen[bytes], Channel]:
         ours, theirs = pair()
+        _require_temporary_folder()
         code = f"from {__name__} import serve; serve({theirs.fileno()}, {self._prepare!r})"
         root = str(Path(__file__).absolute().parents[2])
         inherited = os.environ.get("PYTHONPATH")
@@ -317,6 +321,17 @@ def _here() -> str | None:
         return None
 
 
+def _require_temporary_folder() -> None:
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(1 << 12))
+    except OSError as error:
+        raise UnsupportedError(
+            f"temporary files cannot be written: {error.strerror or error}. Set TMPDIR to a folder "
+            "with free space"
+        ) from error
+
+
 def _has_fileno(stream: Any) -> bool:
     try:
         stream.fileno()
@@ -379,6 +394,7 @@ class _Server:
         self._control = control
         self._jobs: dict[int, _Job] = {}
         self._unwanted: set[int] = set()  # were killed, and not reaped yet
+        self._scratch = tempfile.mkdtemp(prefix="solkit-jobs-")
         self._wake, self._waker = socket.socketpair()
         self._wake.setblocking(False)
         self._waker.setblocking(False)
@@ -415,7 +431,7 @@ class _Server:
 
     def _fork(self, frame: Frame) -> None:
         lifeline = socket.socket(fileno=frame.descriptors[0])
-        scratch = tempfile.mkdtemp(prefix="solkit-job-")
+        scratch = tempfile.mkdtemp(dir=self._scratch)
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -476,8 +492,7 @@ class _Server:
         while (self._jobs or children_of("self")) and time.monotonic() < limit:
             self._reap()
             time.sleep(0.002)
-        for job in self._jobs.values():
-            shutil.rmtree(job.scratch, ignore_errors=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
         os._exit(0)
 
 
@@ -496,6 +511,7 @@ def _run(frame: Frame, scratch: str) -> int:
             os.chdir(folder)
         os.environ.clear()
         os.environ.update(env, TMPDIR=scratch)
+        os.environ.update(userdata.replaced_caches(str(Path(scratch).parent)))
         tempfile.tempdir = scratch
         sys.path[:] = path
         args = pickle.load(given)  # only now: this imports the modules of their classes

@@ -195,7 +195,8 @@ def _remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterat
         yield "timing", Text(_timing(result.protocol, result.measurement))
     if _STATUS[analysis.status]:
         yield "analysis", Text(_STATUS[analysis.status], style="yellow")
-    yield from (("analysis", Text(note)) for note in analysis.notes)
+    notes = (note for note in analysis.notes if note not in result.errors)
+    yield from (("analysis", Text(note)) for note in notes)
     yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
     told = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
     label = _label(result)

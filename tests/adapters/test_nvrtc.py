@@ -39,7 +39,7 @@ def test_what_was_compiled_is_compiled_no_more(monkeypatch):
     def never(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(nvrtc, "_compile", never)
+    monkeypatch.setattr(nvrtc, "_ask", never)
     assert nvrtc.compile_cuda(*arguments) == first
     with pytest.raises(AssertionError, match="again"):
         nvrtc.compile_cuda(SOURCE + "\n", *arguments[1:])
@@ -61,3 +61,25 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(nvrtc.ctypes.util, "find_library", lambda _: None)
     with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[cuda\]'"):
         nvrtc.toolkit.__wrapped__()
+
+
+def test_a_crash_of_nvrtc_is_not_the_sources_fault(monkeypatch, tmp_path):
+    crashing = tmp_path / "process.py"
+    crashing.write_text("import ctypes; ctypes.string_at(0)")
+    monkeypatch.setattr(nvrtc.nvrtc_process, "__file__", str(crashing))
+    monkeypatch.setattr(nvrtc, "toolkit", lambda: nvrtc.Toolkit("libnvrtc.so", ()))
+    with pytest.raises(UnsupportedError, match="NVRTC ended with exit code -11"):
+        nvrtc.compile_cuda(SOURCE, "a.cu", [], [str(tmp_path)])
+
+
+def test_the_newest_wheel_is_taken_whole(monkeypatch, tmp_path):
+    for version in ("cu12", "cu13"):
+        (tmp_path / version / "lib").mkdir(parents=True)
+        (tmp_path / version / "lib" / f"libnvrtc.so.{version[2:]}").touch()
+        (tmp_path / version / "include").mkdir()
+        (tmp_path / version / "include" / "cuda_fp16.h").touch()
+    folders = [tmp_path / "cu13", tmp_path / "cu12"]
+    monkeypatch.setattr(nvrtc, "_wheel_folders", lambda: folders)
+    found = nvrtc.toolkit.__wrapped__()
+    assert found.library == str(tmp_path / "cu13/lib/libnvrtc.so.13")
+    assert found.includes[0] == str(tmp_path / "cu13/include")

@@ -5,23 +5,45 @@ Needs `fake_cuda.install` and `fake_triton.install`, so a throw-away child proce
 
 from __future__ import annotations
 
+import contextlib
+import dis
+import signal
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 
 import torch
+import triton
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch
-from solkit.core import Value
+from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
 from solkit.kernelfiles import Workload
 
 __all__ = ["CaptureError", "Captured", "capture", "described"]
 
 
+_PYTHONS = (*(ArithmeticError, AssertionError, LookupError, NameError, RecursionError, SystemExit),)
+"""Errors that Python raises by itself whether or not there is a GPU."""
+
+
 class CaptureError(SolkitError):
-    """The candidate could not be run on fake tensors; the message names the user's line."""
+    """The candidate could not be run on fake tensors; the message names the user's line.
+
+    Attributes:
+        failure: as in `solkit.core.Analysis`.
+    """
+
+    def __init__(self, message: str, failure: str = "") -> None:
+        self.failure = failure
+        super().__init__(message)
+
+
+class _OutOfTimeError(BaseException):
+    """The candidate ran for too long; not an `Exception`, which it may catch."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +61,18 @@ class Captured:
     outputs: str
 
 
-def capture(workload: Workload, params: Mapping[str, Value]) -> Captured:
+def capture(
+    workload: Workload, params: Mapping[str, Value], limit_s: float | None = None
+) -> Captured:
     """Call the candidate once and record its Triton launches.
 
     Args:
         workload: with inputs that are fake tensors.
         params: what an autotuned kernel's configuration must match.
+        limit_s: seconds that the candidate may run; only in a process's main thread.
 
     Raises:
-        CaptureError: the candidate's own code failed.
+        CaptureError: the candidate's own code failed, or ran for too long.
         ParamsError: no configuration of an autotuned kernel matches `params`.
     """
     with (
@@ -56,13 +81,12 @@ def capture(workload: Workload, params: Mapping[str, Value]) -> Captured:
         fake_triton.recording(params) as seen,
     ):
         try:
-            outputs = workload.run_kernel()
+            with _ended_after(limit_s):
+                outputs = workload.run_kernel()
         except InputError:  # the params, which are not the candidate's fault
             raise
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # the user's code may raise anything, and sys.exit
-            raise CaptureError(_blame(error)) from error
+            raise CaptureError(_blame(error), "" if guesses else _failure(error)) from error
     return Captured(tuple(seen.launches), (*seen.notes(), *guesses), described(outputs))
 
 
@@ -73,10 +97,58 @@ def described(tensors: Sequence[torch.Tensor]) -> str:
     return f"{len(tensors)} {noun} {', '.join(kinds)}".strip()
 
 
+@contextlib.contextmanager
+def _ended_after(limit_s: float | None) -> Iterator[None]:
+    if limit_s is None:
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise _OutOfTimeError(f"it ran for over {limit_s:g} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _blame(error: BaseException) -> str:
     """``file:line: type: first line of the message``; no line where none of the user's ran."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"
     message = str(error).strip().splitlines() or [""]
-    told = f"{type(error).__name__}: {message[0]}"
+    kind = "" if isinstance(error, _OutOfTimeError) else f"{type(error).__name__}: "
+    told = f"{kind}{message[0]}"
     return told if place == "unknown line" else f"{place}: {told}"
+
+
+def _failure(error: BaseException) -> str:
+    """The verdict where a GPU would give the error too; empty where the fake GPU may cause it."""
+    if isinstance(error, _OutOfTimeError):
+        return Verdict.TIMED_OUT.value
+    return Verdict.CRASHED.value if _is_candidates(error) else ""
+
+
+def _is_candidates(error: BaseException) -> bool:
+    if isinstance(error, fake_triton.LaunchError | RecursionError):
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return False
+    file = Path(last.tb_frame.f_code.co_filename)
+    if file.is_relative_to(Path(triton.__file__).parent):  # refused by its own, unfaked front end
+        return True
+    is_users = fake_cuda.user_line(last.tb_frame).rpartition(":")[0] == str(file)
+    if not is_users or "site-packages" in file.parts or error.__context__ is not None:
+        return False  # a missing library may be what it fails for
+    return isinstance(error, _PYTHONS) or _raises(last)
+
+
+def _raises(place: TracebackType) -> bool:
+    """Whether the line has a ``raise``: what C code raises there may be the fake GPU's fault."""
+    return place.tb_frame.f_code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]

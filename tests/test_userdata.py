@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from solkit import userdata
+
+
+@pytest.fixture
+def nobody(monkeypatch):
+    """A user without a home."""
+
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(userdata.Path, "home", home)
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "SOLKIT_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_user_without_a_home_gets_a_temporary_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(userdata.tempfile, "tempdir", str(tmp_path))
+    assert userdata.cache_folder("analysis", "SOLKIT_CACHE") == tmp_path / ".cache/solkit/analysis"
+
+
+@pytest.mark.parametrize("free", [0, 1 << 40])
+def test_full_caches_are_replaced(monkeypatch, tmp_path, free):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "torch"))
+    usage = type("Usage", (), {"free": free})
+    monkeypatch.setattr(userdata.shutil, "disk_usage", lambda _: usage)
+    names = set(userdata.replaced_caches("/instead"))
+    assert names == (set() if free else {"TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR"})
+
+
+def test_a_cache_below_a_file_is_replaced(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TRITON_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    found = userdata.replaced_caches("/instead")
+    assert {name: Path(path).parent for name, path in found.items()} == {
+        "TRITON_CACHE_DIR": Path("/instead")
+    }
