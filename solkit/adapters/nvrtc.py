@@ -68,7 +68,7 @@ def toolkit() -> Toolkit:
     for folders in (_wheel_folders(), _toolkit_folders()):
         for folder in folders:
             for path in sorted(folder.glob("lib*/libnvrtc.so.*[0-9]")):
-                return Toolkit(str(path), _headers(folders))
+                return Toolkit(str(path), _headers([folder, *folders]))
     named = ctypes.util.find_library("nvrtc")
     if named is None:
         raise UnsupportedError(
@@ -78,7 +78,10 @@ def toolkit() -> Toolkit:
 
 
 def _headers(folders: Sequence[Path]) -> tuple[str, ...]:
-    found = [folder / "include" / inner for folder in folders for inner in ("", "cccl")]
+    """Folders with headers, each once; those beside NVRTC come first, as versions may differ."""
+    found = [
+        folder / "include" / inner for folder in dict.fromkeys(folders) for inner in ("", "cccl")
+    ]
     return tuple(str(f) for f in found if (f / "cuda_fp16.h").exists() or (f / "cub").exists())
 
 
