@@ -23,6 +23,7 @@ import pynvml
 from solkit.collect import Limits, Progress, collect, surveyed
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import OutcomeLog
+from solkit.datasets.store import RIGHT
 from solkit.errors import SolkitError
 from solkit.measure.benches.trusted import Ahead, TrustedBench
 from solkit.roofline.nvml import live_device
@@ -84,7 +85,7 @@ def main() -> int:
     if not shares:
         print("nothing was timed")
         return 1
-    count, right = sum(progress.rows.values()), progress.rows["correct"]
+    count, right = sum(progress.rows.values()), sum(progress.rows[verdict] for verdict in RIGHT)
     rate = count / progress.gpu_s
     busy = statistics.fmean(seen[shares[0][1] : shares[-1][1]] or [0.0])
     print(

@@ -34,7 +34,7 @@ from solkit.collect.choice import ENOUGH_NEAR, NEAR
 from solkit.core import CONFIGURATION, Device
 from solkit.datasets.card import repeats
 from solkit.datasets.kernels import select
-from solkit.datasets.store import Store, configurations, shipped
+from solkit.datasets.store import RIGHT, Store, configurations, shipped
 from solkit.errors import SolkitError
 from solkit.measure.benches.trusted.ahead import Ahead
 from solkit.measure.benches.trusted.timing import GAP_MS
@@ -80,11 +80,11 @@ ALL_MB = Target(45, at_most=True)
 def figures(store: Store) -> Iterator[tuple[str, float]]:
     """Each figure of a set with its name."""
     rows = store.scan()
-    right = rows.filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
+    right = rows.filter(pl.col("verdict").is_in(RIGHT), pl.col("time_ms").is_not_null())
     best = configurations(right).collect()
     yield "valid configurations", len(best)
     yield "valid rows", _count(right)
-    yield "rows that failed", _count(rows.filter(pl.col("verdict") != "correct"))
+    yield "rows that failed", _count(rows.filter(~pl.col("verdict").is_in(RIGHT)))
     zoo = best.filter(pl.col("origin") == "zoo")
     families = zoo.group_by("family").agg(pl.col("problem_id").n_unique())
     yield "own families with 6 problems", int((families["problem_id"] >= 6).sum())
@@ -157,7 +157,7 @@ def wholly_measured(store: Store) -> Iterator[tuple[str, float]]:
     tried = rows.select("problem_id", "kernel_id", "params").unique().collect()
     counts = dict(tried.group_by("problem_id").len().iter_rows())
     whole = [name for name, size in sizes.items() if counts.get(name, 0) >= size]
-    right = rows.filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
+    right = rows.filter(pl.col("verdict").is_in(RIGHT), pl.col("time_ms").is_not_null())
     uneven = near_best(right).filter(pl.col("median") > NEAR * pl.col("best"))
     enough, is_whole = pl.col("near") >= ENOUGH_NEAR, pl.col("problem_id").is_in(whole)
     yield "such, measured whole, fewer near", len(uneven.filter(is_whole & ~enough))
@@ -183,7 +183,7 @@ def in_common(stores: list[Store]) -> int:
     shared = ["kernel_id", "problem_id", "params"]
     frames = [
         store.scan()
-        .filter(pl.col("verdict") == "correct", pl.col("time_ms").is_not_null())
+        .filter(pl.col("verdict").is_in(RIGHT), pl.col("time_ms").is_not_null())
         .select(shared)
         .unique()
         for store in stores
@@ -200,7 +200,7 @@ def _count(rows: pl.LazyFrame) -> int:
 
 def _under_bound() -> pl.Expr:
     fast = pl.col("time_ms") < pl.col("hard_bound_ms")
-    return (pl.col("verdict") == "correct") & fast.fill_null(False)
+    return pl.col("verdict").is_in(RIGHT) & fast.fill_null(False)
 
 
 def _launched(store: Store, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -224,7 +224,7 @@ _HAS_GAPS = pl.col("time_ms") - pl.col("kernel_sum_ms") > GAP_MS * pl.max_horizo
 def _load_s(store: Store) -> float:
     start = time.perf_counter()
     rows = store.scan().collect()
-    rows.filter(pl.col("family") == "softmax", pl.col("verdict") == "correct")
+    rows.filter(pl.col("family") == "softmax", pl.col("verdict").is_in(RIGHT))
     return time.perf_counter() - start
 
 

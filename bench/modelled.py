@@ -1,13 +1,16 @@
-"""How well the kernel model tells and ranks the times of measured sets that it was not fitted to.
+"""How well the kernel model predicts and ranks times of measured sets that it was not fitted to.
 
     python bench/modelled.py [h100 ... | STORE ...]
 
 By origin and language, over correct configurations whose launches were all followed: the modelled
-time over the measured sum of the kernels, which holds no gap that a busy host leaves between them;
-and within each kernel and shape of eight configurations or more, the rank correlation of the two,
-and how much slower the model's first choice is than the best. Modelled times under the hard bound
-are counted too. Rows that have facts are modelled now; rows of version 1 have the time that was
-modelled when they were collected, without machine code (`solkit.datasets.version1`).
+time over the measured sum of the kernels, which excludes gaps that a busy host leaves between them.
+Within each kernel and shape of eight configurations or more: the rank correlation of the two, and
+how much slower the model's first choice is than the best. Modelled times under the hard bound are
+counted too.
+
+Rows that have facts are modelled now. Rows of version 1 have the time that was modelled when they
+were collected, without machine code and at uncalibrated rates (`solkit.datasets.version1`). They
+form groups of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from rich.table import Table
 
 from solkit.core import CONFIGURATION, Device
 from solkit.datasets.facts import facts_from_json
-from solkit.datasets.store import Store, shipped
+from solkit.datasets.store import RIGHT, Store, shipped
 from solkit.errors import SolkitError
 from solkit.roofline import devices
 from solkit.roofline.calibration import calibrated
@@ -39,14 +42,18 @@ def modelled(store: Store) -> pl.DataFrame:
     each_ms = launch.field("demand").struct.field("model_ms") * launch.field("count")
     told = pl.col("launches").list.eval(each_ms)
     is_told = (told.list.len() > 0) & ~told.list.eval(pl.element().is_null()).list.any()
-    name = pl.col("implementation").str.contains("/cuda_")
-    rows = store.scan().filter(pl.col("verdict") == "correct")
+    is_cuda = pl.col("implementation").str.contains("/cuda_")
+    language = pl.when(is_cuda).then(pl.lit("CUDA C++")).otherwise(pl.col("origin"))
+    version = (
+        pl.when(pl.col("by_facts").is_null()).then(pl.lit(", version 1")).otherwise(pl.lit(""))
+    )
+    rows = store.scan().filter(pl.col("verdict").is_in(RIGHT))
     return (
         rows.join(by_facts(store, rows), on=["facts_id", "device"], how="left")
         .with_columns(model_ms=pl.coalesce("by_facts", pl.when(is_told).then(told.list.sum())))
         .filter(pl.col("model_ms").is_not_null())
         .with_columns(
-            group=pl.when(name).then(pl.lit("CUDA C++")).otherwise(pl.col("origin")),
+            group=language + version,
             ratio=pl.col("model_ms") / pl.col("kernel_sum_ms"),
         )
         .group_by("group", *CONFIGURATION)

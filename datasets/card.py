@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solkit.core import CONFIGURATION, Outcome, Source, StoredFacts, Verdict
+from solkit.core import CONFIGURATION, Outcome, Source, StoredFacts
 from solkit.datasets import parts
-from solkit.datasets.store import Store, blaming
+from solkit.datasets.store import RIGHT, Store, blaming
 from solkit.datasets.tables import polars_module
 from solkit.errors import InputError, TraceError
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["LICENSE", "Repeats", "export", "render", "repeats"]
 
 LICENSE = "cc-by-4.0"
-
-_RIGHT = [each.value for each in Verdict if each.is_right]
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
@@ -49,7 +47,7 @@ class Repeats:
 def repeats(rows: polars.LazyFrame) -> Repeats:
     """Compare the times of each configuration between runs; within a run the median counts."""
     pl = polars_module()
-    timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict").is_in(_RIGHT))
+    timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict").is_in(RIGHT))
     a_run = timed.group_by(*CONFIGURATION, "run_id").agg(
         pl.col("time_ms").median(), pl.col("created").min()
     )
@@ -239,8 +237,8 @@ import polars as pl
 from solkit.datasets.store import Store
 
 rows = Store("{name}").scan()  # or: pl.scan_parquet("{name}/parts/*.parquet")
-best = rows.filter(pl.col("verdict") == "correct").group_by("problem_id").agg(pl.min("time_ms"))
-print(best.collect())
+right = rows.filter(pl.col("verdict").is_in({list(RIGHT)}))
+print(right.group_by("problem_id").agg(pl.min("time_ms")).collect())
 ```
 
 A row is one attempt at one configuration of one kernel on one problem. `solkit.core.Outcome`

@@ -36,15 +36,16 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Added", "Store", "Tables", "blaming", "configurations", "shipped"]
+__all__ = ["RIGHT", "Added", "Store", "Tables", "blaming", "configurations", "shipped"]
 
 _FOLDERS: dict[type, str] = {Outcome: "parts", Source: "sources", StoredFacts: "facts"}
 _FIELDS: dict[type, str] = {Outcome: "rows", Source: "sources", StoredFacts: "facts"}  # of Tables
 
 _SORTED_BY = ("device", "kind", "family", "problem_id", "kernel_id", "params", *ROW_KEY)
-_COUNTING = tuple(
-    each.value for each in (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.NOT_MEASURED)
-)
+RIGHT = tuple(each.value for each in Verdict if each.is_right)
+"""Verdicts of rows that are correct, as the column has them."""
+
+_COUNTING = (*RIGHT, Verdict.NOT_MEASURED.value)
 """Rows with these verdicts count towards the time of their configuration."""
 
 _UNCOMPARED = ("created", "device", "kind", "schema_version", LAUNCHES, "facts_id")

@@ -58,7 +58,14 @@ def store(tmp_path):
         *rows_of("softmax/M=4", [1.0], kernel="k3"),
         replace(ROW, params={"B": 99}, verdict=Verdict.WRONG, time_ms=None),
         replace(ROW, params={"B": 98}, problem_id="softmax/M=5", time_ms=0.25),
-        replace(ROW, origin="inductor", problem_id="p/N=1", kernel_id="i", family="p"),
+        replace(
+            ROW,
+            origin="inductor",
+            problem_id="p/N=1",
+            kernel_id="i",
+            family="p",
+            verdict=Verdict.BEATS_ALGORITHM,
+        ),
     ]
     again = [
         replace(row, time_ms=row.time_ms * 1.5, chosen_by="repeat", run_id="two",

@@ -62,6 +62,14 @@ def test_rows_with_facts_are_modelled_for_their_device(tmp_path):
     assert found == pytest.approx({key: 4 * time_ms for key, time_ms in each_ms.items()})
 
 
+def test_rows_that_beat_the_algorithm_count(tmp_path):
+    store = Store(tmp_path / "store", create=True)
+    row = replace(ROW, verdict=Verdict.BEATS_ALGORITHM, facts_id="known")
+    store.add([row, replace(row, sequence=1, params={"B": 1}, verdict=Verdict.WRONG)], (),
+              [facts("known", launch())])  # fmt: skip
+    assert modelled.modelled(store)["params"].to_list() == ["{}"]
+
+
 def test_rows_of_version_1_have_the_time_that_they_were_stored_with(tmp_path):
     store = Store(tmp_path / "store", create=True)
     rows = Tables.of([ROW, replace(ROW, sequence=1, params={"B": 1})]).rows
@@ -77,5 +85,5 @@ def test_rows_of_version_1_have_the_time_that_they_were_stored_with(tmp_path):
         rows.set_column(place, "launches", pa.array(launches, kind)),
     )
     (row,) = modelled.modelled(store).rows(named=True)
-    assert (row["params"], row["model_ms"], row["group"]) == ("{}", 0.75, "zoo")
+    assert (row["params"], row["model_ms"], row["group"]) == ("{}", 0.75, "zoo, version 1")
     assert row["ratio"] == 0.75

@@ -1,12 +1,25 @@
+"""The sets that SolKit ships."""
+
 from __future__ import annotations
 
+import hashlib
 import sys
+from pathlib import Path
 
 import pytest
 
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from solkit.core import ROW_KEY
 from solkit.datasets import shipped
 from solkit.datasets.store import shipped as shipped_set
 from solkit.errors import UnsupportedError
+
+VERSION_1 = Path(__file__).parent / "data" / "version1.parquet"
 
 
 @pytest.fixture
@@ -33,3 +46,33 @@ def test_an_installed_solkit_finds_the_sets_in_the_package_solkit_data(installed
 def test_without_the_package_the_error_says_how_to_get_it():
     with pytest.raises(UnsupportedError, match=r"no store 'h100'.*pip install solkit-data"):
         shipped_set("h100")
+
+
+def digest(column: pl.Series) -> str:
+    """Of a column's values: the same whatever the files hold them in."""
+    found = hashlib.sha256(column.is_null().to_numpy().tobytes())
+    column = column.drop_nulls()
+    if column.dtype == pl.List:
+        found.update(column.list.len().cast(pl.Int64).to_numpy().tobytes())
+        column = pl.from_arrow(column.to_arrow().flatten())
+    if column.dtype == pl.String:
+        found.update("\0".join(column).encode())
+    else:
+        found.update(column.to_physical().to_numpy().tobytes())
+    return found.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "columns"),
+    [
+        ("h100", 89_307, "9f59f6b1f8ec4098cde79bbeb853594aeac4c5acc3c15ec6263a63c3445c02aa"),
+        ("h200", 76_193, "31278bc70244297d69993ddf7f5d93604f327e71d7e34fdd6ff33c2b52e74ad2"),
+    ],
+)
+def test_giving_facts_to_a_set_changed_nothing_else(name, rows, columns):
+    """Recorded when no row had facts: row keys, and all columns of version 1 but ``launches``."""
+    names = [each for each in pq.read_schema(VERSION_1).names if each != "launches"]
+    held = shipped_set(name).scan().select(names).sort(ROW_KEY).collect()
+    assert len(held) == rows
+    told = "".join(f"{each.name} {digest(each)}\n" for each in held.iter_columns())
+    assert hashlib.sha256(told.encode()).hexdigest() == columns
