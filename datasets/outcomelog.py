@@ -416,7 +416,9 @@ def read(
     reader = _Reader(path, whole, labels)
     try:
         with _unpacked(path) as file:
-            reader.header(file.readline())
+            head = file.readline()
+            if head:  # else nothing was written yet
+                reader.header(head)
             for number, line in enumerate(file, 2):
                 reader.take(number, line)
     except (OSError, EOFError, zlib.error) as error:

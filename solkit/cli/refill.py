@@ -50,9 +50,7 @@ def refill(
         from solkit.collect.refill import refill as refilling
         from solkit.datasets import outcomelog
 
-        held = outcomelog.Contents()
-        if out.exists() and out.stat().st_size:
-            held = outcomelog.read(out)
+        held = outcomelog.read(out) if out.exists() else outcomelog.Contents()
         read = [_read(name) for name in from_]
         rows = sorted((row for rows, _ in read for row in rows), key=_draw)[:limit]
         sources = [source for _, sources in read for source in sources]

@@ -460,7 +460,12 @@ def test_killed_at_random_moments_no_row_is_lost_or_doubled(path, resume):
 # ------------------------------------------------------------------------------ which files
 
 
-@pytest.mark.parametrize("text", ["", "{", "a,b\n1,2\n", "[]\n", '{"schema":"solkit.run/3"}\n'])
+def test_an_empty_file_is_a_log_that_holds_nothing(path):
+    path.touch()
+    assert read(path) == outcomelog.Contents()
+
+
+@pytest.mark.parametrize("text", ["{", "a,b\n1,2\n", "[]\n", '{"schema":"solkit.run/3"}\n'])
 def test_other_files_are_not_read(path, text):
     path.write_text(text)
     with pytest.raises(InputError, match=r"run\.jsonl is not a log"):
