@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from solkit.analysis.cache import Cache, default_folder
 from solkit.analysis.content import stamp, surroundings
-from solkit.analysis.pool import Answer, Pool, Request, Source, cores
+from solkit.analysis.pool import Answer, Asked, Pool, Request, Source, cores
 from solkit.core import (
     Analysis,
     Case,
@@ -235,7 +235,7 @@ class Analyser:
         told: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
         """What `told` makes of the answer to a request, which comes from disk or a worker."""
-        future: Future[T] = Future()
+        future: Asked[T] = Asked()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
         request, source = Request(method, args, self.limit_s, *how), Source.here(path, reference)

@@ -28,7 +28,7 @@ from solkit.errors import JobDiedError, SolkitError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.processes.jobs import Jobs, ending
 
-__all__ = ["Answer", "Pool", "Request", "Source", "cores"]
+__all__ = ["Answer", "Asked", "Pool", "Request", "Source", "cores"]
 
 _FUNCTION = "solkit.analysis.worker:serve"
 T = TypeVar("T")
@@ -112,13 +112,29 @@ class Answer:
 Found = Union[Answer, SolkitError]
 
 
+class Asked(Future[T]):
+    """An answer to come; cancelling it ends the worker that is busy with it alone."""
+
+    unwanted = False
+    _abandon: Callable[[], None] | None = None
+
+    def cancel(self) -> bool:
+        """As for any future; a running request is given up, although this returns ``False``."""
+        if super().cancel():
+            return True
+        self.unwanted = True
+        if self._abandon is not None:
+            self._abandon()
+        return False
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """A request, and who waits for the answer."""
 
     source: Source
     request: Request
-    future: Future[Any]
+    future: Asked[Any]
     told: Callable[[Found], Any]
 
     def tell(self, found: Found) -> None:
@@ -164,7 +180,7 @@ class Pool:
         self,
         source: Source,
         request: Request,
-        future: Future[T],
+        future: Asked[T],
         told: Callable[[Found], T],
     ) -> None:
         """Have a worker answer a request.
@@ -182,6 +198,7 @@ class Pool:
         with self._changed:
             if self._closed:
                 raise WorkerError("the analyser is closed")
+            future._abandon = self._end_unwanted
             waiting = self._waiting.setdefault(source, deque())
             waiting.append(_Task(source, request, future, told))
             self._queued += 1
@@ -203,6 +220,13 @@ class Pool:
             worker.kill()
         for thread in self._threads:
             thread.join()
+
+    def _end_unwanted(self) -> None:
+        """End the workers whose answers no one wants any more."""
+        with self._changed:
+            busy = [each for each in self._running if each.tasks and _are_unwanted(each.tasks)]
+        for worker in busy:
+            worker.kill()
 
     # ------------------------------------------------------------------------- its threads
 
@@ -269,12 +293,19 @@ class Pool:
         options = {"jobs": self._spare(), "isolated": isolated}
         found: SolkitError
         try:
-            worker = self._fit(worker, tasks[0].source)
+            if not _are_unwanted(tasks):
+                worker = self._fit(worker, tasks[0].source)
+                worker.tasks = tasks
+            if worker is None or _are_unwanted(tasks):
+                return worker, JobDiedError("it was cancelled")
             return worker, worker.ask([task.request for task in tasks], options)
         except SolkitError as error:
             found = error
         except Exception as error:  # the system grants no process, say
             found = WorkerError(f"{type(error).__name__}: {error}")
+        finally:
+            if worker is not None:
+                worker.tasks = ()
         self._end(worker)
         return None, found
 
@@ -305,13 +336,23 @@ class Pool:
             worker.end()
 
 
+def _are_unwanted(tasks: Sequence[_Task]) -> bool:
+    return all(task.future.unwanted for task in tasks)
+
+
 class _Worker:
-    """A process that holds a kernel file."""
+    """A process that holds a kernel file.
+
+    Attributes:
+        source: the file.
+        tasks: what it is asked now.
+    """
 
     def __init__(
         self, source: Source, jobs: Jobs, args: tuple[Any, ...], env: Mapping[str, str]
     ) -> None:
         self.source, self._jobs = source, jobs
+        self.tasks: Sequence[_Task] = ()
         self._stamps: Mapping[str, Stamp] = {}
         self._ending = threading.Lock()
         ours, theirs = pair()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from solkit.analysis.analyser import Analysed, Analyser
 from solkit.core import (
@@ -57,20 +57,35 @@ def describe(analyser: Analyser, path: str, reference: str | None = None) -> Ker
     return _read(analyser.describe(path, reference), path)
 
 
-def study(analyser: Analyser, plan: Plan) -> Study:
+def study(analyser: Analyser, plan: Plan, begun: set[Future[Any]] | None = None) -> Study:
     """Trace the reference and analyse the candidate at each shape, on all cores.
 
-    A shape that fails, or ends or hangs the process that traces it, is told in `Study.failed`. A
-    candidate that does so leaves its shape without an analysis.
+    `Study.failed` lists the shapes that fail, or that end or hang the process that traces them. A
+    candidate that does so leaves its shape without an analysis. What is interrupted is given up.
+
+    Args:
+        analyser: to use.
+        plan: what to study.
+        begun: gets what is under way, so that another thread may cancel it.
 
     Raises:
         InputError: the file or a parameter is at fault, or every shape.
     """
+    begun = set() if begun is None else begun
+    try:
+        return _studied(analyser, plan, begun)
+    except (KeyboardInterrupt, SystemExit):
+        for each in tuple(begun):
+            each.cancel()
+        raise
+
+
+def _studied(analyser: Analyser, plan: Plan, begun: set[Future[Any]]) -> Study:
     if plan.shapes is not None and not plan.shapes:
         raise InputError("shapes: expected at least one, or None for the file's own; got none")
-    kernel = describe(analyser, plan.path, plan.reference)
+    kernel = _read(_kept(analyser.describe(plan.path, plan.reference), begun), plan.path)
     shapes = kernel.problem.shapes if plan.shapes is None else tuple(plan.shapes)
-    asked = [_ask(analyser, plan, kernel, shape) for shape in shapes]
+    asked = [_ask(analyser, plan, kernel, shape, begun) for shape in shapes]
     cases: list[Case] = []
     errors: list[tuple[Shape, InputError]] = []
     for shape, (problem, candidate) in zip(shapes, asked, strict=True):
@@ -87,16 +102,26 @@ def study(analyser: Analyser, plan: Plan) -> Study:
 _Asked = tuple[Future[Case], Future[Analysed] | None]
 
 
-def _ask(analyser: Analyser, plan: Plan, kernel: KernelFile, shape: Shape) -> _Asked:
+def _kept(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
+    """The future, among those begun until it is done."""
+    begun.add(future)
+    future.add_done_callback(begun.discard)
+    return future
+
+
+def _ask(
+    analyser: Analyser, plan: Plan, kernel: KernelFile, shape: Shape, begun: set[Future[Any]]
+) -> _Asked:
     """The problem's side of a shape, and the candidate's where that is wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
-    problem = analyser.problem(plan.path, plan.reference, shape, params, plan.groups)
+    work = analyser.problem(plan.path, plan.reference, shape, params, plan.groups)
+    problem = _kept(work, begun)
     if not plan.analysing:
         return problem, None
     name = kernel.candidate.name if kernel.candidate else ""
     wanted = Configuration(plan.path, name, shape, plan.params, plan.reference)
-    return problem, analyser.submit(wanted)
+    return problem, _kept(analyser.submit(wanted), begun)
 
 
 def _read(asked: Future[T], path: str) -> T:

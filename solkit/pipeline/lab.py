@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from solkit.analysis.pool import cores
 from solkit.core import (
@@ -194,13 +195,15 @@ class Lab:
         """
         left, width = iter(candidates), cores() + 1
         studying: set[Future[Studied]] = set()
+        begun: set[Future[Any]] = set()
+        study = self._prepared.studied
         measuring: dict[Future[Outcome], Evaluation] = {}
         pool = ThreadPoolExecutor(width, thread_name_prefix="solkit-lab")
         try:
             while True:
                 room = width - len(studying) if len(measuring) < 2 * width else 0
                 for each in islice(left, room):
-                    studying.add(pool.submit(self._prepared.studied, each, problem, shape, params))
+                    studying.add(pool.submit(study, each, problem, shape, params, begun))
                 if not studying and not measuring:
                     return
                 for job in _done(studying, wait_for_one=not measuring):
@@ -215,6 +218,8 @@ class Lab:
                     yield self._finished(measuring.pop(future), future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            for asked in tuple(begun):
+                asked.cancel()
             if measuring:
                 self._shared().withdraw(measuring)
             for known in measuring.values():

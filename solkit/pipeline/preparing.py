@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
-from typing import Union
+from typing import Any, Union
 
 from solkit.analysis.study import Plan, describe, study
 from solkit.core import Bound, Configuration, Device, MeasureSettings, Value
@@ -59,11 +60,19 @@ class Preparation:
         return bound_of_case(case, self._device, self._precision, self._l2)
 
     def studied(
-        self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
+        self,
+        candidate: Given,
+        problem: Text | None,
+        shape: Values | None,
+        params: Values | None,
+        begun: set[Future[Any]],
     ) -> Studied:
-        """The same as `known`, with the error of an unusable candidate in its evaluation."""
+        """The same as `known`, with the error of an unusable candidate in its evaluation.
+
+        `begun` gets what is under way, so that another thread may cancel it.
+        """
         try:
-            known = self.known(candidate, problem, shape, params)
+            known = self.known(candidate, problem, shape, params, begun)
         except InputError as error:
             return Evaluation(candidate, error=error), None
         configuration, prospect = known
@@ -91,7 +100,12 @@ class Preparation:
         return describe(self._analyser, path, reference).problem.shapes[0]
 
     def known(
-        self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
+        self,
+        candidate: Given,
+        problem: Text | None,
+        shape: Values | None,
+        params: Values | None,
+        begun: set[Future[Any]] | None = None,
     ) -> tuple[Configuration, Prospect]:
         """What is known about a candidate; arguments as for `solkit.Lab.analyse`.
 
@@ -100,7 +114,7 @@ class Preparation:
         """
         wanted = self._wanted(candidate, problem, shape, params)
         plan = Plan(wanted.path, wanted.reference, [wanted.shape], wanted.params)
-        found = study(self._analyser, plan)
+        found = study(self._analyser, plan, begun)
         if found.kernel.candidate is None:
             raise InputError(f"{wanted.path} has no kernel")
         result = unmeasured(found.cases[0], self._device, self._precision, self._l2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from solkit.analysis.analyser import Analyser
+from solkit.analysis.study import Plan, study
 from solkit.core import AnalysisStatus, Configuration, Depth
 from solkit.errors import JobDiedError, KernelFileError, ParamsError, WorkerError
 from solkit.processes import jobs
@@ -31,6 +33,7 @@ def kernel(x, *, DO="nothing", NUMBER=0):
     if DO == "abort":
         os.abort()
     if DO == "hang":
+        LOADS.with_name("pid").write_text(str(os.getpid()))
         time.sleep(600)
     return torch.cat([x] * (NUMBER + 1))
 """
@@ -354,3 +357,59 @@ def test_what_is_captured_alone_is_what_compiling_starts_from(analyser, write):
         assert facts.depth is Depth.CAPTURED
         assert facts.registers is None
         assert facts.launch == compiled[params][0].launch
+
+
+def ends(path, limit_s=20.0):
+    """Whether the process that hung with a file ends in time."""
+    pid = Path(path).with_name("pid").read_text()
+    deadline = time.monotonic() + limit_s
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not Path(f"/proc/{pid}").exists()
+
+
+def wait_until_it_hangs(path):
+    deadline = time.monotonic() + 60
+    while not Path(path).with_name("pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.1)
+
+
+def test_a_cancelled_request_ends_its_worker_and_no_other(write):
+    path = write(KERNEL)
+    with Analyser("h100", cache=False, workers=1) as analyser:
+        asked = analyser.submit(Configuration(path, "kernel", {}, {"DO": "hang"}))
+        wait_until_it_hangs(path)
+        assert not asked.cancel()  # it runs
+        assert isinstance(asked.result(20).error, JobDiedError)
+        assert ends(path)
+        (other,) = configurations(write(TRITON, "other.py"), [{}])
+        assert analyser.submit(other, Depth.CAPTURED).result(60).analysis.kernels
+
+
+HANGING = {"DO": "hang"}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda analyser, path: study(analyser, Plan(path, params=HANGING)),
+        lambda analyser, path: list(analyser.analysed(configurations(path, [HANGING]))),
+    ],
+)
+def test_ctrl_c_ends_what_runs_although_the_analyser_stays_open(run, write):
+    path = write(KERNEL)
+
+    def interrupt():
+        wait_until_it_hangs(path)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with Analyser("h100", cache=False, workers=2) as analyser:
+        threading.Thread(target=interrupt).start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                run(analyser, path)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert ends(path)

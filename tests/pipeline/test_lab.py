@@ -207,6 +207,27 @@ def test_without_a_gpu_there_is_all_but_an_outcome(monkeypatch, log):
     assert not log.exists()
 
 
+def test_leaving_an_iterator_ends_what_it_began(monkeypatch, log, tmp_path):
+    monkeypatch.setattr(nvml, "live_devices", lambda: ())
+    hanging = f"""
+import os, pathlib, time
+def kernel(x):
+    pathlib.Path({str(tmp_path / "pid")!r}).write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+    with solkit.Lab("h100", settings=MeasureSettings(log=log)) as lab:
+        found = lab.evaluate_all([RIGHT.format(0), hanging], PROBLEM)
+        assert next(found).result is not None
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found.close()
+        process = Path("/proc", (tmp_path / "pid").read_text())
+        while process.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not process.exists()
+
+
 def test_on_a_recording(lab, log, monkeypatch):
     right, wrong = lab.evaluate(RIGHT, PROBLEM), lab.evaluate(WRONG, PROBLEM)
     lab.close()
