@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -22,14 +24,31 @@ __all__ = [
     "check_writable",
     "complain",
     "console",
+    "paced",
     "stdout_kept_for_the_report",
     "write",
 ]
+
+_SHOWN_EVERY_S = 10.0
+T = TypeVar("T")
 
 
 def complain(message: str) -> None:
     """Print a message on stderr."""
     typer.echo(f"solkit: {message}", err=True)
+
+
+def paced(show: Callable[[T], None]) -> Callable[[T], None]:
+    """A function that calls `show` at most every ten seconds."""
+    last = -math.inf
+
+    def now_and_then(progress: T) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SHOWN_EVERY_S:
+            last = time.monotonic()
+            show(progress)
+
+    return now_and_then
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from solkit.measure.benches.trusted import TrustedBench
 
 __all__ = ["collect"]
-
-_REPORTED_EVERY_S = 10.0
 
 _What = Annotated[
     list[str],
@@ -103,10 +101,9 @@ def collect(
             wanted = {kernel.kernel_id for kernel in kernels}
             earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in wanted]
             _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows")
-            reporter = _Reporter(limits.gpu_s, bench)
+            report = partial(_report, limits.gpu_s, bench)
             cells = surveyed(kernels, ahead, _base.complain)
-            done = collecting(cells, bench, limits, earlier, run.run_id, reporter.progress)
-            reporter.line(done)
+            report(collecting(cells, bench, limits, earlier, run.run_id, _base.paced(report)))
 
 
 def _gpu(on: str, device: str | None) -> Device:
@@ -143,29 +140,12 @@ def _rows(path: Path) -> tuple[Outcome, ...]:
     return run.rows
 
 
-class _Reporter:
-    """Reports progress every ten seconds.
-
-    Args:
-        budget_s: GPU seconds that the run may take.
-        bench: the bench that measures.
-    """
-
-    def __init__(self, budget_s: float, bench: TrustedBench) -> None:
-        self._budget_s, self._bench, self._last = budget_s, bench, 0.0
-
-    def progress(self, progress: Progress) -> None:
-        """Report progress, unless it was just reported."""
-        if time.monotonic() - self._last > _REPORTED_EVERY_S:
-            self._last = time.monotonic()
-            self.line(progress)
-
-    def line(self, progress: Progress) -> None:
-        """Report progress now."""
-        count, gpu_s = sum(progress.rows.values()), max(progress.gpu_s, 1e-9)
-        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in progress.rows.most_common())
-        _base.complain(
-            f"{count} configurations ({verdicts or 'none'}) in {gpu_s:.0f} of "
-            f"{self._budget_s:.0f} s: {count / gpu_s:.1f} a second; waited for the compiler "
-            f"{self._bench.waited_s / gpu_s:.0%}; {progress.now}"
-        )
+def _report(budget_s: float, bench: TrustedBench, progress: Progress) -> None:
+    """Print progress on stderr; the budget is in seconds of the GPU."""
+    count, gpu_s = sum(progress.rows.values()), max(progress.gpu_s, 1e-9)
+    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in progress.rows.most_common())
+    _base.complain(
+        f"{count} configurations ({verdicts or 'none'}) in {gpu_s:.0f} of {budget_s:.0f} s: "
+        f"{count / gpu_s:.1f} a second; waited for the compiler {bench.waited_s / gpu_s:.0%}; "
+        f"{progress.now}"
+    )

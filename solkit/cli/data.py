@@ -152,20 +152,15 @@ def export(
             from solkit.datasets import card
 
             card.export(found, destination, title or destination.name, _text(notes), where)
-        elif to == "t4":
+        elif to in ("t4", "tried"):
+            from solkit.datasets import outcomelog
             from solkit.datasets.formats import t4
 
             with blaming(where):
                 rows = found.rows(found.where(where))
+            text_of = {"t4": t4.dumps, "tried": outcomelog.tried}[to]
             _base.check_writable(str(destination), "DESTINATION")
-            _base.write(str(destination), lambda: t4.dumps(rows), "DESTINATION")
-        elif to == "tried":
-            from solkit.datasets import outcomelog
-
-            with blaming(where):
-                rows = found.rows(found.where(where))
-            _base.check_writable(str(destination), "DESTINATION")
-            _base.write(str(destination), lambda: outcomelog.tried(rows), "DESTINATION")
+            _base.write(str(destination), lambda: text_of(rows), "DESTINATION")
         else:
             raise InputError(f"--to {to}: choose one of: huggingface, t4, tried")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from solkit.core import Outcome, Source
 
 __all__ = ["refill"]
-
-_SHOWN_EVERY_S = 10.0
 
 _From = Annotated[
     list[str],
@@ -55,9 +54,9 @@ def refill(
         rows = sorted((row for rows, _ in read for row in rows), key=_draw)[:limit]
         sources = [source for _, sources in read for source in sources]
         with outcomelog.OutcomeLog(out, {"what": "refill"}) as log:
-            reporter = _Reporter()
-            done = refilling(rows, sources, log, held, workers, reporter.show)
-        reporter.finish(done, len(held.facts_of))
+            report = _base.paced(partial(_report, time.monotonic()))
+            done = refilling(rows, sources, log, held, workers, report)
+        _finish(done, len(held.facts_of))
     if not done.done and not held.facts_of:
         raise typer.Exit(Exit.BAD_INPUT)
 
@@ -80,23 +79,15 @@ def _read(name: str) -> tuple[Iterable[Outcome], tuple[Source, ...]]:
     return store.rows(), tuple(Source(**row) for row in store.sources().collect().to_dicts())
 
 
-class _Reporter:
-    """Reports progress every ten seconds."""
+def _report(start_s: float, progress: Progress) -> None:
+    rate = progress.done / max(time.monotonic() - start_s, 1e-9)
+    _base.complain(f"{progress.done} of {progress.total} rows, {rate:.1f} a second")
 
-    def __init__(self) -> None:
-        self._start = self._last = time.monotonic()
 
-    def show(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._last >= _SHOWN_EVERY_S:
-            self._last = now
-            rate = progress.done / (now - self._start)
-            _base.complain(f"{progress.done} of {progress.total} rows, {rate:.1f} a second")
-
-    def finish(self, done: Progress, before: int) -> None:
-        told = [f"{done.done} rows refilled", f"{before} had facts before"]
-        told += [f"{done.failed} failed"] if done.failed else []
-        told += [f"{count} left out: {reason}" for reason, count in done.left_out.items()]
-        _base.complain("; ".join(told))
-        for why in done.why:
-            _base.complain(why)
+def _finish(done: Progress, before: int) -> None:
+    counts = [f"{done.done} rows refilled", f"{before} had facts before"]
+    counts += [f"{done.failed} failed"] if done.failed else []
+    counts += [f"{count} left out: {reason}" for reason, count in done.left_out.items()]
+    _base.complain("; ".join(counts))
+    for why in done.why:
+        _base.complain(why)

@@ -63,14 +63,14 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
 def _overview(results: Sequence[Result]) -> Table:
     """A row per shape, labelled by the sizes that differ."""
     names = parts.differing_sizes(results)
-    table = columns(["shape"], ["SOL", "hard", "one an op"], ["limiter"])
+    table = columns(["shape"], ["SOL", "hard", "one per op"], ["limiter"])
     for result in results:
         told = {name: result.shape[name] for name in names if name in result.shape}
         table.add_row(
             Text(units.shape_words(told)),
             Text(units.duration(result.bound.time_ms), style="bold"),
             units.duration(result.bound.at.hard_ms),
-            units.duration(result.fusion.unfused_ms) if result.fusion else "-",
+            units.duration(result.fusion.unfused_ms if result.fusion else None),
             Text(result.bound.limiter),
         )
     return table

@@ -64,8 +64,8 @@ def _table(report: ComparisonReport) -> Table:
         table.add_row(
             Text(units.shape_words(shape)),
             Text(_name(each)),
-            _duration(each.base_ms),
-            _duration(each.candidate_ms),
+            units.duration(each.base_ms),
+            units.duration(each.candidate_ms),
             Text(f"{each.ratio.value:.4f}" if each.ratio else "-", style="bold"),
             _interval(each.ratio),
             Text(_words(each.difference), style=_STYLES[each.difference]),
@@ -78,10 +78,6 @@ def _name(comparison: Comparison) -> str:
     base, candidate = comparison.base.params, comparison.candidate.params
     own = {name: value for name, value in candidate.items() if base.get(name) != value}
     return f"{comparison.kernel.name} {units.settings(own)}".strip()
-
-
-def _duration(time_ms: float | None) -> str:
-    return "-" if time_ms is None else units.duration(time_ms)
 
 
 def _interval(ratio: Ratio | None) -> str:

@@ -22,10 +22,9 @@ def summary(fusion: Fusion) -> str:
     """One line: what fusing everything saves over one kernel per op."""
     if len(fusion.unfused) < 2:
         return "a single op: nothing to fuse"
-    return (
-        f"one kernel {units.duration(fusion.fused_ms)} · {len(fusion.unfused)} kernels, one an op, "
-        f"{units.duration(fusion.unfused_ms)}: fusion is worth up to {units.ratio(fusion.worth)}"
-    )
+    unfused = f"{len(fusion.unfused)} kernels, one per op, {units.duration(fusion.unfused_ms)}"
+    worth = f"fusion is worth up to {units.ratio(fusion.worth)}"
+    return f"one kernel {units.duration(fusion.fused_ms)} · {unfused}: {worth}"
 
 
 def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
@@ -43,7 +42,7 @@ def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
     found.add_row("", Text("one kernel", "bold"), "", units.duration(fusion.fused_ms))
     if fusion.grouped:
         found.add_row(*_total("groups", fusion.grouped, fusion.grouped_ms, launch_us))
-    found.add_row(*_total("one an op", fusion.unfused, fusion.unfused_ms, launch_us))
+    found.add_row(*_total("one per op", fusion.unfused, fusion.unfused_ms, launch_us))
     return found
 
 
@@ -62,7 +61,7 @@ def _row(each: PartBound, file: str) -> tuple[Text | str, ...]:
 def _total(
     name: str, parts: Sequence[PartBound], time_ms: float, launch_us: float | None
 ) -> tuple[Text | str, ...]:
-    launches = f", {launch_us:g} µs to launch each" if launch_us else ""
+    launches = f", each launched in {units.duration(launch_us / 1e3)}" if launch_us else ""
     moved = sum(each.part.work.dram_bytes for each in parts)
     label = Text.assemble(
         (name, "bold"), f": {len(parts)} kernel{'s' * (len(parts) > 1)}{launches}"

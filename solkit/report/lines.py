@@ -8,14 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from solkit.report.schema import (
-    AccessJson,
-    KernelModelJson,
-    LaunchJson,
-    ReportJson,
-    ResultJson,
-    SourceJson,
-)
+from solkit.report.launch_schema import AccessJson, KernelModelJson, LaunchJson
+from solkit.report.schema import ReportJson, ResultJson, SourceJson
 from solkit.report.standing import launches_seen
 
 __all__ = ["Cost", "Line", "Moved", "Taken", "line_number", "lines", "modelled_times"]

@@ -31,6 +31,7 @@ __all__ = [
     "bars",
     "bound_remarks",
     "differing_sizes",
+    "evidence_label",
     "factor_rows",
     "header",
     "label_cells",
@@ -158,6 +159,13 @@ def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:
     for name, factor, evidence in factors:
         if abs(factor - 1) >= _TELLING:
             yield "made of", Text.assemble((units.ratio(factor), "bold"), f" {name}: {evidence}")
+
+
+def evidence_label(verdict: Verdict, measured: bool) -> str:
+    """The label of the sentences that explain a verdict."""
+    if verdict in (Verdict.CHEATING, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM):
+        return "evidence"
+    return "note" if measured and not verdict.is_failure else "error"
 
 
 def verdict_text(verdict: Verdict) -> Text:

@@ -92,7 +92,7 @@ def _overview(report: ReportJson) -> Table:
         )
         rows.add_row(
             Text(units.shape_words(result.shape)),
-            *(Text("-" if time is None else units.duration(time)) for time in times),
+            *(Text(units.duration(time)) for time in times),
             Text(units.ratio(score.gap) if score and score.gap else "-"),
             Text(f"{score.sol_score:.2f}" if score and score.sol_score is not None else "-"),
             Text(result.bound.limiter),
@@ -145,7 +145,7 @@ def _compared(groups: Sequence[comparison.Group]) -> Iterator[RenderableType]:
         yield Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
         rows = columns(["candidate"], ["time", "ratio"], ["judgement", "what changed"])
         for entry in group.entries:
-            time = units.duration(entry.time.median_ms) if entry.time else "-"
+            time = units.duration(entry.time.median_ms if entry.time else None)
             ratio = "-" if entry.ratio is None else units.ratio(entry.ratio)
             changes = Text("\n".join(entry.changes))
             rows.add_row(Text(entry.name), time, ratio, Text(entry.judgement), changes)

@@ -27,6 +27,7 @@ from solkit.report.parts import (
     bars,
     bound_remarks,
     differing_sizes,
+    evidence_label,
     factor_rows,
     header,
     label_cells,
@@ -121,7 +122,7 @@ def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
     return (
         Text(units.shape_words(told)),
         Text(units.duration(result.bound.time_ms)),
-        Text(units.duration(measurement.median_ms) if measurement else "-"),
+        Text(units.duration(measurement.median_ms if measurement else None)),
         Text(units.ratio(score.gap) if score else "-"),
         Text(f"{score.sol_score:.2f}" if score else "-", style="bold"),
         Text(result.bound.limiter),
@@ -199,16 +200,9 @@ def _remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterat
     yield from (("analysis", Text(note)) for note in notes)
     yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
     told = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
-    label = _label(result)
+    label = evidence_label(result.verdict, result.measurement is not None)
     style = "" if label == "note" else "red"
     yield from ((label, _error(error, style)) for error in result.errors if error not in told)
-
-
-def _label(result: Result) -> str:
-    """The label of the sentences that explain a verdict."""
-    if result.verdict in (Verdict.CHEATING, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM):
-        return "evidence"
-    return "note" if result.measurement and not result.verdict.is_failure else "error"
 
 
 def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:

@@ -25,8 +25,10 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 _BINARY_PREFIXES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
-def duration(time_ms: float, digits: int = 3) -> str:
-    """A time in ms as s, ms, µs or ns, e.g. ``"128 µs"``."""
+def duration(time_ms: float | None, digits: int = 3) -> str:
+    """A time in ms as s, ms, µs or ns, e.g. ``"128 µs"``; ``"-"`` for ``None``."""
+    if time_ms is None:
+        return "-"
     size, unit = next((s, u) for s, u in _DURATIONS if time_ms >= s or u == "ns")
     return f"{_significant(time_ms / size, digits)} {unit}"
 

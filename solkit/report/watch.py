@@ -82,15 +82,11 @@ def _overview(report: ReportJson, earlier: Mapping[str, ResultJson]) -> Table:
 def _cells(result: ResultJson) -> tuple[str, ...]:
     timed, time, sol_ms = result.measurement, standing.time_of(result), result.bound.time_ms
     return (
-        _duration(sol_ms),
-        _duration(standing.modelled_ms(result)),
-        _duration(timed.median_ms if timed else None),
+        units.duration(sol_ms),
+        units.duration(standing.modelled_ms(result)),
+        units.duration(timed.median_ms if timed else None),
         units.ratio(time.median_ms / sol_ms) if time and sol_ms else "-",
     )
-
-
-def _duration(time_ms: float | None) -> str:
-    return "-" if time_ms is None else units.duration(time_ms)
 
 
 def _changed(before: str, after: str) -> Text:

@@ -62,7 +62,7 @@ def test_a_store_as_an_earlier_run_is_told_how_to_be_exported(collect, tmp_path)
         (["scale.py", "--after", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
         (["scale.py", "--after", "scale.py"], "is not a log"),
         (["scale.py", "--gpu-seconds", "0"], "--gpu-seconds"),
-        (["scale.py", "--gpu-minutes", "1"], "--gpu-seconds N or --gpu-minutes N: give one"),
+        (["scale.py", "--gpu-minutes", "1"], "give one of --gpu-seconds N and --gpu-minutes N"),
         (["scale.py", "--on", "gpu1"], "on: expected a GPU such as 'cuda:1', got 'gpu1'"),
         (["scale.py", "--device", "h200"], "--device h200: cuda:0 is NVIDIA H100"),
         (["scale.py", "--repeats", "1.5"], "--repeats"),

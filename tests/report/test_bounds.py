@@ -39,14 +39,14 @@ def test_the_page_tells_every_shape_and_the_one_that_failed(report):
     for said in (
         "M=7: model.py:3: no",
         "SOL          128 µs, limited by tensor.bf16",
-        "one kernel 100 µs · 3 kernels, one an op, 385 µs: fusion is worth up to 3.85×",
+        "one kernel 100 µs · 3 kernels, one per op, 385 µs: fusion is worth up to 3.85×",
         "roofline 128 µs · hard 30.0 µs",
     ):
         assert said in text
     overview = text[text.index("shape") : text.index("──")]
     assert overview.count("tensor.bf16") == 2
     assert "385 µs" in overview
-    for absent in ("verdict", "model.py:1 ", "one an op:", "next"):
+    for absent in ("verdict", "model.py:1 ", "one per op:", "next"):
         assert absent not in text
 
 
@@ -64,9 +64,9 @@ def test_kernels_are_numbered_and_summed(report):
     text = page(bounds.render, report, kernels=True)
     assert "0-1  mm + softmax" in text
     assert "groups: 1 kernel " in text
-    assert "one an op: 3 kernels" in text
+    assert "one per op: 3 kernels" in text
     with_floor = replace(report, device=replace(report.device, launch_us=1.2))
-    assert "3 kernels, 1.2 µs to launch each" in page(bounds.render, with_floor, kernels=True)
+    assert "3 kernels, each launched in 1.20 µs" in page(bounds.render, with_floor, kernels=True)
 
 
 def test_scores_page_can_be_explained_too(report):

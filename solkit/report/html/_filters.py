@@ -9,7 +9,7 @@ from typing import Any
 
 from solkit.core import Verdict
 from solkit.report import counters, units
-from solkit.report.schema import InstructionMixJson
+from solkit.report.launch_schema import InstructionMixJson
 
 __all__ = ["FILTERS"]
 

@@ -10,6 +10,7 @@ from solkit.report import charts
 from solkit.report.changes import Group, compare, source_diff
 from solkit.report.html import _plotly
 from solkit.report.lines import Line, lines
+from solkit.report.parts import evidence_label
 from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
 from solkit.report.standing import (
     NamedReport,
@@ -64,10 +65,8 @@ class ShapeView:
     @property
     def evidence_label(self) -> str:
         """The label of the sentences that explain the verdict."""
-        verdict = self.result.verdict
-        if verdict.value in ("cheating", "unstable", "degenerate_problem"):
-            return "Evidence"
-        return "Note" if self.result.measurement and not verdict.is_failure else "Error"
+        label = evidence_label(self.result.verdict, self.result.measurement is not None)
+        return label.capitalize()
 
 
 @dataclass(frozen=True)
