@@ -153,7 +153,8 @@ class Recording:
         spaces: the autotuned kernels, by name.
         remarks: whatever else a reader must know; an ordered set of sentences.
         steps: where what is done with the parameters is recorded, if it is.
-        known: what some tensors hold, by their identity, whatever was launched on them since.
+        known: what a launch gives for some tensors, by their identity, whatever was launched on
+            them since.
     """
 
     params: Mapping[str, Value]
@@ -161,7 +162,7 @@ class Recording:
     spaces: dict[str, AutotuneSpace] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
     steps: Steps | None = None
-    known: Mapping[int, Contents] = field(default_factory=dict)
+    known: Mapping[int, TensorArgument] = field(default_factory=dict)
 
     def notes(self) -> tuple[str, ...]:
         """`spaces` and `remarks` as sentences."""
@@ -171,7 +172,7 @@ class Recording:
 
 _recordings: list[Recording] = []  # a stack; the innermost records
 _launch_kernel = JITFunction.run
-_NOTHING: Mapping[int, Contents] = MappingProxyType({})
+_NOTHING: Mapping[int, TensorArgument] = MappingProxyType({})
 
 
 def _steps() -> Steps | None:
@@ -320,16 +321,15 @@ def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs
         grid = grid(bound.arguments)
     tensors = [getattr(arg, "base", arg) for arg in (*args, *kwargs.values())]
     fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds(t)]
-    stub = steps.do(
-        partial(_launch_again, self, {id(t): _contents(t) for t in fixed}), (args, kwargs, grid)
-    )
+    known = {id(t): _argument_of(t, t, _contents(t)) for t in fixed}
+    stub = steps.do(partial(_launch_again, self, known), (args, kwargs, grid))
     for tensor in fixed:
         fake_cuda.forget(tensor)
     return stub
 
 
 def _launch_again(
-    kernel: JITFunction, known: Mapping[int, Contents], args: Any, kwargs: Any, grid: Any
+    kernel: JITFunction, known: Mapping[int, TensorArgument], args: Any, kwargs: Any, grid: Any
 ) -> Any:
     """Launch a kernel on the tensors of a recorded launch, which hold what they held then."""
     _recordings[-1].known = known
@@ -341,12 +341,13 @@ def _launch_again(
 
 def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
     known = _recordings[-1].known if _recordings else {}
-    told = (argument_of(arg, known) for arg in args)
+    told = [known.get(id(arg)) or argument_of(arg, known) for arg in args]
     arguments = dict(zip(kernel.signature, told, strict=False))
-    for arg in args:
-        tensor = getattr(arg, "base", arg)
-        if isinstance(tensor, torch.Tensor) and id(tensor) not in known:
-            fake_cuda.forget(tensor)  # the kernel may write to it
+    for arg, argument in zip(args, told, strict=True):
+        if isinstance(argument, TensorArgument) and id(arg) not in known:
+            tensor = getattr(arg, "base", arg)
+            if id(tensor) not in known:
+                fake_cuda.forget(tensor)  # the kernel may write to it
     if not _recordings:
         return
     if math.prod(grid) <= 0:  # Triton's `_launch` does nothing
@@ -365,16 +366,23 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
     launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments))
 
 
-def argument_of(arg: Any, known: Mapping[int, Contents] = _NOTHING) -> Argument:
+def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Argument:
     """What a launch gives for a parameter, from what it was called with.
 
     Args:
         arg: that.
-        known: what some tensors hold, by their identity.
+        known: what a launch gives for some tensors, by their identity.
     """
+    if isinstance(arg, bool | int | float):
+        return arg
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
     if not isinstance(tensor, torch.Tensor):
-        return arg if isinstance(arg, bool | int | float) else None
+        return None
+    made = known.get(id(tensor))
+    return _argument_of(arg, tensor, made.contents if made else _contents(tensor))
+
+
+def _argument_of(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
     block = tuple(map(int, arg.block_shape)) if hasattr(arg, "block_shape") else ()
     shape, strides = (arg.shape, arg.strides) if block else (tensor.shape, tensor.stride())
     storage = tensor.untyped_storage()
@@ -385,7 +393,7 @@ def argument_of(arg: Any, known: Mapping[int, Contents] = _NOTHING) -> Argument:
         shape=tuple(map(int, shape)),
         strides=tuple(map(int, strides)),
         element_bytes=tensor.element_size(),
-        contents=known[id(tensor)] if id(tensor) in known else _contents(tensor),
+        contents=contents,
         block=block,
     )
 

@@ -20,9 +20,11 @@ def data_ptr(tensor: torch.Tensor) -> int:
     The storage is kept alive, or its handle could be reused and two tensors share an address.
     """
     storage = tensor.untyped_storage()
-    fresh = (_FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage)
-    base, _ = _addresses.setdefault(storage._cdata, fresh)
-    return base + int(tensor.storage_offset()) * tensor.element_size()
+    found = _addresses.get(storage._cdata)
+    if found is None:
+        found = _FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage
+        _addresses[storage._cdata] = found
+    return found[0] + int(tensor.storage_offset()) * tensor.element_size()
 
 
 _torch_swap_tensors = torch.utils.swap_tensors

@@ -270,9 +270,12 @@ class Steps:
                     return False
                 continue
             assert isinstance(step, _Call)
-            args = [_filled(arg, values) for arg in step.args]
-            kwargs = {name: _filled(arg, values) for name, arg in step.kwargs.items()}
-            values.append(step.function(*args, **kwargs))
+            args = [values[a.index] if type(a) is _Ref else _filled(a, values) for a in step.args]
+            if step.kwargs:
+                kwargs = {name: _filled(arg, values) for name, arg in step.kwargs.items()}
+                values.append(step.function(*args, **kwargs))
+            else:
+                values.append(step.function(*args))
         return True
 
 
