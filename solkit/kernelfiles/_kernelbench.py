@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
+from solkit.core import Candidate, KernelFile, Problem, Value
 from solkit.errors import KernelFileError, ParamsError
 from solkit.kernelfiles._base import LoadedKernel, Workload
-from solkit.kernelfiles._native import parse_tolerance
+from solkit.kernelfiles._native import tolerance_of
 from solkit.kernelfiles._source import (
     autotuned_space,
     blaming,
@@ -35,8 +35,7 @@ _SEED = 42  # KernelBench src/eval.py, set_seed: any value does, so long as both
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     """Whether the pair of files is of this form, complete or not."""
-    modules = [m for m in (module, reference) if m is not None]
-    return any(hasattr(m, name) for m in modules for name in ("Model", "ModelNew"))
+    return any(hasattr(m, name) for m in (module, reference) for name in ("Model", "ModelNew"))
 
 
 class KernelBenchKernel(LoadedKernel):
@@ -51,7 +50,9 @@ class KernelBenchKernel(LoadedKernel):
                 raise KernelFileError(f"has no {name}, as KernelBench files do{hint}", path)
         if module is not problem_module and not hasattr(module, "ModelNew"):
             raise KernelFileError("has no ModelNew, as KernelBench candidates do", file_of(module))
-        has_candidate = hasattr(module, "ModelNew")
+        candidate = None
+        if hasattr(module, "ModelNew"):
+            candidate = Candidate("ModelNew", file_of(module), {}, autotuned_space(module))
         self.description = KernelFile(
             problem=Problem(
                 name=Path(path).stem,
@@ -60,13 +61,9 @@ class KernelBenchKernel(LoadedKernel):
                 reference="Model",
                 sizes=_numbers(problem_module),
                 shapes=({},),
-                tolerance=_tolerance(problem_module, path),
+                tolerance=tolerance_of(problem_module),
             ),
-            candidate=(
-                Candidate("ModelNew", file_of(module), {}, autotuned_space(module))
-                if has_candidate
-                else None
-            ),
+            candidate=candidate,
         )
 
     def workload(
@@ -141,7 +138,3 @@ def _numbers(module: ModuleType) -> dict[str, Value]:
         for name, value in vars(module).items()
         if not name.startswith("_") and isinstance(value, (int, float)) and value is not True
     }
-
-
-def _tolerance(module: ModuleType, path: str) -> Tolerance | None:
-    return parse_tolerance(getattr(module, "TOLERANCE", None), path)

@@ -16,6 +16,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -33,14 +34,13 @@ from solkit.kernelfiles._source import (
     restrict_autotuners,
 )
 
-__all__ = ["NativeKernel", "parse_tolerance", "recognises", "to_dtype"]
+__all__ = ["NativeKernel", "recognises", "to_dtype", "tolerance_of"]
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
     """Whether the pair of files is of this form, complete or not."""
-    names = ("reference", "inputs", "kernel")
-    modules = [m for m in (module, reference) if m is not None]
-    return any(callable(getattr(m, name, None)) for m in modules for name in names[:2])
+    names = ("reference", "inputs")
+    return any(callable(getattr(m, name, None)) for m in (module, reference) for name in names)
 
 
 class NativeKernel(LoadedKernel):
@@ -59,14 +59,14 @@ class NativeKernel(LoadedKernel):
         sizes = _defaults(self._inputs, path)
         self.description = KernelFile(
             problem=Problem(
-                name=_stem(path),
+                name=Path(path).stem,
                 path=path,
                 format="native",
                 reference="reference",
                 sizes=sizes,
                 shapes=_shapes(problem_module, "SHAPES", sizes) or ({},),
                 held_out_shapes=_shapes(problem_module, "HELD_OUT_SHAPES", sizes),
-                tolerance=parse_tolerance(getattr(problem_module, "TOLERANCE", None), path),
+                tolerance=tolerance_of(problem_module),
                 outputs=_outputs(problem_module, self._reference),
             ),
             candidate=self._candidate(),
@@ -164,10 +164,6 @@ class NativeKernel(LoadedKernel):
             as_dtype = isinstance(kind, torch.dtype) and isinstance(value, str)
             bound[name] = to_dtype(str(value), file_of(self._module)) if as_dtype else value
         return functools.partial(self._kernel, **bound)
-
-
-def _stem(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".py")
 
 
 def _function(module: ModuleType, name: str, expected: str) -> Callable[..., Any]:
@@ -286,18 +282,19 @@ def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ..
     return named
 
 
-def parse_tolerance(value: Any, path: str) -> Tolerance | None:
-    """A file's TOLERANCE as the noun.
+def tolerance_of(module: ModuleType) -> Tolerance | None:
+    """A file's ``TOLERANCE``; ``None`` if it has none.
 
     Raises:
         KernelFileError: it is not a dict of `rtol` and `atol`.
     """
+    value = getattr(module, "TOLERANCE", None)
     if value is None:
         return None
     usable = isinstance(value, dict) and value and set(value) <= {"rtol", "atol"}
     if not usable or not all(isinstance(v, (int, float)) for v in value.values()):
         raise KernelFileError(
-            f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}', path
+            f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}', file_of(module)
         )
     only = next(iter(value.values()))
     return Tolerance(rtol=float(value.get("rtol", only)), atol=float(value.get("atol", only)))

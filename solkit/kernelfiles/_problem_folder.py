@@ -22,7 +22,13 @@ from solkit.core import Candidate, KernelFile, Problem, Tolerance, Value
 from solkit.core.arithmetic import evaluate
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
-from solkit.kernelfiles._drawing import is_inexact, random_scalar, structured, to_torch_dtype
+from solkit.kernelfiles._drawing import (
+    draw,
+    is_inexact,
+    random_scalar,
+    structured,
+    to_torch_dtype,
+)
 from solkit.kernelfiles._records import (
     CustomInput,
     Definition,
@@ -35,7 +41,7 @@ from solkit.kernelfiles._safetensors import is_absent, read_tensor
 from solkit.kernelfiles._solution import Solution, is_fake
 from solkit.kernelfiles._source import blaming, check_call, import_text, restrict_autotuners
 
-__all__ = ["ProblemFiles", "ProblemFolderKernel", "shape_and_dtype_agree"]
+__all__ = ["ProblemFiles", "ProblemFolderKernel", "outputs_that_agree"]
 
 
 @dataclass(frozen=True)
@@ -96,17 +102,17 @@ class ProblemFolderKernel(LoadedKernel):
     # ------------------------------------------------------------------ what the formats differ in
 
     @abc.abstractmethod
-    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
-        """An input that is drawn."""
-
-    @abc.abstractmethod
-    def _check(
-        self, record: WorkloadRecord, inputs: Mapping[str, Any]
-    ) -> Callable[[Any, Any], None]:
-        """The benchmark's comparison; raises `AssertionError` where it rejects."""
+    def _compare(
+        self, name: str, got: torch.Tensor, want: torch.Tensor, record: WorkloadRecord
+    ) -> None:
+        """Raise `AssertionError` if the benchmark rejects an output, both given in fp32."""
 
     @abc.abstractmethod
     def _tolerance(self, record: WorkloadRecord) -> Tolerance: ...
+
+    def _drawn(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        """Random values for an input."""
+        return draw(shape, self._definition.inputs[name].dtype, device)
 
     def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
         """What a function beside the reference makes, by name."""
@@ -116,6 +122,29 @@ class ProblemFolderKernel(LoadedKernel):
     def _empty(self, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
         """An output for a solution to write."""
         return torch.empty(shape, dtype=dtype, device=device)
+
+    # ------------------------------------------------------------------------ what they share
+
+    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        drawn = self._drawn(name, shape, device)
+        return torch.softmax(drawn, dim=-1) if self._is_sampled and name == "probs" else drawn
+
+    @property
+    def _is_sampled(self) -> bool:
+        return self._definition.op_type == "sampling"
+
+    def _check(
+        self, record: WorkloadRecord, inputs: Mapping[str, Any]
+    ) -> Callable[[Any, Any], None]:
+        """The benchmark's comparison; raises `AssertionError` if it rejects the outputs."""
+        del inputs
+
+        def check(got: Any, want: Any) -> None:
+            got, want = outputs_that_agree(got, want)
+            for name, mine, theirs in zip(self._definition.outputs, got, want, strict=True):
+                self._compare(name, mine.to(torch.float32), theirs.to(torch.float32), record)
+
+        return check
 
     # -------------------------------------------------------------------------------- the sizes
 
@@ -406,8 +435,9 @@ def _size_of(axis: str, axes: Mapping[str, int]) -> int:
     return axes[axis] if axis in axes else int(evaluate(axis, axes))
 
 
-def shape_and_dtype_agree(got: Sequence[torch.Tensor], want: Sequence[torch.Tensor]) -> None:
-    """Raise `AssertionError` where outputs differ in number, shape or dtype."""
-    given = [(tuple(t.shape), t.dtype) for t in got]
-    wanted = [(tuple(t.shape), t.dtype) for t in want]
+def outputs_that_agree(*outputs: Any) -> list[Sequence[torch.Tensor]]:
+    """Outputs as lists; raises `AssertionError` if they differ in number, shape or dtype."""
+    listed = [[each] if isinstance(each, torch.Tensor) else each for each in outputs]
+    given, wanted = ([(tuple(t.shape), t.dtype) for t in each] for each in listed)
     assert given == wanted, f"outputs are {given} where the reference has {wanted}"
+    return listed

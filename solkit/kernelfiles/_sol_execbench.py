@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -27,12 +27,8 @@ from pydantic import Field, model_validator
 
 from solkit.core import Tolerance
 from solkit.errors import KernelFileError
-from solkit.kernelfiles._drawing import draw, to_torch_dtype
-from solkit.kernelfiles._problem_folder import (
-    ProblemFiles,
-    ProblemFolderKernel,
-    shape_and_dtype_agree,
-)
+from solkit.kernelfiles._drawing import to_torch_dtype
+from solkit.kernelfiles._problem_folder import ProblemFiles, ProblemFolderKernel
 from solkit.kernelfiles._records import (
     ConstAxis,
     Definition,
@@ -186,12 +182,9 @@ class SolExecBenchKernel(ProblemFolderKernel):
 
     format = "sol-execbench"
 
-    def _random(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
-        spec = self._definition.inputs[name]
-        drawn = _by_name(name, shape, spec, device)
-        drawn = draw(shape, spec.dtype, device) if drawn is None else drawn
-        is_sampled = self._definition.op_type == "sampling" and name == "probs"
-        return torch.softmax(drawn, dim=-1) if is_sampled else drawn
+    def _drawn(self, name: str, shape: tuple[int, ...], device: str) -> torch.Tensor:
+        drawn = _by_name(name, shape, self._definition.inputs[name], device)
+        return super()._drawn(name, shape, device) if drawn is None else drawn
 
     def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
         assert isinstance(self._definition, _Definition)
@@ -215,27 +208,14 @@ class SolExecBenchKernel(ProblemFolderKernel):
         allowed = _tolerance_of(record)
         return Tolerance(rtol=allowed.max_rtol, atol=allowed.max_atol)
 
-    def _check(
-        self, record: WorkloadRecord, inputs: Mapping[str, Any]
-    ) -> Callable[[Any, Any], None]:
-        del inputs
-        allowed = _tolerance_of(record)
-
-        def check(got: Any, want: Any) -> None:
-            got, want = _as_list(got), _as_list(want)
-            shape_and_dtype_agree(got, want)
-            for name, mine, theirs in zip(self._definition.outputs, got, want, strict=True):
-                _check_output(name, mine.to(torch.float32), theirs.to(torch.float32), allowed)
-
-        return check
+    def _compare(
+        self, name: str, got: torch.Tensor, want: torch.Tensor, record: WorkloadRecord
+    ) -> None:
+        _check_output(name, got, want, _tolerance_of(record))
 
 
 def _tolerance_of(record: WorkloadRecord) -> _Tolerance:
     return record.tolerance if isinstance(record, _Workload) else _Tolerance()
-
-
-def _as_list(outputs: Any) -> Sequence[torch.Tensor]:
-    return [outputs] if isinstance(outputs, torch.Tensor) else outputs
 
 
 def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, allowed: _Tolerance) -> None:

@@ -80,14 +80,16 @@ class Solution:
             KernelFileError: a Python source fails to import, or has no such function.
         """
         if self.builder != "python":
-            unknown = is_fake(device) and self.builder != "torch"
-            return (self._not_built if unknown else self._build_and_call), None
+            if is_fake(device) and self.builder != "torch":
+                return self._refusing(f"what {self.builder} builds is not followed"), None
+            return lambda *args: self._built(*args), None
         try:
-            module = self._import(_new_folder() if is_fake(device) else self._cache())
+            module = self._import(_temporary() if is_fake(device) else self._cache())
         except KernelFileError as error:
             cause = error.__cause__
             if isinstance(cause, ModuleNotFoundError) and cause.name and is_fake(device):
-                return functools.partial(self._not_imported, cause.name), None
+                why = f"it imports {cause.name}, which is not installed here"
+                return self._refusing(why), None
             place = f"{self.path}[{self.entry_file}]"
             raise KernelFileError(error.message, place, error.line) from cause
         function = getattr(module, self.symbol, None)
@@ -103,18 +105,11 @@ class Solution:
         module = ".".join((root.name, *PurePosixPath(self.entry_file).with_suffix("").parts))
         return import_file(str(root / self.entry_file), module)
 
-    def _not_built(self, *_: Any) -> Any:
-        raise UnsupportedError(
-            f"{self.symbol} of {self.entry_file}: what {self.builder} builds is not followed"
-        )
+    def _refusing(self, why: str) -> Callable[..., Any]:
+        def refuse(*_: Any) -> Any:
+            raise UnsupportedError(f"{self.symbol} of {self.entry_file}: {why}")
 
-    def _not_imported(self, package: str, *_: Any) -> Any:
-        raise UnsupportedError(
-            f"{self.symbol} of {self.entry_file}: it imports {package}, which is not installed here"
-        )
-
-    def _build_and_call(self, *args: Any) -> Any:
-        return self._built(*args)
+        return refuse
 
     @functools.cached_property
     def _built(self) -> Callable[..., Any]:
@@ -142,11 +137,8 @@ class Solution:
 
     @property
     def _digest(self) -> str:
-        parts = (
-            self.builder,
-            repr(self.flags),
-            *(t for pair in self.sources.items() for t in pair),
-        )
+        texts = (text for pair in self.sources.items() for text in pair)
+        parts = self.builder, repr(self.flags), *texts
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -207,5 +199,5 @@ def _build_with_tvm_ffi(solution: Solution, folder: Path, files: list[str]) -> A
     return tvm_ffi.load_module(library)
 
 
-def _new_folder() -> Path:
+def _temporary() -> Path:
     return Path(tempfile.mkdtemp(prefix="solkit-solution-"))

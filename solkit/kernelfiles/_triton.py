@@ -31,7 +31,7 @@ from solkit.core import Candidate, KernelFile, Problem, Value
 from solkit.core.arithmetic import FUNCTIONS, evaluate
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
-from solkit.kernelfiles._native import parse_tolerance, to_dtype
+from solkit.kernelfiles._native import to_dtype, tolerance_of
 from solkit.kernelfiles._source import (
     autotuned_space,
     autotuner_of,
@@ -86,9 +86,7 @@ class TritonKernel(LoadedKernel):
                 reference="reference" if self._reference is not None else None,
                 sizes=dict(self._launch.get("sizes", {})),
                 shapes=tuple(self._launch.get("shapes", ())) or ({},),
-                tolerance=parse_tolerance(
-                    getattr(problem_module, "TOLERANCE", None), file_of(problem_module)
-                ),
+                tolerance=tolerance_of(problem_module),
             ),
             candidate=Candidate(
                 self._name,
