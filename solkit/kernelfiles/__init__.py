@@ -1,8 +1,8 @@
-"""Kernel files: one module a format, all read into a `LoadedKernel`.
+"""Kernel files: one module per format, all read into a `LoadedKernel`.
 
 `load` imports a file, finds its format and describes it. It runs the file's own code, so it is
 called in a child process: see `solkit.processes.jobs` (fake tensors) and `solkit.measure` (real
-ones).
+tensors).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def load(path: str, reference: str | None = None) -> LoadedKernel:
     """Import a kernel file, or read a problem folder.
 
     Args:
-        path: the file with the candidate, or with a reference alone; or a problem folder.
-        reference: the file with the reference, where `path` lacks one; or the problem folder that
+        path: the file with the candidate, or only a reference; or a problem folder.
+        reference: the file with the reference, if `path` has none; or the problem folder that
             `path` is a solution for.
 
     Raises:
-        KernelFileError: a file is missing, fails to import, or is of no known format.
+        KernelFileError: a file is missing, fails to import, or has no known format.
     """
     if _is_problem(reference or path):
         return _load_problem(reference or path, path if reference is not None else None)

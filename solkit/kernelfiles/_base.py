@@ -1,8 +1,7 @@
-"""What every kernel-file format must give: a description and, per shape, a workload to run.
+"""What every format of kernel files provides: a description and, per shape, a workload to run.
 
-Everything here runs where torch is wanted: in a child process (`solkit.processes.jobs`) on fake
-tensors,
-or in the measuring process on real ones.
+It runs in a child process on fake tensors (`solkit.processes.jobs`), or in the measuring process on
+real ones.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ class Workload:
 
     Attributes:
         args, kwargs: the inputs.
-        reference: what must be computed; ``None`` where the file has none.
-        kernel: the candidate with its parameters bound; ``None`` where the file has none.
+        reference: what must be computed; ``None`` if the file has no reference.
+        kernel: the candidate with its parameters bound; ``None`` if the file has no candidate.
         outputs: names of arguments that are written (destination passing).
         check: the file's own comparison ``check(got, want)``, if any.
-        tolerance: of this shape, where it is not the problem's.
-        assumptions: what the inputs rest on that is not known here, each a sentence.
-        destinations: makes what the candidate writes, which is then given behind the inputs.
+        tolerance: of this shape, if it differs from the problem's.
+        assumptions: about the inputs, each a sentence.
+        destinations: makes the tensors that the candidate writes, its arguments after the inputs.
     """
 
     args: tuple[Any, ...]
@@ -50,7 +49,7 @@ class Workload:
     destinations: Callable[[], tuple[torch.Tensor, ...]] | None = None
 
     def run_reference(self) -> list[torch.Tensor]:
-        """Call the reference; its output tensors, returned ones first, then written arguments."""
+        """Call the reference; its returned tensors, then its written arguments."""
         assert self.reference is not None
         return self._run(self.reference)
 
@@ -64,7 +63,7 @@ class Workload:
         return list(written)
 
     def with_destinations(self) -> Workload:
-        """The same workload with its destinations made, which the candidate's time leaves out."""
+        """The same workload with its destinations made, outside of the candidate's time."""
         if self.destinations is None:
             return self
         made = self.destinations()
@@ -94,7 +93,7 @@ class LoadedKernel(abc.ABC):
     """A kernel file, imported.
 
     Attributes:
-        description: what a process without torch may know of it.
+        description: what a process without torch may know.
     """
 
     description: KernelFile
@@ -110,8 +109,8 @@ class LoadedKernel(abc.ABC):
 
         Raises:
             KernelFileError: the file's own code failed; names its line.
-            ShapeError: `shape` names a size that the file does not have.
-            ParamsError: `params` names a parameter that the kernel does not take.
+            ShapeError: `shape` has an unknown size.
+            ParamsError: `params` has an unknown parameter.
         """
 
     def with_params(
@@ -119,30 +118,30 @@ class LoadedKernel(abc.ABC):
         workload: Workload,  # noqa: ARG002 - forms that can do it need it
         params: Mapping[str, Value],
     ) -> Workload:
-        """A workload of this file with the candidate's parameters bound anew, its inputs kept.
+        """The same workload and inputs with other parameters of the candidate.
 
         Raises:
-            ParamsError: `params` names a parameter that the kernel does not take.
-            UnsupportedError: files of this form bind parameters along with inputs alone.
+            ParamsError: `params` has an unknown parameter.
+            UnsupportedError: files of this form bind parameters only together with inputs.
         """
         path, kind = self.description.path, self.description.problem.format
         names = ", ".join(params)
-        raise UnsupportedError(f"{path}: {kind} files bind {names} along with inputs alone")
+        raise UnsupportedError(f"{path}: {kind} files bind {names} only together with inputs")
 
     def space(self, shape: Mapping[str, Value]) -> Space:  # noqa: ARG002 - some forms need it
-        """What may be tuned at a shape: the points that are legal there.
+        """The candidate's space at a shape: its legal points.
 
         Raises:
-            ShapeError: `shape` names a size that the file does not have.
+            ShapeError: `shape` has an unknown size.
         """
         candidate = self.description.candidate
         return candidate.space if candidate is not None else Space()
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
-        """Every size with its value: numbers always, others (a dtype) where `shape` gives them.
+        """Every size with its value: all numbers, and others (a dtype) that `shape` has.
 
         Raises:
-            ShapeError: `shape` names a size that the file does not have.
+            ShapeError: `shape` has an unknown size.
         """
         problem = self.description.problem
         for name, value in shape.items():

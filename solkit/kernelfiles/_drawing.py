@@ -1,4 +1,4 @@
-"""Inputs of problem folders, drawn as both benchmarks do, or made up where data is not here."""
+"""Inputs of problem folders, drawn as both benchmarks do, or made up if data is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_inexact(dtype: str) -> bool:
 
 
 def draw(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
-    """Normal values where they are floating, else integers from the range that both draw from."""
+    """Normal floats, or integers from the range of both benchmarks."""
     if dtype == "bool":
         return torch.randint(0, 2, shape, device=device).bool()
     if not is_inexact(dtype):
@@ -53,7 +53,7 @@ def _pack_fp4(values: torch.Tensor) -> torch.Tensor:
 
 
 def random_scalar(dtype: str) -> bool | int | float:
-    """Drawn by Python, so that the value is known on fake tensors too."""
+    """Drawn by Python, so that the value is known on fake tensors, too."""
     if dtype == "bool":
         return random.random() < 0.5
     if not is_inexact(dtype):
@@ -61,7 +61,7 @@ def random_scalar(dtype: str) -> bool | int | float:
     return random.gauss(0.0, 1.0)
 
 
-# ------------------------------------------------------------------- data that is not here
+# ------------------------------------------------------------------------------ missing data
 
 _OFFSETS = {
     "qo_indptr": ("total_q", "total_tokens"),
@@ -69,7 +69,7 @@ _OFFSETS = {
     "seq_indptr": ("total_tokens",),
     "cu_seqlens": ("total_seq_len",),
 }
-"""Offsets of sequences, and the axes that the last of them is the size of, by the constraints of
+"""Offsets of sequences, and the axes whose size the last offset is, by the constraints of
 FlashInfer-Bench's definitions (``total_q == qo_indptr[-1].item()``)."""
 
 _INDEXED: tuple[tuple[str, str], ...] = (
@@ -83,7 +83,7 @@ _INDEXED: tuple[tuple[str, str], ...] = (
 def structured(
     name: str, shape: tuple[int, ...], axes: Mapping[str, int]
 ) -> tuple[str, torch.Tensor] | None:
-    """Offsets, lengths or indices that fit the sizes, with words for them; else ``None``."""
+    """Offsets, lengths or indices that fit the sizes, described in words; else ``None``."""
     count = math.prod(shape)
     total = next((axes[axis] for axis in _OFFSETS.get(name, ()) if axis in axes), None)
     if total is not None and len(shape) == 1 and count > 1:

@@ -1,17 +1,17 @@
-"""FlashInfer-Bench: a data set of problems, unchanged.
+"""FlashInfer-Bench: a data set of problems, read unchanged.
 
 https://github.com/flashinfer-ai/flashinfer-bench::
 
     definitions/<op type>/<name>.json     axes, inputs, outputs, the reference as a string
-    workloads/<op type>/<name>.jsonl      a line a workload, wrapped in an unfinished trace
-    solutions/.../*.json                  candidates; any place will do
+    workloads/<op type>/<name>.jsonl      one workload per line, wrapped in an unfinished trace
+    solutions/.../*.json                  candidates, in any place
     blob/...                              safetensors files, named relative to the data set
 
-A problem is named by its definition, or by the data set where that has one definition, or where a
-solution says which it is for. What differs from SOL-ExecBench: constraints between axes, one
-tolerance for all, no gradients, outputs that are not zeroed, and C++ bound by tvm-ffi unless it
-says PyTorch. Names and defaults are those of ``flashinfer_bench/data``; how inputs are drawn and
-compared is in ``bench/utils.py`` and ``bench/evaluators``.
+A problem is given by its definition. The data set is enough if it has one definition, or if a
+solution names one. Differences from SOL-ExecBench: constraints between axes, one tolerance for all
+problems, no gradients, outputs that are not zeroed, and C++ bound by tvm-ffi by default. Names and
+defaults are those of ``flashinfer_bench/data``. Inputs are drawn as in ``bench/utils.py`` and
+outputs compared as in ``bench/evaluators``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TOLERANCE = Tolerance(rtol=1e-2, atol=1e-2)
 """bench/config.py, ResolvedEvalConfig."""
 
 _MATCHED = {"moe": 0.95}
-"""The share of elements that must be close, by op type, where not all: bench/eval_config.yaml."""
+"""By op type, the share of elements that must be close if not all: bench/eval_config.yaml."""
 
 _NUCLEUS_SLACK = 5e-2
 """How far beyond top-p a sample may lie: bench/evaluators/sampling.py."""
@@ -95,7 +95,7 @@ class _Solution(SolutionRecord):
 
 
 def recognises(path: Path) -> bool:
-    """Whether that is a data set of this form, or a definition in one."""
+    """Whether the path is a data set of this form, or a definition in one."""
     return (path / "definitions").is_dir() or (
         path.suffix == ".json" and "definitions" in path.absolute().parent.parts
     )
@@ -109,8 +109,8 @@ def load(path: str, solution: str | None) -> FlashInferBenchKernel:
         solution: the candidate: a solution's JSON, or a Python file with ``run``.
 
     Raises:
-        KernelFileError: a file is missing or at fault, or `path` holds several definitions and
-            nothing says which one is meant.
+        KernelFileError: a file is missing or invalid, or `path` holds several definitions and
+            nothing names one.
     """
     record = None
     if solution is not None and not solution.endswith(".py"):
@@ -192,7 +192,7 @@ def _solution(record: _Solution, path: str) -> Solution:
 
 
 class FlashInferBenchKernel(ProblemFolderKernel):
-    """A problem of FlashInfer-Bench, and its solution where one was given."""
+    """A problem of FlashInfer-Bench, and its solution if given."""
 
     format = "flashinfer-bench"
 
@@ -218,7 +218,7 @@ class FlashInferBenchKernel(ProblemFolderKernel):
 
 
 def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, share: float) -> None:
-    """``compute_error_stats``: an element is wrong that is off absolutely and relatively."""
+    """``compute_error_stats``: an element is wrong if it is off absolutely and relatively."""
     assert bool(got.isfinite().all()), f"{name} has infinities or NaN"
     if not want.numel():
         return
@@ -233,7 +233,7 @@ def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, share: float
 
 
 def _check_samples(samples: torch.Tensor, inputs: Mapping[str, Any]) -> None:
-    """Samples are random: each must lie in what top-k and top-p leave. Frequencies go unchecked."""
+    """Each random sample must be among the top k and top p. Frequencies are not checked."""
     probs = inputs["probs"].reshape(-1, inputs["probs"].shape[-1])
     chosen = samples.reshape(-1, 1).to(torch.int64)
     vocabulary = probs.shape[-1]

@@ -1,9 +1,9 @@
 """KernelBench's form, unchanged: `Model`, `get_inputs`, `get_init_inputs`, and `ModelNew`.
 
-https://github.com/ScalingIntelligence/KernelBench. The candidate `ModelNew` stands in the same
-file or in one of its own. Weights are made after the same seed for both models; inputs are not,
-since a candidate could then know them. Tensors are made straight on the device. Numbers at the top
-level of the file serve as its sizes.
+https://github.com/ScalingIntelligence/KernelBench. The candidate `ModelNew` is in the same file or
+another. Both models make their weights from the same seed. Inputs have no fixed seed, as a
+candidate could then know them. Tensors are made on the device. Numbers at the file's top level are
+its sizes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
 
 
 class KernelBenchKernel(LoadedKernel):
-    """A KernelBench problem, and its candidate where there is one."""
+    """A KernelBench problem, and its candidate if it has one."""
 
     def __init__(self, module: ModuleType, problem_module: ModuleType) -> None:
         self._module, self._problem_module = module, problem_module
@@ -109,14 +109,14 @@ class KernelBenchKernel(LoadedKernel):
 
 
 def _on_device(model: torch.nn.Module, device: str) -> torch.nn.Module:
-    """Move what a model made elsewhere in spite of the default device, and nothing else."""
+    """Move a model that made tensors elsewhere in spite of the default device."""
     tensors = [*model.parameters(), *model.buffers()]
     elsewhere = any(t.device.type != torch.device(device).type for t in tensors)
     return model.to(device) if elsewhere else model
 
 
 def _init_arguments(init: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Level 4 problems give ``[args, kwargs]``, the others a flat list."""
+    """Level 4 problems return ``[args, kwargs]``, the others a flat list."""
     pair = isinstance(init, (list, tuple)) and len(init) == 2
     if pair and isinstance(init[0], list) and isinstance(init[1], dict):
         return list(init[0]), dict(init[1])

@@ -185,7 +185,7 @@ def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
                 path,
                 definition_line(inputs),
             )
-        if _is_plain(parameter.default):  # what is not cannot be overridden
+        if _is_plain(parameter.default):  # others cannot be overridden
             sizes[name] = _plain(parameter.default)
     return sizes
 
@@ -195,7 +195,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Value:
-    """A value as it goes to other processes and to JSON: dtypes by name."""
+    """A value for other processes and JSON: dtypes by name."""
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
 
 
@@ -204,10 +204,10 @@ def _as_torch(name: str, value: Value, path: str) -> Any:
 
 
 def to_dtype(name: str, path: str) -> torch.dtype:
-    """The torch dtype of that name; short names (bf16, fp16, fp32, fp8 …) work too.
+    """The torch dtype of that name, or short name (bf16, fp16, fp32, fp64, fp8).
 
     Raises:
-        ShapeError: there is none.
+        ShapeError: no dtype has that name.
     """
     short = {
         "bf16": "bfloat16",
@@ -225,7 +225,7 @@ def to_dtype(name: str, path: str) -> torch.dtype:
 
 
 def _split(made: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What `inputs` returned as (args, kwargs)."""
+    """What ``inputs`` returned, as (args, kwargs)."""
     pair = isinstance(made, (tuple, list)) and len(made) == 2
     if pair and isinstance(made[0], (tuple, list)) and isinstance(made[1], dict):
         return tuple(made[0]), dict(made[1])
@@ -301,7 +301,7 @@ def tolerance_of(module: ModuleType) -> Tolerance | None:
 
 
 def _keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
-    """The keyword-only parameters of a kernel that have defaults: what may be tuned."""
+    """A kernel's keyword-only parameters with defaults: these may be tuned."""
     return {
         name: _plain(p.default)
         for name, p in inspect.signature(kernel).parameters.items()
@@ -310,7 +310,7 @@ def _keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
 
 
 def _accepted(kernel: Callable[..., Any], params: Iterable[str]) -> set[str]:
-    """Those of `params` that `kernel` takes as keywords of its own."""
+    """The names among `params` that `kernel` takes as keywords."""
     parameters = inspect.signature(kernel).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return set(params)

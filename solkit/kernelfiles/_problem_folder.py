@@ -1,8 +1,8 @@
-"""What problem folders share: a definition, its workloads, and a solution, each in JSON.
+"""What problem folders share: a definition, its workloads and a solution, each in JSON.
 
-`ProblemFolderKernel` does what both benchmarks do with the records that both have (`_records`). It
-makes the inputs that a workload asks for and calls ``run`` of the reference with them. A solution
-takes the outputs to write behind the inputs, or returns them. `_sol_execbench` and
+`ProblemFolderKernel` does what both benchmarks do with the records that they share (`_records`). It
+makes the inputs of a workload and calls the reference's ``run`` with them. A solution returns its
+outputs, or takes them as further arguments and writes them. `_sol_execbench` and
 `_flashinfer_bench` hold what differs.
 """
 
@@ -50,10 +50,10 @@ class ProblemFiles:
 
     Attributes:
         path: the definition's file.
-        definition: what it says.
-        workloads: in the order of their file; may be empty.
+        definition: its content.
+        workloads: in the file's order; may be empty.
         blob_roots: folders that paths of safetensors files are relative to.
-        solution: the candidate, if one was given.
+        solution: the candidate, if given.
     """
 
     path: str
@@ -64,10 +64,10 @@ class ProblemFiles:
 
 
 class ProblemFolderKernel(LoadedKernel):
-    """A definition with its workloads, and a solution where one was given.
+    """A definition with its workloads, and a solution if one was given.
 
-    A shape is a workload: the sizes of its variable axes, and its ``uuid`` where they do not tell
-    it from another. Sizes that belong to no workload give the first one with those sizes.
+    A shape is a workload: the sizes of its variable axes, and its ``uuid`` if another workload has
+    the same sizes. Sizes that no workload has change those of the first workload.
     """
 
     format: str
@@ -99,7 +99,7 @@ class ProblemFolderKernel(LoadedKernel):
             candidate=None if solution is None else Candidate(solution.symbol, solution.path, {}),
         )
 
-    # ------------------------------------------------------------------ what the formats differ in
+    # --------------------------------------------------------------------------- what differs
 
     @abc.abstractmethod
     def _compare(
@@ -115,7 +115,7 @@ class ProblemFolderKernel(LoadedKernel):
         return draw(shape, self._definition.inputs[name].dtype, device)
 
     def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
-        """What a function beside the reference makes, by name."""
+        """Inputs that a function in the reference's text makes, by name."""
         del record, axes, device
         return {}
 
@@ -156,10 +156,10 @@ class ProblemFolderKernel(LoadedKernel):
         )
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
-        """The sizes of the workload that `shape` means, and its ``uuid`` where it was asked for.
+        """The sizes of the workload that `shape` names, and its ``uuid`` if `shape` has one.
 
         Raises:
-            ShapeError: an axis is unknown, lacks a size or has a bad one, or no workload has that
+            ShapeError: an axis is unknown, has no size or an invalid one, or no workload has that
                 ``uuid``.
         """
         super().full_shape(shape)  # refuses unknown names
@@ -184,7 +184,7 @@ class ProblemFolderKernel(LoadedKernel):
         return value
 
     def _all_axes(self, others: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
-        """Sizes that were given, those that follow from them, and the rest from a workload."""
+        """Given sizes, those that follow from them, and the rest from a workload."""
         derived = self._derived_axes({**self._constants(), **given})
         axes = {**others, **derived, **given}
         axes = {**self._derived_axes({**self._constants(), **axes}), **axes}
@@ -216,7 +216,7 @@ class ProblemFolderKernel(LoadedKernel):
         """Axes that a definition's expressions and constraints (``a == b + 1``) give a size."""
         derived: dict[str, int] = {}
         for name, expression in self._formulas():
-            with contextlib.suppress(ValueError):  # a size is missing, or it is no arithmetic
+            with contextlib.suppress(ValueError):  # a size is missing, or it is not arithmetic
                 derived.setdefault(name, int(evaluate(expression, {**known, **derived})))
         return derived
 
@@ -311,10 +311,10 @@ class ProblemFolderKernel(LoadedKernel):
         )
 
     def _in_order(self, returned: Any, device: str) -> list[torch.Tensor]:
-        """What a ``run`` returned as one tensor an output.
+        """What ``run`` returned, as one tensor per output.
 
         Raises:
-            ValueError: it returned another number of them.
+            ValueError: the number of outputs differs from the definition's.
         """
         specs = self._definition.outputs
         if isinstance(returned, dict):
@@ -338,7 +338,7 @@ class ProblemFolderKernel(LoadedKernel):
 
 
 class _Inputs:
-    """Makes the inputs of one workload, and keeps what had to be assumed of them."""
+    """Makes the inputs of one workload, and collects the assumptions about them."""
 
     def __init__(self, kernel: ProblemFolderKernel, record: WorkloadRecord, device: str) -> None:
         self._kernel, self._record, self._device = kernel, record, device
@@ -405,7 +405,7 @@ class _Inputs:
     def _stand_in(
         self, name: str, shape: tuple[int, ...], spec: TensorSpec, why: str
     ) -> torch.Tensor:
-        """Well-formed data in place of data that is not here."""
+        """Well-formed data in place of missing data."""
         made = structured(name, shape, self._axes)
         if made is None:
             words = "is drawn at random"
@@ -418,7 +418,7 @@ class _Inputs:
 
 
 def _resolve(path: str, roots: Sequence[Path]) -> Path:
-    """A path under one of the roots, whose last folders the path may begin with."""
+    """A path below one of the roots; the path may repeat the root's last folders."""
     parts = Path(path).parts
     tails = [Path(*parts[start:]) for start in range(len(parts))]
     found = (root / tail for root in roots for tail in tails if (root / tail).is_file())

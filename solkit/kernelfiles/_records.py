@@ -1,7 +1,6 @@
-"""The records of problem folders, definition, workloads and solution, and reading them from JSON.
+"""The JSON records of problem folders: definition, workloads and solution.
 
-SOL-ExecBench took over FlashInfer-Bench's schema and changed it: these are the members that both
-have in common.
+SOL-ExecBench's schema is a changed copy of FlashInfer-Bench's. Both have these members.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ DType = Literal[
 
 
 class Record(BaseModel):
-    """One JSON object; members that are not named here are ignored, as the benchmarks do."""
+    """One JSON object; unknown members are ignored, as in the benchmarks."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -77,7 +76,7 @@ class VarAxis(Record):
 
 
 class ExprAxis(Record):
-    """An axis whose size follows from others (SOL-ExecBench alone)."""
+    """An axis whose size follows from others (SOL-ExecBench only)."""
 
     type: Literal["expr"]
     expression: Name
@@ -130,7 +129,7 @@ class RandomInput(Record):
 
 
 class ScalarInput(Record):
-    """A value to pass as it is."""
+    """A literal value."""
 
     type: Literal["scalar"]
     value: bool | int | float
@@ -145,7 +144,7 @@ class SafetensorsInput(Record):
 
 
 class CustomInput(Record):
-    """Made by a function beside the reference (SOL-ExecBench alone)."""
+    """Made by a function in the reference's text (SOL-ExecBench only)."""
 
     type: Literal["custom"]
 
@@ -156,7 +155,7 @@ Input = Annotated[
 
 
 class WorkloadRecord(Record):
-    """Sizes for the variable axes, and where each input comes from."""
+    """Sizes for the variable axes, and the origin of each input."""
 
     uuid: Name
     axes: Mapping[Name, Size]
@@ -164,7 +163,7 @@ class WorkloadRecord(Record):
 
 
 class SourceFile(Record):
-    """A source file of a solution; without `content` it stands beside the solution's file."""
+    """A source file of a solution; without `content` it lies beside the solution's file."""
 
     path: Name
     content: str = ""
@@ -183,10 +182,10 @@ class SolutionRecord(Record):
     sources: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
 
     def texts(self, path: str) -> dict[str, str]:
-        """The sources by path, those without content read from beside `path`.
+        """The sources by path; those without content are read from files beside `path`.
 
         Raises:
-            KernelFileError: such a file is not there.
+            KernelFileError: a file is missing.
         """
         return {file.path: file.content or _beside(path, file.path) for file in self.sources}
 
@@ -202,7 +201,7 @@ def split_entry(entry_point: str, sources: Mapping[str, str], path: str) -> tupl
     """``"main.py::run"`` as a file among `sources` and a function's name.
 
     Raises:
-        KernelFileError: it is not of that form, or there is no such source.
+        KernelFileError: it has another form, or names no source.
     """
     file, separator, symbol = entry_point.partition("::")
     if not separator or not symbol.isidentifier():
@@ -224,16 +223,16 @@ def read_json(kind: type[R], path: str) -> R:
     """A file with one record.
 
     Raises:
-        KernelFileError: there is none, or it is at fault; names the member and what it may be.
+        KernelFileError: it is missing or invalid; names the member and the valid values.
     """
     return parse(kind, _text(path), path)
 
 
 def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
-    """A file with a record a line.
+    """A file with one record per line.
 
     Raises:
-        KernelFileError: as `read_json`, with the line.
+        KernelFileError: as for `read_json`, with the line.
     """
     lines = enumerate(_text(path).splitlines(), start=1)
     return tuple(parse(kind, line, path, number) for number, line in lines if line.strip())
@@ -243,7 +242,7 @@ def parse(kind: type[R], text: str, path: str, line: int | None = None) -> R:
     """One record from its JSON.
 
     Raises:
-        KernelFileError: it is at fault; names the member and what it may be.
+        KernelFileError: it is invalid; names the member and the valid values.
     """
     try:
         return kind.model_validate_json(text)
@@ -259,7 +258,7 @@ def _text(path: str) -> str:
 
 
 def _explained(error: ValidationError) -> str:
-    """The first fault, and how many more there are."""
+    """The first fault, and the number of others."""
     first, *others = error.errors()
     place = ".".join(map(str, first["loc"]))
     given = first["input"]

@@ -1,7 +1,7 @@
 """Reading one tensor of a safetensors file.
 
-Format: 8 bytes, little-endian, the length of a JSON header; the header, which gives each tensor's
-dtype, shape and place; the data. https://github.com/huggingface/safetensors, "Format".
+Format: the length of a JSON header in 8 bytes, little-endian; the header, with each tensor's dtype,
+shape and place; the data. https://github.com/huggingface/safetensors, "Format".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_HEADER = 100_000_000
 
 
 def is_absent(path: Path) -> bool:
-    """Whether there is no such file, or only Git LFS's pointer to it."""
+    """Whether the file is missing, or only Git LFS's pointer to it."""
     if not path.is_file():
         return True
     with path.open("rb") as file:
@@ -47,7 +47,7 @@ def read_tensor(path: Path, key: str) -> torch.Tensor:
     """The tensor of that name, on the CPU.
 
     Raises:
-        KernelFileError: the file is not a safetensors file, or has no such tensor.
+        KernelFileError: the file is not a safetensors file, or lacks the tensor.
     """
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")

@@ -1,16 +1,16 @@
-"""NVIDIA's SOL-ExecBench: a folder a problem, unchanged.
+"""NVIDIA's SOL-ExecBench: one folder per problem, read unchanged.
 
 https://github.com/NVIDIA/SOL-ExecBench::
 
     definition.json     axes, inputs, outputs, the reference as a string
-    workload.jsonl      a line a workload: sizes, where each input comes from, tolerance
-    solution.json       a candidate; any name, given apart
+    workload.jsonl      one workload per line: sizes, the origin of each input, tolerance
+    solution.json       a candidate; any name, given separately
 
-What differs from FlashInfer-Bench: axes by expression, inputs made by a function beside the
-reference, inputs whose distribution follows from their name, a tolerance a workload, outputs that
-are zeroed before they are written, and C++ bound by PyTorch alone. Names and defaults are those of
-``src/sol_execbench/core/data``; how inputs are drawn and compared is in ``core/bench/io.py`` and
-``core/bench/correctness.py``.
+Differences from FlashInfer-Bench: axes by expression, inputs that a function in the reference's
+text makes, inputs whose distribution follows from their name, one tolerance per workload, outputs
+that are zeroed before they are written, and C++ bound by PyTorch only. Names and defaults are those
+of ``src/sol_execbench/core/data``. Inputs are drawn as in ``core/bench/io.py`` and outputs compared
+as in ``core/bench/correctness.py``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["SolExecBenchKernel", "load", "recognises"]
 
 _DEFINITION, _WORKLOADS = "definition.json", "workload.jsonl"
 _BLOBS = "FLASHINFER_TRACE_DIR"
-"""The variable that names the folder with the safetensors files, beside the problem's own."""
+"""The environment variable that names a further folder of safetensors files."""
 
 # ------------------------------------------------------------------------------------ records
 
@@ -94,7 +94,7 @@ class _Spec(Record):
     @model_validator(mode="before")
     @classmethod
     def _of_before_languages(cls, given: Any) -> Any:
-        """With `languages` where a file has `language`, as some of the benchmark's own still do."""
+        """Some of the benchmark's own files have `language` in place of `languages`."""
         if isinstance(given, dict) and "languages" not in given and "language" in given:
             language = given["language"]
             return {**given, "languages": ["pytorch" if language == "python" else language]}
@@ -115,7 +115,7 @@ class _Solution(SolutionRecord):
 
 
 def recognises(path: Path) -> bool:
-    """Whether that is a problem folder of this form, or its definition."""
+    """Whether the path is a problem folder of this form, or its definition."""
     return path.name == _DEFINITION or (path / _DEFINITION).is_file()
 
 
@@ -127,7 +127,7 @@ def load(path: str, solution: str | None) -> SolExecBenchKernel:
         solution: the candidate: a solution's JSON, or a Python file with ``run``.
 
     Raises:
-        KernelFileError: a file is missing or at fault.
+        KernelFileError: a file is missing or invalid.
     """
     file = Path(path) if Path(path).name == _DEFINITION else Path(path, _DEFINITION)
     definition = read_json(_Definition, str(file))
@@ -166,7 +166,7 @@ def _solution(path: str, definition: Definition) -> Solution:
 
 
 def _flags(options: _CompileOptions | None) -> BuildFlags:
-    """Without options PyTorch's own; CUTLASS is looked for where the benchmark's image has it."""
+    """PyTorch's own flags by default; CUTLASS is expected where the benchmark's image has it."""
     cutlass = os.environ.get("CUTLASS_DIR", "/usr/local/cutlass")
     include_paths = (f"{cutlass}/include", f"{cutlass}/tools/util/include")
     if options is None:
@@ -178,7 +178,7 @@ def _flags(options: _CompileOptions | None) -> BuildFlags:
 
 
 class SolExecBenchKernel(ProblemFolderKernel):
-    """A problem of SOL-ExecBench, and its solution where one was given."""
+    """A problem of SOL-ExecBench, and its solution if given."""
 
     format = "sol-execbench"
 
@@ -219,7 +219,7 @@ def _tolerance_of(record: WorkloadRecord) -> _Tolerance:
 
 
 def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, allowed: _Tolerance) -> None:
-    """``compute_error_stats``: nothing but equal -inf may be infinite, most must be close."""
+    """``compute_error_stats``: only equal -inf may be infinite, and most values must be close."""
     if allowed.allow_negative_inf:
         finite = ~((got == -math.inf) & (want == -math.inf))
         got, want = got[finite], want[finite]
@@ -255,13 +255,13 @@ _DECAYS: dict[str, tuple[float, float]] = {
     "A_cumsum": (-0.1, 0.0),
     "g": (-5.0, 0.0),
 }
-"""Uniform ranges; ``A_cumsum`` is summed up after."""
+"""Uniform ranges; ``A_cumsum`` is then summed up."""
 
 
 def _by_name(
     name: str, shape: tuple[int, ...], spec: TensorSpec, device: str
 ) -> torch.Tensor | None:
-    """What the benchmark gives a floating input of that name, if it is anything special."""
+    """The benchmark's values for a floating input of that name, if they are special."""
     words, dtype = (spec.description or "").lower(), to_torch_dtype(spec.dtype)
     if spec.dtype not in ("float64", "float32", "float16", "bfloat16"):
         return None

@@ -1,6 +1,6 @@
-"""A candidate that comes as a list of source files with an entry point: written out, built, loaded.
+"""A solution, as SOL-ExecBench and FlashInfer-Bench call it: source files with an entry point.
 
-What SOL-ExecBench and FlashInfer-Bench call a solution.
+It is written out, built and loaded.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from solkit.kernelfiles._source import import_file
 __all__ = ["BuildFlags", "Solution", "is_fake", "of_python_file"]
 
 COMPILED_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
-"""Files that are handed to the compiler; the others are included."""
+"""Files to compile; the others are included by them."""
 
 
 def is_fake(device: str) -> bool:
-    """Whether tensors made on that device now are fake ones."""
+    """Whether new tensors on that device are fake."""
     return isinstance(torch.empty(0, device=device), FakeTensor)
 
 
 @dataclass(frozen=True)
 class BuildFlags:
-    """What compilers and linker are given besides the sources."""
+    """Options of the compilers and the linker."""
 
     cflags: tuple[str, ...] = ()
     cuda_cflags: tuple[str, ...] = ()
@@ -51,12 +51,12 @@ class Solution:
 
     Attributes:
         path: the file that describes it.
-        entry_file: the source file that holds the entry point.
-        symbol: the function's name there.
-        sources: texts by path, relative to a folder of the solution's own.
+        entry_file: the source file with the entry point.
+        symbol: the function's name.
+        sources: texts by relative path.
         builder: ``"python"`` to import it, ``"torch"`` for `torch.utils.cpp_extension`,
             ``"tvm-ffi"`` for `tvm_ffi.cpp`.
-        destination_passing: whether the outputs are given behind the inputs, to be written.
+        destination_passing: whether the outputs are arguments after the inputs, to be written.
         flags: for the compilers.
     """
 
@@ -69,15 +69,15 @@ class Solution:
     flags: BuildFlags = field(default_factory=BuildFlags)
 
     def load(self, device: str) -> tuple[Callable[..., Any], ModuleType | None]:
-        """The entry point, and the Python module that holds it.
+        """The entry point, and its Python module.
 
-        CUDA and C++ are built at the first call, so that a failure to build is the candidate's.
-        Where tensors are fake torch's builder is, too, which tells what would be launched, and
-        there is no other. There, a Python source may also import a package that is not installed
-        (a kernel language): the bound needs no candidate.
+        CUDA and C++ are built at the first call, so that a failed build counts as the candidate's
+        failure. On fake tensors, only torch's builder works: it is fake too and records the
+        launches. There, a Python source may also import a package that is not installed (a kernel
+        language), as the bound needs no candidate.
 
         Raises:
-            KernelFileError: a Python source fails to import, or has no such function.
+            KernelFileError: a Python source fails to import, or lacks the function.
         """
         if self.builder != "python":
             if is_fake(device) and self.builder != "torch":
@@ -98,7 +98,7 @@ class Solution:
         return function, module
 
     def _import(self, folder: Path) -> ModuleType:
-        """Import the entry file such that absolute and relative imports find the other sources."""
+        """Import the entry file so that absolute and relative imports find the other sources."""
         root = folder / f"solution_{self._digest}"
         self._write(root)
         sys.path[:0] = [str(root), str(folder)]
@@ -121,7 +121,7 @@ class Solution:
         return function
 
     def _write(self, folder: Path) -> None:
-        """Write the sources; what is there already keeps its date, so that no build is repeated."""
+        """Write the sources; unchanged files keep their date, so that no build is repeated."""
         for name, text in self.sources.items():
             file = folder / name
             if not file.is_file() or file.read_text(encoding="utf-8") != text:
@@ -129,7 +129,7 @@ class Solution:
                 file.write_text(text, encoding="utf-8")
 
     def _cache(self) -> Path:
-        """A folder that outlives the process, since building CUDA takes a minute."""
+        """A folder that outlives the process, as building CUDA takes a minute."""
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(root, "solkit", "solutions", self._digest)
         folder.mkdir(parents=True, exist_ok=True)
@@ -143,11 +143,11 @@ class Solution:
 
 
 def of_python_file(path: str, arguments: int) -> Solution:
-    """A plain Python file as a solution: its ``run`` takes the inputs, or outputs behind them.
+    """A plain Python file as a solution: its ``run`` takes the inputs, and maybe the outputs.
 
     Args:
         path: the file.
-        arguments: how many inputs the problem has.
+        arguments: the problem's number of inputs.
     """
     text = Path(path).read_text(encoding="utf-8")
     name = Path(path).name

@@ -1,4 +1,4 @@
-"""Importing a user's file and blaming the right line of it when its code fails."""
+"""Importing a user's file, and finding its line to blame when its code fails."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def file_of(module: ModuleType) -> str:
 
 
 def import_file(path: str, name: str | None = None) -> ModuleType:
-    """Import a Python file, its folder importable as for a script.
+    """Import a Python file; its folder becomes importable, as for a script.
 
     Args:
         path: the file.
-        name: ``package.module``, where modules beside it import each other so; by default a name
-            of its own.
+        name: ``package.module``, if modules beside it import each other by it; by default a unique
+            name.
 
     Raises:
-        KernelFileError: no such file, or its top level fails; names the line.
+        KernelFileError: the file is missing, or its top level fails; names the line.
     """
     file = Path(path)
     if not file.is_file():
@@ -71,11 +71,11 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
 
 
 def import_text(text: str, path: str) -> ModuleType:
-    """Run Python source that stands in no file of its own, such as a string in a JSON file.
+    """Run Python source that is not a file, e.g. a string in a JSON file.
 
     Args:
         text: the source. `inspect` finds it, so it may hold ``@triton.jit`` functions.
-        path: what tracebacks and messages call it.
+        path: its name in tracebacks and messages.
 
     Raises:
         KernelFileError: its top level fails; names the line.
@@ -96,17 +96,17 @@ def _name_for(path: str) -> str:
 
 @contextlib.contextmanager
 def blaming(path: str, doing: str) -> Iterator[None]:
-    """Turn any exception of the user's code into a `KernelFileError` at the line to blame.
+    """Turn any exception of the user's code into a `KernelFileError` with the line to blame.
 
     Args:
         path: the user's file.
-        doing: what was being done, as in "calling reference(x)".
+        doing: the action, e.g. "calling reference(x)".
     """
     try:
         yield
     except SolkitError:
         raise
-    except BaseException as error:  # SystemExit and its like end the user's code, not SolKit
+    except BaseException as error:  # SystemExit etc. end the user's code, not SolKit
         kind, text = type(error).__name__, str(error).strip()
         message = f"{doing} raised {kind}: {text}" if text else f"{doing} raised {kind}"
         raise KernelFileError(message, path, _line_to_blame(error, path)) from error
@@ -125,7 +125,7 @@ def _same(left: str, right: str) -> bool:
 
 
 def definition_line(function: Callable[..., Any]) -> int | None:
-    """The line of a function's or class's definition, where it has one."""
+    """The line of a function's or class's definition, if known."""
     try:
         return inspect.getsourcelines(function)[1]
     except (OSError, TypeError):
@@ -140,14 +140,14 @@ def check_call(
     path: str,
     maker: str = "inputs()",
 ) -> None:
-    """Check that `function` takes the inputs that the file makes.
+    """Check that `function` takes the file's inputs.
 
     Raises:
-        KernelFileError: it does not; says what is made and what is taken.
+        KernelFileError: it does not; names inputs and parameters.
     """
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin: the call itself will tell
+    except (TypeError, ValueError):  # a builtin: the call itself will show
         return
     try:
         signature.bind(*args, **kwargs)
@@ -164,14 +164,14 @@ def check_call(
 def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[str]:
     """Keep, in each `triton.autotune` of a file, only the configurations that match `params`.
 
-    The file's own are meant and those of modules beside it. An autotuner with one configuration
-    left launches it without timing anything; ``every_config`` keeps what it had.
+    Modules beside the file count too. An autotuner with a single configuration launches it without
+    timing. ``every_config`` keeps them all.
 
     Returns:
-        the parameters that some autotuner knows.
+        The parameters that some autotuner knows.
 
     Raises:
-        ParamsError: autotuners know the parameters, but none has such a configuration.
+        ParamsError: autotuners know the parameters, but none has a matching configuration.
     """
     known: set[str] = set()
     lacking: list[str] = []
@@ -196,12 +196,11 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
 
 
 def autotuned_space(module: ModuleType) -> Space:
-    """The configurations that a file's autotuners list, as points that `restrict_autotuners` takes.
+    """The configurations of a file's autotuners, as points for `restrict_autotuners`.
 
-    A point holds a configuration's numbers, bools and strings. Its ``pre_hook`` is no part of it
-    and stays with the configuration. Of several autotuners, every combination is a point in which
-    names that they share have the same value; where that leaves none, or thousands, nothing is
-    tuned.
+    A point holds a configuration's numbers, bools and strings, without its ``pre_hook``. Several
+    autotuners are combined: each combination that gives shared names the same value is a point. If
+    there is none, or there are over 10,000, nothing is tuned.
     """
     if "triton" not in sys.modules:
         return Space()
@@ -216,7 +215,7 @@ def autotuned_space(module: ModuleType) -> Space:
 
 
 def _points(tuner: Any) -> list[Params]:
-    """The configurations of an autotuner; ``None`` for what some of them leave out."""
+    """The configurations of an autotuner; names that one leaves out are ``None``."""
     every = [c.all_kwargs() for c in vars(tuner).get("every_config", tuner.configs)]
     names = dict.fromkeys(itertools.chain(*every))
     plain = [n for n in names if all(isinstance(kwargs.get(n), _PLAIN) for kwargs in every)]
@@ -224,7 +223,7 @@ def _points(tuner: Any) -> list[Params]:
 
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:
-    """The autotuners, by name, of a module and of those imported from its folder."""
+    """By name, the autotuners of a module and of modules imported from its folder."""
     names = _names_in(str(Path(file_of(module)).resolve().parent), len(sys.modules))
     beside = [sys.modules[name] for name in names if name in sys.modules]
     named = [item for each in (module, *beside) for item in list(vars(each).items())]
@@ -234,19 +233,20 @@ def _autotuners(module: ModuleType) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=16)
 def _names_in(folder: str, _count: int) -> list[str]:
-    """Modules imported from a folder; of the thousands that there are, few take more than a look.
+    """Modules imported from a folder.
 
-    That takes milliseconds all the same: it is done again when there are more of them or fewer.
+    Looking through thousands of modules takes milliseconds, so it is repeated only if their number
+    changed.
     """
     below = folder + "/"
-    # not by getattr(module, "__file__"): some modules have one of their own, which is slow
+    # not getattr(module, "__file__"): some modules define it, slowly
     every = list(sys.modules.items())
     files = [(str(getattr(module, "__dict__", {}).get("__file__")), name) for name, module in every]
     return [n for file, n in files if file.startswith(below) and "/" not in file[len(below) :]]
 
 
 def autotuner_of(kernel: Any) -> Any:
-    """The `triton.autotune` among a kernel's decorators, or None."""
+    """The `triton.autotune` among a kernel's decorators, or ``None``."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import KernelInterface
 

@@ -186,7 +186,7 @@ class TritonKernel(LoadedKernel):
             return tuple(int(_evaluate(axis, scope, self._path)) for axis in listed)
 
         if autotuner_of(self._jit) is None:
-            grid({})  # fails here, where no constant is left to tune
+            grid({})  # fails now if it names an unknown constant
 
         def kernel(*args: Any) -> list[torch.Tensor]:
             outs = {

@@ -1,4 +1,4 @@
-"""Random numbers that are the same in every process, so that inputs are."""
+"""Equal random numbers, and so equal inputs, in every process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SEED = 0
 
 
 def seed_everything(seed: int) -> None:
-    """Seed every generator that inputs or a kernel may draw from."""
+    """Seed every generator that inputs or a kernel may use."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    # not torch.manual_seed: of each kind of GPU that may come yet it notes a stack trace, 1 to 5 ms
+    # not torch.manual_seed: it records a stack trace for each kind of GPU, 1 to 5 ms
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         for generator in torch.cuda.default_generators:
@@ -32,10 +32,10 @@ def seed_everything(seed: int) -> None:
 def seeded_workload(
     loaded: LoadedKernel, shape: Mapping[str, Value], params: Mapping[str, Value]
 ) -> Workload:
-    """A workload on fake tensors whose values do not depend on what this process did before.
+    """A workload on fake tensors; its values do not depend on what this process did before.
 
-    What is drawn on fake tensors is drawn on the CPU, on a machine with a GPU too
-    (`solkit.adapters.fake_cuda`): index tensors, and numbers that the launcher draws.
+    Fake tensors draw index tensors and the launcher's numbers on the CPU, even if the machine has a
+    GPU (`solkit.adapters.fake_cuda`).
 
     Raises:
         InputError: as `LoadedKernel.workload`.
