@@ -1,12 +1,12 @@
-"""What a command takes from start to page, beside `import torch`; and what `solkit watch` takes.
+"""Start-up times of commands beside `import torch`, and `solkit watch`'s time from save to page.
 
     python bench/startup.py [--repeats 7] [--kernel examples/softmax.py]
 
-Prints medians of alternating runs: (1) wall time and CPU time of each command and their ratios to
-those of ``python -c "import torch"``; CPU time is that of all processes that a command starts, and
-says more than wall time if other programs share the cores; (2) the time from saving an edited
-kernel to its modelled page under `solkit watch`, and that of `solkit score` on the same edit. Each
-edit is a new constant, so that the kernel is compiled afresh. Caches are temporary folders.
+Prints medians of alternating runs: (1) wall and CPU time of each command, and their ratios to those
+of ``python -c "import torch"``. CPU time is summed over all processes of a command; prefer it if
+other programs share the cores. (2) The time from saving an edited kernel to its modelled page under
+`solkit watch`, and the time of `solkit score` for a similar edit. Each edit changes a constant, so
+the kernel is compiled anew. Caches are temporary folders.
 """
 
 from __future__ import annotations

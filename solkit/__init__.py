@@ -99,7 +99,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public functions and nouns on first use, so that ``import solkit`` stays fast."""
+    """Import public names on first use, so that ``import solkit`` stays fast."""
     if name in __all__:
         return getattr(importlib.import_module(_HOMES.get(name, "solkit.core")), name)
     raise AttributeError(f"module 'solkit' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Old spellings of keywords: they go on working, with a `DeprecationWarning`."""
+"""Old keywords: they still work, with a `DeprecationWarning`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _T = TypeVar("_T")
 
 
 def moved_to_settings(**moved: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Accept old keywords of a function that takes ``settings`` now.
+    """Accept old keywords of a function that now takes ``settings``.
 
-    A value of ``None`` leaves the setting as it is: it stood for the default.
+    ``None`` leaves a setting unchanged: it meant the default.
 
     Args:
-        moved: for each old keyword the names of the `MeasureSettings` fields that took its place,
-            separated by spaces.
+        moved: for each old keyword, the `MeasureSettings` fields that replace it, separated by
+            spaces.
     """
 
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -49,7 +49,7 @@ def moved_to_settings(**moved: str) -> Callable[[Callable[_P, _T]], Callable[_P,
 def _with(
     found: dict[str, object], moved: dict[str, str], args: tuple[object, ...], settings: object
 ) -> MeasureSettings:
-    """The settings that the call gives, else those of the method's object, with old keywords."""
+    """The call's settings, else those of the method's object, updated by the old keywords."""
     own = getattr(args[0], "settings", None) if args else None
     base = settings if settings is not None else own
     base = base if isinstance(base, MeasureSettings) else MeasureSettings()

@@ -5,18 +5,18 @@
     SolkitError
     ├── InputError                  the user's input is at fault (exit code 2)
     │   ├── KernelFileError         a kernel file: names the file, the line and what was expected
-    │   ├── UnknownDeviceError      a GPU that the catalogue lacks: names the near matches
+    │   ├── UnknownDeviceError      a GPU that the catalogue lacks: names similar ones
     │   ├── ShapeError              a --shape that does not fit the problem
     │   ├── ParamsError             --params that do not fit the kernel
-    │   └── NotRecordedError        a configuration that a recorded bench does not hold
-    ├── UnsupportedError            well-formed input that SolKit cannot do on this machine
-    │   ├── CountersError           Nsight Compute could not count: says why and what helps
-    │   └── GpuBusyError            another SolKit measures on the GPU: names it
-    ├── TraceError                  a measurement could not be written down: names the file
+    │   └── NotRecordedError        a configuration that a recorded bench does not have
+    ├── UnsupportedError            valid input that SolKit cannot handle on this machine
+    │   ├── CountersError           Nsight Compute failed: says why and what helps
+    │   └── GpuBusyError            another SolKit process is measuring on the GPU: names it
+    ├── TraceError                  a measurement could not be saved: names the file
     └── WorkerError                 a child process of SolKit failed
-        └── JobDiedError            user code ended its process, crashed it, or ran out of time
+        └── JobDiedError            user code exited, crashed its process, or ran out of time
 
-A message names the bad value, where it stands, and the valid choices.
+A message names the bad value, its place, and the valid choices.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KernelFileError(InputError):
     Args:
         message: what is wrong and what was expected.
         path: the file.
-        line: the line in that file, where one is to blame.
+        line: the faulty line, if known.
     """
 
     def __init__(self, message: str, path: str, line: int | None = None) -> None:
@@ -77,35 +77,35 @@ class ParamsError(InputError):
 
 
 class NotRecordedError(InputError):
-    """A configuration that a recorded bench does not hold; names it and what is recorded."""
+    """A configuration that a recorded bench does not have; names it and what is recorded."""
 
 
 class UnsupportedError(SolkitError):
-    """Well-formed input that SolKit cannot handle on this machine."""
+    """Valid input that SolKit cannot handle on this machine."""
 
 
 class CountersError(UnsupportedError):
-    """Nsight Compute is not here, may not read the GPU's counters, or failed to."""
+    """Nsight Compute is missing, lacks permission to read the GPU's counters, or failed."""
 
 
 class GpuBusyError(UnsupportedError):
-    """Another SolKit measured on the GPU for longer than this one would wait."""
+    """Another SolKit process kept the GPU for longer than this one waits."""
 
 
 class TraceError(SolkitError):
-    """A measurement could not be written down; what was written before is intact."""
+    """A measurement could not be saved; earlier ones are intact."""
 
 
 class WorkerError(SolkitError):
-    """A child process of SolKit failed or answered nonsense."""
+    """A child process of SolKit failed or gave an invalid answer."""
 
 
 class JobDiedError(WorkerError):
-    """A job's process ended with no answer: the user code in it crashed, left, or hung.
+    """A job's process ended without an answer: its user code crashed, exited or hung.
 
     Args:
         message: how it ended.
-        timed_out: whether it was killed because its time was up.
+        timed_out: whether it was killed at its time limit.
     """
 
     def __init__(self, message: str, timed_out: bool = False) -> None:

@@ -32,7 +32,7 @@ def folder(name: str, variable: str) -> Path:
 
 
 def cache_folder(name: str, variable: str) -> Path:
-    """The same for what can be computed again: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
+    """The same for caches: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
     return _folder(name, variable, "XDG_CACHE_HOME", ".cache")
 
 

@@ -47,17 +47,17 @@ def watch(
     custom_kernel: _options.CustomKernel = False,
     verbose: _options.Tracebacks = False,
 ) -> None:
-    """Score a kernel again at each save, and show what changed. Ctrl-C ends it, with exit code 0.
+    """Score a kernel again at each save and show what changed. Ctrl-C stops it with exit code 0.
 
-    The first page is that of `solkit score`. Later ones show changes of the bound, the launches and
-    the modelled time of each source line. The modelled page comes first; a measured one follows if
-    the target is in this machine.
+    The first page is that of `solkit score`. Later pages show changes of the bound, of the launches
+    and of the modelled time of each source line. If this machine has the target, a measured page
+    follows each modelled one.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 
-            worker.start()  # it keeps torch and triton loaded from now on
+            worker.start()  # it keeps torch and triton loaded
             from solkit import pipeline
             from solkit.core import MeasureSettings
             from solkit.pipeline.target import target
@@ -77,7 +77,7 @@ def watch(
             params=_options.parse_params(params), settings=settings,
         )  # fmt: skip
         here = target(device, settings).source == "nvml"
-        modes = (False, True) if measure or (measure is None and here) else (False,)
+        modes = (False, measure) if measure or (measure is None and here) else (False,)
         page = _Page([partial(run, measure=mode) for mode in modes], _base.console(), verbose)
         try:
             for saved_s in _saves.saves([kernel, *([reference] if reference else [])]):
@@ -89,12 +89,12 @@ def watch(
 
 @dataclass
 class _Page:
-    """Shows one report after another.
+    """Shows a page after each save.
 
     Attributes:
-        runs: what to score: without measuring, then, if the target is here, with.
-        console: where to show it.
-        verbose: whether to show every shape, and tracebacks.
+        runs: score without measuring, then with, if this machine has the target.
+        console: where to print.
+        verbose: show every shape in full, and tracebacks.
         shown: the last report of each run.
     """
 
@@ -104,28 +104,32 @@ class _Page:
     shown: dict[int, ReportJson] = field(default_factory=dict)
 
     def show(self, saved_s: float) -> None:
-        """Score and print; a failure is printed too, and the next save may mend it.
+        """Score and print. A failure is printed too; the next save may fix it.
 
         Args:
             saved_s: when the file was saved, by `time.time`.
         """
+        from solkit.report import schema
+
         try:
             for i, run in enumerate(self.runs):
                 with _base.stdout_kept_for_the_report():
                     report = run()
-                self._print(i, report, time.time() - saved_s)
+                model = schema.to_model(report)
+                if i == 0 or model != self.shown[0]:  # else nothing could be measured
+                    self._print(i, report, model, time.time() - saved_s)
         except Exception as error:
             exit_codes.blame(error, self.verbose)
         self.console.file.flush()
 
-    def _print(self, i: int, report: Report, seconds: float) -> None:
+    def _print(self, i: int, report: Report, now: ReportJson, seconds: float) -> None:
         from rich.rule import Rule
         from rich.text import Text
 
-        from solkit.report import schema, terminal
+        from solkit.report import terminal
         from solkit.report import watch as page
 
-        now, before = schema.to_model(report, _outputs.now()), self.shown.get(i)
+        before = self.shown.get(i)
         if before is None:
             terminal.render(report, self.console, details=self.verbose)
             page.render_lines(now, self.console)

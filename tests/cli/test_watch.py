@@ -176,6 +176,11 @@ def test_a_measured_page_follows_where_it_is_asked_for(pages):
     assert "verdict: not_measured" not in ended.stdout
 
 
+def test_a_second_page_without_a_measurement_is_not_shown(pages):
+    ended = pages.show(report_of(NOT_MEASURED), report_of(NOT_MEASURED), arguments=["--measure"])
+    assert ended.stdout.count("softmax  softmax.py") == 1
+
+
 # ---------------------------------------------------------------------------- for real
 
 ADD = """
