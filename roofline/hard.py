@@ -12,12 +12,14 @@ granted. Under a warm protocol inputs may lie in L2 at the start, so as much of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from solkit.core import Bound, Device, OpWork, Resource, Tolerance, Work
+from solkit.core import Bound, Device, Needed, OpWork, Resource, Tolerance, Work
 from solkit.roofline.precision import contraction_dtype
 
-__all__ = ["hard_ms", "slack"]
+__all__ = ["hard_ms", "slack", "where_needed"]
 
 _FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
 _MATTERS = 0.01  # of the contractions, or of the bytes: a smaller part explains nothing
@@ -46,6 +48,38 @@ def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: s
         sum(n / _fastest(key, device, tolerance) for key, n in work.hard_operations.items()),
     ]
     return 1e3 * max(times)
+
+
+def where_needed(work: Work, needed: Needed) -> Work:
+    """The same work, its hard part no more than what was measured on the inputs at hand.
+
+    A traced contraction has the least share of needed products that any measured contraction with
+    as many operations has; of all measured ones where none has as many.
+
+    Args:
+        work: from `solkit.roofline.work`.
+        needed: from `solkit.measure.sensitivity`.
+    """
+    ops = tuple(replace(op, hard_flops=int(op.hard_flops * _share(op, needed))) for op in work.ops)
+    hard: Counter[str] = Counter()
+    for op in ops:
+        if op.hard_flops:
+            hard.update({key: op.hard_flops for key in op.operations if contraction_dtype(key)})
+    return replace(
+        work,
+        ops=ops,
+        hard_operations=dict(hard),
+        hard_read_bytes=min(work.hard_read_bytes, needed.read_bytes),
+        hard_write_bytes=min(work.hard_write_bytes, needed.write_bytes),
+    )
+
+
+def _share(op: OpWork, needed: Needed) -> float:
+    if not op.hard_flops:
+        return 0.0
+    alike = [each for each in needed.products if each.flops == _contracted(op)]
+    seen = [each for each in alike or needed.products if each.flops]
+    return min((each.needed / each.flops for each in seen), default=0.0)
 
 
 def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:

@@ -66,7 +66,7 @@ def work_of_live(program: Program) -> Work:
         dram_read_bytes=moved.read_bytes,
         dram_write_bytes=moved.write_bytes,
         hard_read_bytes=moved.hard_read_bytes,
-        hard_write_bytes=moved.write_bytes,
+        hard_write_bytes=moved.hard_write_bytes,
         unmodelled=tuple(dict.fromkeys(op.name for op, cost in zip(live, costs) if cost is None)),
         assumptions=(*moved.assumptions, *_unknown_masks(live)),
         ops=ops,

@@ -1,7 +1,8 @@
 """Results that algebra fixes, whatever finite values the inputs hold.
 
 The softmax of one element is 1 and what a softmax makes sums to 1; the mean, the sum or the largest
-of one element is that element, so their difference is 0; what is at most 0 is 0 after a ReLU.
+of one element is that element, so their difference is 0; what is at most 0 is 0 after a ReLU; a
+sigmoid is never above 2; ``x ** 0`` is 1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _SOFTMAXES = _NORMALISING | {"_log_softmax"}
 _OF_ONE_ITSELF = set("sum mean amax amin max min prod logsumexp nansum median nanmedian".split())
 _OF_ONE_NOTHING = {"var", "std"}
 _DIFFERENCES = {"sub", "rsub"}
+_SUMS = {"sum", "mean"}
 
 
 class Fixed:
@@ -33,7 +35,7 @@ class Fixed:
         self._rewritten = rewritten
         self._normalised: dict[TensorUse, int] = {}
         self._same: dict[TensorUse, TensorUse] = {}
-        self._ranges: dict[TensorUse, Range] = {}
+        self._ranges: dict[int, Range] = {}
 
     def fixes(self, op: TracedOp) -> bool:
         """Whether every element of an op's results follows from the program."""
@@ -43,7 +45,7 @@ class Fixed:
         x = op.inputs[0]
         if base in _SOFTMAXES or base in _OF_ONE_NOTHING:
             return _is_over_one(op, x)
-        if base == "sum" and x in self._normalised:
+        if base in _SUMS and x in self._normalised:
             return self._normalised[x] in _reduced(op, x)
         if base in _DIFFERENCES and len(op.inputs) == 2:
             left, right = (self._same.get(use, use) for use in op.inputs)
@@ -64,19 +66,41 @@ class Fixed:
             self._same[out] = self._same.get(x, x)
         found = self._range(op)
         if found != _ANY:
-            self._ranges[out] = found
+            self._ranges[out.storage] = found
 
     def _is_steady(self, op: TracedOp) -> bool:
         return all(use.storage not in self._rewritten for use in (*op.inputs, *op.outputs))
 
     def _range(self, op: TracedOp) -> Range:
-        limits = _LIMITS.get(op.name.removeprefix("aten."))
-        found = limits(op) if limits else None
+        base = op.name.removeprefix("aten.")
+        if base in _COMPARISONS:
+            return self._compared(op, base)
+        rule = _RANGES.get(base)
+        given = self._known(op.inputs[0])
+        found = rule(op, given) if rule else None
         if found is None:
             return _ANY
-        least, most = found
-        low, high = (min(max(x, least), most) for x in self._ranges.get(op.inputs[0], _ANY))
-        return low, high
+        rounds = base in _ROUNDING and found[0] != found[1]
+        return (found[0] - _ulps(found[0]), found[1] + _ulps(found[1])) if rounds else found
+
+    def _known(self, use: TensorUse) -> Range:
+        return self._ranges.get(use.storage, _ANY)
+
+    def _compared(self, op: TracedOp, base: str) -> Range:
+        """A comparison that always has the same result: 0 or 1."""
+        least, most = self._known(op.inputs[0])
+        limit = _number(op.arguments.get("other"))
+        if limit is None or op.inputs[0] is not op.arguments["self"]:
+            return 0.0, 1.0
+        never, always = {
+            "gt": (most <= limit, least > limit),
+            "ge": (most < limit, least >= limit),
+            "lt": (least >= limit, most < limit),
+            "le": (least > limit, most <= limit),
+            "eq": (not least <= limit <= most, least == limit == most),
+            "ne": (least == limit == most, not least <= limit <= most),
+        }[base]
+        return float(always), float(not never)
 
 
 def _reduced(op: TracedOp, x: TensorUse) -> list[int]:
@@ -96,33 +120,113 @@ def _is_over_one(op: TracedOp, x: TensorUse) -> bool:
 _ANY = (-math.inf, math.inf)
 
 
-def _limited(op: TracedOp, least: object = None, most: object = None) -> Range | None:
-    """Limits as numbers; ``None`` where one is a tensor that is not known or has several values."""
+_COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
+_ROUNDING = set("mul div add sub rsub mean pow square _to_copy".split())
+_Rule = Callable[[TracedOp, Range], "Range | None"]
+
+
+def _ulps(limit: float) -> float:
+    """More than the rounding of any dtype: bf16 keeps 8 bits."""
+    return abs(limit) / 64 if math.isfinite(limit) else 0.0
+
+
+def _number(value: object) -> float | None:
+    """A number, also of a tensor that holds only one; ``None`` if it is not known."""
+    if isinstance(value, TensorUse):
+        if value.value is None or len(found := set(value.value.ravel().tolist())) != 1:
+            return None
+        value = found.pop()
+    return float(value) if isinstance(value, (bool, int, float)) else None
+
+
+def _between(least: object, most: object, op: TracedOp, given: Range) -> Range | None:
+    """What a clamp lets through; ``None`` where a limit is not known."""
     if op.inputs[0] is not op.arguments["self"]:
         return None
-    numbers = []
-    for limit, without in ((least, -math.inf), (most, math.inf)):
-        if isinstance(limit, TensorUse):
-            if limit.value is None or len(found := set(limit.value.ravel().tolist())) != 1:
-                return None
-            limit = found.pop()
-        numbers.append(without if limit is None else float(limit))  # type: ignore[arg-type]
-    return numbers[0], numbers[1]
+    low = -math.inf if least is None else _number(least)
+    high = math.inf if most is None else _number(most)
+    if low is None or high is None:
+        return None
+    least, most = (min(max(each, low), high) for each in given)
+    return least, most
 
 
-def _clamp(op: TracedOp) -> Range | None:
-    return _limited(op, op.arguments.get("min"), op.arguments.get("max"))
+def _clamp(op: TracedOp, given: Range) -> Range | None:
+    return _between(op.arguments.get("min"), op.arguments.get("max"), op, given)
 
 
-_LIMITS: dict[str, Callable[[TracedOp], Range | None]] = {
-    "relu": lambda op: _limited(op, least=0.0),
-    "clamp": _clamp,
-    "clamp_min": _clamp,
-    "clamp_max": _clamp,
-    "hardtanh": lambda op: _limited(
-        op, op.arguments.get("min_val", -1), op.arguments.get("max_val", 1)
-    ),
-    "minimum": lambda op: _limited(op, most=op.arguments["other"]),
-    "maximum": lambda op: _limited(op, least=op.arguments["other"]),
+def _hardtanh(op: TracedOp, given: Range) -> Range | None:
+    least, most = op.arguments.get("min_val", -1), op.arguments.get("max_val", 1)
+    return _between(least, most, op, given)
+
+
+def _within(least: float, most: float) -> _Rule:
+    """A function whose values are limited, whatever it is given."""
+    return lambda _op, _given: (least, most)
+
+
+def _scaled(op: TracedOp, given: Range) -> Range | None:
+    """A product or a quotient with a number."""
+    factor = _number(op.arguments.get("other"))
+    if factor is None or op.inputs[0] is not op.arguments["self"]:
+        same = len(op.inputs) > 1 and op.inputs[0] == op.inputs[1] and op.name == "aten.mul"
+        return (0.0, math.inf) if same else None
+    if op.name == "aten.div":
+        if op.arguments.get("rounding_mode") or not factor:
+            return None
+        factor = 1 / factor
+    if not factor and not all(map(math.isfinite, given)):
+        return None  # what overflows makes NaN
+    ends = sorted(end * factor for end in given)
+    return ends[0], ends[1]
+
+
+def _moved(op: TracedOp, given: Range) -> Range | None:
+    """A sum or a difference with a number."""
+    step = _number(op.arguments.get("other"))
+    if step is None or op.inputs[0] is not op.arguments["self"]:
+        return None
+    step *= float(op.arguments.get("alpha", 1))
+    if op.name == "aten.rsub":
+        return None
+    step = -step if op.name == "aten.sub" else step
+    return given[0] + step, given[1] + step
+
+
+def _power(op: TracedOp, _: Range) -> Range | None:
+    exponent = _number(op.arguments.get("exponent"))
+    if exponent == 0:
+        return 1.0, 1.0
+    even = exponent is not None and exponent % 2 == 0 and exponent > 0
+    return (0.0, math.inf) if even else None
+
+
+def _absolute(_: TracedOp, given: Range) -> Range:
+    low, high = given
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return least, max(abs(low), abs(high))
+
+
+def _kept(op: TracedOp, given: Range) -> Range | None:
+    """What leaves the values, or picks or averages some of them."""
+    return given if op.outputs[0].dtype.is_floating_point else None
+
+
+_RANGES: dict[str, _Rule] = {
+    "relu": lambda op, given: _between(0.0, None, op, given),
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), _clamp),
+    "hardtanh": _hardtanh,
+    "minimum": lambda op, given: _between(None, op.arguments["other"], op, given),
+    "maximum": lambda op, given: _between(op.arguments["other"], None, op, given),
+    **dict.fromkeys(("sigmoid", "_softmax", "_safe_softmax", "hardsigmoid"), _within(0.0, 1.0)),
+    **dict.fromkeys(("tanh", "erf", "sin", "cos"), _within(-1.0, 1.0)),
+    **dict.fromkeys(("exp", "softplus", "square"), _within(0.0, math.inf)),
+    "_log_softmax": _within(-math.inf, 0.0),
+    "abs": _absolute,
+    "neg": lambda _, given: (-given[1], -given[0]),
+    **dict.fromkeys(("mul", "div"), _scaled),
+    **dict.fromkeys(("add", "sub"), _moved),
+    "pow": _power,
+    **dict.fromkeys(("_to_copy", "clone", "mean", "amax", "amin", "_unsafe_view"), _kept),
 }
-"""The least and the most that an op lets through."""
+"""The range of a first result, from the op and the range of its first operand."""

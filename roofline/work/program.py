@@ -11,7 +11,7 @@ function mode takes them) are kept whole, since what they cost follows from thei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -142,11 +142,14 @@ class Program:
         results: the output tensors.
         constants: storages that the program holds itself, such as of ``torch.tensor([1, 2])``, or
             of which nothing that was computed is needed.
+        arguments: storages of the arguments; ``None`` if unknown. All others that the program reads
+            and does not make, such as a module's weights, are known before it is called.
     """
 
     ops: tuple[TracedOp, ...]
     results: tuple[TensorUse, ...]
     constants: frozenset[int] = frozenset()
+    arguments: frozenset[int] | None = None
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -168,18 +171,26 @@ def _leaves(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def trace(run: Callable[[], list[torch.Tensor]], size: Callable[[Any], int] = int) -> Program:
+def trace(
+    run: Callable[[], list[torch.Tensor]],
+    size: Callable[[Any], int] = int,
+    arguments: Sequence[torch.Tensor] | None = None,
+) -> Program:
     """Run a reference on fake tensors and record what it does.
 
     Args:
         run: calls the reference, returns its output tensors.
         size: makes an integer of a size, which may be symbolic.
+        arguments: the tensors that the reference is called with.
     """
     recorder = _Recorder(size)
     with _WholeLayers(recorder), recorder:
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
-    return Program(tuple(recorder.ops), outputs, frozenset(recorder.constants))
+    given = None
+    if arguments is not None:
+        given = frozenset(recorder.use(t).storage for t in arguments if isinstance(t, FakeTensor))
+    return Program(tuple(recorder.ops), outputs, frozenset(recorder.constants), given)
 
 
 class _Recorder(TorchDispatchMode):

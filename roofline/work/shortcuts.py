@@ -12,8 +12,10 @@ Winograd and FFT forms. So a contraction counts only where
    single elements out. A tensor that is added or multiplied may (a mask of -inf or 0 does), so it
    must be an input, and one of two or more dimensions must not stand before a saturating function.
 
-Similarly, an input counts as read only where no op on the way to the results could select among its
-elements (`tril`, `where`, a product with something that the program makes).
+Similarly, an argument counts as read only where no op on the way to the results could select among
+its elements (`tril`, `where`, a product with a mask) or stop early (`any`, the largest of bounded
+values): see `solkit.roofline.work.sparsity`. A write into an argument counts only where the data
+cannot leave the old value. What a module holds is known before the call and counts as nothing.
 
 A product of a matrix with its own transpose counts half (its result is symmetric). Fast matrix
 multiplication (Strassen) is not considered: no GPU library gains from it at tensor-core rates.
@@ -28,8 +30,9 @@ from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
+from solkit.roofline.work.sparsity import Sparsity
 
-__all__ = ["hard_flops", "surely_read"]
+__all__ = ["hard_flops", "surely_read", "surely_written"]
 
 _CONTRACTIONS = {
     "aten.mm": ("self", "mat2"),
@@ -41,9 +44,18 @@ _CONTRACTIONS = {
     "aten._int_mm": ("self", "mat2"),
     "solkit.attention": ("query", "key", "value"),
 }
+_REPLACING = {
+    f"aten.{name}_"
+    for name in """add sub mul div copy addcmul addcdiv lerp exp sigmoid tanh neg silu gelu sqrt
+    rsqrt pow sin cos addmm baddbmm index_copy index_put _index_put_impl index_add scatter
+    scatter_add normal uniform _fused_adam _fused_adamw _fused_sgd _foreach_add _foreach_mul
+    _foreach_addcdiv _foreach_lerp""".split()
+}
+"""Ops in place that change every element they write, but for chance."""
 _CONVERSIONS = {"aten._to_copy", "aten.clone", "aten.copy", "aten._unsafe_view", "aten.copy_"}
 _LINEAR = {"aten.add", "aten.sub", "aten.neg", "aten.add_", "aten.sub_", "aten.mul", "aten.div"}
-_SCALING = {"aten.mul", "aten.div"}
+_SCALING = {f"aten.{name}" for name in "mul div pow lerp addcmul addcdiv".split()}
+_ATTENTION = "solkit.attention"
 _NORMALISING = {"aten.native_layer_norm", "aten.native_group_norm", "aten._fused_rms_norm"}
 _SELECTING = {
     f"aten.{name}"
@@ -91,7 +103,23 @@ def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
     for op in reversed(live):
         if any(use.storage in sure for use in (*op.outputs, *op.written)):
             sure |= {use.storage for use in op.inputs if not uses.selects(op, use)}
-    return sure
+    return sure if program.arguments is None else sure & program.arguments
+
+
+def surely_written(program: Program, live: Sequence[TracedOp]) -> list[TensorUse]:
+    """What a program writes into storages that it did not make, whatever the data.
+
+    An element that keeps its old value need not be written: `x.masked_fill_(mask, 0)` writes what
+    the mask says. What is copied to a storage that the program never reads is written in full.
+    """
+    uses = _Uses(program, live)
+    read = {use.storage for op in live for use in op.inputs}
+    return [
+        use
+        for op in live
+        for use in op.written
+        if use.sure and uses.replaces(op, use, is_read=use.storage in read)
+    ]
 
 
 def _flops(op: TracedOp, origins: list[int]) -> int:
@@ -127,6 +155,10 @@ def _thick(op: TracedOp) -> bool:
     return 4 * thickness >= min(op.result.shape[-2:], default=0)
 
 
+def _is_unknown(mask: TensorUse | None) -> bool:
+    return mask is not None and mask.value is None
+
+
 def _deciding(op: TracedOp) -> list[TensorUse]:
     """The operands of a selecting op that say what is selected: they are read themselves."""
     named = [op.arguments.get(n) for n in ("condition", "mask", "index", "indices", "target")]
@@ -142,6 +174,7 @@ class _Uses:
         self._maker: dict[int, list[TracedOp]] = defaultdict(list)
         self._readers: dict[int, list[tuple[TracedOp, TensorUse]]] = defaultdict(list)
         self._constant = set(program.constants)  # what follows from the program alone
+        self._sparsity = Sparsity(self._maker)
         for op in live:
             for use in (*op.outputs, *op.written):
                 self._maker[use.storage].append(op)
@@ -160,6 +193,8 @@ class _Uses:
     def unstructured(self, use: TensorUse) -> bool:
         """Whether the elements of an operand can take any values, each on its own."""
         makers = self._maker[use.storage]
+        if self._sparsity.may_be_zero(use):
+            return False
         if covered_bytes([use]) != use.numel * use.dtype.itemsize:
             return False  # an element that stands in several places repeats itself
         if not makers:
@@ -250,6 +285,8 @@ class _Uses:
     ) -> bool:
         if seen.distinct < use.distinct or self.selects(reader, seen):
             return False
+        if self._sparsity.ends_early(reader, seen):
+            return False
         if reader.name in _CONTRACTIONS or reader.name in _REDUCING:
             return reader.name in _CONTRACTIONS or not normalised
         if reader.name in _NONLINEAR:
@@ -267,6 +304,31 @@ class _Uses:
             return True  # nothing is known of it
         if name in _SELECTING:
             return not any(seen is use for use in _deciding(reader))
+        if self._sparsity.ends_early(reader, seen):
+            return True
+        if name == _ATTENTION and _is_unknown(reader.arguments["attn_mask"]):
+            return seen is not reader.arguments["attn_mask"]
         if name not in _SCALING and name not in _CONTRACTIONS:
             return False
-        return any(i.storage in self._constant for i in reader.inputs if i is not seen)
+        others = [use for use in reader.inputs if use is not seen]
+        return any(
+            use.storage in self._constant or self._sparsity.cancels(reader, seen, use)
+            for use in others
+        )
+
+    def replaces(self, op: TracedOp, target: TensorUse, is_read: bool) -> bool:
+        """Whether an op in place leaves no old value, whatever the data.
+
+        Args:
+            op: the op; without a trailing underscore it writes to ``out=``.
+            target: what it writes.
+            is_read: whether the program reads the target's storage.
+        """
+        if op.name.endswith("_") and op.name not in _REPLACING:
+            return False
+        others = [use for use in op.inputs if use.storage != target.storage]
+        return not is_read or not any(self._may_keep(use) for use in others)
+
+    def _may_keep(self, use: TensorUse) -> bool:
+        """Whether a value that is written, or added, may be the old one, or zero."""
+        return self._sparsity.may_be_zero(use, cut=True)

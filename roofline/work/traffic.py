@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
-from solkit.roofline.work.shortcuts import surely_read
+from solkit.roofline.work.shortcuts import surely_read, surely_written
 
 __all__ = ["Traffic", "traffic"]
 
@@ -23,13 +23,14 @@ class Traffic:
 
     Attributes:
         reads, writes: bytes of the roofline by storage.
-        hard_read_bytes: of `reads`, what rests on no assumption.
+        hard_read_bytes, hard_write_bytes: of these, what no data, algebra or assumption saves.
         assumptions: what the rest assumes, each a sentence.
     """
 
     reads: Mapping[int, int]
     writes: Mapping[int, int]
     hard_read_bytes: int
+    hard_write_bytes: int
     assumptions: tuple[str, ...]
 
     @property
@@ -50,10 +51,11 @@ def traffic(program: Program, live: Sequence[TracedOp]) -> Traffic:
     unsure = [op for op in live if any(not use.sure for use in (*op.inputs, *op.written))]
     return Traffic(
         reads={storage: found.bytes(lambda _: True) for storage, found in read.items()},
-        writes=_written_bytes(program, live),
+        writes=_written_bytes(program, live, [use for op in live for use in op.written]),
         hard_read_bytes=sum(
             found.bytes(lambda use: use.sure) for storage, found in read.items() if storage in sure
         ),
+        hard_write_bytes=sum(_written_bytes(program, live, surely_written(program, live)).values()),
         assumptions=tuple(dict.fromkeys(_assumption(op) for op in unsure)),
     )
 
@@ -122,10 +124,17 @@ def _inputs(program: Program, live: Sequence[TracedOp]) -> dict[int, _Reads]:
     return found
 
 
-def _written_bytes(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
+def _written_bytes(
+    program: Program, live: Sequence[TracedOp], in_place: Sequence[TensorUse]
+) -> dict[int, int]:
     """Bytes, by storage, of results that some op wrote.
 
     An input that is handed back as it is costs nothing.
+
+    Args:
+        program: its results count.
+        live: the ops that matter.
+        in_place: what they write into storages that exist.
     """
     made = {use.storage for op in live for use in op.outputs}
     results = {use.storage for use in program.results}
@@ -133,7 +142,7 @@ def _written_bytes(program: Program, live: Sequence[TracedOp]) -> dict[int, int]
     for use in program.results:
         if use.storage in made or use.storage in program.constants:
             written[use.storage].append(use)
-    for use in (use for op in live for use in op.written):
+    for use in in_place:
         if use.storage in results - made:  # an input changed in place: what was changed
             written[use.storage].append(use)
     return {storage: covered_bytes(uses) for storage, uses in written.items()}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from solkit.adapters import fake_cuda
 from solkit.analysis.triton.capture import described
@@ -49,7 +50,7 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
     """
     candidate = loaded.description.candidate
     with fake_cuda.watching_guesses() as guesses:
-        workload = seeded_workload(loaded, shape, params)
+        workload = _problem_alone(loaded, shape, params)
     program, work, outputs = _work(workload, loaded)
     kernels = Kernels(program) if program is not None and groups is not None else None
     assumed = (*workload.assumptions, *guesses)
@@ -65,6 +66,25 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
         grouped=kernels.grouped(groups) if kernels and groups else (),
         outputs=described(outputs),
     )
+
+
+def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> Workload:
+    """A workload without the candidate, whose code must not change its problem's bound.
+
+    Parameters are still checked. A file without a reference needs its candidate.
+    """
+    description = loaded.description
+    if description.problem.reference is None:
+        return seeded_workload(loaded, shape, params)
+    loaded.description = replace(description, candidate=None)
+    try:
+        workload = seeded_workload(loaded, shape, {})
+    finally:
+        loaded.description = description
+    if params:
+        with fake_cuda.watching_guesses():
+            seeded_workload(loaded, shape, params)
+    return workload
 
 
 def _work(
@@ -87,7 +107,9 @@ def _work(
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        traced = trace(run)
+        given = tree_leaves((workload.args, dict(workload.kwargs)))
+        tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
+        traced = trace(run, arguments=tensors)
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "

@@ -115,13 +115,22 @@ def _ask(
     """The problem's side of a shape, and the candidate's where that is wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
-    work = analyser.problem(plan.path, plan.reference, shape, params, plan.groups)
-    problem = _kept(work, begun)
+    path, reference = _problem_of(plan, kernel)
+    problem = _kept(analyser.problem(path, reference, shape, params, plan.groups), begun)
     if not plan.analysing:
         return problem, None
     name = kernel.candidate.name if kernel.candidate else ""
     wanted = Configuration(plan.path, name, shape, plan.params, plan.reference)
     return problem, _kept(analyser.submit(wanted), begun)
+
+
+def _problem_of(plan: Plan, kernel: KernelFile) -> tuple[str, str | None]:
+    """The files to trace: not the candidate's where the problem's can stand alone.
+
+    So nothing that the candidate does when it is imported changes its problem's bound.
+    """
+    stands_alone = kernel.problem.format == "kernelbench" and not plan.params
+    return (kernel.problem.path, None) if stands_alone else (plan.path, plan.reference)
 
 
 def _read(asked: Future[T], path: str) -> T:

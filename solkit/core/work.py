@@ -10,6 +10,8 @@ __all__ = [
     "BoundTimes",
     "Contributor",
     "Fusion",
+    "Needed",
+    "NeededProducts",
     "OpWork",
     "Part",
     "PartBound",
@@ -75,6 +77,36 @@ class Work:
     def dram_bytes(self) -> int:
         """Bytes that must cross DRAM."""
         return self.dram_read_bytes + self.dram_write_bytes
+
+
+@dataclass(frozen=True)
+class NeededProducts:
+    """One contraction as it ran on the inputs at hand.
+
+    Attributes:
+        flops: its operations; a multiply-add is two.
+        needed: those that multiply two nonzeros and depend on inputs that must be read.
+    """
+
+    flops: int
+    needed: int
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What the inputs at hand make compulsory for any correct kernel, as measured on them.
+
+    Attributes:
+        read_bytes: of the arguments; at least so many with a probability of 1 - 10^-6.
+        write_bytes: of the outputs, as far as they differ from what stood there.
+        products: the contractions, in the order in which they ran.
+        samples: how many sectors were changed.
+    """
+
+    read_bytes: int
+    write_bytes: int
+    products: tuple[NeededProducts, ...] = ()
+    samples: int = 0
 
 
 @dataclass(frozen=True)

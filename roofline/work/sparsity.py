@@ -1,0 +1,151 @@
+"""What the data may decide: zeros that cancel a factor, and limits that end a reduction early.
+
+A product with a zero needs no other factor. A search for the largest of bounded values may stop at
+the bound. Whether that happens depends on the data, so the static hard bound counts on neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+__all__ = ["Sparsity"]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(f"aten.{name}" for name in text.split())
+
+
+_PASSING = _names(
+    "_to_copy clone copy copy_ _unsafe_view neg abs mul mul_ div div_ sqrt square pow index_select "
+    "gather index cat stack repeat"
+)
+"""Ops whose result is zero where an operand is."""
+
+_SUMS = _names("add add_ sub sub_ addcmul")
+
+_ZEROING = _names(
+    """tril triu where masked_fill masked_fill_ masked_scatter scatter scatter_ scatter_add
+    index_put index_put_ index_fill index_fill_ one_hot diag_embed hardshrink softshrink threshold
+    native_dropout bernoulli bernoulli_ constant_pad_nd max_pool2d_with_indices_backward"""
+)
+"""Ops that put zeros among their results."""
+
+_CUTTING = _names("relu relu_ clamp clamp_ clamp_min clamp_max hardtanh hardsigmoid")
+"""Ops that send a range of values to one value, often to zero."""
+
+_VANISHING = _names("_softmax _safe_softmax exp exp_ sigmoid sigmoid_")
+"""Ops that send a score of minus infinity to zero."""
+
+_ABOVE = _names(
+    """sigmoid sigmoid_ tanh tanh_ hardsigmoid hardtanh clamp clamp_ clamp_max erf sin cos _softmax
+    _safe_softmax _log_softmax minimum sign"""
+)
+_BELOW = _names(
+    """sigmoid sigmoid_ tanh tanh_ hardsigmoid hardtanh clamp clamp_ clamp_min erf sin cos _softmax
+    _safe_softmax relu relu_ exp abs square sqrt gelu silu elu softplus mish hardswish maximum sign
+    pow"""
+)
+"""Ops whose results have a largest or a least value."""
+
+_LARGEST = _names("amax max argmax topk cummax maximum clamp_min sort aminmax")
+_LEAST = _names("amin min argmin kthvalue cummin minimum clamp_max sort aminmax topk")
+_AT_ONCE = _names("any all prod cumprod logical_and logical_or bitwise_and bitwise_or equal isin")
+"""Reductions that one element may decide."""
+
+_MONOTONE = _names("_to_copy clone copy _unsafe_view neg mul div add sub")
+_FEW = 16
+"""Rows of a ReLU's output; with more of them hardly any column is zero in all of them."""
+_DEEP = 32
+
+
+class Sparsity:
+    """What the makers of each storage tell of zeros and limits in it.
+
+    Args:
+        makers: the ops that make or write each storage, in program order.
+        structured: arguments that may hold zeros by the way they are made.
+    """
+
+    def __init__(
+        self,
+        makers: Mapping[int, Sequence[TracedOp]],
+        structured: frozenset[int] = frozenset(),
+    ) -> None:
+        self._makers, self._structured = makers, structured
+
+    def may_be_zero(self, use: TensorUse, cut: bool = False, depth: int = 0) -> bool:
+        """Whether the data may hold zeros that a kernel can skip.
+
+        Args:
+            use: the tensor.
+            cut: whether the zeros of a ReLU or a clamp count too, and those of a single term of a
+                sum.
+            depth: of the recursion.
+        """
+        if use.dtype is torch.bool or use.storage in self._structured or depth > _DEEP:
+            return True
+        return any(self._zeroes(op, cut, depth + 1) for op in self._makers.get(use.storage, ()))
+
+    def _zeroes(self, op: TracedOp, cut: bool, depth: int) -> bool:
+        if op.name in _ZEROING or (cut and op.name in _CUTTING):
+            return True
+        if op.name in _VANISHING:
+            return self._may_be_infinite(op.inputs[0], depth)
+        passes = op.name in _PASSING or (cut and op.name in _SUMS)
+        return passes and any(self.may_be_zero(each, cut, depth) for each in op.inputs)
+
+    def _may_be_infinite(self, use: TensorUse, depth: int) -> bool:
+        """Whether a mask may have put minus infinity into scores."""
+        if depth > _DEEP:
+            return True
+        return any(self._hides(op, depth) for op in self._makers.get(use.storage, ()))
+
+    def _hides(self, op: TracedOp, depth: int) -> bool:
+        """Whether an op adds a mask of minus infinity, or keeps one."""
+        if op.name in _ZEROING:
+            return True
+        if op.name in _SUMS and any(self._is_bias(each) for each in op.inputs):
+            return True
+        keeps = op.name in _MONOTONE or op.name in _SUMS
+        return keeps and any(self._may_be_infinite(each, depth + 1) for each in op.inputs)
+
+    def _is_bias(self, use: TensorUse) -> bool:
+        """Whether it is an argument with a value for each score, which may be a mask."""
+        return not self._makers.get(use.storage) and sum(n > 1 for n in use.shape) > 1
+
+    def cancels(self, reader: TracedOp, seen: TensorUse, other: TensorUse) -> bool:
+        """Whether zeros in one factor of a product may leave parts of the other one unread."""
+        if self.may_be_zero(other):
+            return True
+        if len(other.shape) < 2 or reader.result.shape == other.shape == seen.shape:
+            return False
+        left = reader.inputs and other is reader.inputs[-2 if len(reader.inputs) > 1 else 0]
+        rows = other.shape[-2] if left else other.shape[-1]
+        return rows <= _FEW and self.may_be_zero(other, cut=True)
+
+    def ends_early(self, reader: TracedOp, seen: TensorUse) -> bool:
+        """Whether an op may know its result before it has seen all of an operand."""
+        name = reader.name.removesuffix("_")
+        if name in _AT_ONCE:
+            return True
+        above, below = self.limits(seen)
+        return (name in _LARGEST and above) or (name in _LEAST and below)
+
+    def limits(self, use: TensorUse, depth: int = 0) -> tuple[bool, bool]:
+        """Whether the values of a tensor have a largest and a least value."""
+        if not use.dtype.is_floating_point:
+            return True, True
+        found = [self._limits_of(op, depth) for op in self._makers.get(use.storage, ())]
+        return any(above for above, _ in found), any(below for _, below in found)
+
+    def _limits_of(self, op: TracedOp, depth: int) -> tuple[bool, bool]:
+        above, below = op.name in _ABOVE, op.name in _BELOW
+        if op.name in _MONOTONE and depth < _DEEP and op.inputs:
+            inner = [self.limits(each, depth + 1) for each in op.inputs]
+            either = any(a or b for a, b in inner)
+            return either, either  # a negative factor exchanges them
+        return above, below

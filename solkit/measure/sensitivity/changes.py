@@ -1,0 +1,227 @@
+"""Changes of one sector that keep the relations of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from solkit.measure.sensitivity.regions import Region
+from solkit.measure.sensitivity.relations import Relations
+
+__all__ = ["Change", "Changes"]
+
+_MAGNITUDES = (4.0, 2.0**6, 2.0**12, 2.0**24, 2.0**48, 2.0**96)
+"""Of the typical size of a value: the larger ones show in sums of many terms."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """New values for some elements.
+
+    Attributes:
+        writes: ``(flat, places, values)`` for each region that changes.
+        is_within: whether all values are in the range that the draws have.
+    """
+
+    writes: tuple[tuple[torch.Tensor, torch.Tensor, torch.Tensor], ...]
+    is_within: bool
+
+    def apply(self) -> Change:
+        """Write the values; returns the change that undoes it."""
+        old = tuple((flat, places, flat[places].clone()) for flat, places, _ in self.writes)
+        for flat, places, values in self.writes:
+            flat[places] = values
+        return Change(old, True)
+
+
+class Changes:
+    """Draws sectors and changes of them.
+
+    Args:
+        regions: of all inputs.
+        relations: of each region.
+        generator: of the places and values.
+    """
+
+    def __init__(
+        self,
+        regions: Sequence[Region],
+        relations: Sequence[Relations],
+        generator: torch.Generator,
+    ) -> None:
+        self._regions, self._relations, self._generator = regions, relations, generator
+        self._scales = [_typical(region) for region in regions]
+
+    def chance(self) -> float:
+        """A number in [0, 1)."""
+        return float(torch.rand((), generator=self._generator))
+
+    def element(self, at: int) -> int:
+        """An element of a region, each as likely."""
+        return self._below(self._regions[at].count)
+
+    def is_zero(self, at: int, element: int) -> bool:
+        """Whether an element's sector holds nothing but zeros."""
+        region = self._regions[at]
+        return not bool(region.flat[region.sector_of(element)].any())
+
+    def of(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
+        """The changes to try on the sector of an element.
+
+        Returns:
+            How much the sector counts, and its changes, those within the range first. Where
+            elements must change together, each of their sectors counts the same part of one.
+        """
+        region, known = self._regions[at], self._relations[at]
+        places = region.sector_of(element)
+        if known.is_fixed:
+            return 0.0, iter(())
+        if not region.flat.is_floating_point():
+            free = places[~self._kept(at, places)]
+            return 1.0, self._of_integers(at, free)
+        related, weight = self._related(at, places)
+        if related is None:
+            free = places[~self._kept(at, places)]
+            return 1.0, self._of_numbers(at, free)
+        return weight, self._of_related(at, *related)
+
+    # ------------------------------------------------------------------- what changes together
+
+    def _kept(self, at: int, places: torch.Tensor) -> torch.Tensor:
+        return self._relations[at].kept[self._order(at, places)]
+
+    def _order(self, at: int, places: torch.Tensor) -> torch.Tensor:
+        """Places in `flat` as positions among the elements."""
+        own = self._regions[at].places
+        return places if own is None else torch.searchsorted(own, places)
+
+    def _related(
+        self, at: int, places: torch.Tensor
+    ) -> tuple[tuple[torch.Tensor, list[tuple[int, torch.Tensor]]] | None, float]:
+        """One element of a sector with all that must change with it, if anything must.
+
+        A kernel has to read one of these sectors. The element is drawn, so that for every sector
+        the parts that others count of it add up to no more than one.
+        """
+        free = places[~self._kept(at, places)]
+        keys = self._relations[at].keys
+        assert keys is not None
+        mine = keys[self._order(at, free)]
+        groups: list[tuple[int, torch.Tensor]] = []
+        for number, known in enumerate(self._relations):
+            if known.keys is not None and mine.numel():
+                alike = torch.isin(known.keys, mine) & ~known.kept
+                groups.append((number, alike.nonzero().reshape(-1)))
+        if sum(found.numel() for _, found in groups) <= free.numel():
+            return None, 1.0
+        chosen = free[self._below(free.numel())].reshape(1)
+        key = keys[self._order(at, chosen)]
+        members = []
+        for number, found in groups:
+            of_group = self._relations[number].keys
+            assert of_group is not None
+            members.append((number, found[of_group[found] == key]))
+        return (chosen, members), 1.0 / sum(found.numel() for _, found in members)
+
+    # --------------------------------------------------------------------------- new values
+
+    def _of_integers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
+        """Integers trade places, or take values found elsewhere; bools are flipped."""
+        region, known = self._regions[at], self._relations[at]
+        if not places.numel():
+            return
+        old = region.flat[places]
+        if region.flat.dtype is torch.bool:
+            yield self._change(at, places, ~old)
+            return
+        if places.numel() > 1:
+            yield self._change(at, places, old.roll(1))
+        if not known.is_distinct:
+            yield self._change(at, places, self._from_elsewhere(at, places))
+            least, most = (torch.full_like(old, int(end)) for end in (known.least, known.most))
+            yield self._change(at, places, least)
+            yield self._change(at, places, most)
+
+    def _of_numbers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
+        if not places.numel():
+            return
+        known = self._relations[at]
+        yield self._change(at, places, self._from_elsewhere(at, places))
+        for least_first in (False, True):
+            ends = torch.tensor([known.least, known.most], dtype=torch.float64)
+            pick = (torch.arange(places.numel()) + least_first) % 2
+            yield self._change(at, places, ends[pick])
+        old = self._regions[at].flat[places].double()
+        for size in self._sizes(at):
+            yield self._change(at, places, self._signed(at, old.abs() + 1, size), is_within=False)
+
+    def _of_related(
+        self, at: int, chosen: torch.Tensor, members: list[tuple[int, torch.Tensor]]
+    ) -> Iterator[Change]:
+        """One value and all that must equal or mirror it."""
+        known = self._relations[at]
+        old = self._regions[at].flat[chosen].double()
+        within = [self._from_elsewhere(at, chosen).double().cpu(), known.least, known.most]
+        beyond = [self._signed(at, old.abs() + 1, size) for size in self._sizes(at)]
+        for number, value in enumerate([*within, *beyond]):
+            ratio = torch.as_tensor(value, dtype=torch.float64, device=old.device) / old
+            writes = []
+            for region_number, found in members:
+                region = self._regions[region_number]
+                places = found if region.places is None else region.places[found]
+                new = region.flat[places].double() * ratio
+                writes += self._change(region_number, places, new).writes
+            yield Change(tuple(writes), number < len(within))
+
+    def _sizes(self, at: int) -> list[float]:
+        largest = torch.finfo(self._regions[at].flat.dtype).max / 4
+        sizes = [each * self._scales[at] for each in _MAGNITUDES]
+        return [each for each in sizes if each < largest] or [largest]
+
+    def _signed(self, at: int, sizes: torch.Tensor, factor: float) -> torch.Tensor:
+        """Sizes with signs that the region has, the first one positive if that may be."""
+        known = self._relations[at]
+        sign = torch.ones(sizes.numel(), dtype=torch.float64)
+        if known.most <= 0:
+            sign = -sign
+        elif known.least < 0 and sign.numel() > 1:
+            sign[1::2] = -1.0
+        return (sizes / sizes.max() * factor * sign.to(sizes.device)).reshape(-1)
+
+    def _from_elsewhere(self, at: int, places: torch.Tensor) -> torch.Tensor:
+        region = self._regions[at]
+        picked = [self._below(region.count) for _ in range(places.numel())]
+        found = torch.tensor(picked, device=region.flat.device)
+        found = found if region.places is None else region.places[found]
+        values = region.flat[found]
+        if values.is_floating_point():  # a zero here may stand for nothing
+            values = torch.where(values == 0, region.flat[places], values)
+        return values
+
+    def _change(
+        self, at: int, places: torch.Tensor, values: torch.Tensor, is_within: bool = True
+    ) -> Change:
+        flat = self._regions[at].flat
+        values = values.to(flat.device)
+        for is_above, other in self._relations[at].partners:
+            limit = other.flat[places].to(values.dtype)
+            values = torch.maximum(values, limit) if is_above else torch.minimum(values, limit)
+        if flat.is_floating_point():
+            # what is not zero stays so: a kernel may know where the zeros are
+            values = values.to(flat.dtype)
+            values = torch.where(values == 0, flat[places], values)
+        return Change(((flat, places, values.to(flat.dtype)),), is_within)
+
+    def _below(self, count: int) -> int:
+        return int(torch.randint(count, (), generator=self._generator))
+
+
+def _typical(region: Region) -> float:
+    """The mean size of a region's numbers, at least of the order of 1."""
+    if not region.flat.is_floating_point():
+        return 1.0
+    values = region.values().float().abs()
+    values = values[values.isfinite()]
+    return max(1.0, float(values.mean())) if values.numel() else 1.0

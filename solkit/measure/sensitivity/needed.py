@@ -1,0 +1,235 @@
+"""What the inputs at hand make compulsory: see `solkit.measure.sensitivity`."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from solkit.core import Needed, NeededProducts, Tolerance
+from solkit.measure.sensitivity.changes import Change, Changes
+from solkit.measure.sensitivity.confidence import lower_bound
+from solkit.measure.sensitivity.outputs import Moved, Outputs, changed
+from solkit.measure.sensitivity.products import Contraction, contractions_of
+from solkit.measure.sensitivity.regions import Region, regions_of
+from solkit.measure.sensitivity.relations import relations_of
+
+__all__ = ["LIMIT_S", "RISK", "SAMPLES", "needed"]
+
+LIMIT_S = 10.0
+"""Seconds that measuring may take; fewer samples give a lower bound."""
+SAMPLES = 256
+"""Sectors of a tensor: where all count, the bound is 0.94 of its bytes."""
+RISK = 1e-6
+"""The probability that the true need of a problem is below what is measured."""
+
+_FOR_DRAWS = 0.3  # of the time
+_MATTERS = 1e-3  # of all bytes: smaller tensors are left out
+
+Run = Callable[[], list[torch.Tensor]]
+Draw = Callable[[int], Sequence[torch.Tensor]]
+
+
+def needed(
+    run: Run,
+    inputs: Sequence[torch.Tensor],
+    draw: Draw,
+    *,
+    tolerance: Tolerance | None = None,
+    limit_s: float = LIMIT_S,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Needed | None:
+    """Measure what any correct kernel must read, write and multiply on these inputs.
+
+    The inputs are changed in place and hold their values again afterwards.
+
+    Args:
+        run: the reference on `inputs` as they are now, with any random numbers seeded; its outputs,
+            inputs that it writes among them.
+        inputs: the tensors that it is called with.
+        draw: the inputs of another draw, from its number: as many tensors of the same shapes.
+        tolerance: how far floating outputs may be off; that of their dtype where ``None``.
+        limit_s: seconds that this may take.
+        samples: sectors of each tensor.
+        seed: of what is sampled.
+
+    Returns:
+        The need; ``None`` if there was no time for the draws that show which relations hold.
+    """
+    subject = _Subject(run, inputs, tolerance)
+    counted = subject.contractions()  # the first time torch imports much for it
+    deadline = time.monotonic() + limit_s
+    regions = _that_matter(regions_of(inputs))
+    for_draws = time.monotonic() + _FOR_DRAWS * limit_s
+    known = relations_of(regions, draw, lambda: time.monotonic() < min(for_draws, deadline))
+    if known is None:
+        return None
+    generator = torch.Generator()
+    generator.manual_seed(random.Random(seed).getrandbits(63))
+    changes = Changes(regions, known, generator)
+    tallies = _sampled(subject, changes, regions, samples, deadline)
+    split = RISK / max(1, len(regions))
+    shares = {region.number: tally.share for region, tally in zip(regions, tallies, strict=True)}
+    return Needed(
+        read_bytes=sum(
+            int(lower_bound(tally.hits, tally.trials, split) * region.bytes)
+            for region, tally in zip(regions, tallies, strict=True)
+        ),
+        write_bytes=subject.write_bytes,
+        products=tuple(_products(each, shares) for each in counted),
+        samples=sum(tally.trials for tally in tallies),
+    )
+
+
+@dataclass
+class _Tally:
+    """How many of the sampled sectors must be read, and how many hold nothing but zeros."""
+
+    hits: int = 0
+    trials: int = 0
+    zeros: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share that must be read, of the sectors that hold anything."""
+        return self.hits / (self.trials - self.zeros) if self.hits else 0.0
+
+
+def _that_matter(regions: Sequence[Region]) -> list[Region]:
+    total = sum(region.bytes for region in regions)
+    return [region for region in regions if region.bytes >= _MATTERS * total]
+
+
+def _sampled(
+    subject: _Subject,
+    changes: Changes,
+    regions: Sequence[Region],
+    samples: int,
+    deadline: float,
+) -> list[_Tally]:
+    """Sample the regions in turns, until there are enough samples or the time is over."""
+    tallies = [_Tally() for _ in regions]
+    for _ in range(samples):
+        for at, tally in enumerate(tallies):
+            if time.monotonic() > deadline:
+                return tallies
+            element = changes.element(at)
+            tally.zeros += changes.is_zero(at, element)
+            weight, tried = changes.of(at, element)
+            drawn = changes.chance() < weight
+            tally.hits += drawn and subject.depends(tried)
+            tally.trials += 1
+    return tallies
+
+
+def _products(found: Contraction, shares: dict[int, float]) -> NeededProducts:
+    """A contraction with the products that sectors which must be read take part in."""
+    parts = [min((shares.get(n, 1.0) for n in feeding), default=1.0) for feeding in found.feeding]
+    left = max(0.0, sum(parts) - (len(parts) - 1))
+    return NeededProducts(found.flops, int(found.nonzero * left))
+
+
+class _Subject:
+    """A reference on inputs that are changed in place, and undone after each run.
+
+    Attributes:
+        write_bytes: of the outputs, that differ from what stood there.
+    """
+
+    def __init__(
+        self, run: Run, inputs: Sequence[torch.Tensor], tolerance: Tolerance | None
+    ) -> None:
+        self._run, self._inputs = run, inputs
+        before = [tensor.detach().clone() for tensor in inputs]
+        want = run()
+        self._want = Outputs(want, tolerance)
+        written = [
+            number
+            for number, (old, now) in enumerate(zip(before, inputs, strict=True))
+            if not _same(old, now)
+        ]
+        self._before = {number: before[number] for number in written}
+        self.write_bytes = self._written(want, tolerance)
+        self._restore()
+        again = run()
+        self._repeats = not self._want.moved(again).in_bits
+        self._restore()
+
+    def contractions(self) -> tuple[Contraction, ...]:
+        """See `contractions_of`."""
+        found = contractions_of(self._run, self._inputs)
+        self._restore()
+        return found
+
+    def depends(self, changes: Iterable[Change]) -> bool:
+        """Whether some change moves the outputs by more than any correct kernel may be off.
+
+        Changes beyond the range of the draws count only where one within it moves any bit: a clamp
+        to a range that no input leaves needs no input.
+        """
+        moved_in_bits = False
+        for change in changes:
+            if not change.is_within and not (moved_in_bits and self._repeats):
+                return False
+            found = self._moved(change)
+            if found.is_undefined or (found.is_infinite and not change.is_within):
+                if change.is_within:
+                    continue
+                return False  # the larger ones overflow too
+            if found.by_more:
+                return True
+            moved_in_bits |= found.in_bits
+        return False
+
+    def _moved(self, change: Change) -> Moved:
+        undo = change.apply()
+        try:
+            return self._want.moved(self._run())
+        except Exception:  # user code on inputs that it was not written for
+            return Moved(is_undefined=True)
+        finally:
+            undo.apply()
+            self._restore()
+
+    def _restore(self) -> None:
+        with torch.no_grad():
+            for number, old in self._before.items():
+                self._inputs[number].detach().copy_(old)
+
+    def _written(self, outputs: Sequence[torch.Tensor], tolerance: Tolerance | None) -> int:
+        """Bytes of outputs in memory of their own, and of those in inputs what has changed."""
+        held = {_place(tensor) for tensor in self._inputs}
+        own: dict[int, int] = {}
+        for tensor in outputs:
+            if _place(tensor) not in held:
+                size = _distinct(tensor) * tensor.element_size()
+                most = tensor.untyped_storage().nbytes()
+                own[_place(tensor)] = min(own.get(_place(tensor), 0) + size, most)
+        returned = {_place(tensor) for tensor in outputs} & held
+        total = sum(own.values())
+        for number, old in self._before.items():
+            now = self._inputs[number]
+            if _place(now) in returned:
+                returned.remove(_place(now))
+                total += changed(old, now, tolerance) * now.element_size()
+        return total
+
+
+def _place(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _distinct(tensor: torch.Tensor) -> int:
+    """Elements, those of an expanded dimension once."""
+    return math.prod(n for n, step in zip(tensor.shape, tensor.stride(), strict=True) if step)
+
+
+def _same(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors have the same bits, NaN included."""
+    a, b = (each.detach().contiguous().reshape(-1).view(torch.uint8) for each in (left, right))
+    return torch.equal(a, b)

@@ -1,0 +1,152 @@
+"""Contractions of one run: operations, and products of two nonzeros among them."""
+
+# mypy: disable-error-code="no-untyped-call"
+# (the dispatch modes are untyped)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["Contraction", "contractions_of"]
+
+_MATRICES = {
+    "aten.mm": (0, 1),
+    "aten.bmm": (0, 1),
+    "aten.addmm": (1, 2),
+    "aten.baddbmm": (1, 2),
+    "aten._scaled_mm": (0, 1),
+    "aten._int_mm": (0, 1),
+    "aten.mv": (0, 1),
+    "aten.dot": (0, 1),
+    "aten.addmv": (1, 2),
+}
+"""Ops and the positions of their factors."""
+
+_ATTENTIONS = "scaled_dot_product"
+_MOST_PAIRS = 1 << 32
+"""Of a query and a key: beyond it the products with values are not counted."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """One contraction.
+
+    Attributes:
+        flops: its operations; a multiply-add is two.
+        nonzero: those of them whose two factors are not zero.
+        feeding: for each factor, the numbers of the inputs that it depends on.
+    """
+
+    flops: int
+    nonzero: int
+    feeding: tuple[frozenset[int], ...]
+
+
+def contractions_of(
+    run: Callable[[], Any], inputs: Sequence[torch.Tensor]
+) -> tuple[Contraction, ...]:
+    """The contractions that a function computes, in order.
+
+    Args:
+        run: computes on `inputs`.
+        inputs: their numbers are their positions.
+    """
+    counter = _Counter(inputs)
+    with counter:
+        run()
+    return tuple(counter.found)
+
+
+class _Counter(TorchDispatchMode):
+    def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.found: list[Contraction] = []
+        self._feeding: dict[int, frozenset[int]] = {}
+        for number, tensor in enumerate(inputs):
+            place = _place(tensor)
+            self._feeding[place] = self._feeding.get(place, frozenset()) | {number}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        name = str(func.overloadpacket).replace("::", ".")
+        made = func(*args, **kwargs)
+        if name in _MATRICES:
+            left, right = (args[position] for position in _MATRICES[name])
+            self._add(*_product(left, right), (left, right))
+        elif _ATTENTIONS in name and "backward" not in name:
+            self._add(*_attention(func, args, kwargs), args[:3])
+        before = frozenset[int]().union(*map(self._of, tree_leaves((args, kwargs))))
+        for leaf in tree_leaves(made):
+            if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
+                self._feeding[_place(leaf)] = before
+        return made
+
+    def _of(self, leaf: Any) -> frozenset[int]:
+        if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+            return frozenset()
+        return self._feeding.get(_place(leaf), frozenset())
+
+    def _add(self, flops: int, nonzero: int, factors: Sequence[torch.Tensor]) -> None:
+        feeding = tuple(map(self._of, factors))
+        self.found.append(Contraction(flops, min(flops, nonzero), feeding))
+
+
+def _place(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_floating_point() and tensor.element_size() == 1:
+        tensor = tensor.float()
+    return tensor != 0
+
+
+def _product(left: torch.Tensor, right: torch.Tensor) -> tuple[int, int]:
+    """All operations, and those on two nonzeros: for each k, of column k and of row k."""
+    left = left.unsqueeze(0) if left.dim() == 1 else left
+    right = right.unsqueeze(-1) if right.dim() == 1 else right
+    columns = _nonzero(left).sum(-2).double()
+    rows = _nonzero(right).sum(-1).double()
+    return 2 * left.numel() * right.shape[-1], 2 * int((columns * rows).sum())
+
+
+def _attention(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, int]:
+    """The scores and the weighted values of attention, with the pairs that a mask leaves."""
+    names = [argument.name for argument in func._schema.arguments]
+    given = {**dict(zip(names, args)), **kwargs}
+    query, key, value = (given[name] for name in ("query", "key", "value"))
+    mask = next((given[n] for n in ("attn_mask", "attn_bias") if given.get(n) is not None), None)
+    causal, scale = bool(given.get("is_causal")), given.get("scale") or query.shape[-1] ** -0.5
+    groups = query.shape[-3] // key.shape[-3]
+    rows, columns = query.shape[-2], key.shape[-2]
+    heads = query.numel() // (rows * query.shape[-1])
+    allowed = torch.ones(rows, columns, dtype=torch.bool, device=query.device)
+    allowed = allowed.tril() if causal else allowed
+    pairs = heads * int(allowed.sum())
+    flops = 2 * pairs * (query.shape[-1] + value.shape[-1])
+    if heads * rows * columns > _MOST_PAIRS or query.dim() != 4:
+        return flops, 0
+    nonzero = 0
+    for batch in range(query.shape[0]):
+        for head in range(query.shape[1]):
+            q, k = query[batch, head].float(), key[batch, head // groups].float()
+            scores = (q @ k.mT) * scale
+            if mask is not None:
+                own = mask.expand(*query.shape[:2], rows, columns)[batch, head]
+                hide = own.dtype is torch.bool
+                scores = scores.masked_fill(~own, -torch.inf) if hide else scores + own
+            weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
+            met = (q != 0).double() @ (k != 0).double().mT
+            nonzero += 2 * int((met * allowed).sum())
+            v = (value[batch, head // groups] != 0).sum(-1).double()
+            nonzero += 2 * int(((weights > 0).sum(0).double() * v).sum())
+    return flops, nonzero

@@ -1,0 +1,141 @@
+"""The memory of the inputs, as sectors of 32 bytes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+__all__ = ["SECTOR_BYTES", "Region", "regions_of"]
+
+SECTOR_BYTES = 32
+"""What an SM reads from L2 at the least, and L2 from DRAM (CUDA C++ Programming Guide)."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """One input's elements, each once, in the order of their addresses.
+
+    Attributes:
+        number: the position of its tensor among the inputs.
+        flat: the memory that holds them, as a vector of plain numbers.
+        places: where in `flat` they are; ``None`` if they are all of it.
+        tensor: the input itself.
+    """
+
+    number: int
+    flat: torch.Tensor
+    places: torch.Tensor | None
+    tensor: torch.Tensor
+
+    @property
+    def count(self) -> int:
+        """How many elements."""
+        return self.flat.numel() if self.places is None else self.places.numel()
+
+    @property
+    def bytes(self) -> int:
+        """Their size."""
+        return self.count * self.flat.element_size()
+
+    def values(self, flat: torch.Tensor | None = None) -> torch.Tensor:
+        """The elements, of this memory or of another like it."""
+        flat = self.flat if flat is None else flat
+        return flat if self.places is None else flat[self.places]
+
+    def sector_of(self, element: int) -> torch.Tensor:
+        """Places in `flat` of the elements in one element's sector."""
+        size = self.flat.element_size()
+        place = element if self.places is None else int(self.places[element])
+        per = max(1, SECTOR_BYTES // size)
+        shift = (self.flat.data_ptr() % SECTOR_BYTES) // size
+        first = (place + shift) // per * per - shift
+        span = torch.arange(max(first, 0), min(first + per, self.flat.numel()))
+        span = span.to(self.flat.device)
+        if self.places is None:
+            return span
+        found = torch.searchsorted(self.places, span).clamp(max=self.places.numel() - 1)
+        return span[self.places[found] == span]
+
+    def like(self, other: torch.Tensor) -> torch.Tensor:
+        """The elements of another draw of the same tensor, in the same order."""
+        if self.places is None and other.stride() == self.tensor.stride():
+            return _plain(_dense(other))
+        made = torch.empty_strided(
+            self.tensor.shape, self.tensor.stride(), dtype=other.dtype, device=other.device
+        )
+        _once(made).copy_(_once_like(other, self.tensor))
+        span = made.as_strided((_span(made),), (1,))
+        return self.values(_plain(span))
+
+
+def regions_of(tensors: Sequence[torch.Tensor]) -> list[Region]:
+    """A region for each tensor; memory that several of them share belongs to the largest."""
+    by_storage: dict[int, list[tuple[int, torch.Tensor]]] = defaultdict(list)
+    for number, tensor in enumerate(tensors):
+        if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj():
+            by_storage[tensor.untyped_storage().data_ptr()].append((number, tensor))
+    found = []
+    for sharing in by_storage.values():
+        taken: list[tuple[int, int]] = []
+        for number, tensor in sorted(sharing, key=lambda each: -_span(each[1])):
+            start = tensor.data_ptr()
+            end = start + _span(tensor) * tensor.element_size()
+            if all(end <= low or start >= high for low, high in taken):
+                taken.append((start, end))
+                found.append(_region(number, tensor))
+    return sorted(found, key=lambda region: region.number)
+
+
+def _region(number: int, tensor: torch.Tensor) -> Region:
+    plain = tensor.detach()
+    if _is_dense(plain):
+        return Region(number, _plain(_dense(plain)), None, tensor)
+    offsets = torch.zeros((), dtype=torch.int64, device=plain.device)
+    for size, stride in zip(plain.shape, plain.stride(), strict=True):
+        steps = torch.arange(size if stride else 1, device=plain.device) * stride
+        offsets = (offsets.unsqueeze(-1) + steps).reshape(-1)
+    flat = plain.as_strided((_span(plain),), (1,))
+    places = torch.unique(offsets)
+    if flat.is_complex():
+        places = torch.stack((2 * places, 2 * places + 1), -1).reshape(-1)
+    return Region(number, _plain(flat), places, tensor)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements fill its span, each once."""
+    return _span(tensor) == tensor.numel() and all(
+        stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    )
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().as_strided((tensor.numel(),), (1,))
+
+
+def _span(tensor: torch.Tensor) -> int:
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return 1 + sum((size - 1) * stride for size, stride in steps)
+
+
+def _plain(flat: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs, packed ones as bytes."""
+    if flat.is_complex():
+        return torch.view_as_real(flat).reshape(-1)
+    if flat.dtype is torch.float4_e2m1fn_x2:
+        return flat.view(torch.uint8)
+    return flat
+
+
+def _once(tensor: torch.Tensor) -> torch.Tensor:
+    """A view that holds each element of an expanded tensor once."""
+    return _once_like(tensor, tensor)
+
+
+def _once_like(tensor: torch.Tensor, pattern: torch.Tensor) -> torch.Tensor:
+    for dim, (stride, size) in enumerate(zip(pattern.stride(), pattern.shape, strict=True)):
+        if stride == 0 and size > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor

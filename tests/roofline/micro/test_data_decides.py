@@ -1,0 +1,134 @@
+"""What the hard bound leaves out where the data may decide, and what it keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+N, B = 64 * 32, 4  # elements of most inputs, bytes of one
+
+# name: (inputs, body, hard bytes read, hard bytes written, hard contraction operations)
+TABLE = {
+    # factors that may be zero
+    "a masked mean reads the mask": (
+        "R(4, 64, 32); R(4, 64) > 1.5",
+        "return (a0 * a1[..., None]).sum(1) / a1.sum(1, keepdim=True)",
+        *(4 * 64, B * 4 * 32, 0),
+    ),
+    "a float mask made of a comparison": (
+        "R(64, 32); R(64, 32)",
+        "return a0 * (a1 > 0).float()",
+        *(B * N, B * N, 0),
+    ),
+    "one-hot rows select rows of a table": (
+        "I(32, 64); R(32, 16)",
+        "return F.one_hot(a0, 32).float() @ a1",
+        *(8 * 64, B * 64 * 16, 0),
+    ),
+    "a triangle of a factor": (
+        "R(64, 64); R(64, 32)",
+        "return a0.tril() @ a1",
+        *(0, B * N, 0),
+    ),
+    "a ReLU of one row leaves rows of the next weight": (
+        "R(1, 32); R(32, 48); R(48, 16)",
+        "return F.relu(a0 @ a1) @ a2",
+        *(B * (32 + 32 * 48), B * 16, 2 * 32 * 48 + 2 * 48 * 16),
+    ),
+    "a ReLU of many rows needs all of it": (
+        "R(64, 32); R(32, 48); R(48, 16)",
+        "return F.relu(a0 @ a1) @ a2",
+        *(B * (64 * 32 + 32 * 48 + 48 * 16), B * 64 * 16, 2 * 64 * 48 * (32 + 16)),
+    ),
+    "attention with a mask that is an input": (
+        "R(1, 2, 64, 32); R(1, 2, 64, 32); R(1, 2, 64, 32); R(64, 64) > 0",
+        "return F.scaled_dot_product_attention(a0, a1, a2, attn_mask=a3)",
+        *(64 * 64, B * 2 * 64 * 32, 0),
+    ),
+    "scores with a bias that may be minus infinity": (
+        "R(64, 64); R(64, 64); R(64, 32)",
+        "return (a0 + a1).softmax(-1) @ a2",
+        *(2 * B * 64 * 64, B * N, 0),
+    ),
+    "an interpolation by a mask": (
+        "R(64, 32); R(64, 32); R(64, 32) > 0",
+        "return torch.lerp(a0, a1, a2.float())",
+        *(N, B * N, 0),
+    ),
+    # in-place writes
+    "masked_fill_": ("R(64, 32); R(64, 32) > 0", "a0.masked_fill_(a1, 0)\nreturn a0", None, 0, 0),
+    "x[x > 4] = 0": ("R(64, 32)", "a0[a0 > 4] = 0\nreturn a0", None, 0, 0),
+    "index_fill_": ("R(64, 32); I(64, 5)", "a0.index_fill_(0, a1, 0.)\nreturn a0", None, 0, 0),
+    "relu_": ("R(64, 32)", "return a0.relu_()", B * N, 0, 0),
+    "clamp_": ("R(64, 32)", "return a0.clamp_(-1, 1)", B * N, 0, 0),
+    "a product with a mask in place": (
+        "R(64, 32); R(64, 32) > 0",
+        "a0.mul_(a1)\nreturn a0",
+        *(None, 0, 0),
+    ),
+    "a masked sum in place": (
+        "R(64, 32); R(64, 32)",
+        "a0 += a1.relu()\nreturn a0",
+        *(2 * B * N, 0, 0),
+    ),
+    "a where that is copied back": (
+        "R(64, 32); R(64, 32) > 0",
+        "a0.copy_(torch.where(a1, a0, a0 + 1))\nreturn a0",
+        *(None, 0, 0),
+    ),
+    "a sum in place": ("R(64, 32); R(64, 32)", "return a0.add_(a1)", 2 * B * N, B * N, 0),
+    "a row of a cache": ("R(2, 64, 32); R(2, 1, 32)", "a0[:, 5:6] = a1\nreturn a0", 256, 256, 0),
+    # values that algebra fixes
+    "the mean of a softmax": ("R(64, 32)", "return a0.softmax(-1).mean(-1)", 0, None, 0),
+    "a ReLU of what is never positive": ("R(64, 32)", "return (-a0.relu()).relu()", 0, None, 0),
+    "a sigmoid above 2": ("R(64, 32)", "return a0.sigmoid() > 2", 0, None, 0),
+    "a tanh below -1": ("R(64, 32)", "return a0.tanh() < -1", 0, None, 0),
+    "the zeroth power": ("R(64, 32)", "return a0 ** 0", 0, None, 0),
+    "a clamp beyond a range": ("R(64, 32)", "return a0.sigmoid().clamp(2, 3)", 0, None, 0),
+    "a scaled sigmoid above its range": ("R(64, 32)", "return a0.sigmoid() * 3 >= 4", 0, None, 0),
+    "a square below zero": ("R(64, 32)", "return (a0 * a0 < 0).any(-1)", 0, None, 0),
+    "a product that algebra makes dead": (
+        "R(64, 32); R(32, 48)",
+        "return (-(a0 @ a1).relu()).relu()",
+        *(0, None, 0),
+    ),
+    "a sigmoid above a half needs its input": (
+        "R(64, 32)",
+        "return a0.sigmoid() > 0.5",
+        *(B * N, N, 0),
+    ),
+    # early exits
+    "any": ("R(64, 32)", "return (a0 > 0).any(1)", 0, 64, 0),
+    "all": ("R(64, 32)", "return (a0 > 0).all()", 0, 1, 0),
+    "the largest sigmoid": ("R(64, 32)", "return a0.sigmoid().amax(1)", 0, B * 64, 0),
+    "the least ReLU": ("R(64, 32)", "return a0.relu().amin(1)", 0, B * 64, 0),
+    "the largest of a byte": ("I(200, 64, 32, d=u8)", "return a0.amax(1)", 0, 64, 0),
+    "the place of the largest tanh": ("R(64, 32)", "return a0.tanh().argmax(1)", 0, 8 * 64, 0),
+    "the largest number": ("R(64, 32)", "return a0.amax(1)", B * N, B * 64, 0),
+    "the largest sigmoid of a product": (
+        "R(64, 32); R(32, 48)",
+        "return (a0 @ a1).sigmoid().amax(1)",
+        *(0, B * 64, 0),
+    ),
+    # what stays
+    "a product": ("R(64, 32); R(32, 48)", "return a0 @ a1", B * (N + 1536), B * 3072, 2 * N * 48),
+    "an elementwise product": ("R(64, 32); R(64, 32)", "return a0 * a1", 2 * B * N, B * N, 0),
+    "a norm": ("R(64, 32); R(32)", "return F.rms_norm(a0, (32,), a1)", B * (N + 32), B * N, 0),
+    "a softmax": ("R(64, 32)", "return a0.softmax(-1)", B * N, B * N, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def found(traced):
+    return lambda name: traced(TABLE, name)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_hard_bound_counts_what_no_data_saves(found, name):
+    read, written, operations = TABLE[name][2:]
+    work = found(name)
+    if read is not None:
+        assert work.hard_read_bytes == read
+    if written is not None:
+        assert work.hard_write_bytes == written
+    assert sum(work.hard_operations.values()) == operations
+
