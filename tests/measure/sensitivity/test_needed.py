@@ -13,46 +13,49 @@ ALL = lower_bound(64, 64, 1e-6 / 2)  # of a tensor, where all of 64 sampled sect
 N = 32
 
 
-def R(*shape, d=torch.float32):
+def randn(*shape, d=torch.float32):
     return torch.randn(*shape, dtype=d)
 
 
 def permuted():
-    return [R(N, 32), torch.randperm(N)]
+    return [randn(N, 32), torch.randperm(N)]
 
 
 def symmetric():
-    half = R(N, N)
-    return [half + half.T, R(N, N)]
+    half = randn(N, N)
+    return [half + half.T, randn(N, N)]
 
 
 def twice():
-    x = R(N, 32)
+    x = randn(N, 32)
     return [x, x.clone()]
 
 
 def two_four():
     """Two zeros in each four, in places that differ from draw to draw."""
-    x = R(N * 8, 4)
-    return [x.masked_fill(x.abs() < x.abs().sort(1).values[:, 2:3], 0.0).view(N, 32), R(32, N)]
+    x = randn(N * 8, 4)
+    return [x.masked_fill(x.abs() < x.abs().sort(1).values[:, 2:3], 0.0).view(N, 32), randn(32, N)]
 
 
 DENSE = {
-    "a product": (lambda: [R(N, N), R(N, N)], torch.matmul),
+    "a product": (lambda: [randn(N, N), randn(N, N)], torch.matmul),
     "a product of positive numbers": (lambda: [torch.rand(N, N), torch.rand(N, N)], torch.matmul),
-    "a product in bf16": (lambda: [R(N, N, d=torch.bfloat16), R(N, N, d=torch.bfloat16)], torch.mm),
-    "a sum of many": (lambda: [R(1 << 14), R(1 << 14)], lambda x, y: (x + y).sum()),
+    "a product in bf16": (
+        lambda: [randn(N, N, d=torch.bfloat16), randn(N, N, d=torch.bfloat16)],
+        torch.mm,
+    ),
+    "a sum of many": (lambda: [randn(1 << 14), randn(1 << 14)], lambda x, y: (x + y).sum()),
     "a mean of many positive ones": (
         lambda: [torch.rand(1 << 14), torch.rand(1 << 14)],
         lambda x, y: (x + y).mean(),
     ),
-    "an elementwise sum": (lambda: [R(N, N), R(N, N)], torch.add),
-    "a softmax": (lambda: [R(N, N), R(N, N)], lambda x, y: (x + y).softmax(-1)),
-    "a norm": (lambda: [R(N, N), R(N, N)], lambda x, y: F.layer_norm(x * y, (N,))),
-    "the largest of each row": (lambda: [R(N, N), R(N, N)], lambda x, y: (x + y).amax(1)),
-    "a convolution": (lambda: [R(2, 4, 8, 8), R(4, 4, 3, 3)], F.conv2d),
+    "an elementwise sum": (lambda: [randn(N, N), randn(N, N)], torch.add),
+    "a softmax": (lambda: [randn(N, N), randn(N, N)], lambda x, y: (x + y).softmax(-1)),
+    "a norm": (lambda: [randn(N, N), randn(N, N)], lambda x, y: F.layer_norm(x * y, (N,))),
+    "the largest of each row": (lambda: [randn(N, N), randn(N, N)], lambda x, y: (x + y).amax(1)),
+    "a convolution": (lambda: [randn(2, 4, 8, 8), randn(4, 4, 3, 3)], F.conv2d),
     "attention": (
-        lambda: [R(1, 2, N, 16) for _ in range(2)],
+        lambda: [randn(1, 2, N, 16) for _ in range(2)],
         lambda q, k: F.scaled_dot_product_attention(q, k, k),
     ),
     "a gather of permuted rows": (permuted, lambda x, i: x[i]),
@@ -60,7 +63,7 @@ DENSE = {
         lambda: [torch.randint(-99, 99, (N, 64), dtype=torch.int8) for _ in range(2)],
         lambda x, y: (x.int() + y.int()).sum(1),
     ),
-    "a transposed argument": (lambda: [R(N, N).T, R(N, N)], torch.matmul),
+    "a transposed argument": (lambda: [randn(N, N).T, randn(N, N)], torch.matmul),
 }
 
 
@@ -73,17 +76,17 @@ def test_all_of_dense_inputs_is_needed(measure, name):
 
 
 FREE = {
-    "a ReLU of what is never positive": (lambda: [R(N, N)], lambda x: (-x.relu()).relu()),
-    "the mean of a softmax": (lambda: [R(N, N)], lambda x: x.softmax(-1).mean(-1)),
-    "a sigmoid above 2": (lambda: [R(N, N)], lambda x: x.sigmoid() > 2),
-    "the zeroth power": (lambda: [R(N, N)], lambda x: x**0),
+    "a ReLU of what is never positive": (lambda: [randn(N, N)], lambda x: (-x.relu()).relu()),
+    "the mean of a softmax": (lambda: [randn(N, N)], lambda x: x.softmax(-1).mean(-1)),
+    "a sigmoid above 2": (lambda: [randn(N, N)], lambda x: x.sigmoid() > 2),
+    "the zeroth power": (lambda: [randn(N, N)], lambda x: x**0),
     "a clamp beyond the range of the inputs": (
         lambda: [torch.rand(N, N)],
         lambda x: x.clamp(2, 3),
     ),
-    "a threshold that no input reaches": (lambda: [R(N, N)], lambda x: (x - 100).relu()),
-    "any of many": (lambda: [R(N, 4 * N)], lambda x: (x > 0).any(1)),
-    "all of many": (lambda: [R(N, 4 * N)], lambda x: (x > 0).all(1)),
+    "a threshold that no input reaches": (lambda: [randn(N, N)], lambda x: (x - 100).relu()),
+    "any of many": (lambda: [randn(N, 4 * N)], lambda x: (x > 0).any(1)),
+    "all of many": (lambda: [randn(N, 4 * N)], lambda x: (x > 0).all(1)),
     "sorted indices": (
         lambda: [torch.randint(0, 9, (N,)).cumsum(0)],
         lambda x: x.diff().sum(),
@@ -98,7 +101,7 @@ FREE = {
     ),
     "an order that does not matter": (lambda: [torch.randperm(N * N)], lambda i: i.sum()),
     "the lower of two ordered inputs": (
-        lambda: (lambda x: [x, x + torch.rand(N, N)])(R(N, N)),
+        lambda: (lambda x: [x, x + torch.rand(N, N)])(randn(N, N)),
         lambda low, high: torch.maximum(low, high) - high,
     ),
 }
@@ -111,20 +114,20 @@ def test_what_changes_no_output_is_not_needed(measure, name):
 
 def test_masked_rows_are_not_needed(measure):
     def make():
-        return [R(4, 64, 32), torch.rand(4, 64) < 0.25]
+        return [randn(4, 64, 32), torch.rand(4, 64) < 0.25]
 
     def masked_mean(x, keep):
         return (x * keep[..., None]).sum(1) / keep.sum(1, keepdim=True).clamp(min=1)
 
     torch.manual_seed(0)
-    x, keep = make()
+    keep = make()[1]
     touched = int(keep.sum()) * 32 * 4 + keep.numel()
     assert 0.3 * touched < measure(make, masked_mean, samples=256).read_bytes <= touched
 
 
 def test_rows_that_no_index_names_are_not_needed(measure):
     def make():
-        return [R(256, 16), torch.randint(0, 256, (64,))]
+        return [randn(256, 16), torch.randint(0, 256, (64,))]
 
     torch.manual_seed(0)
     rows = make()[1].unique().numel()
@@ -133,22 +136,22 @@ def test_rows_that_no_index_names_are_not_needed(measure):
 
 
 def test_equal_and_mirrored_elements_count_once(measure):
-    whole = measure(lambda: [R(N, N), R(N, N)], torch.matmul, samples=128).read_bytes
+    whole = measure(lambda: [randn(N, N), randn(N, N)], torch.matmul, samples=128).read_bytes
     half = measure(symmetric, torch.matmul, samples=128).read_bytes
     assert half <= (N * (N + 1) // 2 + N * N + 8 * N) * 4 < whole
     assert measure(twice, torch.add, samples=128).read_bytes <= N * 32 * 4
-    repeated = measure(lambda: [R(N, 16).repeat(2, 1)], lambda x: x * 2, samples=128)
+    repeated = measure(lambda: [randn(N, 16).repeat(2, 1)], lambda x: x * 2, samples=128)
     assert repeated.read_bytes <= N * 16 * 4
-    negated = measure(lambda: (lambda x: [x, -x])(R(N, N)), lambda x, y: x - y, samples=128)
+    negated = measure(lambda: (lambda x: [x, -x])(randn(N, N)), lambda x, y: x - y, samples=128)
     assert negated.read_bytes <= N * N * 4
 
 
 def test_zeros_that_the_inputs_have_stay(measure):
-    triangle = measure(lambda: [R(N, N).tril(), R(N, N)], torch.matmul, samples=128)
+    triangle = measure(lambda: [randn(N, N).tril(), randn(N, N)], torch.matmul, samples=128)
     touched = sum((row + 8) // 8 * 32 for row in range(N)) + N * N * 4
     assert triangle.read_bytes <= touched
     blocks = measure(
-        lambda: [torch.block_diag(*R(4, 8, 8)), R(N, N)],
+        lambda: [torch.block_diag(*randn(4, 8, 8)), randn(N, N)],
         torch.matmul,
         samples=128,
     )
@@ -157,7 +160,7 @@ def test_zeros_that_the_inputs_have_stay(measure):
 
 def test_the_second_matrix_behind_a_relu_of_one_row(measure):
     def make():
-        return [R(1, 64), R(64, 64), R(64, 64)]
+        return [randn(1, 64), randn(64, 64), randn(64, 64)]
 
     torch.manual_seed(0)
     x, a, _ = make()
@@ -170,26 +173,26 @@ def test_the_second_matrix_behind_a_relu_of_one_row(measure):
 
 
 WRITES = {
-    "a new output": (lambda: [R(N, N)], lambda x: x * 2, lambda x: N * N * 4),
-    "an expanded output": (lambda: [R(N, 1)], lambda x: (x * 2).expand(N, N), lambda x: N * 4),
-    "an argument that is handed back": (lambda: [R(N, N)], lambda x: x, lambda x: 0),
-    "a ReLU in place": (lambda: [R(N, N)], torch.relu_, lambda x: int((x < 0).sum()) * 4),
+    "a new output": (lambda: [randn(N, N)], lambda x: x * 2, lambda _: N * N * 4),
+    "an expanded output": (lambda: [randn(N, 1)], lambda x: (x * 2).expand(N, N), lambda _: N * 4),
+    "an argument that is handed back": (lambda: [randn(N, N)], lambda x: x, lambda _: 0),
+    "a ReLU in place": (lambda: [randn(N, N)], torch.relu_, lambda x: int((x < 0).sum()) * 4),
     "a threshold in place": (
-        lambda: [R(N, N)],
+        lambda: [randn(N, N)],
         lambda x: x.masked_fill_(x > 1, 0.0),
         lambda x: int((x > 1).sum()) * 4,
     ),
     "rows that are filled": (
-        lambda: [R(N, N)],
+        lambda: [randn(N, N)],
         lambda x: x.index_fill_(0, torch.tensor([1, 5, 5]), 0.0),
-        lambda x: 2 * N * 4,
+        lambda _: 2 * N * 4,
     ),
     "zeros written over zeros": (
-        lambda: [R(N, N).relu()],
+        lambda: [randn(N, N).relu()],
         lambda x: x.clamp_(min=0),
-        lambda x: 0,
+        lambda _: 0,
     ),
-    "a sum in place": (lambda: [R(N, N)], lambda x: x.add_(1), lambda x: N * N * 4),
+    "a sum in place": (lambda: [randn(N, N)], lambda x: x.add_(1), lambda _: N * N * 4),
 }
 
 
@@ -204,7 +207,7 @@ def test_what_must_be_written(measure, name):
 
 def test_the_inputs_hold_their_values_afterwards(measure):
     torch.manual_seed(0)
-    kept = [R(N, N), torch.rand(N) > 0.5]
+    kept = [randn(N, N), torch.rand(N) > 0.5]
     inputs = [x.clone() for x in kept]
     measure(lambda: inputs, lambda x, m: x.masked_fill_(m, 1.0), samples=16)
     assert all(torch.equal(a, b) for a, b in zip(kept, inputs))
@@ -212,14 +215,14 @@ def test_the_inputs_hold_their_values_afterwards(measure):
 
 def test_fewer_samples_give_a_lower_bound(measure):
     def found(**options):
-        return measure(lambda: [R(N, N)], lambda x: x * 2, **options).read_bytes
+        return measure(lambda: [randn(N, N)], lambda x: x * 2, **options).read_bytes
 
     assert found(samples=8) < found(samples=64) <= N * N * 4
 
 
 def test_no_time_for_other_draws_is_no_evidence():
-    x = R(N, N)
-    assert needed(lambda: [x * 2], [x], lambda _: [R(N, N)], limit_s=0.0) is None
+    x = randn(N, N)
+    assert needed(lambda: [x * 2], [x], lambda _: [randn(N, N)], limit_s=0.0) is None
 
 
 def test_products_of_two_nonzeros(measure):
@@ -233,7 +236,7 @@ def test_products_of_two_nonzeros(measure):
 
 def test_scores_below_the_range_of_exp_weigh_no_values(measure):
     def make():
-        return [R(1, 1, N, 16), R(1, 1, N, 16), R(1, 1, N, 16)]
+        return [randn(1, 1, N, 16), randn(1, 1, N, 16), randn(1, 1, N, 16)]
 
     def late(q, k, v):
         bias = torch.where(torch.arange(N) < N // 2, 0.0, -1e4).expand(N, N)
@@ -244,7 +247,7 @@ def test_scores_below_the_range_of_exp_weigh_no_values(measure):
 
 
 def test_a_factor_that_changes_nothing_has_no_needed_products(measure):
-    found = measure(lambda: [R(N, N), R(N, N)], lambda a, b: (a @ b - 1e3).relu())
+    found = measure(lambda: [randn(N, N), randn(N, N)], lambda a, b: (a @ b - 1e3).relu())
     assert found.read_bytes == 0
     assert [product.needed for product in found.products] == [0]
 
@@ -258,4 +261,4 @@ def test_a_reference_that_fails_on_changed_inputs_needs_nothing_of_them(measure)
             raise ValueError("not what I was written for")
         return x * 2
 
-    assert measure(lambda: [R(N, N)], picky).read_bytes == 0
+    assert measure(lambda: [randn(N, N)], picky).read_bytes == 0

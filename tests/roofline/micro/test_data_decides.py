@@ -131,4 +131,3 @@ def test_the_hard_bound_counts_what_no_data_saves(found, name):
     if written is not None:
         assert work.hard_write_bytes == written
     assert sum(work.hard_operations.values()) == operations
-
