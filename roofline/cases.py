@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from solkit.core import Bound, Case, Device, Fusion, Part, PartBound, Result, Verdict, Work
+from solkit.core import (
+    Bound,
+    Case,
+    Device,
+    Fusion,
+    Needed,
+    Part,
+    PartBound,
+    Result,
+    Verdict,
+    Work,
+)
+from solkit.roofline import hard
 from solkit.roofline.bound import bound
 from solkit.roofline.kernel.gap import gap
 
-__all__ = ["bound_of_case", "fusion_of_case", "unmeasured"]
+__all__ = ["bound_of_case", "fusion_of_case", "unmeasured", "where_needed"]
 
 
 def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Result:
@@ -36,7 +49,22 @@ def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Res
         errors=tuple(errors),
         fusion=fusion_of_case(case, found, device, precision) if case.unfused else None,
         gap=gap(found, case.analysis.kernels, device),
+        tolerance=case.tolerance,
     )
+
+
+def where_needed(result: Result, needed: Needed, device: Device) -> Result:
+    """A result whose hard bound is no more than what was measured on the timed inputs.
+
+    Args:
+        result: from `unmeasured`.
+        needed: what the inputs make compulsory.
+        device: the target.
+    """
+    work = hard.where_needed(result.work, needed)
+    least_ms = hard.hard_ms(work, device, result.tolerance, result.bound.protocol)
+    at = replace(result.bound.at, hard_ms=min(result.bound.at.hard_ms, least_ms))
+    return replace(result, work=work, bound=replace(result.bound, at=at, hard_evidence="measured"))
 
 
 def bound_of_case(case: Case, device: Device, precision: str, protocol: str) -> Bound:

@@ -54,7 +54,7 @@ def time_verdict(time_ms: float, bound_ms: float, hard_ms: float, device: Device
     Args:
         time_ms: of the candidate.
         bound_ms: the roofline.
-        hard_ms: the hard bound.
+        hard_ms: the hard bound, as far as there is evidence of it on the timed inputs.
         device: the GPU.
     """
     if time_ms < _CLOCK_MARGIN * hard_ms and device.clock_kind is ClockKind.MAXIMUM:

@@ -195,6 +195,7 @@ class Outcome:
         launched: ``"eager"`` or ``"graph"``.
         warmup_calls: untimed calls before.
         hard_bound_ms: what no correct implementation can beat.
+        hard_evidence: what that rests on: `solkit.core.Bound.hard_evidence`.
         limiter: the resource behind the roofline.
         precision: what contractions may be computed in, for the bound.
         operations: at the least, by pipe: FLOPs, or ops of pipes that have no floating point.
@@ -317,6 +318,7 @@ class Outcome:
     problem_format: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
+    hard_evidence: str | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from solkit.core.analysis import Analysis, FailedShape, Gap
 from solkit.core.devices import Device
 from solkit.core.measurement import Measurement, Protocol, Score, Verdict
-from solkit.core.problems import KernelFile
+from solkit.core.problems import KernelFile, Tolerance
 from solkit.core.values import Value
 from solkit.core.work import Bound, Fusion, Work
 
@@ -32,6 +32,7 @@ class Result:
     errors: tuple[str, ...] = ()
     fusion: Fusion | None = None
     gap: Gap | None = None
+    tolerance: Tolerance | None = None
 
 
 @dataclass(frozen=True)

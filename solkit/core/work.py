@@ -188,6 +188,8 @@ class Bound:
         assumptions: the bound's assumptions, each a sentence.
         at: the bound under other ceilings.
         protocol: where inputs lie at the start: ``"cold"`` in DRAM, ``"warm"`` in L2 if they fit.
+        hard_evidence: what `BoundTimes.hard_ms` rests on: ``"static"``, the traced program, or
+            ``"measured"``, what the timed inputs make compulsory as well.
     """
 
     time_ms: float
@@ -198,6 +200,7 @@ class Bound:
     assumptions: tuple[str, ...]
     at: BoundTimes
     protocol: str = "cold"
+    hard_evidence: str = "static"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from solkit.core import (
     Launch,
     LiveLaunch,
     Measurement,
+    Needed,
     Outcome,
     Protocol,
     Result,
@@ -170,7 +171,7 @@ def measured(outcome: Outcome, found: Judgement, bound: Bound, device: Device) -
         outcome,
         verdict=found.verdict,
         created=datetime.now(timezone.utc),
-        **_evidence(found.errors),
+        **_evidence((*found.errors, *_need(found.needed))),
         **_protocol(found.protocol),
         **_measured(found.measurement),
         **_seen(found.samples),
@@ -237,10 +238,13 @@ def judged(outcome: Outcome, device: Device) -> Outcome:
     is_judged = outcome.verdict is Verdict.CORRECT and outcome.comparison is None
     if not is_judged or time_ms is None or bound_ms is None or hard_ms is None:
         return outcome
-    verdict = time_verdict(time_ms, bound_ms, hard_ms, device)
-    why = f"{time_ms:.4g} ms is under the hard bound of {hard_ms:.4g} ms"
-    message = why if verdict is Verdict.IMPOSSIBLE else outcome.message
-    return replace(outcome, verdict=verdict, message=message)
+    is_measured = outcome.hard_evidence == "measured"
+    verdict = time_verdict(time_ms, bound_ms, hard_ms if is_measured else 0.0, device)
+    if time_ms >= hard_ms:
+        return replace(outcome, verdict=verdict)
+    under = f"{time_ms:.4g} ms is under the hard bound of {hard_ms:.4g} ms"
+    basis = "measured on the timed inputs" if is_measured else "which was not measured on inputs"
+    return replace(outcome, verdict=verdict, message=f"{under}, {basis}")
 
 
 def scored(result: Result, outcome: Outcome, device: Device) -> Result:
@@ -263,6 +267,9 @@ def scored(result: Result, outcome: Outcome, device: Device) -> Result:
         return result
     at = replace(result.bound.at, observed_clock_ms=outcome.observed_clock_bound_ms)
     bound = replace(result.bound, at=at)
+    if outcome.hard_evidence == "measured" and outcome.hard_bound_ms is not None:
+        at = replace(at, hard_ms=outcome.hard_bound_ms)
+        bound = replace(bound, at=at, hard_evidence=outcome.hard_evidence)
     return replace(
         result,
         bound=bound,
@@ -333,10 +340,24 @@ def _evidence(errors: tuple[str, ...]) -> dict[str, Any]:
     return {"evidence": errors, "message": "; ".join(errors)[:MESSAGE_LIMIT] or None}
 
 
+def _need(needed: Needed | None) -> tuple[str, ...]:
+    """The evidence for a hard bound, a sentence."""
+    if needed is None:
+        return ()
+    multiplied = sum(each.needed for each in needed.products)
+    products = f" and {multiplied:,} operations on nonzeros" if needed.products else ""
+    return (
+        f"On the timed inputs any correct kernel needs {needed.read_bytes:,} bytes of input, "
+        f"{needed.write_bytes:,} bytes of output{products}: {needed.samples:,} sectors were "
+        "changed to see whether the reference's outputs change.",
+    )
+
+
 def _bounds(bound: Bound) -> dict[str, Any]:
     return {
         "bound_ms": bound.time_ms,
         "hard_bound_ms": bound.at.hard_ms,
+        "hard_evidence": bound.hard_evidence,
         "calibrated_bound_ms": bound.at.calibrated_ms,
         "observed_clock_bound_ms": bound.at.observed_clock_ms,
         "limiter": bound.limiter,

@@ -179,7 +179,8 @@ def _verdict(case: _Case) -> Iterator[str]:
     elif result.verdict is Verdict.IMPOSSIBLE:
         yield (
             f"No correct kernel takes less than {duration(result.bound.at.hard_ms)} here: check "
-            "that this one does all of its work within the timed call."
+            "that this one does all of its work within the timed call. The evidence says what was "
+            "measured on the timed inputs."
         )
     elif result.verdict is Verdict.BEATS_ALGORITHM:
         yield (

@@ -207,6 +207,7 @@ class BoundJson(JsonModel):
     at: BoundTimesJson
     protocol: str = "cold"
     slack: list[str] = []
+    hard_evidence: str = "static"
 
 
 class FusionJson(JsonModel):
@@ -446,6 +447,7 @@ def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
         at=BoundTimesJson(**times),
         protocol=bound.protocol,
         slack=list(reasons),
+        hard_evidence=bound.hard_evidence,
     )
 
 

@@ -11,7 +11,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from solkit.core import Candidate, Configuration, Device, MeasureSettings, Outcome, Verdict
+from solkit.core import (
+    Candidate,
+    Configuration,
+    Device,
+    MeasureSettings,
+    Needed,
+    Outcome,
+    Verdict,
+    canonical,
+)
 from solkit.datasets.kernels import kernel_of
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import GpuBusyError, InputError, UnsupportedError
@@ -19,6 +28,7 @@ from solkit.measure.benches._base import Bench, WallClock
 from solkit.measure.guarded.messages import JudgedTurns, Judgement
 from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import Prospect, compared, draft, facts_of, measured
+from solkit.roofline.cases import where_needed
 
 __all__ = ["GuardedBench"]
 
@@ -54,6 +64,7 @@ class GuardedBench(Bench):
         self._settings, self._software = settings or MeasureSettings(), software or {}
         self._session = Session(self._settings, gpu=device.uuid)
         self.clock = WallClock()
+        self._needed: dict[tuple[str, str], Needed] = {}  # by problem and shape
         self._queue: deque[tuple[Configuration, Prospect]] = deque()
         self._measuring = threading.Lock()
 
@@ -129,15 +140,26 @@ class GuardedBench(Bench):
 
     def _measured(self, configuration: Configuration, prospect: Prospect) -> Outcome:
         kernel = kernel_of(prospect.file)
-        known = prospect, kernel, self._device, self._software
-        facts = facts_of(*known)
+        problem = kernel.problem.sha256, canonical(prospect.shape)
+        facts = facts_of(prospect, kernel, self._device, self._software)
         self.clock.hold()
         begun_s = self.clock.now_s()
-        found = self._judgement(configuration, prospect)
+        found = self._judgement(configuration, self._narrowed(prospect, problem))
+        if found.needed is not None:
+            self._needed[problem] = found.needed
+        prospect = self._narrowed(prospect, problem)
+        known = prospect, kernel, self._device, self._software
         begun = replace(draft(configuration, *known, facts), gpu_s=self.clock.now_s() - begun_s)
         outcome = measured(begun, found, prospect.result.bound, self._device)
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
         return written
+
+    def _narrowed(self, prospect: Prospect, problem: tuple[str, str]) -> Prospect:
+        """With the hard bound of what was measured on inputs of the same problem and shape."""
+        needed = self._needed.get(problem)
+        if needed is None:
+            return prospect
+        return replace(prospect, result=where_needed(prospect.result, needed, self._device))
 
     def _judgement(self, configuration: Configuration, prospect: Prospect) -> Judgement:
         """The session's judgement, or why there is none."""
@@ -147,6 +169,7 @@ class GuardedBench(Bench):
                 prospect.result.shape,
                 configuration.params,
                 reference=configuration.reference,
+                hard_ms=prospect.result.bound.at.hard_ms,
             )
         except GpuBusyError:
             raise

@@ -18,7 +18,7 @@ from solkit.measure.checking.exact import Exact, exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import distinct, fresh, tensors_of
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "Trials"]
+__all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "Trials", "naming"]
 
 _USUAL = "inputs()"
 _SEEDS = 2
@@ -248,7 +248,7 @@ class Trials:
             why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
             return replace(trial, notes=(why,))
         try:
-            with _naming(wide):
+            with naming(wide):
                 return replace(trial, exact=exact_reference(trial.workload, trial.seed))
         except UnsupportedError as error:
             return replace(trial, notes=(str(error),))
@@ -262,7 +262,7 @@ class Trials:
         if not _fill(workload, distribution):
             return
         try:
-            with _naming(name):
+            with naming(name):
                 want = _reference(workload, seed)
         except ContextLostError:
             raise
@@ -271,7 +271,7 @@ class Trials:
         trial = Trial(name, seed, workload, want, None, (), self.shape)
         if _spreads_not(want) if distribution.infinite else trial.nonfinite <= usual:
             trial = self._exact(trial)
-            with _naming(name):
+            with naming(name):
                 sound = _is_sound(trial)
             if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
                 yield trial
@@ -284,7 +284,7 @@ def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
 
 
 @contextlib.contextmanager
-def _naming(trial: str) -> Iterator[None]:
+def naming(trial: str) -> Iterator[None]:
     """Raise `ContextLostError` with that name if the block breaks the context."""
     try:
         yield

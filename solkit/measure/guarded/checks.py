@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from solkit.core import Value, Verdict
+from solkit.core import Needed, Value, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
@@ -33,9 +33,11 @@ from solkit.measure.checking.trials import Trial, Trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.suspicion import suspicions
+from solkit.measure.guarded import evidence
 from solkit.measure.guarded.messages import Request
 from solkit.measure.guarded.remote import Form, Look, Remote, Say
 from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of, pack
+from solkit.measure.sensitivity.needed import LIMIT_S
 from solkit.measure.timing.machine import Machine
 
 __all__ = ["Checks", "Setup", "Shared"]
@@ -143,6 +145,18 @@ class Checks:
             self._remote.detach(shared.trial.name)
         for shared in others:
             self._remote.attach(shared.trial.name, shared.packed, shared.block)
+
+    def needed(self, sets: Sequence[Shared]) -> Needed | None:
+        """What the timed inputs make compulsory; ``None`` if there is no time to measure it."""
+        if evidence.STAGE in self._request.skip:
+            return None
+        self._setup.say(evidence.STAGE)
+        return evidence.needed_on(
+            [shared.trial for shared in sets],
+            lambda: self._make(self._request.shape),
+            self._problem.description.problem.tolerance,
+            min(LIMIT_S, self._remote.left_s),
+        )
 
     @property
     def reference_s(self) -> float:

@@ -142,7 +142,11 @@ class Examination:
             timed.conditions,
             inputs_digest=digest_of(*(each.trial.workload for each in sets)),
         )
-        return Judgement(verdict, (*notes, *self.checks.notes), protocol, measurement, samples)
+        needed = None
+        if verdict is Verdict.CORRECT and measurement.median_ms < self._request.hard_ms:
+            needed = self.checks.needed(sets)
+        notes = (*notes, *self.checks.notes)
+        return Judgement(verdict, notes, protocol, measurement, samples, needed)
 
     def _time(self, sets: Sequence[Shared], plan: Plan) -> tuple[_Timed, str]:
         """The times by the first timer that works, and how it flushes L2."""

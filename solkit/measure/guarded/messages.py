@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args
 
-from solkit.core import Conditions, Measurement, Protocol, Value, Verdict
+from solkit.core import Conditions, Measurement, Needed, Protocol, Value, Verdict
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -43,6 +43,8 @@ class Request:
         device: where the inputs are made; only ``"cuda"`` can be timed.
         protocol: the name of a `solkit.measure.timing.protocols.TimingProtocol`.
         skip: trials on which the reference is known to break the CUDA context.
+        hard_ms: the hard bound as far as it is known: for a shorter time it is measured what the
+            timed inputs need.
     """
 
     path: str
@@ -56,6 +58,7 @@ class Request:
     common_seed: int | None = None
     custom_kernel: bool = False
     skip: tuple[str, ...] = ()
+    hard_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class Judgement:
             CUPTI not being usable.
         protocol: how the time was measured; ``None`` without a time.
         measurement: the time; ``None`` without one.
+        needed: what the timed inputs make compulsory; ``None`` if it was not measured.
     """
 
     verdict: Verdict
@@ -93,6 +97,7 @@ class Judgement:
     protocol: Protocol | None
     measurement: Measurement | None
     samples: Samples = Samples()
+    needed: Needed | None = None
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class Remote:
             WorkerError: it did not start.
         """
         try:
-            self._channel.receive(self._left_s())
+            self._channel.receive(self.left_s)
         except (TimeoutError, ClosedError, NonsenseError) as error:
             raise WorkerError("the candidate's process did not start") from error
 
@@ -216,8 +216,8 @@ class Remote:
         self._say(doing)
         message = {"op": op, "doing": doing, "given": given}
         try:
-            self._channel.send(message, *files, self._left_s())
-            header = self._channel.receive(self._left_s()).header
+            self._channel.send(message, *files, self.left_s)
+            header = self._channel.receive(self.left_s).header
         except TimeoutError:
             error = f"{doing}: killed after {self._limit_s:g} s"
             raise CandidateError(Verdict.TIMED_OUT, (error,)) from None
@@ -233,7 +233,9 @@ class Remote:
             raise _nonsense(doing, error) from error
         raise failure
 
-    def _left_s(self) -> float:
+    @property
+    def left_s(self) -> float:
+        """Seconds of the time limit that are left, above 0."""
         return max(self._deadline_s - time.monotonic(), 1e-3)
 
 

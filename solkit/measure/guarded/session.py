@@ -98,6 +98,7 @@ class Session:
         *,
         reference: str | None = None,
         settings: MeasureSettings | None = None,
+        hard_ms: float = 0.0,
     ) -> Judgement:
         """Check a candidate against its reference and time both.
 
@@ -111,6 +112,7 @@ class Session:
             params: the candidate's tuning parameters.
             reference: the file with the reference, if `path` has none.
             settings: replace the session's, except those of its processes.
+            hard_ms: the hard bound: of a shorter time the judgement says what the inputs need.
 
         Raises:
             InputError: the kernel file, the shape, the parameters or the protocol is invalid.
@@ -120,6 +122,7 @@ class Session:
         """
         own = settings or self.settings
         request = self._request(path, reference, shape, params, own)
+        request = replace(request, hard_ms=hard_ms)
         paths = (path, reference or path)
         try:
             answer, wait = self._ask([request], paths)

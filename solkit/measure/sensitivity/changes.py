@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
@@ -16,16 +17,20 @@ _MAGNITUDES = (4.0, 2.0**6, 2.0**12, 2.0**24, 2.0**48, 2.0**96)
 """Of the typical size of a value: the larger ones show in sums of many terms."""
 
 
+Write: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""A region's memory, places in it and their values."""
+
+
 @dataclass(frozen=True)
 class Change:
     """New values for some elements.
 
     Attributes:
-        writes: ``(flat, places, values)`` for each region that changes.
+        writes: one for each region that changes.
         is_within: whether all values are in the range that the draws have.
     """
 
-    writes: tuple[tuple[torch.Tensor, torch.Tensor, torch.Tensor], ...]
+    writes: tuple[Write, ...]
     is_within: bool
 
     def apply(self) -> Change:
@@ -63,9 +68,9 @@ class Changes:
         return self._below(self._regions[at].count)
 
     def is_zero(self, at: int, element: int) -> bool:
-        """Whether an element's sector holds nothing but zeros."""
+        """Whether an element's sector holds nothing but zeros, which stay."""
         region = self._regions[at]
-        return not bool(region.flat[region.sector_of(element)].any())
+        return region.flat.is_floating_point() and not bool(region.flat[region.sector_of(element)].any())
 
     def of(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
         """The changes to try on the sector of an element.
@@ -167,7 +172,7 @@ class Changes:
         beyond = [self._signed(at, old.abs() + 1, size) for size in self._sizes(at)]
         for number, value in enumerate([*within, *beyond]):
             ratio = torch.as_tensor(value, dtype=torch.float64, device=old.device) / old
-            writes = []
+            writes: list[Write] = []
             for region_number, found in members:
                 region = self._regions[region_number]
                 places = found if region.places is None else region.places[found]

@@ -20,6 +20,7 @@ from solkit.core import (
     Launch,
     Measurement,
     MeasureSettings,
+    Needed,
     Problem,
     Protocol,
     Result,
@@ -37,13 +38,14 @@ from solkit.roofline import devices
 GPU = replace(devices.find("h100"), uuid="GPU-1", source="nvml")
 FACTS = Facts(Launch("k", (1, 1, 1), 4, 3), registers=32)
 BOUND = Bound(1.0, "dram", (), {}, "tolerance", (), BoundTimes(1.0, 0.5, 1.0))
-WORK = Work({}, {}, 64, 64, 64, 64)
+READ = int(0.5e-3 * GPU.ceilings["dram"].value)  # bytes in half a millisecond
+WORK = Work({}, {}, READ, 64, READ, 64)
 PROTOCOL = Protocol("cupti", "cold", "read", 10, 3, 120.0, 3)
 
 
-def timed(ms):
+def timed(ms, needed=None):
     taken = Measurement(ms, ms, ms, ms, 3.0, "cupti", 0.0, 0, 1980.0)
-    return Judgement(Verdict.CORRECT, (), PROTOCOL, taken)
+    return Judgement(Verdict.CORRECT, (), PROTOCOL, taken, needed=needed)
 
 
 class Session:
@@ -51,10 +53,11 @@ class Session:
 
     def __init__(self, settings, gpu):
         self.settings, self.gpu = settings, gpu
-        self.answers, self.asked, self.closed = {}, [], False
+        self.answers, self.asked, self.closed, self.hard_ms = {}, [], False, []
 
-    def measure(self, path, shape, params, *, reference):
+    def measure(self, path, shape, params, *, reference, hard_ms):
         self.asked.append((path, dict(shape), dict(params), reference))
+        self.hard_ms.append(hard_ms)
         answer = self.answers.get(params.get("BLOCK"), timed(2.0))
         if isinstance(answer, BaseException):
             raise answer
@@ -129,13 +132,37 @@ def test_it_stops_at_a_time(bench, path):
 
 
 @pytest.mark.parametrize(
-    ("ms", "verdict"), [(2.0, "correct"), (0.9, "beats_algorithm"), (0.4, "impossible")]
+    ("ms", "read", "verdict", "evidence"),
+    [
+        (2.0, None, "correct", "static"),
+        (0.9, None, "beats_algorithm", "static"),
+        (0.4, None, "beats_algorithm", "static"),  # what the inputs need was not measured
+        (0.4, READ, "impossible", "measured"),
+        (0.4, READ // 2, "beats_algorithm", "measured"),  # a mask hides the other half
+        (0.2, READ // 2, "impossible", "measured"),
+    ],
 )
-def test_a_time_is_held_against_the_bounds(bench, path, ms, verdict):
-    bench._session.answers[1] = timed(ms)
+def test_a_time_is_held_against_the_bounds(bench, path, ms, read, verdict, evidence):
+    bench._session.answers[1] = timed(ms, None if read is None else Needed(read, 64, samples=512))
     bench.submit(at(path, 1))
     ((_, outcome),) = bench.outcomes()
     assert (outcome.verdict.value, outcome.time_ms, outcome.bound_ms) == (verdict, ms, 1.0)
+    assert outcome.hard_evidence == evidence
+    assert outcome.hard_bound_ms == pytest.approx(0.5 if read is None else 0.5 * read / READ)
+    assert bench._session.hard_ms == [0.5]
+    if read is not None:
+        (told,) = outcome.evidence
+        assert f"{read:,} bytes of input" in told
+        assert "512 sectors" in told
+
+
+def test_a_need_that_was_measured_holds_for_other_candidates(bench, path):
+    bench._session.answers |= {1: timed(0.4, Needed(READ // 2, 64)), 2: timed(0.3), 3: timed(0.4)}
+    bench.submit(at(path, 1, 2, 3))
+    outcomes = [outcome for _, outcome in bench.outcomes()]
+    assert bench._session.hard_ms == pytest.approx([0.5, 0.25, 0.25])
+    assert {outcome.hard_evidence for outcome in outcomes} == {"measured"}
+    assert {outcome.verdict for outcome in outcomes} == {Verdict.BEATS_ALGORITHM}
 
 
 def test_what_is_known_of_its_launches_is_kept_once(bench, path, log):

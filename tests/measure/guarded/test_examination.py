@@ -543,3 +543,28 @@ def test_inputs_that_cannot_be_shared(run):
 def test_a_file_with_a_reference_alone(run):
     with pytest.raises(KernelFileError, match="no kernel to measure"):
         run("")
+
+
+HALF = "torch.where(torch.arange(4096) < 2048, x * 2, 0 * x)"
+
+
+@pytest.mark.parametrize(
+    ("body", "hard_ms", "most"),
+    [("x * 2", 1000.0, 4 * 4096), ("x * 2", 50.0, None), (HALF, 1000.0, 4 * 2048)],
+)
+def test_a_time_under_the_hard_bound_has_its_need_measured(run, body, hard_ms, most):
+    head = HEAD.replace("N=16", "N=4096").replace("x * 2", body)
+    outcome = run(f"def kernel(x): return {body}", head=head, hard_ms=hard_ms)
+    assert outcome.verdict is Verdict.CORRECT, outcome.errors
+    if most is None:
+        assert outcome.needed is None
+    else:
+        assert 0.7 * most < outcome.needed.read_bytes <= most
+        assert outcome.needed.write_bytes == 4 * 4096
+
+
+def test_a_reference_that_breaks_the_context_on_changed_inputs_is_not_asked_again(run):
+    outcome = run(
+        "def kernel(x): return x + x", hard_ms=1000.0, skip=("measuring what the inputs need",)
+    )
+    assert (outcome.verdict, outcome.needed) == (Verdict.CORRECT, None)

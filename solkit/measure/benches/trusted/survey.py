@@ -91,6 +91,7 @@ def _bound(case: Case, device: Device) -> dict[str, Any]:
     return {
         "bound_ms": least.time_ms,
         "hard_bound_ms": least.at.hard_ms,
+        "hard_evidence": least.hard_evidence,
         "limiter": least.limiter,
         "precision": least.precision,
         "operations": dict(least.flops_by_pipe),
