@@ -70,7 +70,9 @@ class Changes:
     def is_zero(self, at: int, element: int) -> bool:
         """Whether an element's sector holds nothing but zeros, which stay."""
         region = self._regions[at]
-        return region.flat.is_floating_point() and not bool(region.flat[region.sector_of(element)].any())
+        return region.flat.is_floating_point() and not bool(
+            region.flat[region.sector_of(element)].any()
+        )
 
     def of(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
         """The changes to try on the sector of an element.
