@@ -242,9 +242,10 @@ def judged(outcome: Outcome, device: Device) -> Outcome:
     verdict = time_verdict(time_ms, bound_ms, hard_ms if is_measured else 0.0, device)
     if time_ms >= hard_ms:
         return replace(outcome, verdict=verdict)
-    under = f"{time_ms:.4g} ms is under the hard bound of {hard_ms:.4g} ms"
-    basis = "measured on the timed inputs" if is_measured else "which was not measured on inputs"
-    return replace(outcome, verdict=verdict, message=f"{under}, {basis}")
+    message = f"{time_ms:.4g} ms is under the hard bound of {hard_ms:.4g} ms"
+    if not is_measured:
+        message += "; what the inputs need was not measured"
+    return replace(outcome, verdict=verdict, message=message)
 
 
 def scored(result: Result, outcome: Outcome, device: Device) -> Result:
