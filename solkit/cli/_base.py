@@ -25,6 +25,7 @@ __all__ = [
     "complain",
     "console",
     "paced",
+    "show",
     "stdout_kept_for_the_report",
     "write",
 ]
@@ -69,6 +70,13 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)  # names may contain [..] and :..:
+
+
+def show(json: str | None, render: Callable[[Console], None], dumps: Callable[[], str]) -> None:
+    """Print a page, unless stdout is for JSON, and write the JSON if it has a destination."""
+    if json != "-":
+        render(console())
+    write(json, dumps)
 
 
 def check_writable(destination: str | None, option: str = "--json") -> None:

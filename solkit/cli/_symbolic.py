@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json as jsonlib
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from solkit.cli import _base
@@ -46,9 +47,7 @@ def check_options(
 
 def show_formula(found: SymbolicBound, json: str | None) -> None:
     """Print a formula, and write it as JSON if requested."""
-    if json != "-":
-        _render(found, _base.console())
-    _base.write(json, lambda: _dumps(found))
+    _base.show(json, partial(_render, found), lambda: _dumps(found))
 
 
 def _render(found: SymbolicBound, console: Console) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
@@ -11,9 +12,6 @@ from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision
 from solkit.cli._symbolic import check_options, show_formula
 from solkit.cli.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from solkit.core import Report
 
 __all__ = ["bound"]
 
@@ -98,13 +96,10 @@ def bound(
                 groups=groups,
                 time_limit_s=study_limit,
             )
-        _show(report, json, explain, fusion or groups is not None)
+        from solkit.report import bounds
+
+        render = partial(
+            bounds.render, report, explained=explain, kernels=fusion or groups is not None
+        )
+        _base.show(json, render, lambda: bounds.dumps(report))
     raise typer.Exit(Exit.BAD_INPUT if report.failed else Exit.REPORTED)
-
-
-def _show(report: Report, json: str | None, explain: bool, kernels: bool) -> None:
-    from solkit.report import bounds
-
-    if json != "-":
-        bounds.render(report, _base.console(), explained=explain, kernels=kernels)
-    _base.write(json, lambda: bounds.dumps(report))

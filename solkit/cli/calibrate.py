@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,6 @@ def calibrate(
             kept = calibration.save(found, path)
         from solkit.report import calibration as page
 
-        if json != "-":
-            page.render(found, gpu, _base.console())
         _base.complain(f"saved to {kept}")
-        _base.write(json, lambda: found.model_dump_json(by_alias=True, indent=2))
+        dumps = partial(found.model_dump_json, by_alias=True, indent=2)
+        _base.show(json, partial(page.render, found, gpu), dumps)

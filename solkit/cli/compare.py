@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
-
-if TYPE_CHECKING:
-    from solkit.core import ComparisonReport
 
 __all__ = ["EPILOG", "compare"]
 
@@ -102,13 +100,7 @@ def compare(
                 params=chosen,
                 settings=settings,
             )
-        _show(report, json)
+        from solkit.report import comparison as page
+
+        _base.show(json, partial(page.render, report), lambda: page.dumps(report))
     raise typer.Exit(exit_codes.of_comparison(report))
-
-
-def _show(report: ComparisonReport, json: str | None) -> None:
-    from solkit.report import comparison as versus
-
-    if json != "-":
-        versus.render(report, _base.console())
-    _base.write(json, lambda: versus.dumps(report))

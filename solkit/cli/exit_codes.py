@@ -61,12 +61,7 @@ def blame(error: Exception, verbose: bool) -> Exit:
 
 
 def of_score(report: Report, fail_under: float | None = None) -> Exit:
-    """The exit code for the verdicts of a score's shapes.
-
-    Args:
-        report: of `solkit.score`.
-        fail_under: the lowest SOL score that is accepted.
-    """
+    """The exit code for the verdicts of a score; `fail_under` is the lowest accepted SOL score."""
     from solkit.core import Verdict  # 40 ms that --help need not take
 
     verdicts = [result.verdict for result in report.results]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from solkit.cli import _base, _options, exit_codes
 from solkit.cli._options import Precision
 from solkit.cli.exit_codes import Exit
-
-if TYPE_CHECKING:
-    from solkit.core import Profile
 
 __all__ = ["profile"]
 
@@ -83,13 +81,8 @@ def profile(
                 trace_out=trace_out,
                 time_limit_s=script_limit,
             )
-        _show(found, json, show_all)
+        from solkit.report import profile as page
+
+        render = partial(page.render, found, complete=show_all)
+        _base.show(json, render, lambda: page.dumps(found))
     raise typer.Exit(Exit.BAD_INPUT if found.failure else Exit.REPORTED)
-
-
-def _show(found: Profile, json: str | None, show_all: bool) -> None:
-    from solkit.report import profile as page
-
-    if json != "-":
-        page.render(found, _base.console(), complete=show_all)
-    _base.write(json, lambda: page.dumps(found))

@@ -104,11 +104,7 @@ class _Page:
     shown: dict[int, ReportJson] = field(default_factory=dict)
 
     def show(self, saved_s: float) -> None:
-        """Score and print. A failure is printed too; the next save may fix it.
-
-        Args:
-            saved_s: when the file was saved, by `time.time`.
-        """
+        """Score what was saved at a `time.time`, and print; the next save may fix a failure."""
         from solkit.report import schema
 
         try:

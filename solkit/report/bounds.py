@@ -31,13 +31,10 @@ __all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
 def render(
     report: Report, console: Console, *, explained: bool = False, kernels: bool = False
 ) -> None:
-    """Print every shape.
+    """Print every shape of a report of `solkit.pipeline.bounds`.
 
-    Args:
-        report: of `solkit.pipeline.bounds`.
-        console: where to print.
-        explained: show the ops behind each resource, and why the hard bound is below the roofline.
-        kernels: show the kernels of each fusion level.
+    `explained` adds the ops behind each resource, and why the hard bound is below the roofline;
+    `kernels` adds the kernels of each fusion level.
     """
     parts.print_plainly(Group(*_page(report, console.width, explained, kernels)), console)
 

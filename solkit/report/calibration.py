@@ -25,13 +25,7 @@ _LEGEND = (
 
 
 def render(calibration: Calibration, device: Device, console: Console) -> None:
-    """Print the page.
-
-    Args:
-        calibration: to show.
-        device: the GPU, for its analytic peaks.
-        console: where to print.
-    """
+    """Print a calibration beside the analytic peaks of its GPU."""
     print_plainly(Group(*_page(calibration, device)), console)
 
 

@@ -28,13 +28,7 @@ def summary(fusion: Fusion) -> str:
 
 
 def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
-    """The requested kernels, else one per op; then the totals of the levels.
-
-    Args:
-        fusion: the levels.
-        launch_us: `solkit.core.Device.launch_us`.
-        file: the reference's, whose lines need no name.
-    """
+    """The requested kernels, else one per op; then the totals; lines of `file` do not name it."""
     found = columns(["op", "kernel", "line"], ["time", "bytes"], ["limiter"])
     for each in fusion.grouped or fusion.unfused:
         found.add_row(*_row(each, file))

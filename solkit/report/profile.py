@@ -43,13 +43,7 @@ _FEWER = (0, 2, 6)
 
 
 def render(profile: Profile, console: Console, *, complete: bool = False) -> None:
-    """Print the page.
-
-    Args:
-        profile: of `solkit.profile`.
-        console: where to print.
-        complete: show every op and kernel, not only the most important.
-    """
+    """Print the most important ops and kernels of a profile, or all of them if `complete`."""
     parts.print_plainly(Group(*_page(profile, console.width, complete)), console)
 
 

@@ -315,12 +315,7 @@ class ReportJson(JsonModel):
 
 
 def to_model(report: Report, written: datetime | None = None) -> ReportJson:
-    """A report as JSON models, with the kernel's source files, which are read now.
-
-    Args:
-        report: to convert.
-        written: when the command ran.
-    """
+    """A report as JSON models, with the kernel's source files, which are read now."""
     return ReportJson(
         schema="solkit.score/1",
         environment=dict(report.environment),

@@ -26,10 +26,7 @@ _LABEL_CELLS = 10
 def render(reports: Sequence[NamedReport], console: Console, *, details: bool = False) -> None:
     """Print every report; if there are several, also an index and a comparison.
 
-    Args:
-        reports: from `solkit.report.standing.named`.
-        console: where to print.
-        details: show every shape in full, even if there are more than three.
+    Of more than three shapes, only the worst is shown in full without `details`.
     """
     for each in reports:
         print_plainly(Group(*_page(each, details)), console)

@@ -55,13 +55,9 @@ _STATUS = {
 def render(
     report: Report, console: Console, *, details: bool = False, explained: bool = False
 ) -> None:
-    """Print the page.
+    """Print a report; `explained` adds the ops behind each resource.
 
-    Args:
-        report: to show.
-        console: where to print.
-        details: show every shape in full, even if there are more than three.
-        explained: show the ops behind each resource.
+    Of more than three shapes, only the worst is shown in full without `details`.
     """
     print_plainly(Group(*_page(report, console.width, details, explained)), console)
 

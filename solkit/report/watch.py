@@ -26,25 +26,13 @@ _LEAST_SHARE = 0.005  # of the modelled time: a smaller part is left out
 
 
 def render(before: ReportJson, after: ReportJson, console: Console) -> None:
-    """Print a report beside the previous one of the same file: what changed, and what to do next.
-
-    Args:
-        before: the previous report.
-        after: the report to show.
-        console: where to print.
-    """
+    """Print what changed between two reports of a file, and what to do next."""
     print_plainly(Group(*_page(before, after)), console)
     render_lines(after, console, before)
 
 
 def render_lines(report: ReportJson, console: Console, before: ReportJson | None = None) -> None:
-    """Print the modelled time of each source line at the worst shape, longest first.
-
-    Args:
-        report: the report to show.
-        console: where to print.
-        before: a previous report of the same file, to show what changed.
-    """
+    """Print the modelled time of each line at the worst shape, beside that of an earlier report."""
     if report.results:
         print_plainly(Group(*_lines(report, before)), console)
 
