@@ -1,8 +1,8 @@
-"""Measured times of KernelBench's references: a baseline for scores where no GPU is at hand.
+"""Measured times of KernelBench's references: a baseline for scores without a GPU.
 
-`rows` gives all of a table, `baseline` the one for a problem file. What the tables hold and how
-they were measured stands in ``data/kernelbench_<gpu>.md``; ``bench/kernelbench_dataset.py`` makes
-them. Reading needs pyarrow (``pip install 'solkit[data]'``).
+`rows` returns a table, `baseline` the row of a problem file. ``data/kernelbench_<gpu>.md`` says
+what the tables hold and how they were measured; ``bench/kernelbench_dataset.py`` makes them.
+Reading needs pyarrow (``pip install 'solkit[data]'``).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_type_hints
 
 from solkit.datasets import shipped
-from solkit.errors import InputError, UnsupportedError
+from solkit.datasets.tables import arrow, table_of
+from solkit.errors import InputError
 
 __all__ = [
     "OK",
@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 VARIANTS = ("eager", "compiled", "eager_tf32", "compiled_tf32")
-"""How a reference was run: as it is or through ``torch.compile``, with PyTorch's own settings or
-with tf32 allowed in matrix products (in convolutions it is allowed by default)."""
+"""How a reference ran: eagerly or through ``torch.compile``, with PyTorch's own settings or with
+tf32 allowed in matrix products (in convolutions it is allowed by default)."""
 
 OK, SAME_AS_DEFAULT = "ok", "same_as_default"
-"""Values of `TimedReference.status` that are no failure."""
+"""Values of `TimedReference.status` that are not failures."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class TimedReference:
 
 
 def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
-    """Every row of the table that ships for a GPU.
+    """Every row of a GPU's shipped table.
 
     Raises:
-        InputError: there is none for that GPU.
+        InputError: that GPU has no table.
         UnsupportedError: pyarrow or the measured sets are not installed.
     """
     tables = shipped.folder(f"KernelBench times for {gpu!r}")
@@ -135,7 +135,7 @@ def baseline(
     Args:
         problem: a file of KernelBench, or its SHA-256 in hex.
         gpu: which table.
-        variant: one of `VARIANTS`; where tf32 changes nothing, the row of the default variant.
+        variant: one of `VARIANTS`; if tf32 changes nothing, the default variant's row is returned.
 
     Raises:
         InputError: no such file, table or variant, or no time for it.
@@ -158,32 +158,19 @@ def baseline(
 @lru_cache
 def read(path: Path) -> tuple[TimedReference, ...]:
     """The rows of a Parquet file that `write` made."""
-    _, parquet = _arrow()
-    return tuple(TimedReference(**row) for row in parquet.read_table(path).to_pylist())
+    return tuple(TimedReference(**row) for row in arrow().parquet.read_table(path).to_pylist())
 
 
 def write(table: Iterable[TimedReference], path: Path) -> None:
-    """Write a table as Parquet; columns are the fields of `TimedReference`."""
-    arrow, parquet = _arrow()
-    hints = get_type_hints(TimedReference)
-    schema = arrow.schema(
-        [
-            arrow.field(f.name, _arrow_type(arrow, hints[f.name]), nullable=_is_optional(f.type))
-            for f in fields(TimedReference)
-        ]
-    )
-    found = arrow.Table.from_pylist([asdict(row) for row in table], schema=schema)
-    parquet.write_table(found, path, compression="zstd")
+    """Write a table as Parquet; columns are the fields of `TimedReference`.
 
-
-def _arrow_type(arrow: Any, hint: Any) -> Any:
-    """The Arrow type of a field's hint, ``None`` aside."""
-    kinds = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_(), str: arrow.string()}
-    return next(kinds[kind] for kind in getattr(hint, "__args__", (hint,)) if kind in kinds)
-
-
-def _is_optional(annotation: Any) -> bool:
-    return str(annotation).endswith("None")
+    Raises:
+        ValueError: a row has no `sha256`.
+    """
+    found = table_of(TimedReference, table)
+    if found["sha256"].null_count:
+        raise ValueError("a row has no sha256")
+    arrow().parquet.write_table(found, path, compression="zstd")
 
 
 def _sha256(problem: str | os.PathLike[str]) -> str:
@@ -194,12 +181,3 @@ def _sha256(problem: str | os.PathLike[str]) -> str:
     if not path.is_file():
         raise InputError(f"{text}: no such file, and no SHA-256")
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise UnsupportedError("reading data needs pyarrow: pip install 'solkit[data]'") from error
-    return pyarrow, pyarrow.parquet

@@ -1,7 +1,7 @@
-"""Files of other tools as rows of SolKit's data: one module a format, found by name or by looking.
+"""Files of other tools as rows: one module per format, chosen by name or recognised.
 
-What a tool does not say stays unknown. A row that it timed without checking the results is
-``not_measured``: nothing here vouches for it.
+What a file does not say stays unknown. A row whose tool did not check the results is
+``not_measured``.
 """
 
 from __future__ import annotations
@@ -47,46 +47,46 @@ FORMATS: dict[str, Format] = {
         sglang.FORMAT,
     )
 }
-"""Every format that rows can be taken from, by name."""
+"""Every format with rows, by name."""
 
 
 def read(
     path: str | os.PathLike[str], name: str | None = None, labels: Labels | None = None
 ) -> Imported:
-    """The rows of a file, each named by what it says.
+    """The rows of a file, each named by its content.
 
-    A row has the same name in whatever file and place it is: a store takes only what is new of a
-    file that was imported before and has grown since. Where only the path says what rows are about
-    (the kernel of T4 results, the run of KernelBench's), it counts, or equal failures of two
-    kernels would be one row. The user's `Labels` count where the file does not say the same: the
-    family, and the GPU where the file names none.
+    A row has the same name in any file and place, so a store takes only the new rows of a file that
+    has grown since its import. The name includes what only the path says (the kernel of T4 results,
+    the run of KernelBench's), or equal failures of two kernels would be one row. It includes the
+    user's `Labels` that replace the file's: the family, and the GPU if the file names none.
 
     Args:
         path: the file, maybe compressed (``.gz``).
-        name: of one of `FORMATS`; by default the one that recognises it.
-        labels: what the user says of it.
+        name: one of `FORMATS`; by default the one that recognises the file.
+        labels: what the user says about it.
 
     Raises:
-        InputError: the file cannot be read, or is of no such format.
+        InputError: the file cannot be read, or has another format.
     """
     document = Document(path)
     chosen = _find(document, name)
     try:
         found = chosen.read(document, labels or Labels())
     except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
-        raise InputError(f"{path} is no {chosen.about}: {type(error).__name__}: {error}") from error
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path} cannot be read as {chosen.about}: {what}") from error
     if found.rows and found.rows[0].run_id:
         return found
     return replace(found, rows=numbered(chosen.name, found.rows, changed=document.changed))
 
 
 def read_space(path: str | os.PathLike[str]) -> Space:
-    """The space that a T1 file describes, or that of the configurations which a file has rows of.
+    """The space of a T1 file, or of the configurations in a file's rows.
 
-    Rows of what the user's restrictions excluded are left out; those of failures are not.
+    Configurations that the user's restrictions excluded are left out; failures are not.
 
     Args:
-        path: the file, maybe compressed (``.gz``): T1, or one that `read` takes, of one kernel.
+        path: the file, maybe compressed (``.gz``): T1, or a file for `read` with one kernel.
 
     Raises:
         InputError: the file cannot be read, or its rows have different parameters.
@@ -111,6 +111,4 @@ def _find(document: Document, name: str | None) -> Format:
     for each in FORMATS.values():
         if each.recognises(document):
             return each
-    raise InputError(
-        f"{document.path} is of no known format; with --format, choose one of: {known}"
-    )
+    raise InputError(f"{document.path} has no known format; with --format, choose one of: {known}")

@@ -1,4 +1,4 @@
-"""What every format does alike: a file is read once, and what is bad in it costs itself alone."""
+"""What all formats share. A file is read once, and a damaged record costs no other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from solkit.core import Outcome, Source, StoredFacts, Verdict, canonical
 from solkit.datasets.record import MESSAGE_LIMIT, from_json, kernel_id, problem_id, to_json
@@ -32,12 +32,10 @@ __all__ = [
     "numbered",
 ]
 
-_R = TypeVar("_R")
-
 
 @dataclass(frozen=True)
 class Labels:
-    """What the user says of a file, in place of what it says itself or does not.
+    """What the user says about a file; it replaces what the file says.
 
     Attributes:
         device: the GPU.
@@ -52,13 +50,13 @@ class Labels:
 
 @dataclass(frozen=True)
 class Imported:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
-        rows: not numbered yet, unless they come from a log of SolKit's.
+        rows: not numbered yet, unless they come from SolKit's own log.
         sources, facts: what they refer to.
-        facts_of: ids of facts, by the row of another file that they belong to.
-        faults: what could not be taken, a sentence each.
+        facts_of: ids of facts, by their row in another file.
+        faults: what could not be read, a sentence each.
     """
 
     rows: tuple[Outcome, ...]
@@ -70,13 +68,13 @@ class Imported:
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file that rows can be taken from.
+    """A file format with rows.
 
     Attributes:
-        name: as `--format` takes it.
-        about: what it is, for a listing.
-        recognises: whether a file is one; cheap.
-        read: takes its rows.
+        name: for `--format`.
+        about: a description, for listings.
+        recognises: whether a file has this format; cheap.
+        read: reads its rows.
     """
 
     name: str
@@ -92,7 +90,7 @@ class Document:
         path: the file.
 
     Raises:
-        InputError: it cannot be read, or is no text.
+        InputError: it cannot be read, or is not text.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -112,33 +110,27 @@ class Document:
 
     @functools.cached_property
     def json(self) -> Any:
-        """What the file holds as JSON; ``None`` where it is none."""
-        try:
-            return json.loads(self.text)
-        except ValueError:
-            return None
+        """The file as JSON; ``None`` if it is not JSON."""
+        return _json(self.text)
 
     @functools.cached_property
     def first(self) -> Any:
-        """The first line as JSON; ``None`` where it is none."""
-        try:
-            return json.loads(self.text.split("\n", 1)[0])
-        except ValueError:
-            return None
+        """The first line as JSON; ``None`` if it is not JSON."""
+        return _json(self.text.split("\n", 1)[0])
 
     def has(self, *names: str) -> bool:
         """Whether it is a JSON object with these names."""
         return isinstance(self.json, dict) and all(name in self.json for name in names)
 
     def lines(self) -> Iterable[tuple[str, Any]]:
-        """Each line of JSON Lines with its place; a line that is no JSON is ``None``."""
+        """Each line of JSON Lines with its place; ``None`` for a line that is not JSON."""
         return json_lines(self.text)
 
     def device(self, labels: Labels, told: str | None = None) -> str:
-        """The GPU: as the user says, else as the file does.
+        """The GPU that the user names, else the file.
 
         Raises:
-            InputError: neither does.
+            InputError: neither names one.
         """
         found = labels.device or told
         if not found:
@@ -147,29 +139,33 @@ class Document:
 
 
 def json_lines(text: str) -> Iterable[tuple[str, Any]]:
-    """Each line of JSON Lines with its place; a line that is no JSON is ``None``."""
-    # not `splitlines`: JSON may hold U+2028 and its like, which end a line there
+    """Each line of JSON Lines with its place; ``None`` for a line that is not JSON."""
+    # not `splitlines`: JSON may hold U+2028 etc., which end a line there
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            try:
-                yield f"line {number}", json.loads(line)
-            except ValueError:
-                yield f"line {number}", None
+            yield f"line {number}", _json(line)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def converted(
     path: Path,
     records: Iterable[tuple[str, Any]],
-    convert: Callable[[Any], _R | None],
-) -> tuple[tuple[_R, ...], tuple[str, ...]]:
-    """Every record converted, and a sentence for each that cannot be.
+    convert: Callable[[Any], Outcome | None],
+) -> Imported:
+    """The rows of all records, and a fault for each record that cannot be converted.
 
     Args:
-        path: the file that they are from.
+        path: the file.
         records: each with its place in the file.
-        convert: gives ``None`` for a record to skip.
+        convert: returns ``None`` for a record to skip.
     """
-    rows: list[_R] = []
+    rows: list[Outcome] = []
     faults: list[str] = []
     for place, record in records:
         try:
@@ -180,7 +176,7 @@ def converted(
             continue
         if row is not None:
             rows.append(row)
-    return tuple(rows), tuple(faults)
+    return Imported(tuple(rows), faults=tuple(faults))
 
 
 def imported_row(
@@ -191,16 +187,16 @@ def imported_row(
     entry_point: str,
     **told: Any,
 ) -> Outcome:
-    """A row of a file that says little of the kernel.
+    """A row of a file that says little about the kernel.
 
     Args:
         origin: the format's name.
         labels: what the user says.
-        family: what the kernel computes, where the user does not say.
+        family: what the kernel computes, unless the user says it.
         shape: the problem's sizes.
         entry_point: the kernel's name.
-        **told: other fields of `Outcome`. Without a `source_sha256` the kernel is known
-            by its format, its implementation and its name.
+        **told: other fields of `Outcome`. Without `source_sha256`, format, implementation and name
+            identify the kernel.
     """
     named = labels.family or family
     values = {
@@ -223,10 +219,10 @@ def imported_row(
 
 
 def instant(text: str) -> datetime:
-    """A time as ISO 8601 writes it; UTC where it names no zone.
+    """A time in ISO 8601; UTC if it names no zone.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a time.
     """
     found = datetime.fromisoformat(text.replace("Z", "+00:00"))
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
@@ -241,7 +237,7 @@ _NAMING = frozenset(
     "throttle_reasons seed device_name device_uuid driver_version cuda_version torch_version "
     "triton_version python_version solkit_version extra".split()
 )
-"""The columns that name an imported row: those of version 1 but `kind`, or names would change."""
+"""The columns that name an imported row: those of version 1 except `kind`, so that names stay."""
 
 
 def numbered(
@@ -250,13 +246,14 @@ def numbered(
     asides: Sequence[Mapping[str, Any]] = (),
     changed: datetime | None = None,
 ) -> tuple[Outcome, ...]:
-    """Rows with a run, the tool on that day, and for a place in it a digest of what they say.
+    """Rows with a run (format and day) and a place in it (a digest of their content).
 
     Args:
-        name: the format's.
+        name: of the format.
         rows: of a file.
-        asides: what else names a row, one for each, if any.
-        changed: when the file was, if a row that does not say when it was measured has that time.
+        asides: what else names each row, if anything.
+        changed: when the file was changed; rows that do not say when they were measured have that
+            time.
     """
     seen: Counter[str] = Counter()
     named = []
@@ -265,16 +262,16 @@ def numbered(
         told = {k: v for k, v in to_json(row).items() if k in _NAMING - _unnamed(row, dated)}
         content = canonical({**told, **(asides[place] if asides else {})})
         digest = hashlib.sha256(f"{name} {seen[content]} {content}".encode()).digest()
-        seen[content] += 1  # equal rows of a file are as many attempts
+        seen[content] += 1  # equal rows are separate attempts
         run_id = f"{name}-{row.created.astimezone(timezone.utc):%Y%m%d}" if dated else name
-        sequence = int.from_bytes(digest[:8], "big") >> 1  # as a signed column of 64 bits holds
+        sequence = int.from_bytes(digest[:8], "big") >> 1  # fits a signed column of 64 bits
         named.append(replace(row, run_id=run_id, sequence=sequence))
     return tuple(named)
 
 
 def _unnamed(row: Outcome, dated: bool) -> set[str]:
-    """The columns that change when a file is touched, or that only repeat another."""
+    """Columns that change when a file is touched, or only repeat another column."""
     aside = set() if dated else {"created"}
-    if row.device_name is not None:  # the file's own name of the GPU: `device` is made of it
+    if row.device_name is not None:  # the file's own name of the GPU, from which `device` follows
         aside.add("device")
     return aside

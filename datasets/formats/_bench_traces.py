@@ -1,4 +1,4 @@
-"""Traces of FlashInfer-Bench and of SOL-ExecBench, whose records are alike: one line a run."""
+"""Traces of FlashInfer-Bench and SOL-ExecBench, which share their records: one line per run."""
 
 from __future__ import annotations
 
@@ -32,27 +32,26 @@ SOL_STATUSES: Mapping[str, Verdict] = {
     "REWARD_HACK": Verdict.CHEATING,
     "INVALID_REFERENCE": Verdict.NOT_MEASURED,
 }
-"""What SOL-ExecBench alone has."""
+"""Statuses that only SOL-ExecBench has."""
 
 _VERSIONS = {"torch": "torch_version", "triton": "triton_version", "cuda": "cuda_version"}
 
 
 def is_trace(record: Any) -> bool:
-    """Whether a line is a trace, or a workload that nothing was run on."""
+    """Whether a line is a trace, or a workload without a run."""
     return isinstance(record, dict) and {"definition", "workload"} <= record.keys()
 
 
 def read(document: Document, labels: Labels, origin: str) -> Imported:
-    """The rows of a file of traces; workloads alone are passed over."""
+    """The rows of a file of traces; workloads without a run are skipped."""
 
     def row(told: dict[str, Any]) -> Outcome | None:
         if told is None:
-            raise ValueError("is no JSON")
+            raise ValueError("is not JSON")
         evaluation = told.get("evaluation")
         return _row(told, evaluation, document, labels, origin) if evaluation else None
 
-    rows, faults = converted(document.path, document.lines(), row)
-    return Imported(rows, faults=faults)
+    return converted(document.path, document.lines(), row)
 
 
 def _row(

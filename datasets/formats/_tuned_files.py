@@ -1,7 +1,7 @@
-"""Tuned-configuration files of vLLM and SGLang, which are alike: the best choice by batch size.
+"""Files of tuned configurations from vLLM and SGLang: the best configuration by batch size.
 
-The file's name says the rest: ``E=128,N=192,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json``
-of a fused mixture of experts, ``N=...,K=...`` of a quantised matrix product. They hold no times.
+The file's name has the rest: ``E=128,N=192,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json``
+is a fused mixture of experts, ``N=...,K=...`` a quantised matrix product. They hold no times.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ __all__ = ["is_tuned", "read", "settings"]
 
 _SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])+)")
 _ABOUT = ("device_name", "dtype")
-_DOWN = "_down"  # SGLang: of the second product alone
+_DOWN = "_down"  # SGLang: of the second product only
 
 
 def settings(document: Document) -> dict[str, str]:
-    """What the file's name says: ``{"E": "128", "device_name": ...}``."""
+    """The settings in the file's name: ``{"E": "128", "device_name": ...}``."""
     stem = document.name.removesuffix(".json").removesuffix(_DOWN)
     return {name: value.strip() for name, value in _SETTING.findall(stem)}
 
 
 def is_tuned(document: Document) -> bool:
-    """Whether the name and what it holds are such a file's."""
+    """Whether name and content are those of a tuned file."""
     named = settings(document).keys()
     return "device_name" in named and "N" in named and isinstance(document.json, dict)
 
 
 def read(document: Document, labels: Labels, origin: str) -> Imported:
-    """A row a batch size; other entries are about the file."""
+    """One row per batch size; other entries describe the file."""
     named = settings(document)
     sizes = {name: _value(value) for name, value in named.items() if name not in _ABOUT}
     if "dtype" in named:
@@ -55,8 +55,7 @@ def read(document: Document, labels: Labels, origin: str) -> Imported:
         return _row(document, labels, origin, {**sizes, "M": int(batch)}, choice, triton)
 
     entries = ((f"batch size {k}", (k, v)) for k, v in document.json.items() if k.isdecimal())
-    rows, faults = converted(document.path, entries, row)
-    return Imported(rows, faults=faults)
+    return converted(document.path, entries, row)
 
 
 def _row(
@@ -86,7 +85,7 @@ def _row(
 
 
 def _folder_version(document: Document) -> str | None:
-    """SGLang keeps files by Triton's version: ``triton_3_4_0``."""
+    """SGLang has a folder per version of Triton: ``triton_3_4_0``."""
     found = re.fullmatch(r"triton_([\d_]+)", document.path.resolve().parent.name)
     return found[1].replace("_", ".") if found else None
 

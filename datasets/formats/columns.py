@@ -1,11 +1,11 @@
-"""Brute-forced search spaces in columns: the parameters, then ``time_ms``, a list a configuration.
+"""Brute-forced search spaces in columns: the parameters, then ``time_ms``; a list for each.
 
-The condensed form in which the AutoTuningAssociation's benchmark_hub is often passed on::
+A condensed form in which the AutoTuningAssociation's benchmark_hub is often shared::
 
     {"kernel": "convolution_kernel", "device": "NVIDIA A100-PCIE-40GB", "params": {...},
      "columns": ["block_size_x", ..., "time_ms"], "rows": [[16, ..., 3.875], ...]}
 
-A time is milliseconds; ``null`` where the configuration failed to compile or to run.
+Times are milliseconds; ``null`` if the configuration failed to compile or to run.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ def _read(document: Document, labels: Labels) -> Imported:
             created=document.changed,
         )
 
-    rows, faults = converted(document.path, _numbered(told["rows"]), row)
-    return Imported(rows, faults=faults)
+    return converted(document.path, _numbered(told["rows"]), row)
 
 
 def _numbered(rows: list[Any]) -> list[tuple[str, Any]]:

@@ -1,8 +1,8 @@
-"""Helion's autotuning log: a CSV with a line a configuration, and what it is about beside it.
+"""Helion's autotuning log: a CSV with one configuration per line, and a file that describes it.
 
-https://github.com/pytorch/helion (``HELION_AUTOTUNE_LOG=base``): ``base.csv`` in either of two
-forms, the newer with ``run_id`` and ``kernel_id``, and ``base.meta.jsonl`` with kernel source,
-input shapes and GPU by ``run_id``. Times are milliseconds.
+https://github.com/pytorch/helion (``HELION_AUTOTUNE_LOG=base``): ``base.csv`` in one of two forms,
+the newer with ``run_id`` and ``kernel_id``, and ``base.meta.jsonl`` with kernel source, input
+shapes and GPU by ``run_id``. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import csv
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from solkit.core import Outcome, Source, Verdict
@@ -51,12 +52,12 @@ def _read(document: Document, labels: Labels) -> Imported:
 
     lines = csv.DictReader(io.StringIO(document.text))
     records = ((f"line {lines.line_num}", line) for line in lines)
-    rows, faults = converted(document.path, records, row)
-    return Imported(rows, tuple(sources.values()), faults=cut + faults)
+    found = converted(document.path, records, row)
+    return replace(found, sources=tuple(sources.values()), faults=cut + found.faults)
 
 
 def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
-    """What ``*.meta.jsonl`` beside the log says, by run; and a sentence for each line of no use.
+    """The content of ``*.meta.jsonl`` beside the log, by run, and a fault for each unusable line.
 
     Raises:
         InputError: it cannot be read.

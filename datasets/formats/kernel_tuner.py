@@ -1,8 +1,8 @@
 """Cache files of Kernel Tuner, schema 1.x and the unversioned ones before.
 
-https://github.com/KernelTuner/kernel_tuner: one file a kernel and GPU, an entry a configuration,
-times in milliseconds. A cache that is still being written lacks its closing brackets; where the
-tuner was killed, maybe a part of its last entry too. What is damaged costs itself alone.
+https://github.com/KernelTuner/kernel_tuner: one file per kernel and GPU, one entry per
+configuration, times in milliseconds. A cache that is still being written lacks its closing
+brackets, and after a crash maybe part of its last entry. A damaged entry costs no other.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from solkit.core import Outcome, Verdict
@@ -48,16 +49,16 @@ def _read(document: Document, labels: Labels) -> Imported:
     def row(entry: dict[str, Any]) -> Outcome:
         return _row(told, entry, device, document, labels)
 
-    rows, faults = converted(document.path, told["cache"].items(), row)
-    faults += tuple(
+    found = converted(document.path, told["cache"].items(), row)
+    damage = (
         f"{document.path}: {part[:40]!r}, {len(part)} characters: is cut off or damaged"
         for part in lost
     )
-    return Imported(rows, faults=faults)
+    return replace(found, faults=(*found.faults, *damage))
 
 
 def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
-    """What a cache that is no JSON says, and what stands between and after its whole entries.
+    """The whole entries of a cache that is not JSON, and the text between and after them.
 
     Raises:
         ValueError: it ends before its entries begin.
@@ -68,7 +69,7 @@ def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
     told, end = json.loads(text[: start.end()] + "}}"), start.end()
     params, lost, looked = set(told["tune_params_keys"]), [], end
     while name := _ENTRY.search(text, looked):
-        looked = name.end()  # of what is none, the inside too: it may hold those that follow it
+        looked = name.end()  # search inside a non-entry too: it may hold later entries
         with contextlib.suppress(ValueError):
             entry, after = _DECODER.raw_decode(text, looked)
             if _is_entry(entry, params):
@@ -80,7 +81,7 @@ def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _is_entry(told: Any, params: set[str]) -> bool:
-    """Whether it tells a configuration, and holds no other entry."""
+    """Whether it is one configuration and holds no other entry."""
     if not isinstance(told, dict) or not told.keys() >= params:
         return False
     return not any(_is_entry(each, params) for each in told.values())
@@ -112,7 +113,7 @@ def _row(
 
 
 def _shape(size: Any) -> dict[str, Any]:
-    """The problem's size along x, y and z, or as it was told."""
+    """The problem's size along x, y and z, or as given."""
     if isinstance(size, list):
         return dict(zip("xyz", size))
     return {} if size is None else {"size": size}

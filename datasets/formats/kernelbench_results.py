@@ -1,8 +1,8 @@
 """Results of KernelBench's evaluation: ``eval_results.json``, the samples of each problem.
 
 https://github.com/ScalingIntelligence/KernelBench (``scripts/eval_from_generations.py``). The file
-names problems by number alone: the level is taken from a ``level1`` in its path, where there is.
-Its ``runtime`` is a mean in milliseconds (CUDA events' unit), whatever a comment there says.
+names problems only by number: the level is taken from ``level1`` in its path, if present. Its
+``runtime`` is a mean in milliseconds (CUDA events' unit), in spite of a comment there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _recognises(document: Document) -> bool:
 
 
 def _samples(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every sample with its problem's number; older files have one a problem."""
+    """Every sample with its problem's number; older files have one sample per problem."""
     for problem, samples in told.items():
         for sample in samples if isinstance(samples, list) else [samples]:
             yield problem, sample
@@ -52,8 +52,7 @@ def _read(document: Document, labels: Labels) -> Imported:
         return _row({**shape, "problem": int(told[0])}, told[1], document, labels)
 
     records = ((f"problem {told[0]}", told) for told in _samples(document.json))
-    rows, faults = converted(document.path, records, row)
-    return Imported(rows, faults=faults)
+    return converted(document.path, records, row)
 
 
 def _row(

@@ -1,7 +1,7 @@
 """Tuned configurations of SGLang's Triton kernels (https://github.com/sgl-project/sglang).
 
-They are told from vLLM's by a space in the block's shape, the settings and suffix that vLLM lacks,
-or a folder that says so.
+Unlike vLLM's, they have a space in the block's shape, other settings, a suffix, or a folder with
+SGLang's name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Traces of SOL-ExecBench (https://github.com/NVIDIA/SOL-ExecBench): JSON Lines.
 
-What tells them from FlashInfer-Bench's is what they say more: which outputs were not finite, and
-the verdicts on cheating and on references that do not run.
+Unlike FlashInfer-Bench's, they say which outputs were not finite, and have verdicts on cheating and
+on references that do not run.
 """
 
 from __future__ import annotations

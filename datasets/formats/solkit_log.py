@@ -1,4 +1,4 @@
-"""SolKit's own logs (`solkit.datasets.outcomelog`): runs, and the traces that came before them."""
+"""SolKit's own logs (`solkit.datasets.outcomelog`): runs, and traces of older versions."""
 
 from __future__ import annotations
 

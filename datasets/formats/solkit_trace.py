@@ -1,7 +1,7 @@
 """Lines of ``solkit.trace/1``, which SolKit wrote before its logs: one measurement each.
 
-A row is named by a digest of what version 1 of the row kept of a line, so that a file that was
-imported then adds nothing twice.
+A row is named by a digest of what version 1 of the row kept of a line, so that importing an old
+file again adds nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,20 @@ from solkit.datasets.record import from_json, kernel_id
 __all__ = ["naming", "row"]
 
 _VERSIONS = ("solkit", "python", "torch", "triton", "driver")
+_FIELDS = {
+    "tolerance": "rtol atol",
+    "device": "device_name=name device_uuid=uuid compute_capability sm_count "
+    "max_clock_mhz=max_sm_clock_mhz device_notes=notes",
+    "protocol": "protocol=name method l2 flush launched warmup_calls seed time_limit_s",
+    "measurement": "time_ms=median_ms low_ms high_ms kernel_sum_ms reference_ms max_error "
+    "clock_mhz=sm_clock_mhz",
+    "bound": "bound_ms=roofline_ms hard_bound_ms=hard_ms calibrated_bound_ms=calibrated_ms "
+    "observed_clock_bound_ms=observed_clock_ms limiter precision",
+    "samples": "samples_ms=candidate_ms reference_samples_ms=reference_ms neighbours",
+    "conditions": "condition_samples=samples clock_low_mhz=sm_clock_low_mhz memory_clock_mhz "
+    "power_w power_high_w temperature_c throttle_reasons=reasons",
+}
+"""By record of a line: fields of `Outcome`, each with its name there if that differs."""
 
 
 def row(told: Mapping[str, Any], labels: Labels) -> Outcome:
@@ -24,13 +38,14 @@ def row(told: Mapping[str, Any], labels: Labels) -> Outcome:
 
     Args:
         told: an object whose schema is ``solkit.trace/1``.
-        labels: what the user says of it.
+        labels: what the user says about it.
 
     Raises:
-        AttributeError, KeyError, TypeError, ValueError: it holds none.
+        AttributeError, KeyError, TypeError, ValueError: it is invalid.
     """
     candidate, problem, device = told["candidate"], told["problem"], told["device"]
-    evidence = told.get("evidence", ())
+    evidence, samples = told.get("evidence", ()), told.get("samples") or {}
+    measurement = told.get("measurement") or {}
     return imported_row(
         "trace",
         labels,
@@ -50,79 +65,29 @@ def row(told: Mapping[str, Any], labels: Labels) -> Outcome:
         evidence=tuple(evidence),
         chosen_by="default",
         comparison=_comparison(told),
-        **_tolerance(problem.get("tolerance") or {}),
-        **_device(device, labels),
-        **_protocol(told.get("protocol") or {}),
-        **_measurement(told.get("measurement") or {}),
-        **_bound(told.get("bound") or {}),
-        **_samples(told.get("samples") or {}),
+        device=labels.device or device["key"],
+        live_launches=tuple(_launch(each) for each in measurement.get("launches", ())),
+        **_fields("tolerance", problem),
+        **_fields("device", told),
+        **_fields("protocol", told),
+        **_fields("measurement", told),
+        **_fields("bound", told),
+        **_fields("samples", told),
+        **_fields("conditions", samples),
         **{f"{name}_version": told["software"].get(name) for name in _VERSIONS},
         platform=told["software"].get("platform"),
     )
 
 
-def _tolerance(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {"rtol": told.get("rtol"), "atol": told.get("atol")}
-
-
-def _device(told: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
-    return {
-        "device": labels.device or told["key"],
-        "device_name": told["name"],
-        "device_uuid": told.get("uuid"),
-        "compute_capability": tuple(told.get("compute_capability", ())),
-        "sm_count": told.get("sm_count"),
-        "max_clock_mhz": told.get("max_sm_clock_mhz"),
-        "device_notes": tuple(told.get("notes", ())),
-    }
-
-
-def _protocol(told: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("method", "l2", "flush", "launched", "warmup_calls", "seed", "time_limit_s")
-    return {**{each: told.get(each) for each in names}, "protocol": told.get("name")}
-
-
-def _measurement(told: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("low_ms", "high_ms", "kernel_sum_ms", "reference_ms")
-    error = told.get("max_error")
-    return {
-        **{each: told.get(each) for each in names},
-        "time_ms": told.get("median_ms"),
-        "max_error": None if error is None else float(error),
-        "clock_mhz": told.get("sm_clock_mhz"),
-        "live_launches": tuple(_launch(each) for each in told.get("launches", ())),
-    }
+def _fields(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Outcome` that a record within another has."""
+    record = told.get(name) or {}
+    pairs = (each.partition("=") for each in _FIELDS[name].split())
+    return _known({field: record.get(key or field) for field, _, key in pairs})
 
 
 def _launch(told: Mapping[str, Any]) -> LiveLaunch:
     return from_json(LiveLaunch, _known({**told, **told["launch"]}))
-
-
-def _bound(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "bound_ms": told.get("roofline_ms"),
-        "hard_bound_ms": told.get("hard_ms"),
-        "calibrated_bound_ms": told.get("calibrated_ms"),
-        "observed_clock_bound_ms": told.get("observed_clock_ms"),
-        "limiter": told.get("limiter"),
-        "precision": told.get("precision"),
-    }
-
-
-def _samples(told: Mapping[str, Any]) -> dict[str, Any]:
-    seen = told.get("conditions") or {}
-    return {
-        "samples_ms": tuple(told.get("candidate_ms", ())),
-        "reference_samples_ms": tuple(told.get("reference_ms", ())),
-        "condition_samples": seen.get("samples"),
-        "clock_low_mhz": seen.get("sm_clock_low_mhz"),
-        "memory_clock_mhz": seen.get("memory_clock_mhz"),
-        "power_w": seen.get("power_w"),
-        "power_high_w": seen.get("power_high_w"),
-        "temperature_c": seen.get("temperature_c"),
-        "throttle_reasons": seen.get("reasons") or {},
-        "neighbours": tuple(told.get("neighbours", ())),
-    }
 
 
 def _comparison(told: Mapping[str, Any]) -> ComparedBase | None:
@@ -143,7 +108,7 @@ def _comparison(told: Mapping[str, Any]) -> ComparedBase | None:
 
 
 def naming(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What names a line's row beside its columns: the launches, which version 1 kept otherwise."""
+    """What names a line's row besides its columns: the launches as version 1 kept them."""
     if told.get("comparison"):
         return {"comparison": told["comparison"]}
     launches = (told.get("measurement") or {}).get("launches", ())

@@ -1,7 +1,7 @@
 """T1: the auto-tuning community's description of a tuning problem; its search space is read.
 
 https://github.com/odgaard/TuningSchema, and Kernel Tuner's ``schema/T1/1.0.0/input-schema.json``.
-Lists of values and conditions are text in Python's syntax: none of it is run as Python, see
+Lists of values and conditions are text in Python's syntax. It is parsed, never executed: see
 `solkit.core.arithmetic`.
 """
 
@@ -27,17 +27,17 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def recognises(document: Document) -> bool:
-    """Whether a file is one; cheap."""
+    """Whether a file is T1; cheap."""
     return document.has("ConfigurationSpace")
 
 
 def space(document: Document) -> Space:
     """The space that a T1 file describes.
 
-    What a condition reads is taken from its expression: files list fewer in its ``Parameters``.
+    A condition's names are taken from its expression, as files list fewer in ``Parameters``.
 
     Raises:
-        InputError: a parameter or condition cannot be read; names it and what was expected.
+        InputError: a parameter or condition is invalid; names it and what was expected.
     """
     told = document.json["ConfigurationSpace"]
     values: dict[str, Any] = {}
@@ -54,10 +54,10 @@ def space(document: Document) -> Space:
 
 
 def _values(parameter: Mapping[str, Any]) -> Any:
-    """The values of a parameter: text as the schema has it, or a list.
+    """The values of a parameter: text as in the schema, or a list.
 
     Raises:
-        ValueError: they are none of its type.
+        ValueError: they do not have its type.
     """
     name, kind, listed = parameter["Name"], parameter["Type"], parameter["Values"]
     if isinstance(listed, str):

@@ -1,7 +1,7 @@
 """T4: the auto-tuning community's format of results, version 1.0.0, read and written.
 
 https://github.com/odgaard/TuningSchema; Kernel Tuner and others write it. Times are milliseconds.
-It does not say which kernel and GPU it is about: the file's name and the user do.
+It names neither kernel nor GPU: the file's name and the user do.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _INVALIDITY = {
     Verdict.WRONG: "correctness",
     Verdict.CHEATING: "correctness",
     Verdict.IMPOSSIBLE: "correctness",  # no correct kernel can have that time
-    Verdict.DEGENERATE_PROBLEM: "correctness",  # which its problem cannot tell
-    Verdict.UNSTABLE: "runtime",  # right, but the run was disturbed: the time must not count
+    Verdict.DEGENERATE_PROBLEM: "correctness",  # its problem cannot show whether it is correct
+    Verdict.UNSTABLE: "runtime",  # correct, but the run was disturbed: the time must not count
 }
 _RESTRICTING = ("t4", "kernel_tuner")
-"""Formats that call `Verdict.NOT_MEASURED` what the user's restrictions exclude."""
+"""Formats in which `Verdict.NOT_MEASURED` means excluded by the user's restrictions."""
 
 _OBJECTIVE = "time"
 
@@ -67,8 +67,7 @@ def _read(document: Document, labels: Labels) -> Imported:
         return _row(result, device, document, labels, about)
 
     results = ((f"result {i}", each) for i, each in enumerate(document.json["results"]))
-    rows, faults = converted(document.path, results, row)
-    return Imported(rows, faults=faults)
+    return converted(document.path, results, row)
 
 
 def _row(
@@ -104,10 +103,10 @@ def _row(
 
 
 def dumps(rows: Iterable[Outcome]) -> str:
-    """Rows as a T4 file; what they had of one when they were imported is as it was.
+    """Rows as a T4 file; rows that were imported from T4 are written unchanged.
 
-    Of other rows T4 has no place for: kernel, problem, GPU and all that is known of them. Rows that
-    nothing was found out about, as where the machine failed, are left out: T4 has no word for that.
+    T4 has no place for other rows' kernel, problem, GPU and what is known of them. Rows without a
+    result, e.g. after a failure of the machine, are left out: T4 has no word for that.
     """
     about: dict[str, Any] = {}
     results = []
@@ -119,7 +118,7 @@ def dumps(rows: Iterable[Outcome]) -> str:
 
 
 def _invalidity(row: Outcome) -> str | None:
-    """T4's word for what became of a configuration; ``None`` where nothing was found out."""
+    """T4's word for the result of a configuration; ``None`` if there is no result."""
     if row.verdict is not Verdict.NOT_MEASURED:
         return _INVALIDITY[row.verdict]
     if row.origin in _RESTRICTING:
@@ -143,7 +142,7 @@ def _result(row: Outcome, invalidity: str) -> dict[str, Any]:
     }
     if row.origin == "t4":
         return {**result, **row.extra.get("result", {})}
-    # a failure has a word for a time, as Kernel Tuner writes it: the least number is the best
+    # as Kernel Tuner writes it, a failure has a word in place of a time: the least number is best
     counts = invalidity == "correct" and row.time_ms is not None
     value = row.time_ms if counts else row.verdict.value
     return {

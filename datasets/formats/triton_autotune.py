@@ -1,10 +1,10 @@
-"""What Triton's autotuner leaves behind: its cache, and what it prints.
+"""Files of Triton's autotuner: its cache, and what it prints.
 
-https://github.com/triton-lang/triton (``triton/runtime/autotuner.py``): ``<kernel>.autotune.json``
-in Triton's cache, where ``cache_results`` is set, holds the 50, 20 and 80 % quantiles of each
-configuration in milliseconds, infinite where it failed. ``TRITON_PRINT_AUTOTUNING=1`` prints which
-configurations were tried and which won, no times. Neither names the GPU, nor checks results. Only
-the line that ends a tuning tells its problem: one that is still open is left out.
+https://github.com/triton-lang/triton (``triton/runtime/autotuner.py``): with ``cache_results``,
+``<kernel>.autotune.json`` in Triton's cache holds the 50, 20 and 80 % quantiles of each
+configuration in milliseconds, infinite if it failed. ``TRITON_PRINT_AUTOTUNING=1`` prints which
+configurations were tried and which won, without times. Neither names the GPU or checks results.
+Only the line that ends a tuning names its problem, so an unfinished tuning is left out.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ def _cache(document: Document, labels: Labels) -> Imported:
         )
 
     configs = ((f"config {i}", each) for i, each in enumerate(document.json["configs_timings"]))
-    rows, faults = converted(document.path, configs, row)
-    return Imported(rows, faults=faults)
+    return converted(document.path, configs, row)
 
 
 def _options(config: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def _options(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The values that the autotuner told problems apart by, and the dtypes among them."""
+    """The values by which the autotuner distinguishes problems, and the dtypes among them."""
     dtypes = tuple(str(each)[6:] for each in key if str(each).startswith("torch."))
     sizes = [each for each in key if not str(each).startswith("torch.")]
     return {f"key{i}": each for i, each in enumerate(sizes)}, dtypes
@@ -131,7 +130,7 @@ _Tuning = tuple[dict[str, Any], tuple[str, ...], str, dict[str, str], str | None
 def _tunings(text: str) -> Iterator[_Tuning]:
     """Every tuning: shape, dtypes, kernel, why each configuration failed (or ``""``), the best.
 
-    Of one that is not finished, neither the problem nor the best (``None``) is known.
+    An unfinished tuning has neither problem nor best (``None``).
     """
     tried: dict[str, dict[str, str]] = {}
     last: tuple[str, str] | None = None
@@ -154,14 +153,14 @@ def _tunings(text: str) -> Iterator[_Tuning]:
 
 
 def _config(text: str) -> dict[str, Any]:
-    """``BLOCK: 128, num_warps: 4, maxnreg: None`` as parameters; what is ``None`` is left out."""
+    """``BLOCK: 128, num_warps: 4, maxnreg: None`` as parameters without those that are ``None``."""
     pairs = (part.split(": ", 1) for part in re.split(r", (?=\w+: )", text))
     values = {name: _literal(value) for name, value in pairs}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _literal(text: str) -> Any:
-    """What a word stands for; itself where it is no literal."""
+    """The value of a literal; other words stay as they are."""
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):

@@ -541,7 +541,7 @@ def test_flashinfer_bench_traces(tmp_path):
     assert bad.message == "RUNTIME_ERROR: told"
     assert found.faults == (
         f"{path}: line 4: 'SOMETHING' is missing",
-        f"{path}: line 5: is no JSON",
+        f"{path}: line 5: is not JSON",
     )
 
 
@@ -868,9 +868,7 @@ def test_a_file_is_recognised_by_its_format_alone(tmp_path, name):
 @pytest.mark.parametrize("told", ["", "[]", "{}", "null", '{"results": 5}', "{cut", "a\nb"])
 def test_a_file_of_something_else_is_said_to_be(tmp_path, name, told):
     path = written(tmp_path / "x.json", told)
-    with pytest.raises(
-        InputError, match="is of no known format; with --format, choose one of: run"
-    ):
+    with pytest.raises(InputError, match="has no known format; with --format, choose one of: run"):
         formats.read(path)
     with contextlib.suppress(InputError):
         assert not formats.read(path, name, H100).rows
