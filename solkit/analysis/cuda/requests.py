@@ -16,18 +16,24 @@ import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analysis.common.l2_traffic import l1_misses
+from solkit.analysis.common.counted import (
+    TOTALS,
+    Counted,
+    longest_loads,
+    representative,
+    spread_out,
+    traffic,
+    unevenness,
+)
 from solkit.analysis.common.ptx_numbers import Array
-from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR, Region, unique_bytes
-from solkit.analysis.common.reuse import reuse_of
+from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
 from solkit.analysis.cuda.accesses import Lanes, SharedSite, Site, Spots, sites_of
 from solkit.analysis.cuda.active import Grid
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel
 from solkit.analysis.cuda.follow import Follower
 from solkit.analysis.cuda.loops import Tables
 from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
-from solkit.analysis.triton.requests import spread_out, unevenness
-from solkit.core import Access, Device, Occupancy, Requests, Reuse, SharedAccess
+from solkit.core import Device, Occupancy, Requests, SharedAccess
 
 __all__ = ["cuda_requests"]
 
@@ -114,16 +120,6 @@ class _Followed:
         return float(self.few.tables.of((name, number)).sum()) * self.ratio(number, "runs")
 
 
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """One site: the public noun, the region that each of the many blocks touches, and the rest."""
-
-    site: Site
-    access: Access
-    region: Region
-    beyond_hits: float
-
-
 def cuda_requests(
     compiled: Compiled,
     arguments: Sequence[Argument],
@@ -148,17 +144,18 @@ def cuda_requests(
     """
     kernel = read_kernel(compiled.ptx, compiled.entry)
     followed = _follow(kernel, arguments, names, grid)
-    told = [_told(site, followed) for site in followed.sites]
-    l2_read_bytes, reuse = _traffic(told, followed, compiled.shared_bytes or 0, occupancy, device)
+    sites = [_counted(site, followed) for site in followed.sites]
+    how = compiled.shared_bytes or 0, occupancy, device
+    l2_read_bytes, reuse = traffic(sites, _together(followed), *how)
     steps, runs, blocks = _steps(followed), _runs(followed), followed.blocks
     warps = blocks * math.ceil(math.prod(grid.threads) / 32)
     return Requests(
-        accesses=tuple(each.access for each in told if each.access.requests),
+        accesses=tuple(site.access for site in sites if site.access.requests),
         operations=_operations(followed),
-        loop_requests=sum(each.access.requests for each in told if each.site.phase % 2),
-        l1_wavefronts=round(sum(followed.total(site, "lines") for site in followed.sites)),
+        loop_requests=sum(site.access.requests for site in sites if site.is_looped),
+        l1_wavefronts=round(sum(site.totals["lines"] for site in sites)),
         l2_read_bytes=round(l2_read_bytes),
-        l2_write_bytes=sum(t.access.sector_bytes for t in told if t.site.kind != "load"),
+        l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.kind != "load"),
         steps=float(steps.mean()),
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
         unevenness=unevenness(steps, blocks, device),
@@ -171,28 +168,6 @@ def cuda_requests(
         guesses=tuple(_guesses(followed)),
         reuse=reuse,
     )
-
-
-def _traffic(
-    told: Sequence[_Told],
-    followed: _Followed,
-    shared_bytes: int,
-    occupancy: Occupancy,
-    device: Device,
-) -> tuple[float, Reuse]:
-    """Bytes that pass from L2 to the SMs; and between DRAM and an L2 of any size."""
-    together = _together(followed)
-    cached = [each for each in told if each.site.path == "global" and each.site.kind != "atomic"]
-    shares = l1_misses([t.region for t in cached], together, shared_bytes, occupancy, device)
-    missed = {each.region: share for each, share in zip(cached, shares)}
-    reuse = reuse_of(
-        [each.region for each in told],
-        occupancy.blocks_per_sm * device.sm_count,
-        device,
-        followed.scale,
-        [missed.get(each.region, 1.0) for each in told],
-    )
-    return sum(_l2_read_bytes(each, missed, together) for each in told), reuse
 
 
 def _runs(followed: _Followed) -> list[float]:
@@ -235,7 +210,6 @@ def _follow(
         follower.run()
         return _Run(numbers, follower, spots, tables)
 
-    ordered = tuple(dict.fromkeys(sites.values()))
     if blocks * threads <= _SMALL:
         run, lanes = by_lanes(np.arange(blocks))
         return _Followed(kernel, sites, run, lanes, run, run, np.arange(blocks), blocks, known)
@@ -247,19 +221,10 @@ def _follow(
     count = max(2, min(_WHOLE, _WHOLE_THREADS // threads))
     if wide.follower.work > _MUCH_WORK:
         count = max(2, count // 4)
-    chosen = _representative(ordered, wide, count)
+    made = [wide.tables.of((site, "made")) for site in dict.fromkeys(sites.values())]
+    chosen = representative(count, len(wide.numbers), made)
     few, lanes = by_lanes(wide.numbers[chosen])
     return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, known)
-
-
-def _representative(sites: Sequence[Site], wide: _Run, count: int) -> Array:
-    """Some of the blocks, and of each access that none of them makes one that does."""
-    chosen = set(spread_out(count, len(wide.numbers)).tolist())
-    for site in sites:
-        made = wide.tables.of((site, "made"))
-        if made.any() and not made[list(chosen)].any():
-            chosen.add(int(made.argmax()))
-    return np.array(sorted(chosen))
 
 
 def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
@@ -276,16 +241,16 @@ def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
     return np.array(sorted(c + x * (r + y * at) for c in columns for r in rows for at in layers))
 
 
-# ------------------------------------------------------------------------------------------ telling
+# ----------------------------------------------------------------------------------------- counting
 
 
-def _told(site: Site, followed: _Followed) -> _Told:
+def _counted(site: Site, followed: _Followed) -> Counted:
     many, few = followed.many.tables, followed.few.tables
     executions = float(followed.wide.tables.of((site, "made")).sum()) * followed.weight
     if not executions:
         executions = float(few.of((site, "made")).sum()) * followed.ratio(site, "made")
-    distinct, paired = followed.total(site, "distinct"), followed.total(site, "paired")
-    once = SECTOR * distinct / executions if executions else 0.0
+    totals = {name: followed.total(site, name) for name in TOTALS}
+    once = SECTOR * totals["distinct"] / executions if executions else 0.0
     moves, made = many.of((site, "moves")), many.of((site, "made"))
     moved = moves * once
     if followed.few is followed.many:
@@ -294,37 +259,27 @@ def _told(site: Site, followed: _Followed) -> _Told:
     fresh = float(few.of((site, "fresh")).sum())
     nowhere = np.full(len(followed.many.numbers), -1, np.int64)
     low = followed.many.spots.low.get(site, nowhere)
-    high = followed.many.spots.high.get(site, nowhere)
-    between = np.where(low < 0, np.inf, high - low + SECTOR)
-    place, size = _storage(site, low, followed)
-    region = Region(
-        low=low,
-        high=high,
-        size=np.minimum(moved * (min(fresh / few_moved, 1.0) if few_moved else 1.0), between),
-        storage_bytes=size,
-        phase=site.phase,
-        kind=site.kind,
-        moved=moved,
-        once=once if site.depth < 2 else 0.0,
-        covered=min(followed.total(site, "bytes") / (SECTOR * distinct), 1.0) if distinct else 1.0,
-        pairs=paired / distinct if paired else 1.0,
-        gathered=site.gathered,
-    )
-    access = Access(
+    argument, size = _storage(site, low, followed)
+    return Counted(
         kind=site.kind,
         path=site.path,
-        argument=place,
+        argument=argument,
         line=site.line,
-        requests=round(followed.total(site, "requests")),
-        sectors=round(followed.total(site, "sectors")),
-        block_sectors=round(distinct),
-        requested_bytes=round(followed.total(site, "bytes")),
-        unique_bytes=round(unique_bytes([region], followed.scale)),
         vector_bytes=site.width_bytes,
+        phase=site.phase,
+        storage_bytes=size,
+        gathered=site.gathered,
+        depth=site.depth,
+        scale=followed.scale,
+        executions=executions,
+        totals=totals,
+        low=low,
+        high=followed.many.spots.high.get(site, nowhere),
+        made=made,
+        moves=moves,
+        moved=moved,
+        fresh=min(fresh / few_moved, 1.0) if few_moved else 1.0,
     )
-    moving = float(np.minimum(moves, made).sum() / made.sum()) if made.any() else 1.0
-    beyond_hits = min(moving * executions * once, float(access.sector_bytes))
-    return _Told(site, access, region, beyond_hits)
 
 
 def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
@@ -350,16 +305,6 @@ def _together(followed: _Followed) -> float:
     """Distinct sectors of the loads of one piece of code over the sum of each one's own."""
     apart = float(followed.few.tables.of(("apart",)).sum())
     return float(followed.few.tables.of(("together",)).sum()) / apart if apart else 1.0
-
-
-def _l2_read_bytes(each: _Told, missed: Mapping[Region, float], together: float) -> float:
-    """What of a site passes L1; copies of 16 bytes a lane and atomics do as they are."""
-    if each.site.kind != "load":
-        return 0.0
-    if each.region in missed:
-        return each.beyond_hits * together * missed[each.region]
-    narrow = each.site.width_bytes < 16  # PTX ISA, cp.async: those go through L1
-    return SECTOR * float(each.access.block_sectors if narrow else each.access.sectors)
 
 
 def _operations(followed: _Followed) -> dict[str, int]:
@@ -391,18 +336,13 @@ def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
 
 
 def _steps(followed: _Followed) -> Array:
-    """Executions of the load that each block makes most often, of one loop after the other.
-
-    Of one statement: several that stem from one line are asked for together.
-    """
-    phases: dict[int, list[Array]] = {}
-    for statement, site in followed.statements.items():
-        if site.kind == "load":
-            made = followed.wide.tables.of(("made", statement))
-            phases.setdefault(site.phase, []).append(made)
-    longest = [np.max(runs, axis=0) for runs in phases.values()]
-    steps: Array = sum(longest, np.zeros(len(followed.wide.numbers)))
-    return steps
+    """By statement: several that stem from one line are requested together."""
+    loads = (
+        (site.phase, followed.wide.tables.of(("made", statement)))
+        for statement, site in followed.statements.items()
+        if site.kind == "load"
+    )
+    return longest_loads(loads, len(followed.wide.numbers))
 
 
 def _shared(followed: _Followed) -> list[SharedAccess]:

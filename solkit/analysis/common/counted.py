@@ -1,0 +1,232 @@
+"""From counted accesses to a launch's traffic, for Triton and CUDA C++ alike.
+
+A few programs (thread blocks) are followed in full and many in part. The few say how much one
+execution of an access costs, the many how often and where it is made.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from solkit.analysis.common.l2_traffic import l1_misses
+from solkit.analysis.common.regions import SECTOR, Region, unique_bytes
+from solkit.analysis.common.reuse import reuse_of
+from solkit.core import Access, Device, Occupancy, Reuse
+
+__all__ = [
+    "TOTALS",
+    "Counted",
+    "longest_loads",
+    "representative",
+    "spread_out",
+    "traffic",
+    "unevenness",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TOTALS = ("requests", "sectors", "lines", "bytes", "distinct", "paired")
+"""What is counted of an access; see `Counted.totals`."""
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+# ------------------------------------------------------------------------- which to follow
+
+
+def spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
+    """Program numbers with no period in common with a grid's sides; all if there are few."""
+    if count >= programs:
+        return np.arange(programs)
+    steps = (np.arange(count) * _GOLDEN + 0.5 / count) % 1.0
+    chosen: npt.NDArray[np.int64] = np.unique((steps * programs).astype(np.int64))
+    return chosen.clip(0, programs - 1)
+
+
+def representative(count: int, programs: int, made: Iterable[Array]) -> npt.NDArray[np.int64]:
+    """Some of the programs; and for each access that none of them makes, one that does.
+
+    Args:
+        count: how many to begin with.
+        programs: how many there are.
+        made: how often each program makes each access.
+    """
+    chosen = set(spread_out(count, programs).tolist())
+    for each in made:
+        if each.any() and not each[list(chosen)].any():
+            chosen.add(int(each.argmax()))
+    return np.array(sorted(chosen))
+
+
+# ------------------------------------------------------------------------------- accesses
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counted:
+    """One access of the code: its totals over the launch, and where the first programs make it.
+
+    Attributes:
+        kind, path, argument, line, vector_bytes: as in `solkit.core.Access`.
+        phase, storage_bytes, gathered: as in `Region`.
+        depth: loops around it.
+        scale: programs of the launch over the first ones.
+        executions: how often it is made.
+        totals: ``"requests"``, ``"sectors"``, ``"lines"`` (128 bytes, each request), ``"bytes"``,
+            ``"distinct"`` (sectors, once an execution) and ``"paired"`` (with their neighbours in
+            64 bytes).
+        low, high: between which bytes each of the first programs makes it; -1 if unknown.
+        made, moves: how often each does so, and how often at another place than before.
+        moved: bytes that each touches, once for each of those.
+        fresh: share of them that it has not touched before.
+    """
+
+    kind: str
+    path: str
+    argument: str
+    line: str
+    vector_bytes: int
+    phase: int
+    storage_bytes: int
+    gathered: bool
+    depth: int
+    scale: float
+    executions: float
+    totals: Mapping[str, float]
+    low: Array
+    high: Array
+    made: Array
+    moves: Array
+    moved: Array
+    fresh: float = 1.0
+
+    @property
+    def once(self) -> float:
+        """Bytes that one execution touches."""
+        return SECTOR * self.totals["distinct"] / self.executions if self.executions else 0.0
+
+    @property
+    def is_looped(self) -> bool:
+        """Whether it is inside a loop."""
+        return self.phase % 2 == 1
+
+    @cached_property
+    def region(self) -> Region:
+        """What each of the first programs touches."""
+        between = np.where(self.low < 0, np.inf, self.high - self.low + SECTOR)
+        distinct, paired = self.totals["distinct"], self.totals["paired"]
+        return Region(
+            low=self.low,
+            high=self.high,
+            size=np.minimum(self.moved * self.fresh, between),
+            storage_bytes=self.storage_bytes,
+            phase=self.phase,
+            kind=self.kind,
+            moved=self.moved,
+            once=self.once if self.depth < 2 else 0.0,
+            covered=min(self.totals["bytes"] / (SECTOR * distinct), 1.0) if distinct else 1.0,
+            pairs=paired / distinct if paired else 1.0,
+            gathered=self.gathered,
+        )
+
+    @cached_property
+    def access(self) -> Access:
+        """The public noun."""
+        return Access(
+            kind=self.kind,
+            path=self.path,
+            argument=self.argument,
+            line=self.line,
+            requests=round(self.totals["requests"]),
+            sectors=round(self.totals["sectors"]),
+            block_sectors=round(self.totals["distinct"]),
+            requested_bytes=round(self.totals["bytes"]),
+            unique_bytes=round(unique_bytes([self.region], self.scale)),
+            vector_bytes=self.vector_bytes,
+        )
+
+    def l2_read_bytes(self, together: float, missed: float | None) -> float:
+        """Bytes from L2 to the SMs.
+
+        Args:
+            together: distinct bytes of the loads of one step, over the sum of each one's own.
+            missed: the share that L1 does not have; ``None`` for what bypasses L1.
+        """
+        if self.kind != "load":
+            return 0.0
+        if missed is None:  # PTX ISA, cp.async: copies of less than 16 bytes go through L1
+            narrow = self.path == "async" and self.vector_bytes < 16
+            return SECTOR * float(self.access.block_sectors if narrow else self.access.sectors)
+        made = self.made.sum()
+        moving = float(np.minimum(self.moves, self.made).sum() / made) if made else 1.0
+        beyond_hits = min(moving * self.executions * self.once, float(self.access.sector_bytes))
+        return beyond_hits * together * missed
+
+
+def traffic(
+    sites: Sequence[Counted],
+    together: float,
+    shared_bytes: int,
+    occupancy: Occupancy,
+    device: Device,
+) -> tuple[float, Reuse]:
+    """Bytes from L2 to the SMs; and what DRAM moves for an L2 of any size.
+
+    Args:
+        sites: all of a launch.
+        together: as for `Counted.l2_read_bytes`.
+        shared_bytes: shared memory of a block.
+        occupancy: of the launch.
+        device: the target.
+    """
+    cached = [each.region for each in sites if each.path == "global" and each.kind != "atomic"]
+    shares = l1_misses(cached, together, shared_bytes, occupancy, device)
+    missed = dict(zip(cached, shares, strict=True))
+    reuse = reuse_of(
+        [each.region for each in sites],
+        occupancy.blocks_per_sm * device.sm_count,
+        device,
+        sites[0].scale if sites else 1.0,
+        [missed.get(each.region, 1.0) for each in sites],
+    )
+    return sum(each.l2_read_bytes(together, missed.get(each.region)) for each in sites), reuse
+
+
+# ---------------------------------------------------------------------------------- steps
+
+
+def longest_loads(loads: Iterable[tuple[int, Array]], programs: int) -> Array:
+    """Executions of each program's most frequent load, summed over successive loops.
+
+    Args:
+        loads: of each load its phase, and how often each program makes it.
+        programs: how many there are.
+    """
+    phases: dict[int, list[Array]] = {}
+    for phase, made in loads:
+        phases.setdefault(phase, []).append(made)
+    steps: Array = sum((np.max(runs, axis=0) for runs in phases.values()), np.zeros(programs))
+    return steps
+
+
+def unevenness(steps: Array, programs: int, device: Device) -> float:
+    """Steps of the busiest SM over the mean; see `Requests.unevenness`.
+
+    Programs that were not followed are like those that were, on average, and the last round is as
+    long as the longest.
+    """
+    lengths = np.maximum(steps, 1.0)
+    if programs > len(steps):
+        rounds = math.ceil(programs / device.sm_count)
+        longest = float(lengths.max() / lengths.mean())
+        return (rounds - 1 + longest) * device.sm_count / programs
+    busy = [0.0] * device.sm_count
+    for length in lengths.tolist():
+        heapq.heapreplace(busy, busy[0] + length)
+    return max(busy) * device.sm_count / float(lengths.sum())
