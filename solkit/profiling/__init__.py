@@ -1,4 +1,4 @@
-"""Profiles: the kernels of a real run, each with its op, its bound, and what closing its gap saves.
+"""Profiles: the kernels of a real run, each with its op, its bound, and what it could save.
 
 ::
 
@@ -6,7 +6,7 @@
                                └─ timeline ─► window, idle time ──── savings ─► Profile
     script ─ script, _runner ─► trace
 
-The public function is `solkit.profile`. All but `replay` and `_runner` does without torch.
+The public function is `solkit.profile`. Only `replay` and `_runner` need torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from solkit.core import Device, IdleTime, Profile
+from solkit.core import Device, Profile
 from solkit.errors import InputError, UnknownDeviceError, UnsupportedError
 from solkit.profiling import script, units
 from solkit.profiling.matching import match
@@ -31,7 +31,7 @@ from solkit.roofline.calibration import calibrated
 __all__ = ["profile"]
 
 _SKIPPED_CALLS = 3
-"""Of a script: the first calls compile, tune and fill caches."""
+"""The first calls of a script compile, tune and fill caches."""
 
 
 def profile(
@@ -45,22 +45,22 @@ def profile(
     trace_out: str | os.PathLike[str] | None = None,
     time_limit_s: float = 600.0,
 ) -> Profile:
-    """Say where the time of a run went, op by op, and what each op's gap is worth end to end.
+    """Show where the time of a run went, op by op, and what closing each gap saves end to end.
 
     Args:
         path: a Chrome trace of PyTorch's profiler, made with ``record_shapes=True``; or a Python
-            script, which is run here under the profiler. From the second on, each call of its
-            model begins a step.
+            script, which runs here under the profiler. From the second on, each call of its model
+            begins a step.
         arguments: of the script.
-        device: the GPU that it was recorded on, by the catalogue; the one that it names otherwise.
+        device: the GPU of the recording, by the catalogue; by default the one that it names.
         precision: see `solkit.roofline.precision.Rule`.
-        skip: steps to pass over at the beginning; 3 of a script by default, none of a trace.
-        calls: steps of a script to profile after those; it is ended then.
-        trace_out: where a script's trace is kept; nowhere by default.
+        skip: steps to leave out at the beginning; by default 3 of a script, none of a trace.
+        calls: steps of a script to profile after those; then the script is ended.
+        trace_out: file for a script's trace; by default it is not kept.
         time_limit_s: seconds after which a script is interrupted.
 
     Raises:
-        InputError: the trace or the script cannot be read, or nothing ran on a GPU in it.
+        InputError: the trace or the script cannot be read, or nothing in it ran on a GPU.
         UnknownDeviceError: the catalogue lacks its GPU, or `device`.
         UnsupportedError: `path` is a script, and this machine has no GPU.
     """
@@ -84,11 +84,7 @@ def profile(
 
 
 def _check_for_gpu(file: str) -> None:
-    """Raise where a script could not run on a GPU.
-
-    Raises:
-        UnsupportedError: this machine has none.
-    """
+    """Raise `UnsupportedError` if this machine has no GPU."""
     try:
         found = bool(nvml.live_devices())
     except UnknownDeviceError:  # there is a GPU: --device may name a similar one
@@ -105,19 +101,17 @@ def _of_trace(path: str, device: str | Device | None, precision: str, skip: int)
     index, others = _busiest(recording)
     gpu = next((gpu for gpu in recording.gpus if gpu.index == index), None)
     target = _device(device, gpu, recording.path)
-    matching = match(recording, index)
-    within = window(recording, matching, skip)
-    costs = units.costs(recording, matching, within, target)
-    run = Run(recording, matching, within, costs)
+    within = window(match(recording, index), skip)
+    run = Run(within, units.costs(within, target))
     ops, saving_us = run.ops(target, precision)
-    waited = idle(recording, matching, within)
+    busy_us, waited = idle(within)
     return Profile(
         path=recording.path,
         device=target,
         span_ms=within.span_us / 1e3,
         steps=within.steps,
-        busy_ms=waited.busy_us / 1e3,
-        idle=IdleTime(waited.host_us / 1e3, waited.wait_us / 1e3, waited.queue_us / 1e3),
+        busy_ms=busy_us / 1e3,
+        idle=waited,
         ops=ops,
         unbounded=tuple(run.unbounded()),
         saving_ms=saving_us / 1e3,
@@ -125,11 +119,8 @@ def _of_trace(path: str, device: str | Device | None, precision: str, skip: int)
     )
 
 
-# ------------------------------------------------------------------------------------ device
-
-
 def _busiest(recording: Recording) -> tuple[int, list[int]]:
-    """The GPU on which most ran, and the others.
+    """The busiest GPU, and the others.
 
     Raises:
         InputError: nothing ran on any.
@@ -152,7 +143,9 @@ def _device(asked: str | Device | None, gpu: Gpu | None, path: str) -> Device:
     if asked is not None:
         return calibrated(catalogue.find(asked))
     if gpu is None or not gpu.name:
-        raise UnknownDeviceError(f"{path} names no GPU: say which it was recorded on with --device")
+        raise UnknownDeviceError(
+            f"{path} names no GPU: say which it was recorded on with --device"
+        )
     try:
         return calibrated(catalogue.find(gpu.name))
     except UnknownDeviceError as error:

@@ -1,10 +1,10 @@
 """Which op each kernel belongs to.
 
-A kernel names the call that launched it (``correlation``), and that call, or the kernel itself,
-the innermost op that was open then (``External id``). Older traces have ids that are missing or
-wrong, so one is believed only where its op was open when the call began; else it is the innermost
-op that encloses the call on its thread. Nothing else is tried: a kernel whose launch was not
-recorded belongs to no op, nor does one that a CUDA graph launched.
+A kernel has the id of the call that launched it (``correlation``). That call, or the kernel itself,
+has the id of the innermost op that was open then (``External id``). In older traces ids are missing
+or wrong, so an id counts only if its op was open when the call began; otherwise the op is the
+innermost one that encloses the call on its thread. A kernel whose launch was not recorded, or that
+a CUDA graph launched, belongs to no op.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from solkit.profiling.trace_reader import Activity, HostCall, Op, Recording
 __all__ = ["NONE", "Matching", "is_graph_launch", "match"]
 
 NONE = -1
-"""In place of an index: there is none."""
+"""An index that stands for nothing."""
 
 
 @dataclass(frozen=True)
 class Matching:
-    """What ran on one GPU, and where it comes from; indices into a `Recording`.
+    """What ran on one GPU, and its origin; indices into the recording.
 
     Attributes:
+        recording: the trace.
         activities: in order of their start.
         calls: the host call that launched each, or `NONE`.
         ops: the innermost op around that call, or `NONE`.
         parents: of every op of the recording: the op around it, or `NONE`.
     """
 
+    recording: Recording
     activities: tuple[Activity, ...]
     calls: tuple[int, ...]
     ops: tuple[int, ...]
@@ -46,12 +48,7 @@ class Matching:
 
 
 def match(recording: Recording, device: int) -> Matching:
-    """Match what ran on a GPU.
-
-    Args:
-        recording: the trace.
-        device: as `Activity.device` counts.
-    """
+    """Match what ran on a GPU; `device` is its `Activity.device`."""
     activities = sorted(
         (each for each in recording.activities if each.device == device), key=lambda a: a.start_us
     )
@@ -69,7 +66,7 @@ def match(recording: Recording, device: int) -> Matching:
         elif call and not (found != NONE and _is_open(recording.ops[found], call)):
             found = _around(call, recording.ops, threads.get(call.thread, ()), parents)
         ops.append(found)
-    return Matching(tuple(activities), tuple(calls), tuple(ops), parents)
+    return Matching(recording, tuple(activities), tuple(calls), tuple(ops), parents)
 
 
 def is_graph_launch(call: HostCall) -> bool:
@@ -82,7 +79,7 @@ def _is_open(op: Op, call: HostCall) -> bool:
 
 
 def _threads(ops: Sequence[Op]) -> dict[tuple[str, str], list[int]]:
-    """The ops of each thread in order of their start; the one that lasts longer comes first."""
+    """The ops of each thread in order of their start; of several, the longest comes first."""
     threads: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index in sorted(range(len(ops)), key=lambda i: (ops[i].start_us, -ops[i].end_us)):
         threads[ops[index].thread].append(index)
@@ -103,7 +100,7 @@ def _parents(ops: Sequence[Op], threads: dict[tuple[str, str], list[int]]) -> tu
 
 
 def _by_external_id(ops: Sequence[Op]) -> dict[int, int]:
-    """Ops by their id, where it is theirs alone."""
+    """Ops by their id, if it is unique."""
     counts = Counter(op.external_id for op in ops)
     return {op.external_id: i for i, op in enumerate(ops) if counts[op.external_id] == 1}
 
@@ -111,7 +108,7 @@ def _by_external_id(ops: Sequence[Op]) -> dict[int, int]:
 def _around(
     call: HostCall, ops: Sequence[Op], indices: Sequence[int], parents: Sequence[int]
 ) -> int:
-    """The innermost op that is open on the call's thread when it begins."""
+    """The innermost op that is open on the call's thread when the call begins."""
     position = bisect_right(indices, call.start_us, key=lambda i: ops[i].start_us)
     op = indices[position - 1] if position else NONE
     while op != NONE and ops[op].end_us < call.start_us:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from solkit.core import Bound, Device, ProfiledKernel, ProfiledOp
-from solkit.profiling.matching import NONE, Matching
+from solkit.profiling.matching import NONE
 from solkit.profiling.savings import Cuts, savings_us
 from solkit.profiling.timeline import Window
-from solkit.profiling.trace_reader import Recording, Signature
+from solkit.profiling.trace_reader import Activity, Signature
 from solkit.profiling.units import Costs
 from solkit.roofline.bound import bound as bound_of
 
@@ -22,21 +22,17 @@ class Run:
     """A recorded run, matched and costed.
 
     Attributes:
-        recording: the trace.
-        matching: what ran on the GPU.
         within: the window that counts.
-        costs: what everything in it is part of.
+        costs: of each activity in it.
     """
 
-    recording: Recording
-    matching: Matching
     within: Window
     costs: Costs
 
     def ops(self, device: Device, precision: str) -> tuple[tuple[ProfiledOp, ...], float]:
-        """A row per op and kind of inputs, and what all their targets together save, in us.
+        """A row per op and kind of inputs, and what all targets together save, in us.
 
-        What saves most comes first, then what is furthest from its target.
+        The largest savings come first, then the largest distances from the target.
 
         Raises:
             InputError: an unknown precision.
@@ -52,70 +48,69 @@ class Run:
         return tuple(sorted(rows, key=_standing)), all_us
 
     def unbounded(self) -> Iterator[ProfiledKernel]:
-        """What has no bound, by name, op and reason."""
-        return self._by_name(
-            (i, self._op_name(i), reason)
-            for i, unit, reason in zip(self.within.activities, self.costs.units, self.costs.reasons)
-            if unit == NONE
-        )
+        """Activities without a bound, by name, op and reason."""
+        ops = (self.within.matching.ops[i] for i in self.within.indices)
+        found = zip(self.within.activities, ops, self.costs.units, self.costs.reasons)
+        return _by_name((a, self._name(op), why) for a, op, unit, why in found if unit == NONE)
 
-    def _by_signature(self) -> dict[Signature, list[tuple[int, int]]]:
+    def _by_signature(self) -> dict[Signature, list[tuple[Activity, int]]]:
         """The activities of all units of one kind, each with its unit."""
-        found: dict[Signature, list[tuple[int, int]]] = defaultdict(list)
-        for i, unit in zip(self.within.activities, self.costs.units):
+        found: dict[Signature, list[tuple[Activity, int]]] = defaultdict(list)
+        for activity, unit in zip(self.within.activities, self.costs.units):
             if unit != NONE:
-                found[self.recording.ops[unit].signature].append((i, unit))
+                found[self._signature(unit)].append((activity, unit))
         return found
+
+    def _signature(self, op: int) -> Signature:
+        return self.within.matching.recording.ops[op].signature
+
+    def _name(self, op: int) -> str:
+        return self._signature(op).name if op != NONE else ""
 
     def _bound(self, signature: Signature, device: Device, precision: str) -> Bound:
         found = self.costs.replayed[signature]
-        assert found.work is not None  # or it would be no unit
+        assert found.work is not None  # as in every unit
         return bound_of(found.work, device, precision=precision, tolerance=found.tolerance)
 
     def _row(
-        self, signature: Signature, parts: Sequence[tuple[int, int]], bound: Bound
+        self, signature: Signature, parts: Sequence[tuple[Activity, int]], bound: Bound
     ) -> ProfiledOp:
-        kernels = self._by_name((i, signature.name, "") for i, _ in parts)
+        kernels = _by_name((activity, signature.name, "") for activity, _ in parts)
         return ProfiledOp(
             name=signature.name,
             inputs=signature.tensors,
             calls=len({unit for _, unit in parts}),
-            time_ms=sum(self.matching.activities[i].duration_us for i, _ in parts) / 1e3,
+            time_ms=sum(activity.duration_us for activity, _ in parts) / 1e3,
             kernels=tuple(kernels),
             bound=bound,
             target_ms=max(bound.time_ms, bound.at.launch_floor_ms or 0.0),
             saving_ms=0.0,
         )
 
-    def _by_name(self, found: Iterator[tuple[int, str, str]]) -> Iterator[ProfiledKernel]:
-        """Activities of one name, op and reason together, in falling order of time."""
-        times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        for i, op, reason in found:
-            activity = self.matching.activities[i]
-            times[activity.name, op, reason].append(activity.duration_us)
-        for (name, op, reason), each in sorted(times.items(), key=lambda item: -sum(item[1])):
-            yield ProfiledKernel(name, len(each), sum(each) / 1e3, op, reason)
-
-    def _op_name(self, index: int) -> str:
-        op = self.matching.ops[index]
-        return self.recording.ops[op].signature.name if op != NONE else ""
-
     def _savings(
         self, order: dict[Signature, int], targets_us: Sequence[float]
     ) -> tuple[Sequence[float], float]:
-        """What each row saves, and all together: each call's activities shrink to its target."""
+        """What each row saves, and all together, if each call shrinks to its target."""
         taken: dict[int, float] = defaultdict(float)
-        durations = [self.matching.activities[i].duration_us for i in self.within.activities]
+        durations = [activity.duration_us for activity in self.within.activities]
         for unit, duration in zip(self.costs.units, durations):
             taken[unit] += duration
         questions, cuts = [NONE] * len(durations), [0.0] * len(durations)
         for i, (unit, duration) in enumerate(zip(self.costs.units, durations)):
             if unit != NONE and duration > 0:
-                questions[i] = order[self.recording.ops[unit].signature]
+                questions[i] = order[self._signature(unit)]
                 cuts[i] = duration * max(0.0, 1.0 - targets_us[questions[i]] / taken[unit])
-        what_ifs = Cuts(questions, cuts, len(order))
-        saved, together = savings_us(self.recording, self.matching, self.within, what_ifs)
+        saved, together = savings_us(self.within, Cuts(questions, cuts, len(order)))
         return saved.tolist(), together
+
+
+def _by_name(found: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKernel]:
+    """Activities of one name, op and reason together, the longest first."""
+    times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for activity, op, reason in found:
+        times[activity.name, op, reason].append(activity.duration_us)
+    for (name, op, reason), each in sorted(times.items(), key=lambda item: -sum(item[1])):
+        yield ProfiledKernel(name, len(each), sum(each) / 1e3, op, reason)
 
 
 def _standing(row: ProfiledOp) -> tuple[float, float]:

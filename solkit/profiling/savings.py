@@ -1,29 +1,29 @@
 """What a faster op would save end to end: the recording replayed with shorter kernels.
 
-Amdahl's law (AFIPS 1967) makes of an op that takes the share f of the time, and could run s times
-faster, a speed-up of 1/((1 - f) + f/s). It assumes that everything after it moves up. Where
-kernels overlap, or the GPU waits for the host, it does not, so the timeline is replayed, as in
-Daydream (Zhu, Phanishayee and Pekhimenko, USENIX ATC 2020), and the time that is left is compared;
-on a GPU that is busy throughout with one stream the two agree.
+By Amdahl's law (AFIPS 1967) an op that takes the share f of the time and becomes s times faster
+gives a speed-up of 1/((1 - f) + f/s), if everything after it moves up. If kernels overlap, or the
+GPU waits for the host, it does not. So the timeline is replayed, as in Daydream (Zhu, Phanishayee
+and Pekhimenko, USENIX ATC 2020), and the remaining time is compared. On a GPU that one stream keeps
+busy throughout, the two agree.
 
 Notation
     l_k, s_k, e_k    launch, start and end of activity k as recorded; a prime: replayed
     L                the least time from a launch to a start in the recording
-    r_k              when k could start: the latest of l_k + L, the end of what ran before it on
-                     its stream, and the end of what it seems to have waited for on another one
+    r_k              when k could start: the latest of l_k + L, the end of the activity before it on
+                     its stream, and the end of the one that it seems to wait for on another stream
     c_k              by how much k is cut
     h                by how much the host is ahead of the recording
 
 ::
 
-    s'_k = r'_k + (s_k - r_k)        what it waited for beside that, it still waits for
+    s'_k = r'_k + (s_k - r_k)        other delays stay
     e'_k = s'_k + (e_k - s_k) - c_k
     l'_k = l_k - h
 
-A call that waits for the GPU ends as long after the activity that it waited for as it did, but no
-sooner than it begins; h is what it gained. It waits if its name says so (`is_waiting`), if what it
-launched had ended before it did, and if the launch queue was full. One host is taken to make all
-calls: threads of PyTorch hand over to one another. What the host does takes as long as before.
+A call that waits for the GPU keeps its delay after the activity that it waited for, but does not
+end before it begins; h is what it gained. A call waits if its name says so (`is_waiting`), if what
+it launched had ended before it did, or if the launch queue was full. One host is assumed to make
+all calls: PyTorch's threads hand over to one another. Its own work takes as long as before.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from typing import Any, Union
 import numpy as np
 import numpy.typing as npt
 
-from solkit.profiling.matching import NONE, Matching
+from solkit.profiling.matching import NONE
 from solkit.profiling.timeline import Window, is_waiting
-from solkit.profiling.trace_reader import Activity, HostCall, Recording
+from solkit.profiling.trace_reader import Activity, HostCall
 
 __all__ = ["Cuts", "savings_us"]
 
@@ -55,9 +55,9 @@ class Cuts:
     """What-ifs: in each, the activities of one op are shorter.
 
     Attributes:
-        question: of each activity of the window, which what-if cuts it; `NONE` where none does.
+        question: for each activity of the window, the what-if that cuts it, or `NONE`.
         cut_us: by how much.
-        count: of what-ifs.
+        count: number of what-ifs.
     """
 
     question: Sequence[int]
@@ -65,22 +65,11 @@ class Cuts:
     count: int
 
 
-def savings_us(
-    recording: Recording, matching: Matching, within: Window, cuts: Cuts
-) -> tuple[Times, float]:
-    """What each what-if saves of the window, and what all of them together do.
-
-    Args:
-        recording: the trace.
-        matching: what ran on the GPU in question.
-        within: the window.
-        cuts: what-ifs.
-    """
-    activities = [matching.activities[i] for i in within.activities]
-    launches = [matching.calls[i] for i in within.activities]
-    calls = [recording.calls[c] if c != NONE else None for c in launches]
+def savings_us(within: Window, cuts: Cuts) -> tuple[Times, float]:
+    """What each what-if saves of a window, and what all of them save together."""
+    activities = within.activities
     replay = _Replay(cuts, [activity.duration_us for activity in activities])
-    for event in _events(activities, calls, recording.calls):
+    for event in _events(activities, within.calls, within.matching.recording.calls):
         event.happen(replay)
     saved = within.end_us - np.maximum(replay.last, within.host_end_us - replay.ahead)
     return saved[:-1], float(saved[-1])
@@ -89,14 +78,12 @@ def savings_us(
 class _Replay:
     """The state of the replay: an entry per what-if, and one for all of them together.
 
-    Args:
+    Attributes:
         cuts: what-ifs.
         durations: of the activities, as recorded.
-
-    Attributes:
         ahead: how much earlier the host is than in the recording.
         last: when the last activity so far ends.
-        launches: from when on those that were launched may start, by activity.
+        launches: when launched activities may start, by activity.
         ends: when activities end that something may still wait for.
     """
 
@@ -122,7 +109,7 @@ class _Launch:
 
 @dataclass(frozen=True)
 class _Wait:
-    """A call of the host returns, `tail_us` after the activity ended that it waited for."""
+    """A call of the host returns, `tail_us` after the end of the activity that it waited for."""
 
     activity: int
     time_us: float
@@ -136,12 +123,12 @@ class _Wait:
 
 @dataclass(frozen=True)
 class _Start:
-    """An activity starts, `delay_us` after it could: what it waits for, and what none will again.
+    """An activity starts, `delay_us` after it could.
 
     Attributes:
         previous: the activity before it on its stream, or `NONE`.
         other: the one on another stream that it seems to have waited for, or `NONE`.
-        is_last_wait: whether nothing but it waits for `previous`.
+        is_last_wait: whether nothing else waits for `previous`.
     """
 
     activity: int
@@ -176,7 +163,7 @@ _Event = Union[_Launch, _Wait, _Start]
 def _events(
     activities: Sequence[Activity], calls: Sequence[HostCall | None], host: Sequence[HostCall]
 ) -> list[_Event]:
-    """All that happens, in order of time; at one time, what others may wait for comes first."""
+    """All events in order of time; at one time, those that others may wait for come first."""
     latencies = (a.start_us - c.start_us for a, c in zip(activities, calls) if c)
     latency_us = max(0.0, min(latencies, default=0.0))
     launches = [
@@ -192,14 +179,14 @@ def _events(
 
 
 class _Ends:
-    """Which activity had ended last, at any time."""
+    """Finds the activity that ended last before a given time."""
 
     def __init__(self, activities: Sequence[Activity]) -> None:
         self._order = sorted(range(len(activities)), key=lambda i: activities[i].end_us)
         self._times = [activities[i].end_us for i in self._order]
 
     def count(self, time_us: float) -> int:
-        """How many had ended."""
+        """How many activities had ended."""
         return bisect_right(self._times, time_us)
 
     def latest(self, time_us: float) -> int:
@@ -230,7 +217,7 @@ def _starts(
 
 
 def _with_last_waits(starts: Sequence[_Start], waited_for: AbstractSet[int]) -> list[_Start]:
-    """Mark what can be forgotten: 10^5 ends in 10^2 what-ifs would take 100 MB."""
+    """Mark the ends to forget: 10^5 ends in 10^2 what-ifs would take 100 MB."""
     shared = waited_for | {start.other for start in starts}
     return [
         replace(start, is_last_wait=start.previous != NONE and start.previous not in shared)
@@ -244,7 +231,7 @@ def _waits(
     host: Sequence[HostCall],
     ends: _Ends,
 ) -> Iterator[_Wait]:
-    """The calls that waited for an activity, which ended while they lasted."""
+    """The calls that waited for an activity, which ended during the call."""
     own = {id(call): i for i, call in enumerate(calls) if call}
     launched = sorted(call.start_us for call in calls if call)
     for call in host:

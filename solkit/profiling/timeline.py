@@ -1,9 +1,8 @@
 """The GPU's time: which part of a recording counts, when the GPU was idle, and why.
 
-The window goes from the first step that counts to the end of the last, or, where the profiler
-counted none, from the first to the last thing that ran. Host and GPU run apart, so it is the GPU's
-window: it begins when the GPU has done what was launched before, and ends no earlier than the last
-thing that was launched within.
+The window reaches from the first step that counts to the end of the last; without steps, from the
+first to the last activity. Host and GPU run apart, so the window is the GPU's: it begins when the
+GPU has done what was launched before, and ends no earlier than the last activity launched within.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from solkit.core import IdleTime
 from solkit.errors import InputError
 from solkit.profiling.matching import NONE, Matching
-from solkit.profiling.trace_reader import Activity, HostCall, Recording, Step
+from solkit.profiling.trace_reader import Activity, HostCall, Step
 
-__all__ = ["Idle", "Window", "idle", "is_waiting", "window"]
+__all__ = ["Window", "idle", "is_waiting", "window"]
 
 
 @dataclass(frozen=True)
@@ -25,61 +25,72 @@ class Window:
     """The part of a recording that counts.
 
     Attributes:
+        matching: what ran on the GPU.
         start_us, end_us: on the GPU's side.
-        host_end_us: when the host's part ended; minus infinity where there are no steps.
-        steps: how many steps it holds; 0 where none were counted.
-        activities: indices into `Matching.activities`, in order of their start.
+        host_end_us: when the host's part ended; minus infinity without steps.
+        steps: number of steps; 0 if none were recorded.
+        indices: into `Matching.activities`, in order of their start.
         notes: what was left out, each a sentence.
     """
 
+    matching: Matching
     start_us: float
     end_us: float
     host_end_us: float
     steps: int
-    activities: tuple[int, ...]
+    indices: tuple[int, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def span_us(self) -> float:
-        """How long it is."""
+        """Its length."""
         return self.end_us - self.start_us
 
+    @property
+    def activities(self) -> list[Activity]:
+        """What ran in it, in order of start."""
+        return [self.matching.activities[i] for i in self.indices]
 
-def window(recording: Recording, matching: Matching, skip: int = 0) -> Window:
+    @property
+    def calls(self) -> list[HostCall | None]:
+        """The host call that launched each activity; ``None`` if it was not recorded."""
+        calls = (self.matching.calls[i] for i in self.indices)
+        return [self.matching.recording.calls[call] if call != NONE else None for call in calls]
+
+
+def window(matching: Matching, skip: int = 0) -> Window:
     """Find the window.
 
     Args:
-        recording: the trace.
-        matching: what ran on the GPU in question.
-        skip: steps to pass over at the beginning; at least one is kept.
+        matching: what ran on the GPU.
+        skip: steps to leave out at the beginning; at least one is kept.
 
     Raises:
         InputError: nothing ran on the GPU within the steps.
     """
+    recording, activities = matching.recording, matching.activities
     steps = recording.steps[min(skip, len(recording.steps) - 1) :] if recording.steps else []
     launched = [recording.calls[call].start_us if call != NONE else None for call in matching.calls]
-    within = _launched_within(matching.activities, launched, steps)
+    within = _launched_within(activities, launched, steps)
     if not within:
         raise InputError(f"{recording.path}: nothing was launched within its steps")
-    first = matching.activities[within[0]].start_us
-    gpu_end = max(matching.activities[i].end_us for i in within)
+    first = activities[within[0]].start_us
+    gpu_end = max(activities[i].end_us for i in within)
     if not steps:
-        return Window(first, gpu_end, -math.inf, 0, tuple(within))
+        return Window(matching, first, gpu_end, -math.inf, 0, tuple(within))
     chosen = set(within)
-    earlier = [
-        (i, a) for i, a in enumerate(matching.activities) if i not in chosen and a.start_us < first
-    ]
-    start = max([steps[0].start_us, *(a.end_us for _, a in earlier)])
+    earlier = [(i, a) for i, a in enumerate(activities) if i not in chosen and a.start_us < first]
+    start = min(max([steps[0].start_us, *(a.end_us for _, a in earlier)]), first)
     host_end = steps[-1].end_us
     notes = _left_out([a for i, a in earlier if launched[i] is None])
     end = max(gpu_end, host_end)
-    return Window(min(start, first), end, host_end, len(steps), tuple(within), notes)
+    return Window(matching, start, end, host_end, len(steps), tuple(within), notes)
 
 
 def _launched_within(
     activities: Sequence[Activity], launched: Sequence[float | None], steps: Sequence[Step]
 ) -> list[int]:
-    """What was launched within the steps; where that is not known, what ran after such a launch."""
+    """What was launched within the steps; if that is unknown, what ran after such a launch."""
     if not steps:
         return list(range(len(activities)))
     start, end = steps[0].start_us, steps[-1].end_us
@@ -103,60 +114,34 @@ def _left_out(earlier: Sequence[Activity]) -> tuple[str, ...]:
     )
 
 
-# --------------------------------------------------------------------------------------- idle
-
-
-@dataclass(frozen=True)
-class Idle:
-    """When nothing ran on the GPU within the window, and what it waited for.
-
-    Attributes:
-        busy_us: something ran.
-        host_us: the host launched what came next only after the GPU had run dry.
-        wait_us: the part of `host_us` before which the host itself had waited for the GPU.
-        queue_us: between things that had been launched ahead, and where nothing is known.
-    """
-
-    busy_us: float
-    host_us: float
-    wait_us: float
-    queue_us: float
-
-
-def idle(recording: Recording, matching: Matching, within: Window) -> Idle:
-    """Tell the GPU's idle time apart by its cause.
-
-    Args:
-        recording: the trace.
-        matching: what ran on the GPU in question.
-        within: the window.
-    """
-    waits = sorted(call.end_us for call in recording.calls if is_waiting(call))
+def idle(within: Window) -> tuple[float, IdleTime]:
+    """How long the GPU was busy in a window, in us, and its idle time by cause."""
+    waits = sorted(call.end_us for call in within.matching.recording.calls if is_waiting(call))
+    activities, calls = within.activities, within.calls
     host = wait = queue = 0.0
-    for start, end, following in _gaps(matching.activities, within):
-        call = matching.calls[following] if following != NONE else NONE
-        late = following == NONE or (call != NONE and recording.calls[call].start_us >= start)
-        if not late:
+    for start, end, following in _gaps(activities, within):
+        call = calls[following] if following != NONE else None
+        if following != NONE and (call is None or call.start_us < start):
             queue += end - start
             continue
         host += end - start
         position = bisect_right(waits, end)
         if position and waits[position - 1] >= start:
             wait += end - start
-    return Idle(within.span_us - host - queue, host, wait, queue)
+    return within.span_us - host - queue, IdleTime(host / 1e3, wait / 1e3, queue / 1e3)
 
 
 def is_waiting(call: HostCall) -> bool:
-    """Whether a call, by its name, returns only when the GPU has got so far."""
+    """Whether a call, by its name, returns only when the GPU has reached it."""
     return "Synchronize" in call.name or call.name in ("cudaMemcpy", "cuMemcpyDtoH_v2")
 
 
 def _gaps(activities: Sequence[Activity], within: Window) -> Iterator[tuple[float, float, int]]:
-    """When nothing runs: from, to, and the index of what comes then (`NONE` at the end)."""
+    """When nothing runs: from, to, and the index of the next activity (`NONE` at the end)."""
     free = within.start_us
-    for index in within.activities:
-        if activities[index].start_us > free:
-            yield free, activities[index].start_us, index
-        free = max(free, activities[index].end_us)
+    for index, activity in enumerate(activities):
+        if activity.start_us > free:
+            yield free, activity.start_us, index
+        free = max(free, activity.end_us)
     if within.end_us > free:
         yield free, within.end_us, NONE

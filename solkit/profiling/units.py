@@ -1,7 +1,7 @@
-"""Which calls of ops are costed: the innermost that can be, with all the kernels beneath them.
+"""Which calls of ops are costed: the innermost possible ones, with all the kernels beneath them.
 
-An op's kernels are one unit, since what it must do is known only of the whole. Where the innermost
-op cannot be replayed, the op around it is tried, and then takes all that ran beneath it.
+An op's kernels are one unit, since only the work of the whole op is known. If the innermost op
+cannot be replayed, the op around it is tried, and then includes all that ran beneath it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from solkit.errors import JobDiedError
 from solkit.processes import jobs as worker
 from solkit.profiling.matching import NONE, Matching, is_graph_launch
 from solkit.profiling.timeline import Window
-from solkit.profiling.trace_reader import Recording, Signature
+from solkit.profiling.trace_reader import Signature
 
 __all__ = ["Asked", "Costs", "Replayed", "costs"]
 
@@ -26,7 +26,7 @@ _COLLECTIVE = re.compile(r"nccl|nvshmem|multimem_all|one_shot_all|two_shot_all",
 
 
 Asked = tuple[Signature, tuple[str, ...]]
-"""An op, and the names of its kernels, which tell the type of a list of tensors."""
+"""An op, and the names of its kernels, which show the type of a list of tensors."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Replayed:
     """The result for an op and those around it.
 
     Attributes:
-        level: which of them was replayed: 0 is the innermost, the one that launched kernels.
-        work: what one call of it costs; ``None`` where none of them can be replayed.
-        tolerance: that of its outputs' dtype.
-        reason: why not even the innermost can be replayed; empty where it can.
+        level: which of them was replayed: 0 is the innermost, which launched kernels.
+        work: the cost of one call; ``None`` if none of them can be replayed.
+        tolerance: of its outputs' dtype.
+        reason: why the innermost cannot be replayed; empty if it can.
     """
 
     level: int = 0
@@ -48,12 +48,12 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Costs:
-    """What every activity of a window is part of.
+    """The unit of every activity of a window.
 
     Attributes:
-        units: of each activity, the op (an index) whose work it is part of, or `NONE`.
-        reasons: of each activity without one, why.
-        replayed: by the signature of a unit's op, what one call costs.
+        units: for each activity, the op (an index) whose work it is part of, or `NONE`.
+        reasons: for each activity, why it has no unit.
+        replayed: the cost of one call, by the signature of a unit's op.
     """
 
     units: tuple[int, ...]
@@ -61,19 +61,13 @@ class Costs:
     replayed: dict[Signature, Replayed]
 
 
-def costs(recording: Recording, matching: Matching, within: Window, device: Device) -> Costs:
-    """Cost the ops that launched something within a window.
-
-    Args:
-        recording: the trace.
-        matching: what ran on the GPU in question.
-        within: the window.
-        device: the GPU.
-    """
-    reasons = [_reason(recording, matching, i) for i in within.activities]
-    ops = [matching.ops[i] if not reason else NONE for i, reason in zip(within.activities, reasons)]
+def costs(within: Window, device: Device) -> Costs:
+    """Cost the ops that launched something within a window, for a GPU."""
+    matching = within.matching
+    reasons = [_reason(matching, i) for i in within.indices]
+    ops = [matching.ops[i] if not reason else NONE for i, reason in zip(within.indices, reasons)]
     around = {op: list(matching.enclosing(op)) for op in dict.fromkeys(ops) if op != NONE}
-    answers = _answers(recording, matching, within, device, ops, around)
+    answers = _answers(within, device, ops, around)
     units = {around[op][found.level] for op, found in answers.items() if found.work is not None}
     owners = {op: _outermost(enclosing, units) for op, enclosing in around.items()}
     return Costs(
@@ -82,15 +76,15 @@ def costs(recording: Recording, matching: Matching, within: Window, device: Devi
             answers[op].reason if op != NONE else reason for op, reason in zip(ops, reasons)
         ),
         replayed={
-            recording.ops[around[op][found.level]].signature: found
+            matching.recording.ops[around[op][found.level]].signature: found
             for op, found in answers.items()
             if found.work is not None
         },
     )
 
 
-def _reason(recording: Recording, matching: Matching, index: int) -> str:
-    """Why an activity belongs to no op on this GPU; empty where it may be."""
+def _reason(matching: Matching, index: int) -> str:
+    """Why an activity belongs to no op on this GPU; empty if it may belong to one."""
     activity = matching.activities[index]
     if _HOST_COPY.match(activity.name):
         return "a copy that leaves the GPU"
@@ -101,25 +95,21 @@ def _reason(recording: Recording, matching: Matching, index: int) -> str:
     call = matching.calls[index]
     if call == NONE:
         return "its launch was not recorded"
-    if is_graph_launch(recording.calls[call]):
+    if is_graph_launch(matching.recording.calls[call]):
         return "launched by a CUDA graph, which keeps no ops"
     return "launched outside of any op"
 
 
 def _answers(
-    recording: Recording,
-    matching: Matching,
-    within: Window,
-    device: Device,
-    ops: Sequence[int],
-    around: dict[int, list[int]],
+    within: Window, device: Device, ops: Sequence[int], around: dict[int, list[int]]
 ) -> dict[int, Replayed]:
     """The result for each op that launched something; identical ops are replayed once."""
+    signatures = [op.signature for op in within.matching.recording.ops]
     kernels: dict[Signature, set[str]] = defaultdict(set)
-    for i, op in zip(within.activities, ops):
+    for activity, op in zip(within.activities, ops):
         for enclosing in around.get(op, ()):
-            kernels[recording.ops[enclosing].signature].add(matching.activities[i].name)
-    chains = {op: tuple(recording.ops[i].signature for i in around[op]) for op in around}
+            kernels[signatures[enclosing]].add(activity.name)
+    chains = {op: tuple(signatures[i] for i in around[op]) for op in around}
     asked = [
         [(signature, tuple(sorted(kernels[signature]))) for signature in chain]
         for chain in dict.fromkeys(chains.values())
@@ -129,12 +119,12 @@ def _answers(
 
 
 def _outermost(enclosing: Sequence[int], units: set[int]) -> int:
-    """The outermost unit around an op, or `NONE`: what is beneath a unit is its work."""
+    """The outermost unit around an op, or `NONE`: all beneath a unit is its work."""
     return next((i for i in reversed(enclosing) if i in units), NONE)
 
 
 def _replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
-    """Replay in a child; where an op ends or hangs it, halves of them, until that op is alone."""
+    """Replay in a child; if an op ends or hangs it, halve the list until that op is alone."""
     if not asked:
         return []
     try:

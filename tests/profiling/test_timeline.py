@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from solkit.core import IdleTime
 from solkit.errors import InputError
 from solkit.profiling.matching import match
 from solkit.profiling.savings import Cuts, savings_us
@@ -15,16 +16,15 @@ from solkit.profiling.trace_reader import read
 
 
 def parts(trace, skip=0):
-    recording = read(trace.write())
-    matching = match(recording, 0)
-    return recording, matching, window(recording, matching, skip)
+    matching = match(read(trace.write()), 0)
+    return window(matching, skip)
 
 
 def saved(trace, *cuts):
     """What each cut saves (one what-if an activity), and all together; windows begin at 0."""
     found = parts(trace)
     questions = [i if cut else -1 for i, cut in enumerate(cuts)]
-    each, together = savings_us(*found, Cuts(questions, cuts, len(cuts)))
+    each, together = savings_us(found, Cuts(questions, cuts, len(cuts)))
     return [each[i] for i, cut in enumerate(cuts) if cut], together
 
 
@@ -34,7 +34,7 @@ def saved(trace, *cuts):
 def test_without_steps_it_is_what_ran(trace):
     trace.kernel(10, 20, launch=1)
     trace.kernel(25, 40, launch=2)
-    _, _, found = parts(trace)
+    found = parts(trace)
     assert (found.start_us, found.end_us, found.span_us, found.steps) == (10, 40, 30, 0)
 
 
@@ -45,11 +45,11 @@ def test_steps_cut_off_what_was_launched_outside_of_them(trace):
     trace.kernel(20, 110, launch=10, name="of step 1, and runs into step 2")
     trace.kernel(120, 230, launch=105, name="of step 2, and outlasts it")
     trace.kernel(250, 260, launch=210, name="after the steps")
-    _, matching, both = parts(trace)
-    assert [matching.activities[i].start_us for i in both.activities] == [20, 120]
+    both = parts(trace)
+    assert [each.start_us for each in both.activities] == [20, 120]
     assert (both.start_us, both.end_us, both.steps) == (15, 230, 2)
     assert both.notes[0].startswith("1 kernels and copies (0.01 ms) were launched before")
-    _, _, second = parts(trace, skip=1)
+    second = parts(trace, skip=1)
     assert (second.start_us, second.end_us, second.steps) == (110, 230, 1)
     assert second.notes == both.notes
 
@@ -57,21 +57,21 @@ def test_steps_cut_off_what_was_launched_outside_of_them(trace):
 def test_a_host_that_outlasts_the_gpu_belongs_to_the_step(trace):
     trace.step(1, 0, 100)
     trace.kernel(20, 30, launch=10)
-    _, _, found = parts(trace)
+    found = parts(trace)
     assert (found.start_us, found.end_us) == (0, 100)
 
 
 def test_at_least_one_step_is_kept(trace):
     trace.step(1, 0, 100)
     trace.kernel(20, 30, launch=10)
-    assert parts(trace, skip=5)[2].steps == 1
+    assert parts(trace, skip=5).steps == 1
 
 
 def test_kernels_of_a_trace_without_calls_count(trace):
     trace.step(1, 0, 100)
     trace.kernel(20, 30)
     trace.kernel(40, 50)
-    assert len(parts(trace)[2].activities) == 2
+    assert len(parts(trace).activities) == 2
 
 
 def test_steps_in_which_nothing_was_launched(trace):
@@ -90,20 +90,19 @@ def test_idle_time_is_told_apart_by_what_the_gpu_waited_for(trace):
     trace.kernel(50, 60, launch=45)  # launched 25 after the GPU ran dry: 30
     trace.wait(55, 62)
     trace.kernel(75, 80, launch=70)  # after the host had waited: 15 more
-    found = idle(*parts(trace))
-    assert (found.busy_us, found.host_us, found.wait_us, found.queue_us) == (33, 45, 15, 2)
+    assert idle(parts(trace)) == (33, IdleTime(0.045, 0.015, 0.002))
 
 
 def test_kernels_that_overlap_are_busy_once(trace):
     trace.kernel(0, 10, launch=-5, stream=7)
     trace.kernel(5, 20, launch=-4, stream=8)
-    assert idle(*parts(trace)).busy_us == 20
+    assert idle(parts(trace))[0] == 20
 
 
 def test_what_the_host_does_after_the_last_kernel_is_idle_time(trace):
     trace.step(1, 0, 100)
     trace.kernel(0, 30, launch=0)
-    assert idle(*parts(trace)).host_us == 70
+    assert idle(parts(trace))[1].host_ms == 0.07
 
 
 # ------------------------------------------------------------------------------------ savings
@@ -218,6 +217,6 @@ def test_nothing_cut_is_nothing_saved(trace):
     for start, launch, stream in starts:
         trace.kernel(start, start + 70, launch=launch, stream=stream)
     trace.wait(62, 260, "cudaStreamSynchronize")
-    each, together = savings_us(*parts(trace), Cuts([0] * 6, [0.0] * 6, 1))
+    each, together = savings_us(parts(trace), Cuts([0] * 6, [0.0] * 6, 1))
     assert each.tolist() == pytest.approx([0])
     assert together == pytest.approx(0)
