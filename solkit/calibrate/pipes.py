@@ -24,34 +24,21 @@ _REGISTER = {"fp32": "f", "fp64": "d", "int32": "r"}  # PTX constraint letters
 
 @dataclass(frozen=True)
 class Instruction:
-    """One PTX instruction: ``$0`` from itself ``$1``, its neighbour ``$2`` and a constant ``$3``.
+    """One PTX instruction: ``$0`` from itself ``$1``, its neighbour ``$2`` and a constant ``$3``."""
 
-    Attributes:
-        ptx: the instruction.
-        dtype: of ``$0``, ``$1`` and ``$3``, in Triton's notation.
-        sass: the machine instruction that it becomes, a regular expression.
-        operations: per thread, as the catalogue counts them (a multiply-add is two).
-    """
-
-    ptx: str
-    dtype: str
-    sass: str
-    operations: int = 1
+    ptx: str  # the instruction
+    dtype: str  # of ``$0``, ``$1`` and ``$3``, in Triton's notation
+    sass: str  # the machine instruction that it becomes, a regular expression
+    operations: int = 1  # per thread, as the catalogue counts them (a multiply-add is two)
 
 
 @dataclass(frozen=True)
 class Pipe:
-    """What a chain is made of, in turn, and the ceiling in the catalogue that it tests.
+    """What a chain is made of, in turn, and the ceiling in the catalogue that it tests."""
 
-    Attributes:
-        ceiling: key of `solkit.core.Device.ceilings`.
-        unit: of the rate.
-        first, second: the two instructions of a pair.
-    """
-
-    ceiling: str
-    unit: str
-    first: Instruction
+    ceiling: str  # key of `solkit.core.Device.ceilings`
+    unit: str  # of the rate
+    first: Instruction  # the two instructions of a pair
     second: Instruction
 
     @property

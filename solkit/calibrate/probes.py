@@ -156,16 +156,11 @@ def compile_all() -> None:
 
 @dataclass(frozen=True)
 class _Product:
-    """How torch, through cuBLAS, multiplies matrices of one type: (m, n) by (n, n).
+    """How torch, through cuBLAS, multiplies matrices of one type: (m, n) by (n, n)."""
 
-    Attributes:
-        unit: of its rate.
-        edges: n to try; m is near it.
-        multiply: makes the operands of (m, n), and gives what multiplies them.
-    """
-
-    unit: str
-    edges: tuple[int, ...]
+    unit: str  # of its rate
+    edges: tuple[int, ...]  # n to try; m is near it
+    # makes the operands of (m, n), and gives what multiplies them
     multiply: Callable[[int, int], Callable[[], object]]
 
 

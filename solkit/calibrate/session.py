@@ -52,23 +52,14 @@ _NEAR_MAXIMUM = 0.97
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        bursts: per probe.
-        sustained_s: per probe of a pipe or of DRAM.
-        rounds: of launches timed alone.
-        sizes: of memory, in bytes moved, for launches timed alone.
-        l2_shares: working sets, as shares of L2.
-        budget_s: after so long what is left is skipped, from the process's start.
-    """
-
-    bursts: int
-    sustained_s: float
-    rounds: int
-    sizes: tuple[int, ...]
-    l2_shares: tuple[float, ...]
-    budget_s: float
+    bursts: int  # per probe
+    sustained_s: float  # per probe of a pipe or of DRAM
+    rounds: int  # of launches timed alone
+    sizes: tuple[int, ...]  # of memory, in bytes moved, for launches timed alone
+    l2_shares: tuple[float, ...]  # working sets, as shares of L2
+    budget_s: float  # after so long what is left is skipped, from the process's start
 
 
 FULL = Effort(5, 1.0, 15, _SIZES, _L2_SHARES, 75.0)

@@ -42,19 +42,13 @@ _CLOCK_TRAINS = 3
 
 @dataclass(frozen=True)
 class Probe:
-    """Something to launch that keeps one resource busy.
+    """Something to launch that keeps one resource busy."""
 
-    Attributes:
-        name, ceiling, unit, detail, size_bytes: as in `Reading`.
-        amount: per launch.
-        launch: queues it.
-    """
-
-    name: str
+    name: str  # as in `Reading`
     ceiling: str | None
     unit: str
-    amount: float
-    launch: Callable[[], object]
+    amount: float  # per launch
+    launch: Callable[[], object]  # queues it
     detail: str = ""
     size_bytes: int | None = None
 
@@ -87,17 +81,11 @@ class Probe:
 
 @dataclass(frozen=True)
 class Single:
-    """A launch to be timed alone, after something else.
+    """A launch to be timed alone, after something else."""
 
-    Attributes:
-        probe: what is timed.
-        regime: what came before, in words.
-        before: queues that.
-    """
-
-    probe: Probe
-    regime: Regime
-    before: Callable[[], object]
+    probe: Probe  # what is timed
+    regime: Regime  # what came before, in words
+    before: Callable[[], object]  # queues that
 
 
 class Stopwatch:

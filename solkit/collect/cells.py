@@ -22,20 +22,13 @@ _SURVEYED = 32  # kernels, ahead of the one that is wanted next
 
 @dataclass(frozen=True)
 class Cell:
-    """One kernel at one shape.
+    """One kernel at one shape."""
 
-    Attributes:
-        kernel_id, problem_id: as in `Outcome`.
-        name: the name of the kernel.
-        default: the kernel at that shape, with its own parameters.
-        space: what may be chosen instead.
-    """
-
-    kernel_id: str
+    kernel_id: str  # as in `Outcome`
     problem_id: str
-    name: str
-    default: Configuration
-    space: Space
+    name: str  # the name of the kernel
+    default: Configuration  # the kernel at that shape, with its own parameters
+    space: Space  # what may be chosen instead
 
 
 def surveyed(

@@ -62,17 +62,11 @@ class Limits:
 
 @dataclass
 class Progress:
-    """How far a run is.
+    """How far a run is."""
 
-    Attributes:
-        rows: outcomes of this run, by verdict.
-        gpu_s: seconds for which the GPU was held.
-        now: the kernel that was timed last.
-    """
-
-    rows: Counter[str] = field(default_factory=Counter)
-    gpu_s: float = 0.0
-    now: str = ""
+    rows: Counter[str] = field(default_factory=Counter)  # outcomes of this run, by verdict
+    gpu_s: float = 0.0  # seconds for which the GPU was held
+    now: str = ""  # the kernel that was timed last
 
 
 class _Problem:
@@ -105,42 +99,25 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Standing:
-    """What is known of a problem.
+    """What is known of a problem."""
 
-    Attributes:
-        best_ms: the shortest time so far; ``None`` if nothing was correct.
-        is_sparse: whether few of its good configurations are known.
-        lacks_draws: whether the search alone found those that are known.
-    """
-
-    best_ms: float | None
-    is_sparse: bool
-    lacks_draws: bool
+    best_ms: float | None  # the shortest time so far; ``None`` if nothing was correct
+    is_sparse: bool  # whether few of its good configurations are known
+    lacks_draws: bool  # whether the search alone found those that are known
 
 
 @dataclass
 class _Tried:
-    """A cell, and what was tried of it.
+    """A cell, and what was tried of it."""
 
-    Attributes:
-        cell: the kernel at a shape.
-        problem: the times of all its kernels.
-        chooser: chooses the configurations that are new.
-        again: those to repeat.
-        count: different configurations that were tried.
-        awaited: submitted configurations without an outcome.
-        has_run: whether any configuration ran to its end.
-        in_vain: configurations that could not be measured.
-    """
-
-    cell: Cell
-    problem: _Problem
-    chooser: Chooser
-    again: list[Params]
-    count: int = 0
-    awaited: int = 0
-    has_run: bool = False
-    in_vain: set[str] = field(default_factory=set)
+    cell: Cell  # the kernel at a shape
+    problem: _Problem  # the times of all its kernels
+    chooser: Chooser  # chooses the configurations that are new
+    again: list[Params]  # those to repeat
+    count: int = 0  # different configurations that were tried
+    awaited: int = 0  # submitted configurations without an outcome
+    has_run: bool = False  # whether any configuration ran to its end
+    in_vain: set[str] = field(default_factory=set)  # configurations that could not be measured
 
     def is_due(self, most: int) -> bool:
         """Whether there is something to repeat, or something new before it has had so many."""

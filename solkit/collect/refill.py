@@ -35,37 +35,24 @@ configuration leaves 0.2 MB there."""
 
 @dataclass
 class Progress:
-    """How far a refill is, in rows.
+    """How far a refill is, in rows."""
 
-    Attributes:
-        total: rows that can be refilled here and have no facts yet.
-        done: of these, rows that have facts now.
-        left_out: rows that cannot be refilled, by the reason.
-        failed: rows whose analysis failed; `why` has the first reasons.
-    """
-
-    total: int = 0
-    done: int = 0
+    total: int = 0  # rows that can be refilled here and have no facts yet
+    done: int = 0  # of these, rows that have facts now
+    # rows that cannot be refilled, by the reason
     left_out: Counter[str] = field(default_factory=Counter)
-    failed: int = 0
+    failed: int = 0  # rows whose analysis failed; `why` has the first reasons
     why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of one configuration: their facts are the same.
+    """The rows of one configuration: their facts are the same."""
 
-    Attributes:
-        configuration: to analyse.
-        device: the catalogue's name of a GPU with these facts.
-        facts_id: of the facts.
-        rows: run and place of each.
-    """
-
-    configuration: Configuration
-    device: str
-    facts_id: str
-    rows: list[RowKey]
+    configuration: Configuration  # to analyse
+    device: str  # the catalogue's name of a GPU with these facts
+    facts_id: str  # of the facts
+    rows: list[RowKey]  # run and place of each
 
 
 def refill(

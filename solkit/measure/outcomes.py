@@ -75,15 +75,10 @@ _TIMED = (
 
 @dataclass(frozen=True)
 class Prospect:
-    """What is known of a configuration before it is measured.
+    """What is known of a configuration before it is measured."""
 
-    Attributes:
-        file: the kernel file, with a candidate.
-        result: its bound and analysis: `solkit.roofline.cases.unmeasured`.
-    """
-
-    file: KernelFile
-    result: Result
+    file: KernelFile  # the kernel file, with a candidate
+    result: Result  # its bound and analysis: `solkit.roofline.cases.unmeasured`
 
     @property
     def shape(self) -> dict[str, Value]:
@@ -137,7 +132,7 @@ def draft(
 def facts_of(
     prospect: Prospect, kernel: Kernel, device: Device, software: Mapping[str, str | None]
 ) -> StoredFacts | None:
-    """The facts of all launches, as a log keeps them; ``None`` where some are not known.
+    """The facts of all launches, as a log keeps them; ``None`` if some are not known.
 
     Args:
         prospect: as for `draft`, and so for the others.
@@ -283,7 +278,7 @@ _SCORED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
 
 
 def measurement_of(outcome: Outcome) -> Measurement | None:
-    """The timing; ``None`` where there is none, or none of the reference."""
+    """The timing; ``None`` if there is none, or none of the reference."""
     told = outcome.time_ms, outcome.reference_ms
     time_ms, reference_ms = told
     if time_ms is None or reference_ms is None:
@@ -303,7 +298,7 @@ def measurement_of(outcome: Outcome) -> Measurement | None:
 
 
 def protocol_of(outcome: Outcome) -> Protocol | None:
-    """How the time was taken; ``None`` where none was."""
+    """How the time was taken; ``None`` if none was."""
     if outcome.method is None:
         return None
     return Protocol(

@@ -143,9 +143,7 @@ def _device(asked: str | Device | None, gpu: Gpu | None, path: str) -> Device:
     if asked is not None:
         return calibrated(catalogue.find(asked))
     if gpu is None or not gpu.name:
-        raise UnknownDeviceError(
-            f"{path} names no GPU: say which it was recorded on with --device"
-        )
+        raise UnknownDeviceError(f"{path} names no GPU: say which it was recorded on with --device")
     try:
         return calibrated(catalogue.find(gpu.name))
     except UnknownDeviceError as error:

@@ -24,21 +24,13 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Matching:
-    """What ran on one GPU, and its origin; indices into the recording.
+    """What ran on one GPU, and its origin; indices into the recording."""
 
-    Attributes:
-        recording: the trace.
-        activities: in order of their start.
-        calls: the host call that launched each, or `NONE`.
-        ops: the innermost op around that call, or `NONE`.
-        parents: of every op of the recording: the op around it, or `NONE`.
-    """
-
-    recording: Recording
-    activities: tuple[Activity, ...]
-    calls: tuple[int, ...]
-    ops: tuple[int, ...]
-    parents: tuple[int, ...]
+    recording: Recording  # the trace
+    activities: tuple[Activity, ...]  # in order of their start
+    calls: tuple[int, ...]  # the host call that launched each, or `NONE`
+    ops: tuple[int, ...]  # the innermost op around that call, or `NONE`
+    parents: tuple[int, ...]  # of every op of the recording: the op around it, or `NONE`
 
     def enclosing(self, op: int) -> Iterator[int]:
         """An op and those around it, innermost first."""

@@ -19,15 +19,10 @@ __all__ = ["Run"]
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run, matched and costed.
+    """A recorded run, matched and costed."""
 
-    Attributes:
-        within: the window that counts.
-        costs: of each activity in it.
-    """
-
-    within: Window
-    costs: Costs
+    within: Window  # the window that counts
+    costs: Costs  # of each activity in it
 
     def ops(self, device: Device, precision: str) -> tuple[tuple[ProfiledOp, ...], float]:
         """A row per op and kind of inputs, and what all targets together save, in us.

@@ -52,17 +52,11 @@ Times = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cuts:
-    """What-ifs: in each, the activities of one op are shorter.
+    """What-ifs: in each, the activities of one op are shorter."""
 
-    Attributes:
-        question: for each activity of the window, the what-if that cuts it, or `NONE`.
-        cut_us: by how much.
-        count: number of what-ifs.
-    """
-
-    question: Sequence[int]
-    cut_us: Sequence[float]
-    count: int
+    question: Sequence[int]  # for each activity of the window, the what-if that cuts it, or `NONE`
+    cut_us: Sequence[float]  # by how much
+    count: int  # number of what-ifs
 
 
 def savings_us(within: Window, cuts: Cuts) -> tuple[Times, float]:
@@ -123,20 +117,14 @@ class _Wait:
 
 @dataclass(frozen=True)
 class _Start:
-    """An activity starts, `delay_us` after it could.
-
-    Attributes:
-        previous: the activity before it on its stream, or `NONE`.
-        other: the one on another stream that it seems to have waited for, or `NONE`.
-        is_last_wait: whether nothing else waits for `previous`.
-    """
+    """An activity starts, `delay_us` after it could."""
 
     activity: int
     time_us: float
-    previous: int
-    other: int
+    previous: int  # the activity before it on its stream, or `NONE`
+    other: int  # the one on another stream that it seems to have waited for, or `NONE`
     delay_us: float
-    is_last_wait: bool
+    is_last_wait: bool  # whether nothing else waits for `previous`
 
     def happen(self, replay: _Replay) -> None:
         ready = np.full_like(replay.last, -np.inf)

@@ -39,7 +39,7 @@ def record(
         time_limit_s: seconds after which it is interrupted, as by Ctrl-C.
 
     Returns:
-        How the script failed; empty where it did not. Its own message is on standard error.
+        How the script failed; empty if not. Its own message is on standard error.
 
     Raises:
         InputError: there is no such file, the trace cannot be written, or the script ended without

@@ -22,24 +22,15 @@ __all__ = ["Window", "idle", "is_waiting", "window"]
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a recording that counts.
+    """The part of a recording that counts."""
 
-    Attributes:
-        matching: what ran on the GPU.
-        start_us, end_us: on the GPU's side.
-        host_end_us: when the host's part ended; minus infinity without steps.
-        steps: number of steps; 0 if none were recorded.
-        indices: into `Matching.activities`, in order of their start.
-        notes: what was left out, each a sentence.
-    """
-
-    matching: Matching
-    start_us: float
+    matching: Matching  # what ran on the GPU
+    start_us: float  # on the GPU's side
     end_us: float
-    host_end_us: float
-    steps: int
-    indices: tuple[int, ...]
-    notes: tuple[str, ...] = ()
+    host_end_us: float  # when the host's part ended; minus infinity without steps
+    steps: int  # number of steps; 0 if none were recorded
+    indices: tuple[int, ...]  # into `Matching.activities`, in order of their start
+    notes: tuple[str, ...] = ()  # what was left out, each a sentence
 
     @property
     def span_us(self) -> float:

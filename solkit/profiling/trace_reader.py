@@ -57,26 +57,19 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class Signature:
-    """An op and all that was recorded of its arguments, position by position.
+    """An op and all that was recorded of its arguments, position by position."""
 
-    Attributes:
-        name: as recorded, e.g. ``"aten::mm"``.
-        shapes: of a tensor, in elements; of each tensor of a list; empty for all else.
-        types: C++ names (``"c10::BFloat16"``, ``"long int"``), ``"TensorList"``, ``"Scalar"``,
-            ``"ScalarList"``; empty where nothing was recorded.
-        strides: as `shapes`; empty where they were not recorded.
-        values: scalars and lists of them as text; empty for tensors.
-        is_triton: whether it is a Triton kernel that launched itself (torch.compile's do).
-        has_inputs: whether arguments were recorded at all.
-    """
-
-    name: str
+    name: str  # as recorded, e.g. ``"aten::mm"``
+    # of a tensor, in elements; of each tensor of a list; empty for others
     shapes: tuple[Any, ...] = ()
+    # C++ names (``"c10::BFloat16"``, ``"long int"``), ``"TensorList"``, ``"Scalar"``,
+    # ``"ScalarList"``; empty if nothing was recorded
     types: tuple[str, ...] = ()
-    strides: tuple[Any, ...] = ()
-    values: tuple[str, ...] = ()
+    strides: tuple[Any, ...] = ()  # as `shapes`; empty if not recorded
+    values: tuple[str, ...] = ()  # scalars and lists of them as text; empty for tensors
+    # whether it is a Triton kernel that launched itself (torch.compile's do)
     is_triton: bool = False
-    has_inputs: bool = True
+    has_inputs: bool = True  # whether arguments were recorded at all
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -110,65 +103,40 @@ def _layout(shape: Any, stride: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One call of an op on the host.
+    """One call of an op on the host."""
 
-    Attributes:
-        signature: what was called on what.
-        thread: process and thread.
-        start_us, end_us: when.
-        external_id: what launches call it; 0 where it has none.
-    """
-
-    signature: Signature
-    thread: tuple[str, str]
+    signature: Signature  # what was called on what
+    thread: tuple[str, str]  # process and thread
     start_us: float
     end_us: float
-    external_id: int
+    external_id: int  # what launches call it; 0 if none
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One call of the CUDA runtime or driver.
+    """One call of the CUDA runtime or driver."""
 
-    Attributes:
-        name: e.g. ``"cudaLaunchKernel"``.
-        thread: process and thread.
-        start_us, end_us: when.
-        correlation: what it launched bears the same number.
-        external_id: of the innermost op around it; 0 where there is none.
-    """
-
-    name: str
-    thread: tuple[str, str]
+    name: str  # e.g. ``"cudaLaunchKernel"``
+    thread: tuple[str, str]  # process and thread
     start_us: float
     end_us: float
-    correlation: int
-    external_id: int
+    correlation: int  # the activity that it launched has the same number
+    external_id: int  # of the innermost op around it; 0 if none
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One kernel, copy or memset on a GPU.
+    """One kernel, copy or memset on a GPU."""
 
-    Attributes:
-        name: of the kernel, or as CUPTI words it: ``"Memcpy HtoD (Pinned -> Device)"``.
-        category: ``"kernel"``, ``"gpu_memcpy"`` or ``"gpu_memset"``.
-        device, stream: where.
-        start_us, end_us: when.
-        correlation: of the host call that launched it; 0 where there is none.
-        external_id: of the innermost op around that call; 0 where there is none.
-        moved_bytes: what a copy or memset moved.
-    """
-
-    name: str
-    category: str
+    name: str  # of the kernel, or as CUPTI words it: ``"Memcpy HtoD (Pinned -> Device)"``
+    category: str  # ``"kernel"``, ``"gpu_memcpy"`` or ``"gpu_memset"``
     device: int
     stream: str
     start_us: float
     end_us: float
-    correlation: int
-    external_id: int
-    moved_bytes: int = 0
+    correlation: int  # of the host call that launched it; 0 if none
+    external_id: int  # of the innermost op around that call; 0 if none
+    moved_bytes: int = 0  # what a copy or memset moved
 
     @property
     def duration_us(self) -> float:
@@ -187,40 +155,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as ``deviceProperties`` describes it; 0 where that does not say.
+    """A GPU as ``deviceProperties`` describes it; 0 where that does not say."""
 
-    Attributes:
-        index: the `Activity.device` it is.
-        name: its marketing name.
-        sm_count: its SMs.
-        memory_bytes: its DRAM.
-    """
-
-    index: int
-    name: str
-    sm_count: int
-    memory_bytes: int
+    index: int  # the `Activity.device` it is
+    name: str  # its marketing name
+    sm_count: int  # its SMs
+    memory_bytes: int  # its DRAM
 
 
 @dataclass
 class Recording:
-    """A trace, event by event, in the order of the file.
+    """A trace, event by event, in the order of the file."""
 
-    Attributes:
-        path: the file.
-        gpus: of the machine, not only those that were used.
-        activities: on all GPUs.
-        calls: of CUDA.
-        ops: on all threads.
-        steps: in order of time.
-    """
-
-    path: str
-    gpus: tuple[Gpu, ...] = ()
-    activities: list[Activity] = field(default_factory=list)
-    calls: list[HostCall] = field(default_factory=list)
-    ops: list[Op] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    path: str  # the file
+    gpus: tuple[Gpu, ...] = ()  # of the machine, not only those that were used
+    activities: list[Activity] = field(default_factory=list)  # on all GPUs
+    calls: list[HostCall] = field(default_factory=list)  # of CUDA
+    ops: list[Op] = field(default_factory=list)  # on all threads
+    steps: list[Step] = field(default_factory=list)  # in order of time
 
     @property
     def has_shapes(self) -> bool:

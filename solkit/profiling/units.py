@@ -31,34 +31,22 @@ Asked = tuple[Signature, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result for an op and those around it.
+    """The result for an op and those around it."""
 
-    Attributes:
-        level: which of them was replayed: 0 is the innermost, which launched kernels.
-        work: the cost of one call; ``None`` if none of them can be replayed.
-        tolerance: of its outputs' dtype.
-        reason: why the innermost cannot be replayed; empty if it can.
-    """
-
-    level: int = 0
-    work: Work | None = None
-    tolerance: Tolerance | None = None
-    reason: str = ""
+    level: int = 0  # which of them was replayed: 0 is the innermost, which launched kernels
+    work: Work | None = None  # the cost of one call; ``None`` if none of them can be replayed
+    tolerance: Tolerance | None = None  # of its outputs' dtype
+    reason: str = ""  # why the innermost cannot be replayed; empty if it can
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The unit of every activity of a window.
+    """The unit of every activity of a window."""
 
-    Attributes:
-        units: for each activity, the op (an index) whose work it is part of, or `NONE`.
-        reasons: for each activity, why it has no unit.
-        replayed: the cost of one call, by the signature of a unit's op.
-    """
-
+    # for each activity, the op (an index) whose work it is part of, or `NONE`
     units: tuple[int, ...]
-    reasons: tuple[str, ...]
-    replayed: dict[Signature, Replayed]
+    reasons: tuple[str, ...]  # for each activity, why it has no unit
+    replayed: dict[Signature, Replayed]  # the cost of one call, by the signature of a unit's op
 
 
 def costs(within: Window, device: Device) -> Costs:

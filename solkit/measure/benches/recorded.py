@@ -43,17 +43,11 @@ _Point = tuple[str, str, str]  # kernel_id, shape and params as canonical text
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of measuring one configuration once.
+    """The cost of measuring one configuration once."""
 
-    Attributes:
-        compile_s: seconds of one core.
-        gpu_s: seconds for which the GPU was held.
-        assumed: which of the two are not recorded.
-    """
-
-    compile_s: float
-    gpu_s: float
-    assumed: tuple[str, ...] = ()
+    compile_s: float  # seconds of one core
+    gpu_s: float  # seconds for which the GPU was held
+    assumed: tuple[str, ...] = ()  # which of the two are not recorded
 
 
 def configuration_of(outcome: Outcome) -> Configuration:

@@ -63,15 +63,10 @@ _SIGNAL_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two lists of outputs compare.
+    """How two lists of outputs compare."""
 
-    Attributes:
-        max_error: largest finite ``|got - want|`` over all outputs of equal shape.
-        errors: what differs, one sentence per output; empty if they agree.
-    """
-
-    max_error: float
-    errors: tuple[str, ...]
+    max_error: float  # largest finite ``|got - want|`` over all outputs of equal shape
+    errors: tuple[str, ...]  # what differs, one sentence per output; empty if they agree
 
 
 def is_explained(want: Sequence[torch.Tensor], exact: Sequence[Exact]) -> bool:
@@ -205,22 +200,15 @@ class Standard:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How far one output may be from the correct one, over its flattened elements.
+    """How far one output may be from the correct one, over its flattened elements."""
 
-    Attributes:
-        permitted: ``|got - want| <= atol + rtol * |want|`` passes.
-        storing, computing, underflow: of this module's rule.
-        exact, sensitivity: y and sigma; ``None`` if only `permitted` decides.
-        others: further outputs that pass, of integers and bools.
-    """
-
-    permitted: Tolerance
-    storing: float = 0.0
+    permitted: Tolerance  # ``|got - want| <= atol + rtol * |want|`` passes
+    storing: float = 0.0  # of this module's rule
     computing: float = 0.0
     underflow: float = 0.0
-    exact: torch.Tensor | None = None
+    exact: torch.Tensor | None = None  # y and sigma; ``None`` if only `permitted` decides
     sensitivity: torch.Tensor | None = None
-    others: tuple[torch.Tensor, ...] = ()
+    others: tuple[torch.Tensor, ...] = ()  # further outputs that pass, of integers and bools
 
     def of(self, part: slice) -> _Rule:
         """The rule for some elements."""

@@ -29,25 +29,18 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of inputs, and the correct outputs for it.
+    """One set of inputs, and the correct outputs for it."""
 
-    Attributes:
-        name: how the inputs were made, e.g. ``"inputs()"``, ``"large"``, ``"held-out M=100"``.
-        seed: passed to `solkit.kernelfiles.seeding.seed_everything` before making the inputs
-            and before running the reference; pass the same before the candidate runs.
-        workload: the inputs, still unmodified.
-        want: the reference's outputs.
-        exact: the same in wide arithmetic; ``None`` if the reference does not run in it.
-        notes: why `exact` is ``None``.
-        shape: the sizes that differ from the file's defaults.
-    """
-
-    name: str
+    name: str  # how the inputs were made, e.g. ``"inputs()"``, ``"large"``, ``"held-out M=100"``
+    # passed to `solkit.kernelfiles.seeding.seed_everything` before making the inputs and before
+    # running the reference; pass the same before the candidate runs
     seed: int
-    workload: Workload
-    want: list[torch.Tensor]
+    workload: Workload  # the inputs, still unmodified
+    want: list[torch.Tensor]  # the reference's outputs
+    # the same in wide arithmetic; ``None`` if the reference does not run in it
     exact: list[Exact] | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # why `exact` is ``None``
+    # the sizes that differ from the file's defaults
     shape: Mapping[str, Value] = field(default_factory=dict)
     _standards: dict[Tolerance | None, Standard] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -80,23 +73,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Values that replace those of ``inputs()``.
+    """Values that replace those of ``inputs()``."""
 
-    Attributes:
-        name: of its trials.
-        values: makes them from the given ones, in fp32 (fp64 for fp64), and the target dtype.
-        first_only: only the first floating tensor gets them, the others keep theirs.
-        infinite: some are infinities.
-        subnormal: all are below the normal numbers.
-        is_twin: they are made from the first trial's values instead of fresh ones.
-    """
-
-    name: str
+    name: str  # of its trials
+    # makes them from the given ones, in fp32 (fp64 for fp64), and the target dtype
     values: Callable[[torch.Tensor, torch.dtype], torch.Tensor]
-    first_only: bool = False
-    infinite: bool = False
-    subnormal: bool = False
-    is_twin: bool = False
+    first_only: bool = False  # only the first floating tensor gets them, the others keep theirs
+    infinite: bool = False  # some are infinities
+    subnormal: bool = False  # all are below the normal numbers
+    is_twin: bool = False  # they are made from the first trial's values instead of fresh ones
 
 
 def _scaled(given: torch.Tensor, _: torch.dtype, factor: float) -> torch.Tensor:

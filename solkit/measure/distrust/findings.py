@@ -9,15 +9,10 @@ __all__ = ["Finding"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about a candidate that a reader of its time should know.
+    """Something about a candidate that a reader of its time should know."""
 
-    Attributes:
-        trick: its name in a few words, e.g. ``"patched function"``.
-        evidence: one sentence: what was seen, and where.
-        is_proof: whether no honest kernel does this, so the verdict is ``cheating``; otherwise it
-            is only reported.
-    """
-
-    trick: str
-    evidence: str
+    trick: str  # its name in a few words, e.g. ``"patched function"``
+    evidence: str  # one sentence: what was seen, and where
+    # whether no honest kernel does this, so the verdict is ``cheating``; otherwise it is only
+    # reported
     is_proof: bool

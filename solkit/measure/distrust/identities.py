@@ -66,25 +66,17 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class _Place:
-    """A module or class whose functions were recorded.
+    """A module or class whose functions were recorded."""
 
-    Attributes:
-        name: dotted.
-        owner: the module or class.
-        now: its current names.
-        names: the original functions.
-        taken: names that a new one would hide: a class's inherited ones, the harness's builtins.
-        is_instrument: whether measuring relies on all of them.
-        columns: of `names`: all values; for Python functions also the functions, and the addresses
-            of their code and defaults.
-    """
-
-    name: str
-    owner: Any
-    now: Mapping[str, Any]
-    names: Mapping[str, _Known]
+    name: str  # dotted
+    owner: Any  # the module or class
+    now: Mapping[str, Any]  # its current names
+    names: Mapping[str, _Known]  # the original functions
+    # names that a new one would hide: a class's inherited ones, the harness's builtins
     taken: frozenset[str]
-    is_instrument: bool
+    is_instrument: bool  # whether measuring relies on all of them
+    # of `names`: all values; for Python functions also the functions, and the addresses of their
+    # code and defaults
     columns: tuple[tuple[Any, ...], ...]
 
     @classmethod

@@ -49,35 +49,24 @@ _OUTPUT_SLACK_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Setup:
-    """What the referee provides for the examination of candidates.
+    """What the referee provides for the examination of candidates."""
 
-    Attributes:
-        machine: runs the reference.
-        say: receives the current step.
-        blocks: closes shared memory, once the candidates' processes have released it.
-        cache: trials that earlier candidates had in common with these.
-    """
-
-    machine: Machine
-    say: Say
+    machine: Machine  # runs the reference
+    say: Say  # receives the current step
+    # closes shared memory, once the candidates' processes have released it
     blocks: contextlib.ExitStack
+    # trials that earlier candidates had in common with these
     cache: TrialCache = field(default_factory=TrialCache)
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One set of inputs, shared with the candidate's process in memory of its own.
+    """One set of inputs, shared with the candidate's process in memory of its own."""
 
-    Attributes:
-        trial: the untouched inputs, in the referee's memory, and the correct outputs.
-        packed, block: the inputs as shared.
-        written: numbers of the storages that the reference writes to as well.
-    """
-
-    trial: Trial
-    packed: Packed
+    trial: Trial  # the untouched inputs, in the referee's memory, and the correct outputs
+    packed: Packed  # the inputs as shared
     block: Block
-    written: frozenset[int]
+    written: frozenset[int]  # numbers of the storages that the reference writes to as well
 
     def restore(self) -> None:
         """Undo what a call wrote."""
@@ -86,17 +75,12 @@ class Shared:
 
 @dataclass(frozen=True)
 class _Effects:
-    """What a reference does besides computing its outputs.
+    """What a reference does besides computing its outputs."""
 
-    Attributes:
-        written: numbers of the inputs' storages that it writes to, or declares as written.
-        aliases: whether its outputs lie in its inputs.
-        reference_s: its wall-clock time.
-    """
-
+    # numbers of the inputs' storages that it writes to, or declares as written
     written: frozenset[int]
-    aliases: bool
-    reference_s: float
+    aliases: bool  # whether its outputs lie in its inputs
+    reference_s: float  # its wall-clock time
 
 
 class Checks:

@@ -45,22 +45,14 @@ _DEGENERATE = (
 
 @dataclass(frozen=True)
 class _Timed:
-    """The result of timing.
+    """The result of timing."""
 
-    Attributes:
-        candidate, reference: the calls that count.
-        method: as in `solkit.core.Protocol`.
-        conditions: clocks, power and temperature meanwhile.
-        unstable: why the times are unreliable; empty if they are reliable.
-        notes: other remarks, such as throttled calls.
-    """
-
-    candidate: Series
+    candidate: Series  # the calls that count
     reference: Series
-    method: str
-    conditions: Conditions
-    unstable: tuple[str, ...]
-    notes: tuple[str, ...]
+    method: str  # as in `solkit.core.Protocol`
+    conditions: Conditions  # clocks, power and temperature meanwhile
+    unstable: tuple[str, ...]  # why the times are unreliable; empty if they are reliable
+    notes: tuple[str, ...]  # other remarks, such as throttled calls
 
 
 def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judgement:

@@ -11,15 +11,10 @@ __all__ = ["Imports"]
 
 @dataclass(frozen=True)
 class Imports:
-    """What a process had imported at some moment.
+    """What a process had imported at some moment."""
 
-    Attributes:
-        path: the module path.
-        modules: names of the loaded modules.
-    """
-
-    path: tuple[str, ...]
-    modules: frozenset[str]
+    path: tuple[str, ...]  # the module path
+    modules: frozenset[str]  # names of the loaded modules
 
     @classmethod
     def now(cls) -> Imports:

@@ -29,94 +29,62 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Request:
-    """One candidate to measure at one shape.
+    """One candidate to measure at one shape."""
 
-    Attributes:
-        path: the kernel file.
-        reference: the file with the reference, if `path` has none.
-        shape: sizes that override the file's defaults.
-        params: the candidate's tuning parameters.
-        time_limit_s: seconds after which the candidate's process is killed.
-        seed: of the inputs that only this candidate sees and is timed on.
-        common_seed: of the other inputs; ``None`` for the same seed.
-        custom_kernel: whether calling libraries for the work counts as cheating.
-        device: where the inputs are made; only ``"cuda"`` can be timed.
-        protocol: the name of a `solkit.measure.timing.protocols.TimingProtocol`.
-        skip: trials on which the reference is known to break the CUDA context.
-        hard_ms: the hard bound as far as it is known: for a shorter time it is measured what the
-            timed inputs need.
-    """
-
-    path: str
-    reference: str | None
-    shape: Mapping[str, Value]
-    params: Mapping[str, Value]
-    time_limit_s: float
-    seed: int
-    device: str = "cuda"
-    protocol: str = "cold"
-    common_seed: int | None = None
-    custom_kernel: bool = False
-    skip: tuple[str, ...] = ()
+    path: str  # the kernel file
+    reference: str | None  # the file with the reference, if `path` has none
+    shape: Mapping[str, Value]  # sizes that override the file's defaults
+    params: Mapping[str, Value]  # the candidate's tuning parameters
+    time_limit_s: float  # seconds after which the candidate's process is killed
+    seed: int  # of the inputs that only this candidate sees and is timed on
+    device: str = "cuda"  # where the inputs are made; only ``"cuda"`` can be timed
+    protocol: str = "cold"  # the name of a `solkit.measure.timing.protocols.TimingProtocol`
+    common_seed: int | None = None  # of the other inputs; ``None`` for the same seed
+    custom_kernel: bool = False  # whether calling libraries for the work counts as cheating
+    skip: tuple[str, ...] = ()  # trials on which the reference is known to break the CUDA context
+    # the hard bound as far as it is known: below it, the needs of the timed inputs are measured
     hard_ms: float = 0.0
 
 
 @dataclass(frozen=True)
 class Samples:
-    """All times that count, in the order measured.
+    """All times that count, in the order measured."""
 
-    Attributes:
-        candidate_ms, reference_ms: times of single calls.
-        conditions: clocks, power, temperature and throttle reasons meanwhile.
-        neighbours: why other users of the GPU could not be seen; empty if they could.
-        inputs_digest: `solkit.measure.checking.inputs.digest_of` the timed inputs.
-    """
-
-    candidate_ms: tuple[float, ...] = ()
+    candidate_ms: tuple[float, ...] = ()  # times of single calls
     reference_ms: tuple[float, ...] = ()
+    # clocks, power, temperature and throttle reasons meanwhile
     conditions: Conditions | None = None
+    # why other users of the GPU could not be seen; empty if they could
     neighbours: tuple[str, ...] = ()
-    inputs_digest: str | None = None
+    inputs_digest: str | None = None  # `solkit.measure.checking.inputs.digest_of` the timed inputs
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The result for one candidate.
+    """The result for one candidate."""
 
-    Attributes:
-        verdict: only correct, unstable and degenerate ones have a measurement.
-        errors: why it failed, a summary first. Otherwise what limits the measurement, such as
-            CUPTI not being usable.
-        protocol: how the time was measured; ``None`` without a time.
-        measurement: the time; ``None`` without one.
-        needed: what the timed inputs make compulsory; ``None`` if it was not measured.
-    """
-
-    verdict: Verdict
+    verdict: Verdict  # only correct, unstable and degenerate ones have a measurement
+    # why it failed, a summary first. Otherwise what limits the measurement, such as CUPTI not being
+    # usable
     errors: tuple[str, ...]
-    protocol: Protocol | None
-    measurement: Measurement | None
+    protocol: Protocol | None  # how the time was measured; ``None`` without a time
+    measurement: Measurement | None  # the time; ``None`` without one
     samples: Samples = Samples()
-    needed: Needed | None = None
+    needed: Needed | None = None  # what the timed inputs make compulsory, if it was measured
 
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """Candidates to time in turns at one shape.
+    """Candidates to time in turns at one shape."""
 
-    Attributes:
-        candidates: the base first; they differ only in `Request.path` and `Request.params`. The
-            time limit is for all of them together.
-        precision: turns stop when the interval of every ratio to the base is this narrow, as a
-            share of the ratio.
-        budget_s: seconds for turns beyond the minimum.
-        repeats: how often to compare, each time including the warm-up.
-    """
-
+    # the base first; they differ only in `Request.path` and `Request.params`. The time limit is for
+    # all of them together
     candidates: tuple[Request, ...]
+    # turns stop when the interval of every ratio to the base is this narrow, as a share of the
+    # ratio
     precision: float
-    budget_s: float
-    repeats: int = 1
+    budget_s: float  # seconds for turns beyond the minimum
+    repeats: int = 1  # how often to compare, each time including the warm-up
 
 
 @dataclass(frozen=True)
@@ -140,21 +108,13 @@ class Turns:
 
 @dataclass(frozen=True)
 class JudgedTurns:
-    """The result of a comparison.
+    """The result of a comparison."""
 
-    Attributes:
-        turns: one for each repeat; empty if a candidate failed.
-        errors: why it failed, a summary first.
-        protocol: how the times were measured; ``None`` without times.
-        verdict: of the candidate that failed, else ``CORRECT``.
-        failed: its number; ``None`` if none failed, or if its process ended.
-    """
-
-    turns: tuple[Turns, ...]
-    errors: tuple[str, ...] = ()
-    protocol: Protocol | None = None
-    verdict: Verdict = Verdict.CORRECT
-    failed: int | None = None
+    turns: tuple[Turns, ...]  # one for each repeat; empty if a candidate failed
+    errors: tuple[str, ...] = ()  # why it failed, a summary first
+    protocol: Protocol | None = None  # how the times were measured; ``None`` without times
+    verdict: Verdict = Verdict.CORRECT  # of the candidate that failed, else ``CORRECT``
+    failed: int | None = None  # its number; ``None`` if none failed, or if its process ended
 
 
 Message = Union[Request, Judgement, ComparisonRequest, JudgedTurns]

@@ -56,15 +56,11 @@ _Run = Callable[[Sequence[Channel], Setup], Union[Judgement, JudgedTurns]]
 
 @dataclass
 class _Process:
-    """A candidate's process.
-
-    Attributes:
-        is_new: whether it has not reported yet that it is ready.
-    """
+    """A candidate's process."""
 
     channel: Channel
     pid: int
-    is_new: bool = True
+    is_new: bool = True  # whether it has not reported yet that it is ready
 
 
 class _Referee:

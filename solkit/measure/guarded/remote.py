@@ -54,17 +54,12 @@ class CandidateDiedError(Exception):
 
 @dataclass(frozen=True)
 class Form:
-    """The form of an output, as the candidate's process reports it.
+    """The form of an output, as the candidate's process reports it."""
 
-    Attributes:
-        shape, dtype, device: of the tensor.
-        is_input: whether it lies in the memory of the inputs.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the tensor
     dtype: torch.dtype
     device: str
-    is_input: bool
+    is_input: bool  # whether it lies in the memory of the inputs
 
     @property
     def size(self) -> int:
@@ -74,15 +69,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Look:
-    """What the candidate's process reports after calls.
+    """What the candidate's process reports after calls."""
 
-    Attributes:
-        outputs: of the last call.
-        findings: the guard's.
-    """
-
-    outputs: tuple[Form, ...]
-    findings: tuple[Finding, ...]
+    outputs: tuple[Form, ...]  # of the last call
+    findings: tuple[Finding, ...]  # the guard's
 
 
 class Remote:

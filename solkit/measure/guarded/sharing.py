@@ -150,17 +150,11 @@ class _Pointer:
 
 @dataclass(frozen=True)
 class Packed:
-    """A value taken apart into its tensors' storages and the rest.
+    """A value taken apart into its tensors' storages and the rest."""
 
-    Attributes:
-        pickled: the value, with a description in place of each tensor.
-        places: (offset, size) in bytes of each storage in a block.
-        storages: the bytes, in the process that packed them; not sent.
-    """
-
-    pickled: bytes
-    places: tuple[tuple[int, int], ...]
-    storages: tuple[torch.Tensor, ...] = ()
+    pickled: bytes  # the value, with a description in place of each tensor
+    places: tuple[tuple[int, int], ...]  # (offset, size) in bytes of each storage in a block
+    storages: tuple[torch.Tensor, ...] = ()  # the bytes, in the process that packed them; not sent
 
     @property
     def size(self) -> int:

@@ -36,21 +36,13 @@ class LostError(Exception):
 
 @dataclass
 class Wait:
-    """Waiting for the answer to one request.
+    """Waiting for the answer to one request."""
 
-    Attributes:
-        processes: of the session.
-        control: the channel to the referee.
-        candidates: the processes that take part.
-        time_limit_s: for everything, from when all processes have started.
-        host_bytes: resident memory that a candidate's processes may use.
-    """
-
-    processes: Processes
-    control: Channel
-    candidates: Sequence[Child]
-    time_limit_s: float
-    host_bytes: int
+    processes: Processes  # of the session
+    control: Channel  # the channel to the referee
+    candidates: Sequence[Child]  # the processes that take part
+    time_limit_s: float  # for everything, from when all processes have started
+    host_bytes: int  # resident memory that a candidate's processes may use
     _killed_for: str | None = field(default=None, init=False)
     _stage: str = field(default="starting", init=False)
     _neighbours: Neighbours | None = field(init=False)

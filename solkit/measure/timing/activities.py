@@ -38,35 +38,22 @@ class Kind(enum.Enum):
 
 
 class Activity(NamedTuple):
-    """One profiler event; a tuple, since there are thousands.
+    """One profiler event; a tuple, since there are thousands."""
 
-    Attributes:
-        kind: of the event.
-        name: of the range, the CUDA call or the kernel.
-        start_ns, end_ns: on the profiler's clock, one for CPU and GPU.
-        correlation: joins a launch and what it launched; unused for ranges.
-        stream: (device, stream) on the GPU; unused on the CPU.
-    """
-
-    kind: Kind
-    name: str
-    start_ns: int
+    kind: Kind  # of the event
+    name: str  # of the range, the CUDA call or the kernel
+    start_ns: int  # on the profiler's clock, one for CPU and GPU
     end_ns: int
-    correlation: int = 0
-    stream: tuple[int, int] = (0, 0)
+    correlation: int = 0  # joins a launch and what it launched; unused for ranges
+    stream: tuple[int, int] = (0, 0)  # (device, stream) on the GPU; unused on the CPU
 
 
 @dataclass(frozen=True)
 class CallTime:
-    """The time of one call.
+    """The time of one call."""
 
-    Attributes:
-        span_ms: last end minus first start over all that the call ran on the GPU.
-        kernel_sum_ms: the sum of their durations; ``None`` if only the span is known.
-    """
-
-    span_ms: float
-    kernel_sum_ms: float | None
+    span_ms: float  # last end minus first start over all that the call ran on the GPU
+    kernel_sum_ms: float | None  # the sum of their durations; ``None`` if only the span is known
 
 
 def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[CallTime]:

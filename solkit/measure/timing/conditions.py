@@ -52,20 +52,14 @@ _FROM_OUTSIDE = 0x008 | 0x020 | 0x040 | 0x080
 
 @dataclass(frozen=True)
 class Sample:
-    """NVML's readings at one moment; ``None`` for what it refuses.
+    """NVML's readings at one moment; ``None`` for what it refuses."""
 
-    Attributes:
-        time_s: on `time.monotonic`'s clock, which all processes on a machine share.
-        sm_clock_mhz, memory_clock_mhz, power_w, temperature_c: as named.
-        reasons: bits of what holds the clock down.
-    """
-
-    time_s: float
-    sm_clock_mhz: float | None = None
+    time_s: float  # on `time.monotonic`'s clock, which all processes on a machine share
+    sm_clock_mhz: float | None = None  # as named
     memory_clock_mhz: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
-    reasons: int | None = None
+    reasons: int | None = None  # bits of what holds the clock down
 
 
 class ConditionSampler:
@@ -140,17 +134,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Screening:
-    """Which timed calls count.
+    """Which timed calls count."""
 
-    Attributes:
-        kept: whether each call counts; all do if the measurement is unstable.
-        reasons: what throttled the calls, by name.
-        evidence: why the measurement is unstable; empty if it is not.
-    """
-
-    kept: tuple[bool, ...]
-    reasons: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
+    kept: tuple[bool, ...]  # whether each call counts; all do if the measurement is unstable
+    reasons: tuple[str, ...] = ()  # what throttled the calls, by name
+    evidence: tuple[str, ...] = ()  # why the measurement is unstable; empty if it is not
 
     @property
     def left_out(self) -> int:

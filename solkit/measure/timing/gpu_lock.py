@@ -153,15 +153,10 @@ def _holder(file: int) -> str:
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process that computes on a GPU, as NVML lists it.
+    """A process that computes on a GPU, as NVML lists it."""
 
-    Attributes:
-        pid: the driver's number for it; in a container perhaps the host's.
-        memory_bytes: its GPU memory; ``None`` if NVML does not report it.
-    """
-
-    pid: int
-    memory_bytes: int | None = None
+    pid: int  # the driver's number for it; in a container perhaps the host's
+    memory_bytes: int | None = None  # its GPU memory; ``None`` if NVML does not report it
 
     def __str__(self) -> str:
         command = _proc(self.pid, "cmdline").replace("\0", " ").strip()[:_COMMAND_LENGTH]
@@ -220,15 +215,10 @@ def _nvml() -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Company:
-    """Other users of a GPU.
+    """Other users of a GPU."""
 
-    Attributes:
-        evidence: why a measurement there is unstable; empty if nobody was seen.
-        notes: why others could not be seen or named.
-    """
-
-    evidence: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()  # why a measurement there is unstable; empty if nobody was seen
+    notes: tuple[str, ...] = ()  # why others could not be seen or named
 
 
 _BLIND = "NVML lists no process on the GPU, not even SolKit's, so others would not show either."

@@ -30,22 +30,15 @@ __all__ = ["PROTOCOLS", "TimingProtocol", "find"]
 
 @dataclass(frozen=True)
 class TimingProtocol:
-    """How calls are timed.
+    """How calls are timed."""
 
-    Attributes:
-        name: on the command line.
-        l2: ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call of the
-            same.
-        launched: ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed.
-        timers: best first; the first one that works here is used throughout.
-        calls: how many calls one graph holds.
-    """
-
-    name: str
+    name: str  # on the command line
+    # ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call of the same
     l2: str
-    launched: str
+    launched: str  # ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed
+    # best first; the first one that works here is used throughout
     timers: tuple[str, ...] = ("cupti", "events")
-    calls: int = 1
+    calls: int = 1  # how many calls one graph holds
 
 
 _ALL = (

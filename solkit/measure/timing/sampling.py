@@ -34,14 +34,10 @@ _SHORT_S, _SLOW_S = 0.005, 1.0
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject timed in this process.
+    """A subject timed in this process."""
 
-    Attributes:
-        name: the key under which the flush remembers its host time.
-        prepare: prepares inputs, untimed, and returns the call to time.
-    """
-
-    name: str
+    name: str  # the key under which the flush remembers its host time
+    # prepares inputs, untimed, and returns the call to time
     prepare: Callable[[], Callable[[], Any]]
 
 
@@ -78,17 +74,12 @@ class Timer(Protocol):
 
 @dataclass(frozen=True)
 class Side:
-    """One of the sides that are timed in turns, in any process.
+    """One of the sides that are timed in turns, in any process."""
 
-    Attributes:
-        start: begins a round of calls.
-        call: makes one call and waits until it is done.
-        stop: gives the times of the round's calls, in their order; raises `ActivityError` if this
-            way of timing does not work here.
-    """
-
-    start: Callable[[], object]
-    call: Callable[[], object]
+    start: Callable[[], object]  # begins a round of calls
+    call: Callable[[], object]  # makes one call and waits until it is done
+    # gives the times of the round's calls, in their order; raises `ActivityError` if this way of
+    # timing does not work here
     stop: Callable[[], list[CallTime]]
 
 
@@ -143,33 +134,23 @@ def by_first_that_works(
 
 @dataclass(frozen=True)
 class Plan:
-    """How many samples to take.
+    """How many samples to take."""
 
-    Attributes:
-        warmup: untimed calls of each side before.
-        minimum, maximum: samples of each side.
-        precision: stop once the 95 % interval of `solkit.measure.timing.median_interval` is within
-            this share of its middle.
-        budget_s: beyond the minimum, only as many samples as fit.
-    """
-
-    warmup: int = 10
-    minimum: int = 20
+    warmup: int = 10  # untimed calls of each side before
+    minimum: int = 20  # samples of each side
     maximum: int = 200
+    # stop once the 95 % interval of `solkit.measure.timing.median_interval` is within this share of
+    # its middle
     precision: float = 0.01
-    budget_s: float = 2.0
+    budget_s: float = 2.0  # beyond the minimum, only as many samples as fit
 
 
 @dataclass
 class Series:
-    """One side's samples, in the order measured.
+    """One side's samples, in the order measured."""
 
-    Attributes:
-        times: of the calls.
-        ran: when each call ran, on `time.monotonic`'s clock.
-    """
-
-    times: list[CallTime] = field(default_factory=list)
+    times: list[CallTime] = field(default_factory=list)  # of the calls
+    # when each call ran, on `time.monotonic`'s clock
     ran: list[Interval] = field(default_factory=list)
 
     @property

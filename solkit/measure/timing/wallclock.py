@@ -68,18 +68,12 @@ class Calls(Protocol):
 
 @dataclass(frozen=True)
 class WallClock:
-    """The referee's check of a reported time.
+    """The referee's check of a reported time."""
 
-    Attributes:
-        slope_ms: milliseconds per call.
-        calls: N.
-        contradiction: a sentence if the reported time cannot be true.
-        note: a sentence if it cannot be confirmed, so that the slope counts instead.
-    """
-
-    slope_ms: float
-    calls: int
-    contradiction: str | None = None
+    slope_ms: float  # milliseconds per call
+    calls: int  # N
+    contradiction: str | None = None  # a sentence if the reported time cannot be true
+    # a sentence if it cannot be confirmed, so that the slope counts instead
     note: str | None = None
 
 

@@ -34,18 +34,13 @@ _MOST_TEXT = 500
 
 @dataclass(frozen=True)
 class Compiled:
-    """The result of compiling a configuration ahead.
+    """The result of compiling a configuration ahead."""
 
-    Attributes:
-        seconds: how long it took, including the capture of its launches; ``None`` if unknown.
-        error: why it was not compiled; empty if it was.
-        facts: of all its launches, as JSON (`solkit.datasets.facts`); empty if unknown.
-        verdict: of a failure; ``not_measured`` if the configuration is not at fault.
-    """
-
+    # how long it took, including the capture of its launches; ``None`` if unknown
     seconds: float | None
-    error: str = ""
-    facts: str = ""
+    error: str = ""  # why it was not compiled; empty if it was
+    facts: str = ""  # of all its launches, as JSON (`solkit.datasets.facts`); empty if unknown
+    # of a failure; ``not_measured`` if the configuration is not at fault
     verdict: Verdict = Verdict.DOES_NOT_COMPILE
 
 

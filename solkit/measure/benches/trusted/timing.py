@@ -76,19 +76,12 @@ class Environment:
 
 @dataclass(frozen=True)
 class Handful:
-    """Configurations of one kernel file at one shape.
+    """Configurations of one kernel file at one shape."""
 
-    Attributes:
-        path: the kernel file.
-        reference: the file with the reference, if `path` has none.
-        shape: sizes that override the file's defaults.
-        drafts: one for each configuration, with what is known before it runs.
-    """
-
-    path: str
-    reference: str | None
-    shape: Params
-    drafts: Sequence[Outcome]
+    path: str  # the kernel file
+    reference: str | None  # the file with the reference, if `path` has none
+    shape: Params  # sizes that override the file's defaults
+    drafts: Sequence[Outcome]  # one for each configuration, with what is known before it runs
 
 
 @dataclass(frozen=True)
