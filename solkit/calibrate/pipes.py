@@ -24,7 +24,7 @@ _REGISTER = {"fp32": "f", "fp64": "d", "int32": "r"}  # PTX constraint letters
 
 @dataclass(frozen=True)
 class Instruction:
-    """One PTX instruction: ``$0`` from itself ``$1``, its neighbour ``$2`` and a constant ``$3``."""
+    """One PTX instruction: ``$0`` from itself ``$1``, neighbour ``$2`` and constant ``$3``."""
 
     ptx: str  # the instruction
     dtype: str  # of ``$0``, ``$1`` and ``$3``, in Triton's notation

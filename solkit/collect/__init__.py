@@ -1,4 +1,4 @@
-"""Collects measured data: chooses configurations of many kernels and has a bench time them.
+"""Collect measured data: choose configurations of many kernels and time them on a bench.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Cells: one kernel at one shape, with the configurations that may be tried."""
+"""Cells: one kernel at one shape, with its possible configurations."""
 
 from __future__ import annotations
 
@@ -34,14 +34,10 @@ class Cell:
 def surveyed(
     kernels: Sequence[Kernel], ahead: Ahead, tell: Callable[[str], None]
 ) -> Iterator[Cell | None]:
-    """Every kernel at every shape that it has valid configurations for, families mixed.
+    """Every kernel at every shape with valid configurations, families mixed.
 
-    Some kernels are surveyed ahead of the one that is wanted next, not all at once.
-
-    Args:
-        kernels: the files.
-        ahead: what surveys them.
-        tell: told which kernels are left out, in a sentence.
+    Some kernels are surveyed ahead of the next one, not all at once. `tell` receives a sentence
+    about kernels that are left out.
 
     Yields:
         A cell, or ``None`` while none is known yet.

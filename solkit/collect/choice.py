@@ -1,4 +1,4 @@
-"""Which configurations of a kernel to try next."""
+"""Choose which configurations of a kernel to try next."""
 
 from __future__ import annotations
 
@@ -13,19 +13,7 @@ import numpy as np
 
 from solkit.core import Params, Space, canonical
 
-__all__ = [
-    "DEFAULT",
-    "ENOUGH_NEAR",
-    "LATIN_HYPERCUBE",
-    "NEAR",
-    "NEAR_BEST",
-    "RANDOM",
-    "REPEAT",
-    "Chooser",
-    "Params",
-    "is_sparse",
-    "lacks_draws",
-]
+__all__ = ["ENOUGH_NEAR", "NEAR", "NEAR_BEST", "REPEAT", "Chooser", "is_sparse", "lacks_draws"]
 
 Chosen = tuple[Params, str]
 _Place = tuple[int, ...]
@@ -34,12 +22,12 @@ DEFAULT, LATIN_HYPERCUBE, RANDOM = "default", "latin_hypercube", "random"
 NEAR_BEST, REPEAT = "near_best", "repeat"
 
 NEAR, ENOUGH_NEAR = 1.1, 8
-"""A configuration is good if it is within this factor of its problem's best. So many good ones are
-enough."""
+"""A configuration is good if it is within this factor of its problem's best; that many good ones
+suffice."""
 
-_REACH = 0.6  # how far a time says something of others: the best of 0.15 to 1 on recorded spaces
-_MOST_LOG = 1.0  # of a time over the best: how bad the bad ones are says nothing of the good ones
-_MOST_WEIGHED = 20_000  # each is compared with each that was timed
+_REACH = 0.6  # how far a time informs about others: the best of 0.15 to 1 on recorded spaces
+_MOST_LOG = 1.0  # of a time over the best: how slow bad ones are says nothing about good ones
+_MOST_WEIGHED = 20_000  # each is compared with each timed one
 _POINTS = 12  # of one Latin hypercube
 _DRAWN = 6  # single ones between two hypercubes
 
@@ -47,13 +35,8 @@ _DRAWN = 6  # single ones between two hypercubes
 class Chooser:
     """Chooses which configurations of one kernel at one shape to try next.
 
-    `spread` depends on the seed alone, so it is the same on every GPU; `near` depends on the times.
-
-    Args:
-        space: the valid configurations. From a space of more than `_MOST_WEIGHED` points so many
-            are drawn, and no others are tried.
-        default: the kernel file's own configuration.
-        seed: of the random draws.
+    `spread` depends only on the seed, so it is the same on every GPU; `near` depends on the times.
+    From a space of more than `_MOST_WEIGHED` points, that many are drawn, and no others are tried.
     """
 
     def __init__(self, space: Space, default: Params, seed: str) -> None:
@@ -72,7 +55,7 @@ class Chooser:
         self._times_ms: dict[str, float] = {}
 
     def __len__(self) -> int:
-        """How many are left to try."""
+        """Number of configurations left to try."""
         return len(self._left)
 
     @property
@@ -81,22 +64,22 @@ class Chooser:
         return min(self._times_ms.values(), default=None)
 
     def note(self, params: Params, time_ms: float | None) -> None:
-        """Note that a configuration was tried, and its time if it was correct."""
+        """Record that a configuration was tried, and its time if it was correct."""
         name = canonical(params)
         self._left.discard(name)
         if time_ms is not None and name in self._params:
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
 
     def spread(self, count: int) -> list[Chosen]:
-        """Configurations from all over the space, each with how it was chosen."""
+        """Configurations from the whole space, each with how it was chosen."""
         fresh = ((name, how) for name, how in self._order if name in self._left)
         return [self._take(name, how) for name, how in itertools.islice(fresh, count)]
 
     def near(self, count: int) -> list[Chosen]:
-        """Configurations that are likely to be fast, judged by similar ones; the fastest first.
+        """Configurations that are probably fast, judging by similar ones; the fastest first.
 
-        The logarithms of the times are smoothed over the space by kernel regression (E. A. Nadaraya
-        and G. S. Watson, 1964). The weight of each is exp(-d / reach). The distance d sums over the
+        Kernel regression smooths the logarithms of the times over the space (E. A. Nadaraya and
+        G. S. Watson, 1964). The weight of each is exp(-d / reach). The distance d sums over the
         parameters the steps between two values, divided by the root of the number of steps.
         """
         left = [number for name, number in self._number.items() if name in self._left]
@@ -157,8 +140,7 @@ class Chooser:
 def is_sparse(times_ms: Sequence[float]) -> bool:
     """Whether few good configurations of a problem are known, and most are not good.
 
-    Args:
-        times_ms: of its correct configurations.
+    `times_ms` are those of its correct configurations.
     """
     if not times_ms:
         return True
@@ -168,13 +150,10 @@ def is_sparse(times_ms: Sequence[float]) -> bool:
 
 
 def lacks_draws(times_ms: Sequence[float], drawn_ms: Sequence[float]) -> bool:
-    """Whether the search alone found good configurations of a problem, and most are not good.
+    """Whether only the search found good configurations of a problem, and most are not good.
 
-    A surrogate that learned from these alone would take the search's word for what can be good.
-
-    Args:
-        times_ms: of its correct configurations.
-        drawn_ms: of those that the search did not find.
+    A surrogate that learned only from these would repeat the search's bias. `times_ms` are those of
+    its correct configurations, `drawn_ms` of those that the search did not find.
     """
     if not times_ms:
         return False

@@ -1,16 +1,16 @@
-"""What a collection tries next: the driver of a bench.
+"""The driver of a bench for collections: decides what to try next.
 
-A handful is taken of every kernel and shape in turn (a *cell*); then more of the cells that may
-hold the best of a problem of which few good configurations are known, or only such as the search
-found; then of all cells that came near the best of their problem; then of the rest. So a run that
-is cut has looked at everything, and most where it counts. The first handful of a cell is spread
-over its space; most of a later one is near the best so far, until enough good ones are known. While
-the kernels that are next are still being surveyed, more is taken of the others.
+It takes a handful of every kernel and shape (a *cell*) in turn. Then it takes more of the cells
+that may hold the best of a problem with few known good configurations, or with good ones only from
+the search; then of all cells that came near the best of their problem; then of the rest. So an
+interrupted run has tried everything, and most where it matters. The first handful of a cell is
+spread over its space; most of a later one is near the best so far, until enough good ones are
+known. While the next kernels are still being surveyed, it takes more of the others.
 
-A configuration that failed for no fault of its own (`not_measured`) is tried again when a run
-resumes or another one follows, once; after failing twice so, it counts as tried. Of a cell of which
-a handful failed so and nothing ever ran to its end, no more is tried: its reference may fail
-whatever the configuration.
+A configuration that failed without being at fault (`not_measured`) is tried once more when a run
+resumes or another one follows; after two such failures it counts as tried. If a handful of a cell
+failed that way and nothing ever ran to its end, no more of it is tried: its reference may fail for
+any configuration.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from solkit.measure.benches import HANDFUL, Bench
 
 __all__ = ["Limits", "Progress", "collect"]
 
-_TRIES = 2  # in vain, each of another start
+_TRIES = 2  # without a measurement, each in another run or after a restart
 _NEVER_RAN = (Verdict.NOT_MEASURED, Verdict.DOES_NOT_COMPILE, Verdict.TIMED_OUT)
 NEAR_SHARE = 0.75  # of a later handful: finds more in bench/choosing.py than 0.5
-_NEAR_SHARE_LATE = 0.25  # once enough good ones are known: the rest tells what is bad
-_MAY_HOLD_BEST = 1.25  # times as slow as the best of its problem, as far as is known
-_CONTENDS = 2.0  # a kernel this many times slower than the best of its problem comes last
+_NEAR_SHARE_LATE = 0.25  # once enough good ones are known: the rest shows what is bad
+_MAY_HOLD_BEST = 1.25  # the cell's best known time over its problem's
+_CONTENDS = 2.0  # a kernel that is slower than the best of its problem by more comes last
 _POLL_S = 0.02
 
 
@@ -48,16 +48,12 @@ _POLL_S = 0.02
 class Limits:
     """When to stop.
 
-    Attributes:
-        gpu_s: seconds for which the bench holds the GPU; the first cell is waited for as long at
-            most.
-        per_cell: configurations of one kernel at one shape, those of earlier runs included.
-        repeats: the share of the correct configurations of earlier runs that is timed again.
+    `gpu_s` are seconds for which the bench holds the GPU; the first cell may take as long to come.
     """
 
     gpu_s: float
-    per_cell: int = 72
-    repeats: float = 0.05
+    per_cell: int = 72  # configurations of one kernel at one shape, including earlier runs'
+    repeats: float = 0.05  # share of the correct configurations of earlier runs to time again
 
 
 @dataclass
@@ -79,7 +75,7 @@ class _Problem:
 
     @property
     def standing(self) -> _Standing:
-        """What the times show."""
+        """The conclusion from the times."""
         if self._known is None:
             times_ms = list(self._times_ms.values())
             drawn_ms = [self._times_ms[name] for name in self._drawn]
@@ -88,7 +84,7 @@ class _Problem:
         return self._known
 
     def note(self, outcome: Outcome) -> None:
-        """Take note of an outcome."""
+        """Record an outcome."""
         if (time_ms := _good(outcome)) is not None:
             name = outcome.kernel_id, canonical(outcome.params)
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
@@ -120,13 +116,13 @@ class _Tried:
     in_vain: set[str] = field(default_factory=set)  # configurations that could not be measured
 
     def is_due(self, most: int) -> bool:
-        """Whether there is something to repeat, or something new before it has had so many."""
+        """Whether there is something to repeat, or something new and not yet `most`."""
         if not self.has_run and len(self.in_vain) >= HANDFUL:
             return False  # the next ones would fail too
         return bool(self.again) or (self.count < most and len(self.chooser) > 0)
 
     def note(self, outcome: Outcome) -> None:
-        """Take note of an outcome."""
+        """Record an outcome."""
         self.has_run |= outcome.verdict not in _NEVER_RAN
         if outcome.verdict is Verdict.NOT_MEASURED:
             self.in_vain.add(canonical(outcome.params))
@@ -153,7 +149,7 @@ class _Tried:
         return chosen
 
     def _near_share(self) -> float:
-        """How much of the next handful is to be near the best so far."""
+        """The share of the next handful that is near the best so far."""
         standing = self.problem.standing
         if not self.count:
             return 0.0
@@ -170,17 +166,17 @@ def collect(
     run_id: str = "",
     show: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Have a bench measure configurations of cells until a limit is met.
+    """Measure configurations of cells on a bench until a limit is met.
 
     Args:
-        cells: what to choose from, as it becomes known; ``None`` while nothing more is known yet.
-        bench: what measures, and writes down, what is chosen.
+        cells: to choose from, as they become known; ``None`` while no further one is known yet.
+        bench: measures and logs the chosen configurations.
         limits: when to stop.
-        earlier: outcomes of this run and of others. Configurations among them, on a GPU of this
-            model, are not tried again, except for the share of other runs' that is repeated, and
-            once for those that could not be measured.
-        run_id: which of the earlier outcomes are of this run.
-        show: told after each outcome how far it is.
+        earlier: outcomes of this run and of others. Their configurations, on a GPU of this model,
+            are not tried again, except for the repeated share of other runs', and once for those
+            that could not be measured.
+        run_id: of the earlier outcomes that are of this run.
+        show: receives the progress after each outcome.
 
     Raises:
         SolkitError: the bench failed.
@@ -191,7 +187,7 @@ def collect(
 
 
 class _Known:
-    """What earlier outcomes tell of cells: the times, and which to repeat."""
+    """What earlier outcomes show: times, and configurations to repeat."""
 
     def __init__(self, rows: Sequence[Outcome], run_id: str, share: float) -> None:
         self._rows: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)
@@ -202,13 +198,13 @@ class _Known:
                 in_vain[row.key].add((row.run_id, row.sequence))  # two files may hold the same row
         for row in rows:
             if row.verdict is Verdict.NOT_MEASURED and len(in_vain[row.key]) < _TRIES:
-                continue  # it is not at fault: try it again
+                continue  # it is not at fault: it is tried again
             self._rows[row.kernel_id, row.problem_id].append(row)
             self._problems[row.problem_id].note(row)
         self._run_id, self._share = run_id, share
 
     def tried(self, cell: Cell) -> _Tried:
-        """A cell with what was tried of it."""
+        """A cell and what was tried of it."""
         rows = self._rows[cell.kernel_id, cell.problem_id]
         chooser = Chooser(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
         count = len({canonical(row.params) for row in rows})
@@ -219,9 +215,9 @@ class _Known:
         return found
 
     def _again(self, cell: Cell, rows: Sequence[Outcome]) -> list[Params]:
-        """Correct ones of other runs, drawn at random, that this run has not yet repeated.
+        """Random correct configurations of other runs that this run has not yet repeated.
 
-        Whole handfuls are drawn: a single one would cost almost as much.
+        Whole handfuls are drawn: a single configuration would cost almost as much.
         """
         ours = {canonical(row.params) for row in rows if row.run_id == self._run_id}
         others = [r for r in rows if r.run_id != self._run_id and r.verdict.is_right]
@@ -238,11 +234,8 @@ def _good(outcome: Outcome) -> float | None:
     return outcome.time_ms if outcome.verdict.is_right else None
 
 
-_Place = tuple[str, str]
-
-
-def _place(configuration: Configuration) -> _Place:
-    """What tells the cell of a configuration."""
+def _place(configuration: Configuration) -> tuple[str, str]:
+    """The key of a configuration's cell."""
     return configuration.path, canonical(configuration.shape)
 
 
@@ -259,14 +252,14 @@ class _Collector:
     ) -> None:
         self._cells, self._bench, self._known = cells, bench, known
         self._limits, self._show = limits, show
-        self._by_place: dict[_Place, _Tried] = {}
+        self._by_place: dict[tuple[str, str], _Tried] = {}
         self._orders = self._chosen()
         self._is_surveying, self._is_over = True, False
         self._begun_s = bench.clock.now_s()
         self._progress = Progress()
 
     def run(self) -> Progress:
-        """Until a limit is met or nothing is left."""
+        """Run until a limit is met or nothing is left."""
         clock = self._bench.clock
         while (left_s := self._left_s()) > 0:
             self._fill()
@@ -284,12 +277,12 @@ class _Collector:
         return self._progress
 
     def _left_s(self) -> float:
-        """Seconds of the budget that are left; until the GPU is held, other time counts."""
+        """Seconds left of the budget; until the GPU is held, wall time counts."""
         clock = self._bench.clock
         return self._limits.gpu_s - (clock.gpu_s() or clock.now_s() - self._begun_s)
 
     def _fill(self) -> None:
-        """Submit what keeps the bench busy, as far as it is known."""
+        """Submit enough to keep the bench busy, as far as known."""
         while not self._is_over and self._bench.pending < self._bench.capacity:
             order = next(self._orders, ())
             if order is None:
@@ -308,10 +301,10 @@ class _Collector:
         self._show(self._progress)
 
     def _chosen(self) -> Iterator[Sequence[Configuration] | None]:
-        """A handful of each cell, then more where it counts most; see this module.
+        """A handful of each cell, then more where it matters most; see this module.
 
-        The next of a cell is chosen when the times of the last one are known; ``None`` while there
-        is only such to wait for, or kernels that are being surveyed.
+        A cell's next handful is chosen when the times of the last one are known; ``None`` means to
+        wait for such times or for kernels that are being surveyed.
         """
         cells: list[_Tried] = []
         meanwhile = self._rounds(cells, self._is_sought)
@@ -334,11 +327,11 @@ class _Collector:
     def _rounds(
         self, cells: Sequence[_Tried], is_wanted: Callable[[_Tried], bool]
     ) -> Iterator[Sequence[Configuration] | None]:
-        """A handful of each that is wanted, then another; late ones catch up first."""
+        """A handful of each wanted cell, then another; late cells catch up first."""
         most, per_cell = HANDFUL, self._limits.per_cell
         while left := [cell for cell in cells if cell.is_due(per_cell) and is_wanted(cell)]:
             served = False
-            for cell in filter(is_wanted, left):  # as it is by then
+            for cell in filter(is_wanted, left):  # checked again at its turn
                 for order in self._served(cell, most):
                     served = True
                     yield order
@@ -346,17 +339,17 @@ class _Collector:
                 continue
             if 2 * sum(cell.awaited > 0 for cell in left) > len(left):
                 yield None
-            else:  # a few that take long to compile do not hold up the others
+            else:  # a few that take long to compile do not delay the others
                 most += HANDFUL
 
     def _is_sought(self, cell: _Tried) -> bool:
-        """Whether it may hold good configurations that its problem lacks."""
+        """Whether it may have good configurations that its problem lacks."""
         standing = cell.problem.standing
         is_lacking = standing.is_sparse or standing.lacks_draws
         return is_lacking and self._is_within(_MAY_HOLD_BEST, cell)
 
     def _contends(self, cell: _Tried) -> bool:
-        """Whether it has come near the best of its problem, or that is not known yet."""
+        """Whether it has come near the best of its problem, or may yet do so."""
         return self._is_within(_CONTENDS, cell)
 
     def _is_within(self, factor: float, cell: _Tried) -> bool:

@@ -1,8 +1,8 @@
-"""Facts for rows that were measured before: analysed again from their sources, with no GPU.
+"""Facts for rows that were measured before: analysed again from their sources, without a GPU.
 
-The kernels are the checkout's where it still has them, else the sources that the rows refer to.
-A row is analysed only with the tools that compiled it, since others make other code: its Triton,
-and what `solkit.datasets.facts.made_with` names.
+The kernels are the checkout's if it still has them, else the sources that the rows refer to. A row
+is analysed only with the tools that compiled it, since others generate other code: its Triton, and
+what `solkit.datasets.facts.made_with` names.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ from solkit.roofline.devices import find
 __all__ = ["Group", "Progress", "fresh_facts", "groups_of", "refill"]
 
 _BATCH = 32
-_KEPT_S = 900.0
-_TRIMMED_EVERY = 512
-"""What Triton's cache keeps of a kernel, and for how many configurations it is not looked at: a
-configuration leaves 0.2 MB there."""
+_KEPT_S = 900.0  # of a kernel in Triton's cache, where each configuration leaves 0.2 MB
+_TRIMMED_EVERY = 512  # configurations
 
 
 @dataclass
@@ -66,15 +64,15 @@ def refill(
     """Write the facts of rows to a log, with a link from each row to its facts.
 
     Args:
-        rows: of any stores or logs; those that have facts are passed over.
-        sources: what they refer to.
-        log: gets the facts in batches.
-        held: what the log holds: facts there are not looked for again.
-        workers: processes at once; one a core by default.
+        rows: of any stores or logs; rows with facts are skipped.
+        sources: that the rows refer to.
+        log: receives the facts in batches.
+        held: the log's contents: facts there are not computed again.
+        workers: number of processes; one per core by default.
         show: called after each batch.
 
     Returns:
-        What was done.
+        The progress.
 
     Raises:
         TraceError: the log could not be written; what it holds is safe.
@@ -106,11 +104,8 @@ def groups_of(
 ) -> list[Group]:
     """Rows by their configuration, those of one file together.
 
-    Args:
-        rows: of any stores or logs.
-        sources: what they refer to.
-        folder: where sources are written that the checkout lacks; it has to outlive the groups.
-        progress: told of rows that can, and cannot, be analysed here.
+    Sources that the checkout lacks are written to `folder`, which must outlive the groups.
+    `progress` counts the rows that can, and cannot, be analysed here.
     """
     files = _Files(sources, folder)
     triton, torch = (importlib.metadata.version(name) for name in ("triton", "torch"))
@@ -139,7 +134,7 @@ def groups_of(
 def fresh_facts(
     groups: Sequence[Group], workers: int | None = None
 ) -> Iterator[tuple[Group, str | None, str]]:
-    """Analyse configurations, in whichever order they are ready.
+    """Analyse configurations, in the order in which they are ready.
 
     Yields:
         A group, its facts as `facts_to_json` writes them, or ``None`` and why there are none.
@@ -151,7 +146,7 @@ def fresh_facts(
         home = homes.setdefault((device.compute_capability, device.sm_count), group.device)
         by_device[home].append(group)
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
-        env = {"TRITON_CACHE_DIR": folder}  # or the user's would fill with what is needed once
+        env = {"TRITON_CACHE_DIR": folder}  # or the user's would fill with code needed once
         for name, those in by_device.items():
             of = {id(group.configuration): group for group in those}
             with Analyser(name, workers=workers, cache=False, env=env) as analyser:
@@ -175,7 +170,7 @@ def _told(found: Analysed) -> tuple[str | None, str]:
 
 
 def _trim(folder: Path) -> None:
-    """Remove what Triton's cache holds of kernels that no worker is at any more."""
+    """Remove kernels from Triton's cache that no worker uses any more."""
     oldest = time.time() - _KEPT_S
     for entry in folder.iterdir():
         if entry.stat().st_mtime < oldest:
@@ -183,7 +178,7 @@ def _trim(folder: Path) -> None:
 
 
 def _with_target(row: Outcome) -> Outcome | None:
-    """The row with the GPU's compute capability and SM count, which those of version 1 lack."""
+    """The row with the GPU's compute capability and SM count, which rows of version 1 lack."""
     try:
         device = find(row.device)
     except UnknownDeviceError:
@@ -222,12 +217,7 @@ class _File:
 
 
 class _Files:
-    """Kernel files by the kernel id that rows have.
-
-    Args:
-        sources: what rows refer to.
-        folder: where those are written that the checkout lacks.
-    """
+    """Kernel files by the kernel id of rows."""
 
     def __init__(self, sources: Sequence[Source], folder: Path) -> None:
         self._known: dict[str, _File | None] = {
@@ -238,7 +228,7 @@ class _Files:
         self._folder = folder
 
     def of(self, row: Outcome) -> _File | None:
-        """A row's kernel file; ``None`` if it is not known."""
+        """A row's kernel file; ``None`` if it is unknown."""
         if row.kernel_id not in self._known:
             self._known[row.kernel_id] = self._written(row)
         return self._known[row.kernel_id]

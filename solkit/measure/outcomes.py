@@ -63,30 +63,36 @@ __all__ = [
 ]
 
 _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
+
+# fields that outcomes share with `Protocol`, `Measurement`, `Conditions`, `Launch` and `Facts`
+_PROTOCOL = ("method", "l2", "flush", "launched", "warmup_calls", "seed", "time_limit_s")
+_MEASURED = ("low_ms", "high_ms", "kernel_sum_ms", "reference_ms", "max_error")
+_CONDITIONS = ("memory_clock_mhz", "power_w", "power_high_w", "temperature_c")
+_LAUNCH = (
+    *("name", "grid", "num_warps", "num_stages", "num_ctas", "constants", "signature", "count"),
+)
+_COMPILED = ("registers", "spills", "shared_bytes", "tensor_cores")
 _TIMED = (
-    *("time_ms", "low_ms", "high_ms", "samples_ms", "kernel_sum_ms", "reference_ms"),
-    *("reference_samples_ms", "max_error", "live_launches", "clock_mhz", "clock_low_mhz"),
-    *("memory_clock_mhz", "power_w", "power_high_w", "temperature_c", "throttle_reasons"),
-    *("condition_samples", "neighbours", "method", "l2", "flush", "launched", "warmup_calls"),
-    *("seed", "time_limit_s", "protocol", "inputs_digest"),
+    *(*_PROTOCOL, *_MEASURED, *_CONDITIONS, "time_ms", "samples_ms", "reference_samples_ms"),
+    *("live_launches", "clock_mhz", "clock_low_mhz", "throttle_reasons", "condition_samples"),
+    *("neighbours", "protocol", "inputs_digest"),
 )
 """Fields that a timing fills in."""
+
+_SCORED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
 class Prospect:
-    """What is known of a configuration before it is measured."""
+    """What is known about a configuration before it is measured."""
 
     file: KernelFile  # the kernel file, with a candidate
     result: Result  # its bound and analysis: `solkit.roofline.cases.unmeasured`
 
     @property
     def shape(self) -> dict[str, Value]:
-        """Every size and dtype, as rows name problems: the trusted bench does so too."""
+        """Every size and dtype, as in the rows of all benches."""
         return {**self.file.problem.sizes, **self.result.shape}
-
-
-# ----------------------------------------------------------------------------- before measuring
 
 
 def draft(
@@ -99,13 +105,8 @@ def draft(
 ) -> Outcome:
     """The outcome of a configuration that is not measured yet.
 
-    Args:
-        configuration: what is to be measured.
-        prospect: what is known of it.
-        kernel: which version of the file: read before it runs, as it may change itself.
-        device: the GPU.
-        software: versions by name.
-        facts: of its launches, if they are known.
+    `kernel` was read before the file runs, since a file may change itself. `software` holds
+    versions by name.
     """
     file, result, shape = prospect.file, prospect.result, prospect.shape
     tolerance, work = file.problem.tolerance, result.work
@@ -132,14 +133,7 @@ def draft(
 def facts_of(
     prospect: Prospect, kernel: Kernel, device: Device, software: Mapping[str, str | None]
 ) -> StoredFacts | None:
-    """The facts of all launches, as a log keeps them; ``None`` if some are not known.
-
-    Args:
-        prospect: as for `draft`, and so for the others.
-        kernel: which version of the file.
-        device: the GPU.
-        software: versions by name.
-    """
+    """The facts of all launches, for a log; ``None`` if any is unknown. See `draft`."""
     result = prospect.result
     if not (result.analysis.is_whole and result.analysis.kernels):
         return None
@@ -150,18 +144,8 @@ def facts_of(
     return StoredFacts(key, facts_to_json([each.facts for each in result.analysis.kernels]))
 
 
-# ------------------------------------------------------------------------------------- measured
-
-
 def measured(outcome: Outcome, found: Judgement, bound: Bound, device: Device) -> Outcome:
-    """A draft with what was measured, judged.
-
-    Args:
-        outcome: the draft.
-        found: what became of the candidate.
-        bound: of the problem, for what the clock seen while timing makes of it.
-        device: the GPU.
-    """
+    """A draft completed by a measurement and judged; `bound` is adjusted to the observed clock."""
     told = replace(
         outcome,
         verdict=found.verdict,
@@ -181,10 +165,10 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
     """The outcome of a candidate that took turns with its base.
 
     Args:
-        candidate: measured on its own.
+        candidate: its outcome when measured on its own.
         base: likewise.
-        turns: what became of all that took part.
-        place: the candidate's among them; ``None`` if it did not take part.
+        turns: the result of the comparison.
+        place: the candidate's number in it; ``None`` if it did not take part.
     """
     times, ours, difference, ratio, errors = _turns_of(turns, place)
     plain = {each.name: each.default for each in fields(Outcome) if each.name in _TIMED}
@@ -195,23 +179,15 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
         created=datetime.now(timezone.utc),
         **{**told, **_evidence(errors)},
         comparison=ComparedBase(
-            base.kernel_id,
-            base.params,
-            difference,
-            base.entry_point,
-            base.source_sha256,
-            base.path,
-            ratio,
-            times,
+            *(base.kernel_id, base.params, difference, base.entry_point, base.source_sha256),
+            *(base.path, ratio, times),
         ),
     )
 
 
 def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
-    """The base's times, the candidate's samples, what the ratio shows, the ratio, and why."""
-    from solkit.measure.timing import (
-        comparison_statistics as statistics,
-    )  # with numpy: takes time to load
+    """The base's times, the candidate's samples, the difference, the ratio, and the evidence."""
+    from solkit.measure.timing import comparison_statistics as statistics  # loads numpy
 
     if place is None or not turns.turns or turns.protocol is None:
         errors = turns.errors or ("The candidate failed.",)
@@ -223,11 +199,8 @@ def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
     return found.times_ms[0], ours, difference, ratio, found.unstable + found.notes
 
 
-# --------------------------------------------------------------------------------------- judged
-
-
 def judged(outcome: Outcome, device: Device) -> Outcome:
-    """The outcome, its time held against its bounds where it is a correct candidate's."""
+    """The outcome; the time of a correct candidate is compared with its bounds."""
     known = outcome.time_ms, outcome.bound_ms, outcome.hard_bound_ms
     time_ms, bound_ms, hard_ms = known
     is_judged = outcome.verdict is Verdict.CORRECT and outcome.comparison is None
@@ -244,13 +217,7 @@ def judged(outcome: Outcome, device: Device) -> Outcome:
 
 
 def scored(result: Result, outcome: Outcome, device: Device) -> Result:
-    """A result with what became of the candidate, and the score and gap that follow.
-
-    Args:
-        result: as it was before measuring.
-        outcome: judged.
-        device: the GPU.
-    """
+    """A result completed by a judged outcome, with score and gap."""
     timed = measurement_of(outcome)
     result = replace(
         result,
@@ -274,9 +241,6 @@ def scored(result: Result, outcome: Outcome, device: Device) -> Result:
     )
 
 
-_SCORED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
-
-
 def measurement_of(outcome: Outcome) -> Measurement | None:
     """The timing; ``None`` if there is none, or none of the reference."""
     told = outcome.time_ms, outcome.reference_ms
@@ -298,38 +262,21 @@ def measurement_of(outcome: Outcome) -> Measurement | None:
 
 
 def protocol_of(outcome: Outcome) -> Protocol | None:
-    """How the time was taken; ``None`` if none was."""
+    """How the time was measured; ``None`` without a time."""
     if outcome.method is None:
         return None
-    return Protocol(
-        method=outcome.method,
-        l2=outcome.l2 or "",
-        flush=outcome.flush or "",
-        warmup_calls=outcome.warmup_calls or 0,
-        samples=len(outcome.samples_ms),
-        time_limit_s=outcome.time_limit_s or 0.0,
-        seed=outcome.seed or 0,
-        name=outcome.protocol or "",
-        launched=outcome.launched or "",
-    )
+    zeros = {"warmup_calls": 0, "seed": 0, "time_limit_s": 0.0}
+    known = {each: getattr(outcome, each) or zeros.get(each, "") for each in _PROTOCOL}
+    return Protocol(samples=len(outcome.samples_ms), name=outcome.protocol or "", **known)
 
 
 def _analysis_of(live: LiveLaunch) -> KernelAnalysis:
-    shape = live.name, live.grid, live.num_warps, live.num_stages, live.num_ctas
-    launch = Launch(*shape, live.constants, live.signature, live.count)  # type: ignore[arg-type]
-    return KernelAnalysis(
-        Facts(
-            launch,
-            registers=live.registers,
-            spills=live.spills,
-            shared_bytes=live.shared_bytes,
-            tensor_cores=live.tensor_cores,
-            error=live.error,
-        )
-    )
+    launch = Launch(**_fields(live, _LAUNCH))
+    return KernelAnalysis(Facts(launch, **_fields(live, _COMPILED), error=live.error))
 
 
-# --------------------------------------------------------------------------------------- fields
+def _fields(source: object, names: Sequence[str]) -> dict[str, Any]:
+    return {each: getattr(source, each) for each in names}
 
 
 def _evidence(errors: tuple[str, ...]) -> dict[str, Any]:
@@ -365,16 +312,14 @@ def _bounds(bound: Bound) -> dict[str, Any]:
 def _protocol(protocol: Protocol | None) -> dict[str, Any]:
     if protocol is None:
         return {}
-    names = ("method", "l2", "flush", "launched", "warmup_calls", "seed", "time_limit_s")
-    return {**{each: getattr(protocol, each) for each in names}, "protocol": protocol.name}
+    return {**_fields(protocol, _PROTOCOL), "protocol": protocol.name}
 
 
 def _measured(found: Measurement | None) -> dict[str, Any]:
     if found is None:
         return {}
-    names = ("low_ms", "high_ms", "kernel_sum_ms", "reference_ms", "max_error")
     return {
-        **{each: getattr(found, each) for each in names},
+        **_fields(found, _MEASURED),
         "time_ms": found.median_ms,
         "clock_mhz": found.sm_clock_mhz,
         "live_launches": tuple(map(live_launch, found.launches)),
@@ -383,22 +328,8 @@ def _measured(found: Measurement | None) -> dict[str, Any]:
 
 def live_launch(found: KernelAnalysis) -> LiveLaunch:
     """A launch as recorded in a real run."""
-    launch = found.launch
-    return LiveLaunch(
-        launch.name,
-        launch.grid,
-        launch.num_warps,
-        launch.num_stages,
-        launch.num_ctas,
-        launch.count,
-        launch.constants,
-        launch.signature,
-        found.facts.registers,
-        found.facts.spills,
-        found.facts.shared_bytes,
-        found.facts.tensor_cores,
-        found.error,
-    )
+    launch, compiled = _fields(found.launch, _LAUNCH), _fields(found.facts, _COMPILED)
+    return LiveLaunch(**launch, **compiled, error=found.error)
 
 
 def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> bool:
@@ -408,7 +339,7 @@ def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> 
 
 
 def _told(launch: LiveLaunch) -> str:
-    """What facts and a real run both know exactly."""
+    """The properties that facts and a real run both know exactly."""
     size = launch.num_warps, launch.num_ctas, launch.registers, launch.spills, launch.shared_bytes
     return canonical([launch.name, launch.grid, launch.count, dict(launch.constants), size])
 
@@ -421,16 +352,13 @@ def _seen(samples: Samples) -> dict[str, Any]:
         "inputs_digest": samples.inputs_digest,
     }
     seen = samples.conditions
-    if seen is None:
-        return found
-    return {**found, **conditions_seen(seen)}
+    return found if seen is None else {**found, **conditions_seen(seen)}
 
 
 def conditions_seen(seen: Conditions) -> dict[str, Any]:
     """NVML's readings during the run, as fields of `Outcome`, without the clock."""
-    names = ("memory_clock_mhz", "power_w", "power_high_w", "temperature_c")
     return {
-        **{each: getattr(seen, each) for each in names},
+        **_fields(seen, _CONDITIONS),
         "condition_samples": seen.samples,
         "clock_low_mhz": seen.sm_clock_low_mhz,
         "throttle_reasons": seen.reasons,
@@ -444,9 +372,8 @@ def _software(versions: Mapping[str, str | None]) -> dict[str, Any]:
 
 def kernel_fields(kernel: Kernel, shape: Mapping[str, Value]) -> dict[str, Any]:
     """The fields of an outcome that name its kernel and its problem at a shape."""
-    names = ("kernel_id", "family", "kind", "origin", "entry_point")
     return {
-        **{each: getattr(kernel, each) for each in names},
+        **_fields(kernel, ("kernel_id", "family", "kind", "origin", "entry_point")),
         "problem_id": kernel.problem_id(shape),
         "implementation": kernel.name,
         "source_sha256": kernel.source.sha256,

@@ -50,7 +50,7 @@ from solkit import userdata
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, Frame, pair
 
-__all__ = ["Fork", "ForkServer", "children_of", "python"]
+__all__ = ["Fork", "ForkServer", "children_of", "python", "python_path"]
 
 _START_S = 150.0  # for the server to import torch
 _GRACE_S = 2.0  # for it to end what it forked
@@ -193,16 +193,14 @@ class ForkServer:
         ours, theirs = pair()
         _require_temporary_folder()
         code = f"from {__name__} import serve; serve({theirs.fileno()}, {self._prepare!r})"
-        root = str(Path(__file__).absolute().parents[2])
-        inherited = os.environ.get("PYTHONPATH")
-        path = root if not inherited else os.pathsep.join([root, inherited])
+        inherited = os.environ if self._inherits else {}
         with theirs:
             process = subprocess.Popen(
                 [*self._wrapper, *python(code)],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
-                env={**(os.environ if self._inherits else {}), **self._env, "PYTHONPATH": path},
+                env={**inherited, **self._env, "PYTHONPATH": python_path()},
                 start_new_session=True,  # the caller handles Ctrl-C
             )
         return process, Channel(ours, trusting=True)
@@ -302,6 +300,12 @@ def python(code: str) -> list[str]:
     does the same from Python 3.11 on.
     """
     return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
+
+
+def python_path() -> str:
+    """The inherited ``PYTHONPATH``, with this copy of SolKit in front."""
+    root = str(Path(__file__).absolute().parents[2])
+    return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
 
 def children_of(pid: int | str) -> list[int]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from solkit.errors import InputError
+from solkit.processes.forkserver import python_path
 
 __all__ = ["record"]
 
@@ -26,35 +27,28 @@ _GRACE_S = 60.0
 def record(
     script: str, arguments: Sequence[str], trace: str, *, calls: int, time_limit_s: float
 ) -> str:
-    """Run a script and write the trace of it.
+    """Run a script and write its trace.
 
-    It is ended after `calls` calls of its model, each recorded as a step, or after `time_limit_s`;
-    a script that calls none twice is recorded as a whole.
-
-    Args:
-        script: a Python file.
-        arguments: its own.
-        trace: the file to write.
-        calls: how many calls to record.
-        time_limit_s: seconds after which it is interrupted, as by Ctrl-C.
+    It is ended after `calls` calls of its model, each recorded as a step, or interrupted after
+    `time_limit_s`, as by Ctrl-C; a script that calls no model twice is recorded as a whole.
 
     Returns:
-        How the script failed; empty if not. Its own message is on standard error.
+        How the script failed; empty if it did not. Its own message is on standard error.
 
     Raises:
         InputError: there is no such file, the trace cannot be written, or the script ended without
-            leaving one.
+            a trace.
     """
     if not Path(script).is_file():
         raise InputError(f"{script}: no such file")
     try:
-        Path(trace).write_bytes(b"")  # an older file must not pass for this run's
+        Path(trace).write_bytes(b"")  # an older file must not count as this run's
     except OSError as error:
         raise InputError(f"cannot write {trace}: {error.strerror}") from error
     failure = _run(_command(script, arguments, trace, calls), script, time_limit_s)
     if not Path(trace).stat().st_size:
         Path(trace).unlink()
-        raise InputError(failure or f"{script}: ended without leaving a trace")
+        raise InputError(failure or f"{script}: ended without a trace")
     return failure
 
 
@@ -64,7 +58,8 @@ def _command(script: str, arguments: Sequence[str], trace: str, calls: int) -> l
 
 
 def _run(command: Sequence[str], script: str, time_limit_s: float) -> str:
-    process = subprocess.Popen(command, env=_environment(), stdin=subprocess.DEVNULL)
+    env = {**os.environ, "PYTHONPATH": python_path()}
+    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL)
     try:
         code = process.wait(time_limit_s)
     except subprocess.TimeoutExpired:
@@ -78,10 +73,3 @@ def _run(command: Sequence[str], script: str, time_limit_s: float) -> str:
     if code < 0:
         return f"{script}: died of {signal.Signals(-code).name}"
     return f"{script}: failed with exit code {code}" if code else ""
-
-
-def _environment() -> dict[str, str]:
-    """The caller's, with this copy of SolKit on the module path."""
-    root = str(Path(__file__).absolute().parent.parent.parent)
-    inherited = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [inherited])])}

@@ -107,7 +107,7 @@ except KeyboardInterrupt:
     [
         ("import os; os._exit(7)", "failed with exit code 7"),
         ("import os; os.abort()", "died of SIGABRT"),
-        ("", "ended without leaving a trace"),
+        ("", "ended without a trace"),
     ],
 )
 def test_a_script_that_leaves_no_trace(tmp_path, monkeypatch, code, said):

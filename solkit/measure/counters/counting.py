@@ -12,12 +12,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from solkit.adapters import nsight
 from solkit.core import Counters, Device, KernelAnalysis, KernelFile, Result
 from solkit.errors import UnsupportedError
 from solkit.measure.timing.gpu_lock import exclusive
+from solkit.processes.forkserver import python_path
 
 __all__ = ["counted", "environment", "function_name", "matched"]
 
@@ -29,11 +29,8 @@ _SEED = 0
 def counted(kernel: KernelFile, result: Result, device: Device, time_limit_s: float) -> Result:
     """A result with each launch's counters, or with a note on why there are none.
 
-    Args:
-        kernel: the file, with a candidate.
-        result: of one shape, analysed and perhaps measured.
-        device: the target.
-        time_limit_s: for waiting for the GPU and counting.
+    The result is of one shape, analysed and perhaps measured. The time limit is for waiting for the
+    GPU and counting.
     """
     if device.uuid is None:
         return _noting(result, f"Not counted: {device.name} is not in this machine.")
@@ -90,11 +87,8 @@ def _count(
 
 def environment(device: Device) -> dict[str, str]:
     """Environment of a process that sees only that GPU and imports this copy of SolKit."""
-    root = str(Path(__file__).absolute().parents[3])
-    inherited = os.environ.get("PYTHONPATH")
-    path = os.pathsep.join([root, *filter(None, [inherited])])
     chosen = {"CUDA_VISIBLE_DEVICES": device.uuid} if device.uuid else {}
-    return {**os.environ, **chosen, "PYTHONPATH": path}
+    return {**os.environ, **chosen, "PYTHONPATH": python_path()}
 
 
 def function_name(name: str) -> str:
@@ -107,9 +101,7 @@ def matched(
 ) -> tuple[KernelAnalysis, ...]:
     """The launches, each with the counters of the first match by name and grid, in order.
 
-    Args:
-        kernels: in launch order, identical launches once, with their count.
-        found: in launch order, each launch.
+    `kernels` has identical launches once, with their count; `found` has each launch.
     """
     taken: dict[tuple[str, int], int] = {}
     told: list[KernelAnalysis] = []

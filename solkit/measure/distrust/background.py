@@ -28,34 +28,24 @@ _THREAD_STARTERS = (
     *((_thread, name) for name in ("start_new_thread", "start_new", "start_joinable_thread")),
     *((threading, name) for name in ("_start_new_thread", "_start_joinable_thread")),
 )
-_PROCESS_EVENTS = {
-    *("os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"),
-    "subprocess.Popen",
-}
-_PEEK_EVENTS = {
-    *("gc.get_objects", "gc.get_referrers", "sys._getframe", "sys._current_frames"),
-}
+_PROCESS_EVENTS = set(
+    "os.fork os.forkpty os.posix_spawn os.spawn os.system subprocess.Popen".split()
+)
+_PEEK_EVENTS = {"gc.get_objects", "gc.get_referrers", "sys._getframe", "sys._current_frames"}
 _SETTLING_S = 0.01  # for a finished thread to disappear, or a new one to begin
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
 
 class _Log:
-    """What the audit hook saw since the candidate was imported.
-
-    Attributes:
-        threads: started by the candidate, each with its starting line.
-        hidden_threads: lines that started threads unknown to ``threading``.
-        processes: lines that started processes.
-        library_processes: number of others.
-        peeks: events that read memory that is not its own, with their lines.
-    """
+    """What the audit hook saw since the candidate was imported."""
 
     def __init__(self) -> None:
+        # threads that the candidate started, and the lines that did so
         self.threads: list[tuple[weakref.ref[threading.Thread], str]] = []
-        self.hidden_threads: list[str] = []
-        self.processes: list[str] = []
-        self.library_processes = 0
-        self.peeks: set[tuple[str, str]] = set()
+        self.hidden_threads: list[str] = []  # lines that started threads unknown to ``threading``
+        self.processes: list[str] = []  # lines that started processes
+        self.library_processes = 0  # number of other processes
+        self.peeks: set[tuple[str, str]] = set()  # events that read foreign memory, their lines
 
     def note(self, event: str) -> None:
         """Record an audit event."""

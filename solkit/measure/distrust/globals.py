@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -15,23 +17,15 @@ from solkit.measure.distrust.findings import Finding
 
 __all__ = ["Globals"]
 
-_BACKENDS: Any = torch.backends  # modules with properties, which stubs lack
 # `fp32_precision`, not `allow_tf32`: the latter raises once the former was set.
+_BACKENDS = """
+    fp32_precision cuda.matmul.fp32_precision cudnn.conv.fp32_precision cudnn.rnn.fp32_precision
+    cudnn.enabled cudnn.benchmark cudnn.deterministic cuda.matmul.allow_fp16_accumulation
+    cuda.matmul.allow_fp16_reduced_precision_reduction
+    cuda.matmul.allow_bf16_reduced_precision_reduction
+""".split()
 _FLAGS: Mapping[str, Callable[[], Any]] = {
-    "torch.backends.fp32_precision": lambda: _BACKENDS.fp32_precision,
-    "torch.backends.cuda.matmul.fp32_precision": lambda: _BACKENDS.cuda.matmul.fp32_precision,
-    "torch.backends.cudnn.conv.fp32_precision": lambda: _BACKENDS.cudnn.conv.fp32_precision,
-    "torch.backends.cudnn.rnn.fp32_precision": lambda: _BACKENDS.cudnn.rnn.fp32_precision,
-    "torch.backends.cudnn.enabled": lambda: torch.backends.cudnn.enabled,
-    "torch.backends.cudnn.benchmark": lambda: torch.backends.cudnn.benchmark,
-    "torch.backends.cudnn.deterministic": lambda: torch.backends.cudnn.deterministic,
-    "allow_fp16_reduced_precision_reduction": (
-        lambda: torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
-    ),
-    "allow_bf16_reduced_precision_reduction": (
-        lambda: torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
-    ),
-    "allow_fp16_accumulation": lambda: torch.backends.cuda.matmul.allow_fp16_accumulation,
+    **{f"torch.backends.{n}": partial(attrgetter(n), torch.backends) for n in _BACKENDS},
     "flash_sdp_enabled": torch.backends.cuda.flash_sdp_enabled,
     "mem_efficient_sdp_enabled": torch.backends.cuda.mem_efficient_sdp_enabled,
     "math_sdp_enabled": torch.backends.cuda.math_sdp_enabled,
@@ -62,10 +56,7 @@ class Globals:
         self._overrides = _overrides()
 
     def findings(self) -> Iterator[Finding]:
-        """What was changed since.
-
-        A flag is not a proof: it changes the candidate's own results, which are checked.
-        """
+        """What was changed since; a flag proves nothing: the results it changes are checked."""
         for name, now in _flags().items():
             before = self._flags[name]
             if now != before:
@@ -81,13 +72,13 @@ def _flags() -> dict[str, Any]:
     return {name: read() for name, read in _FLAGS.items()}
 
 
+_function_modes: Callable[[], list[Any]] = _get_current_function_mode_stack
+
+
 def _modes() -> list[Any]:
     """The active modes; `torch.set_default_device` is both a mode and a flag."""
     modes = [*_function_modes(), *_get_current_dispatch_mode_stack()]
     return [mode for mode in modes if not isinstance(mode, DeviceContext)]
-
-
-_function_modes: Callable[[], list[Any]] = _get_current_function_mode_stack
 
 
 def _overrides() -> set[str]:

@@ -26,14 +26,7 @@ class Outputs:
         self._last: list[weakref.ref[torch.Tensor]] = []
 
     def findings(self, returned: Any, inputs: Any, shares_memory: bool) -> Iterator[Finding]:
-        """What is suspicious about a call's outputs.
-
-        Args:
-            returned: its return value.
-            inputs: tensors that outputs must not share memory with.
-            shares_memory: whether the reference's outputs share memory with its inputs or within
-                themselves, so the candidate's may too.
-        """
+        """What is suspicious about a call's outputs; arguments as for `Guard.findings`."""
         yield from self._lazy_containers(returned)
         outputs = tensors_in(returned)
         yield from _subclasses(outputs)

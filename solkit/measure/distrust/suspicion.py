@@ -68,22 +68,17 @@ _KEYS = {"data_ptr", "_version", "untyped_storage"}
 
 
 def suspicions(source: str, path: str) -> tuple[Finding, ...]:
-    """Suspicious places in a candidate's source, in the order of its lines.
-
-    Args:
-        source: Python source of the candidate.
-        path: what the findings call the file.
+    """Suspicious places in a candidate's Python source, in the order of its lines.
 
     Raises:
         SyntaxError: it is not valid Python.
     """
     reader = _Reader(ast.parse(source, path), path)
     found = [(line, finding) for rule in _RULES for line, finding in rule(reader)]
-    return tuple(finding for _, finding in sorted(dict.fromkeys(found), key=_in_order))
-
-
-def _in_order(found: tuple[int, Finding]) -> tuple[int, str]:
-    return found[0], found[1].trick
+    return tuple(
+        finding
+        for _, finding in sorted(dict.fromkeys(found), key=lambda each: (each[0], each[1].trick))
+    )
 
 
 _Found = Iterator[tuple[int, Finding]]

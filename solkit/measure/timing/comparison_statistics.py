@@ -57,12 +57,9 @@ _MOST_EXACT = 25  # turns; from there on the normal approximation is as good to 
 def ratio_of(
     base_ms: Sequence[float], candidate_ms: Sequence[float], method: str = "cupti"
 ) -> Ratio:
-    """The candidate's time over the base's, with its 95 % interval.
+    """The candidate's time over the base's, with its 95 % interval, from one time each per turn.
 
-    Args:
-        base_ms: times, one a turn.
-        candidate_ms: likewise.
-        method: how they were measured: a key of `TICK_MS`.
+    `method` is how they were measured: a key of `TICK_MS`.
 
     Raises:
         ValueError: there are no times, or the numbers differ.

@@ -65,8 +65,7 @@ class Sample:
 class ConditionSampler:
     """Samples NVML in a background thread, inside a ``with`` block.
 
-    Args:
-        uuid: NVML's identifier of the GPU, or of a MIG slice, whose GPU is then queried.
+    The UUID may be a MIG slice's, whose GPU is then queried.
     """
 
     def __init__(self, uuid: str) -> None:
@@ -151,11 +150,8 @@ def screen(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
 
     A call counts as throttled if a sample within 20 ms of it (two periods of the sampler) names
     such a reason. At most `MOST_LEFT_OUT` of the calls are left out, rounded down: with more, the
-    rest would be selected moments rather than the GPU's usual state.
-
-    Args:
-        calls: when each timed call ran.
-        samples: NVML's samples of that time, in order; without any, all calls count.
+    rest would be selected moments rather than the GPU's usual state. Without samples, all calls
+    count.
     """
     bits = [_held_down(call, samples) for call in calls]
     throttled = sum(map(bool, bits))

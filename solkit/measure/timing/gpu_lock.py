@@ -148,9 +148,6 @@ def _holder(file: int) -> str:
         return "an unidentified process"
 
 
-# ---------------------------------------------------------------------------- foreign processes
-
-
 @dataclass(frozen=True)
 class GpuProcess:
     """A process that computes on a GPU, as NVML lists it."""
@@ -178,10 +175,7 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
 
 
 def uuid_of(visible: str) -> str:
-    """The UUID of the GPU for an entry of ``CUDA_VISIBLE_DEVICES``.
-
-    Args:
-        visible: a number in PCI bus order, or a UUID, perhaps shortened.
+    """The UUID of the GPU for an entry of ``CUDA_VISIBLE_DEVICES``: a number or part of a UUID.
 
     Raises:
         UnsupportedError: there is no such GPU, or NVML fails.
@@ -233,10 +227,8 @@ def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
     container that hides others' processes from NVML usually hides ours too; then a note says that
     nothing is known.
 
-    Args:
-        seen: NVML's list.
-        ours: our processes with a CUDA context on that GPU. Their children, and this process's, are
-            ours too.
+    `ours` are our processes with a CUDA context on that GPU; their children, and this process's,
+    are ours too.
     """
     family = {os.getpid(), *ours}
     others = [each for each in seen if not _is_ours(each.pid, family)]
@@ -253,11 +245,7 @@ def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
 
 
 class Neighbours:
-    """Who else was seen on a GPU, check by check.
-
-    Args:
-        uuid: NVML's identifier of the GPU.
-    """
+    """Other users that were seen on a GPU, check by check."""
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid

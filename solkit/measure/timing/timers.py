@@ -118,9 +118,8 @@ def _end_what_was_broken_off() -> None:
 class CuptiTimer:
     """Times calls by CUPTI's activity records, through PyTorch's profiler.
 
-    Args:
-        flush: makes L2 cold before each call.
-        warm: whether an untimed call of the same precedes, so that L2 holds what fits.
+    `flush` makes L2 cold before each call. If `warm`, an untimed call of the same precedes, so that
+    L2 holds what fits.
     """
 
     method = "cupti"
@@ -170,12 +169,9 @@ class CuptiTimer:
 class EventTimer:
     """Times calls by CUDA events on the current stream; the events add a few µs.
 
-    If the subject's call is a graph of many calls, the time is divided by their number, so that
-    events and launches hardly matter: this is the method ``"graph replay"``.
-
-    Args:
-        flush, warm: as for `CuptiTimer`.
-        calls: number of calls in the subject's call.
+    If the subject's call is a graph of many `calls`, the time is divided by their number, so that
+    events and launches hardly matter: this is the method ``"graph replay"``. `flush` and `warm` are
+    as for `CuptiTimer`.
     """
 
     def __init__(self, flush: L2Flush, *, warm: bool = False, calls: int = 1) -> None:
