@@ -1,4 +1,4 @@
-"""Measuring what a GPU can do at most: ``solkit calibrate``.
+"""Measure the ceilings of a GPU: ``solkit calibrate``.
 
 ::
 
@@ -7,7 +7,7 @@
                     │                └─ conditions            clock, power, heat, by NVML
                     └── roofline.calibration.Calibration
 
-The record, where it is kept and what it is used for: `solkit.roofline.calibration`.
+The record, its place and its use: `solkit.roofline.calibration`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The caller's side of a calibration: no torch here."""
+"""The caller's side of a calibration, without torch."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from solkit.measure.timing.gpu_lock import exclusive
 from solkit.processes.forkserver import python
 from solkit.roofline.calibration.record import Calibration, Gpu
 
-__all__ = ["calibrate", "gpu_of"]
+__all__ = ["calibrate"]
 
-_LIMIT_S = 180.0  # it takes half of that; a GPU that hangs is not waited for
-_PATIENCE_S = 60.0  # with another SolKit that measures on the GPU
+_LIMIT_S = 180.0  # it takes half of that, unless the GPU hangs
+_PATIENCE_S = 60.0  # for another SolKit that measures on the GPU
 
 
 def calibrate(device: Device, *, quick: bool = False) -> Calibration:
-    """Measure what a GPU of this machine can do at most, in a process of its own.
+    """Measure the ceilings of a GPU of this machine, in a separate process.
 
-    What it is at goes to stderr, line by line. Nothing is stored: `roofline.calibration.save`.
+    Progress goes to stderr, line by line. Nothing is stored: see `roofline.calibration.save`.
 
     Args:
         device: the GPU, from `solkit.roofline.nvml`.
@@ -36,7 +36,7 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
 
     Raises:
         GpuBusyError: another SolKit measures on it.
-        UnsupportedError: the device is not in this machine, or torch sees it not.
+        UnsupportedError: the device is not in this machine, or torch does not see it.
         WorkerError: the measuring process failed.
     """
     if device.uuid is None:
@@ -46,11 +46,8 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
 
 
 def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
-    asked = {
-        "gpu": gpu_of(device).model_dump(mode="json"),
-        "quick": quick,
-        "start_s": time.monotonic(),
-    }
+    gpu = _gpu_of(device).model_dump(mode="json")
+    asked = {"gpu": gpu, "quick": quick, "start_s": time.monotonic()}
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
         command = [*python(_CODE.format(path=sys.path)), json.dumps(asked), str(answer)]
@@ -67,8 +64,7 @@ _CODE = (
 _ENVIRONMENT = {"KINETO_LOG_LEVEL": "99"}  # the profiler's chatter
 
 
-def gpu_of(device: Device) -> Gpu:
-    """The record's description of a live device."""
+def _gpu_of(device: Device) -> Gpu:
     return Gpu(
         key=device.key,
         name=device.name,
@@ -81,7 +77,7 @@ def gpu_of(device: Device) -> Gpu:
 
 
 def _run(command: list[str], env: dict[str, str]) -> int:
-    """Run the child to its end, its words on our stderr; a KeyboardInterrupt ends it too."""
+    """Run the child, with its output on our stderr; a KeyboardInterrupt ends it too."""
     try:
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=2, env=env, timeout=_LIMIT_S, check=False

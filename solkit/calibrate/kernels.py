@@ -1,6 +1,6 @@
-"""The Triton kernels that find a GPU's ceilings.
+"""The Triton kernels that measure a GPU's ceilings.
 
-Untyped, as Triton has it; upper-case arguments are compile-time constants.
+They are untyped, as Triton requires; upper-case arguments are compile-time constants.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ __all__ = [
 ]
 
 
-# ---------------------------------------------------------------------------------- memory
-
-
 @triton.jit(do_not_specialize=["chunks", "passes"])
 def read_kernel(source, sink, chunks, passes, CHUNK: tl.constexpr):
     """Read `passes` chunks per program, striding by the grid, around a buffer of `chunks`.
 
-    L1 is passed by (``.cg``), so that what is read again comes from L2.
+    The reads bypass L1 (``.cg``), so that repeated ones come from L2.
     """
     at = tl.arange(0, CHUNK)
     total = tl.zeros((CHUNK,), tl.float32)
@@ -53,9 +50,6 @@ def copy_kernel(source, target, chunks, passes, CHUNK: tl.constexpr):
         chunk = (tl.program_id(0) + step * tl.num_programs(0)) % chunks
         data = tl.load(source + chunk * CHUNK + at, cache_modifier=".cg")
         tl.store(target + chunk * CHUNK + at, data)
-
-
-# ------------------------------------------------------------------------------ arithmetic
 
 
 @triton.jit(do_not_specialize=["loops"])
@@ -90,9 +84,6 @@ def alu_kernel(
     tl.store(sink + tl.program_id(0), total)
 
 
-# ---------------------------------------------------------------------------------- launches
-
-
 @triton.jit
 def empty_kernel():
     """Do nothing."""
@@ -114,7 +105,7 @@ def _nanoseconds():
 
 @triton.jit(do_not_specialize=["wait", "count"])
 def spin_kernel(clock, wait, count):
-    """Keep a warp busy for `wait` SM clock cycles, then for `count`; store those, and their ns."""
+    """Keep a warp busy for `wait` SM clock cycles, then for `count`; store the latter, and ns."""
     begin = _cycles()
     now = begin
     while now - begin < wait:

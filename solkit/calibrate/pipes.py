@@ -1,7 +1,7 @@
-"""The scalar pipes: which instructions keep each of them busy.
+"""The scalar pipes, and instructions that keep each of them busy.
 
-Each chain of instructions depends on itself, with neighbours enough to hide its latency, and is of
-a form that ptxas cannot shorten: a test counts the instructions in the machine code.
+Each chain of instructions depends on itself, with enough neighbours to hide its latency, in a form
+that ptxas cannot shorten: a test counts the instructions in the machine code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ THREADS = 256
 """Threads per program: eight warps."""
 
 UNROLL = 64
-"""Pairs of instructions per chain and loop: the loop itself is under 1 % of what is issued."""
+"""Pairs of instructions per chain and loop: the loop itself is under 1 % of the instructions."""
 
 CHAINS = 4
 """Per thread, each of two values that feed each other."""
@@ -63,15 +63,15 @@ def _alike(ceiling: str, unit: str, instruction: Instruction) -> Pipe:
     return Pipe(ceiling, unit, instruction, instruction)
 
 
-# x -> c x + c with c = -1 goes back and forth, so that bits toggle as those of real data do. It
-# reads two registers: of three, two would often lie in one bank of the register file.
+# x -> c x + c with c = -1 alternates, so that bits toggle as in real data. It reads two registers:
+# of three, two would often lie in one bank of the register file.
 _FFMA = Instruction("fma.rn.f32 $0, $1, $3, $3;", "fp32", r"FFMA", 2)
 _DFMA = Instruction("fma.rn.f64 $0, $1, $3, $3;", "fp64", r"DFMA", 2)
 _IMAD = Instruction("mad.lo.s32 $0, $1, $3, $3;", "int32", r"IMAD\b(?!\.IADD|\.MOV)", 2)
 _IADD = Instruction("add.s32 $0, $1, $2;", "int32", r"IADD3|IMAD\.IADD")
 # x ^ (y & c): PTX ISA, lop3, with a, b and c standing for 0xF0, 0xCC and 0xAA
 _LOP3 = Instruction("lop3.b32 $0, $1, $2, $3, 0x78;", "int32", r"LOP3")
-# A float and an integer that feed each other, bits taken as they are.
+# A float and an integer that feed each other, by their bits.
 _FFMA_OF_BITS = Instruction(
     "{ .reg .f32 t; mov.b32 t, $2; fma.rn.f32 $0, t, $3, $3; }", "fp32", r"FFMA"
 )
@@ -102,4 +102,4 @@ PIPES: dict[str, Pipe] = {
         for name, ptx in _SFU.items()
     },
 }
-"""What is measured of the scalar pipes, by name."""
+"""The measured pairs of instructions, by name."""

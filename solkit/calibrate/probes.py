@@ -1,4 +1,4 @@
-"""What is launched to find each ceiling: memory, scalar pipes, tensor cores."""
+"""The launches that measure each ceiling: memory, scalar pipes, tensor cores."""
 
 from __future__ import annotations
 
@@ -35,14 +35,10 @@ KINDS = {"read": 1, "write": 1, "copy": 2}
 """Ways of moving memory, and how often each crosses the bus per byte of a buffer."""
 
 
-# ---------------------------------------------------------------------------------- memory
-
-
 class Memory:
-    """Two buffers, and probes that read, write and copy the first bytes of them.
+    """Two buffers, and probes that read, write and copy their first bytes.
 
-    Args:
-        buffer_bytes: of each buffer, a multiple of `CHUNK_BYTES`.
+    The size of each buffer is a multiple of `CHUNK_BYTES`.
     """
 
     def __init__(self, buffer_bytes: int) -> None:
@@ -57,23 +53,23 @@ class Memory:
 
         Args:
             kind: one of `KINDS`.
-            size_bytes: read and written, together; a copy's buffers are half of it each.
-            strided: whether as many programs as are resident stride through the buffer, or each
-                program takes one chunk.
+            size_bytes: read and written, together; each buffer of a copy has half of them.
+            strided: whether the resident programs stride through the buffer; otherwise each program
+                takes one chunk.
         """
         chunks = size_bytes // KINDS[kind] // CHUNK_BYTES
         programs = min(chunks, _BLOCKS * self._sms) if strided else chunks
-        passes = chunks // programs  # what is left over at the end is not touched, nor counted
+        passes = chunks // programs  # a remainder is neither touched nor counted
         moved = KINDS[kind] * programs * passes * CHUNK_BYTES
         detail = "striding grid" if strided else "a program per 16 KiB"
         launch = self._launcher(kind, programs, chunks, passes)
         return Probe(kind, "dram", "B/s", moved, launch, detail, moved)
 
     def l2(self, kind: str, size_bytes: int) -> Probe:
-        """The same bytes over and over, past L1, within one launch.
+        """The same bytes repeatedly, bypassing L1, within one launch.
 
-        It tests the ceiling where no two programs are at the same bytes at once: requests for
-        those are merged on their way.
+        It tests the ceiling if no two programs access the same bytes at once: such requests are
+        merged.
         """
         chunks = size_bytes // CHUNK_BYTES
         programs = _BLOCKS * self._sms
@@ -92,9 +88,6 @@ class Memory:
         if kind == "write":
             return lambda: write_kernel[grid](self._target, 1.0, chunks, passes, **options)
         return lambda: copy_kernel[grid](self._source, self._target, chunks, passes, **options)
-
-
-# ------------------------------------------------------------------------------ scalar pipes
 
 
 def alu(name: str) -> Probe:
@@ -129,12 +122,12 @@ _DTYPES = {"fp32": tl.float32, "fp64": tl.float64, "int32": tl.int32}
 
 
 def compile_all() -> None:
-    """Compile every kernel, in as many threads: the compiler spends its time outside Python."""
+    """Compile all kernels in parallel: the compiler releases Python's lock."""
     buffer = torch.zeros(_CHUNK, device="cuda")
     clock = torch.zeros(2, dtype=torch.int64, device="cuda")
     memory = {"CHUNK": _CHUNK, "num_warps": _WARPS, "grid": (1,)}
 
-    def alu_kernels() -> None:  # one after the other: they share a cache
+    def alu_kernels() -> None:  # in sequence: they share a cache
         for pipe in PIPES.values():
             alu_kernel.warmup(buffer, 1, *_alu_arguments(pipe), num_warps=_WARPS, grid=(1,))
 
@@ -151,9 +144,6 @@ def compile_all() -> None:
             done.result()
 
 
-# ------------------------------------------------------------------------------ tensor cores
-
-
 @dataclass(frozen=True)
 class _Product:
     """How torch, through cuBLAS, multiplies matrices of one type: (m, n) by (n, n)."""
@@ -165,20 +155,20 @@ class _Product:
 
 
 def tensor_names() -> tuple[str, ...]:
-    """The tensor pipes that torch can use, as keys of `solkit.core.Device.ceilings`."""
+    """The tensor pipes that torch can use: keys of `solkit.core.Device.ceilings`."""
     return tuple(_PRODUCTS)
 
 
 def tensor(name: str) -> Iterator[Probe]:
-    """Probes of a tensor pipe, one a size.
+    """Probes of a tensor pipe, one per size.
 
     Raises:
-        RuntimeError: from torch, where the GPU or this torch has no such product.
+        RuntimeError: from torch, if the GPU or this torch has no such product.
     """
     product = _PRODUCTS[name]
     sms = torch.cuda.get_device_properties().multi_processor_count
     for n in product.edges:
-        m = sms * n // 128  # so that tiles of 128 by 256 fill all SMs to the last wave
+        m = sms * n // 128  # tiles of 128 by 256 fill all SMs to the last wave
         detail = f"{m}x{n}x{n}, torch on random numbers"
         yield Probe(name, name, product.unit, 2.0 * m * n * n, product.multiply(m, n), detail)
 
@@ -213,7 +203,7 @@ def _mm_acc16(m: int, n: int) -> Callable[[], object]:
 
 def _mm_fp8(m: int, n: int) -> Callable[[], object]:
     a, b = torch.randn(m, n, device="cuda"), torch.randn(n, n, device="cuda")
-    a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()  # which must be column-major
+    a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()  # must be column-major
     one = torch.ones((), device="cuda")
 
     def launch() -> object:

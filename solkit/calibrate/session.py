@@ -1,4 +1,4 @@
-"""A calibration from start to end, in a process that sees one GPU and does nothing else."""
+"""A whole calibration, in a separate process that sees one GPU."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ import solkit
 from solkit.calibrate import probes
 from solkit.calibrate.kernels import empty_kernel
 from solkit.calibrate.pipes import PIPES
-from solkit.calibrate.stopwatch import Probe, Single, Stopwatch
+from solkit.calibrate.stopwatch import Probe, Single, Stopwatch, reading
 from solkit.core import Conditions
 from solkit.errors import SolkitError, UnsupportedError
 from solkit.measure.timing.conditions import ConditionSampler
-from solkit.measure.timing.median_interval import median_interval
 from solkit.roofline import nvml
 from solkit.roofline.calibration.record import (
     SCHEMA,
@@ -36,7 +35,7 @@ from solkit.roofline.calibration.record import (
     Timer,
 )
 
-__all__ = ["FULL", "QUICK", "Effort", "main", "warnings_of"]
+__all__ = ["main", "warnings_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ _NEAR_MAXIMUM = 0.97
 
 
 @dataclass(frozen=True)
-class Effort:
+class _Effort:
     """How much is measured."""
 
     bursts: int  # per probe
@@ -62,27 +61,21 @@ class Effort:
     budget_s: float  # after so long what is left is skipped, from the process's start
 
 
-FULL = Effort(5, 1.0, 15, _SIZES, _L2_SHARES, 75.0)
-QUICK = Effort(3, 0.3, 5, _SIZES[1::3], (1 / 4, 1 / 2), 40.0)
+_FULL = _Effort(5, 1.0, 15, _SIZES, _L2_SHARES, 75.0)
+_QUICK = _Effort(3, 0.3, 5, _SIZES[1::3], (1 / 4, 1 / 2), 40.0)
 
 
 class _Session:
-    """Takes readings and keeps time.
+    """Takes readings and keeps time; `start_s` is its start on `time.monotonic`'s clock."""
 
-    Args:
-        uuid: NVML's identifier of the GPU.
-        effort: how much is measured.
-        start_s: when it all began, on `time.monotonic`'s clock.
-    """
-
-    def __init__(self, uuid: str, effort: Effort, start_s: float) -> None:
+    def __init__(self, uuid: str, effort: _Effort, start_s: float) -> None:
         self._effort, self._start_s = effort, start_s
         self._stopwatch = Stopwatch(uuid)
         self.readings: list[Reading] = []
         self.skipped: dict[str, str] = {}
 
     def run(self) -> None:
-        """Every item, the most wanted first."""
+        """Measure every item, the most important first."""
         memory = probes.Memory(_buffer_bytes())
         items: list[tuple[str, Callable[[], Iterator[Reading]]]] = [
             ("dram", lambda: self._dram(memory)),
@@ -96,15 +89,15 @@ class _Session:
             self._take(name, item)
 
     def _take(self, name: str, item: Callable[[], Iterator[Reading]]) -> None:
-        """The readings of an item; why not, where there are none."""
+        """Take the readings of an item, or record why there are none."""
         if time.monotonic() - self._start_s > self._effort.budget_s:
             self.skipped[name] = f"no time left of {self._effort.budget_s:g} s"
             return
         _log.info("%4.0f s  %s", time.monotonic() - self._start_s, name)
         try:
             self.readings += item()
-        except (RuntimeError, NotImplementedError, UnsupportedError) as error:  # a pipe it lacks
-            torch.cuda.synchronize()  # if it was more than that, this raises it again
+        except (RuntimeError, NotImplementedError, UnsupportedError) as error:  # a missing pipe
+            torch.cuda.synchronize()  # a worse error is raised again here
             self.skipped[name] = str(error).splitlines()[0]
 
     def _both(self, probe: Probe) -> Iterator[Reading]:
@@ -124,7 +117,7 @@ class _Session:
             """The fastest burst of any size, and the fastest size sustained."""
             sizes = list(probes.tensor(name))
             bursts = [self._stopwatch.burst(probe, self._effort.bursts) for probe in sizes]
-            yield max(bursts, key=lambda reading: reading.value)
+            yield max(bursts, key=lambda each: each.value)
             fastest = self._stopwatch.fastest(sizes)
             yield self._stopwatch.sustained(fastest, self._effort.sustained_s)
 
@@ -198,21 +191,8 @@ def _round_trip_s(launch: Callable[[], None]) -> float:
 
 
 def _seconds(name: str, samples: Sequence[float], timer: Timer, detail: str) -> Reading:
-    interval = median_interval(samples)
-    return Reading(
-        name=name,
-        regime=Regime.QUEUED if timer == "events" else Regime.HOST,
-        unit="s",
-        value=interval.median,
-        low=interval.low,
-        high=interval.high,
-        samples=len(samples),
-        timer=timer,
-        detail=detail,
-    )
-
-
-# ---------------------------------------------------------------------------------- whole
+    regime = Regime.QUEUED if timer == "events" else Regime.HOST
+    return reading(samples, name=name, regime=regime, unit="s", timer=timer, detail=detail)
 
 
 def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
@@ -226,7 +206,7 @@ def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
         time.sleep(0.3)
     _log.info("%4.0f s  compiling", time.monotonic() - start_s)
     probes.compile_all()
-    session = _Session(uuid, QUICK if quick else FULL, start_s)
+    session = _Session(uuid, _QUICK if quick else _FULL, start_s)
     session.run()
     return Calibration(
         schema=SCHEMA,
@@ -238,12 +218,12 @@ def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
         idle=sampler.since(),
         readings=tuple(session.readings),
         skipped=session.skipped,
-        warnings=warnings_of(session.readings, gpu),
+        warnings=tuple(warnings_of(session.readings, gpu)),
     )
 
 
 def _require(gpu: Gpu) -> str:
-    """The GPU's UUID, once it is sure that torch sees it and no other."""
+    """The GPU's UUID, after checking that torch sees it and no other."""
     if not torch.cuda.is_available():
         built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
         raise UnsupportedError(f"torch {torch.__version__} ({built}) sees no CUDA device")
@@ -265,32 +245,23 @@ def _software() -> Software:
     )
 
 
-def warnings_of(readings: Sequence[Reading], gpu: Gpu) -> tuple[str, ...]:
-    """What held the clock down that need not have: heat, hardware, locked clocks."""
-    return tuple(_warnings(readings, gpu))
-
-
-def _warnings(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
-    for reading in readings:
-        reasons = (reading.conditions or Conditions(samples=0)).reasons
+def warnings_of(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
+    """Avoidable reasons that lowered the clock: heat, hardware, locked clocks."""
+    for each in readings:
+        reasons = (each.conditions or Conditions(samples=0)).reasons
         held = [f"{name} ({share:.0%})" for name, share in reasons.items() if name not in _EXPECTED]
         if held:
-            yield f"{reading.name}, {reading.regime.value}: held down by {', '.join(held)}."
+            yield f"{each.name}, {each.regime.value}: held down by {', '.join(held)}."
     clocks = [r.sm_clock_mhz for r in readings if r.regime is Regime.SUSTAINED and r.sm_clock_mhz]
     if clocks and max(clocks) < _NEAR_MAXIMUM * gpu.max_sm_clock_mhz:
         yield (
             f"The SM clock never rose above {max(clocks):.0f} of {gpu.max_sm_clock_mhz:.0f} MHz, "
-            "whatever ran: it is locked, or something holds it down."
+            "whatever ran: it is locked, or something lowers it."
         )
 
 
 def main(request: str, answer: str) -> None:
-    """The child's entry: read a request, write what came of it.
-
-    Args:
-        request: JSON: ``gpu``, ``quick`` and ``start_s``.
-        answer: the file for it.
-    """
+    """The child's entry: reads a request (``gpu``, ``quick``, ``start_s``), writes the answer."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="solkit: %(message)s")
     asked = json.loads(request)
     try:

@@ -1,8 +1,8 @@
-"""Timing launches on a CUDA device: in bursts, sustained, and one at a time.
+"""Time launches on a CUDA device: in bursts, sustained, and one at a time.
 
 Notation
     amount   what one launch moves or computes, in the probe's unit (without the "/s")
-    train    launches end to end between two CUDA events, queued behind a spinning kernel, so that
+    train    launches in a row between two CUDA events, queued behind a spinning kernel, so that
              the GPU never waits for the host
 """
 
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -27,7 +28,7 @@ from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.timers import read_activities
 from solkit.roofline.calibration.record import Reading, Regime, Timer
 
-__all__ = ["Probe", "Single", "Stopwatch", "marked"]
+__all__ = ["Probe", "Single", "Stopwatch", "marked", "reading"]
 
 _BURST_S = 0.001
 _REST_S = 0.1
@@ -35,8 +36,8 @@ _CHUNK_S = 0.02  # of a sustained run: one sample
 _GATE_CYCLES = 2_000_000  # about 1 ms: the host queues a train meanwhile
 _SESSION = 200  # launches that the profiler records at a time
 _MARKER = "spin_kernel"
-_CLOCK_HZ = 1.4e9  # clock cycles are counted for so many per second of a train: most of it
-_CLOCK_LAG_CYCLES = 100_000  # from the train's start: about 50 us, longer than a launch takes
+_CLOCK_HZ = 1.4e9  # cycles to count per second of a train: most of it
+_CLOCK_LAG_CYCLES = 100_000  # after the train's start: about 50 us, longer than a launch takes
 _CLOCK_TRAINS = 3
 
 
@@ -60,23 +61,26 @@ class Probe:
         sm_clock_mhz: float | None = None,
         conditions: Conditions | None = None,
     ) -> Reading:
-        """The record of some samples of the rate."""
-        interval = median_interval(rates)
-        return Reading(
+        """The record of samples of the rate."""
+        return reading(
+            rates,
             name=self.name,
             ceiling=self.ceiling if regime in (Regime.BURST, Regime.SUSTAINED) else None,
             regime=regime,
             unit=self.unit,
-            value=interval.median,
-            low=interval.low,
-            high=interval.high,
-            samples=len(rates),
             timer=timer,
             detail=self.detail,
             size_bytes=self.size_bytes,
             sm_clock_mhz=sm_clock_mhz,
             conditions=conditions,
         )
+
+
+def reading(samples: Sequence[float], **known: Any) -> Reading:
+    """The record of samples, with their median and its interval."""
+    found = median_interval(samples)
+    spread = {"value": found.median, "low": found.low, "high": found.high}
+    return Reading(samples=len(samples), **spread, **known)
 
 
 @dataclass(frozen=True)
@@ -89,11 +93,7 @@ class Single:
 
 
 class Stopwatch:
-    """Times probes on the current device.
-
-    Args:
-        uuid: NVML's identifier of that device.
-    """
+    """Times probes on the current device, which NVML knows by `uuid`."""
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid
@@ -102,12 +102,12 @@ class Stopwatch:
         self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def launch_s(self, probe: Probe) -> float:
-        """Seconds that one launch takes, roughly; after a first one that is not counted."""
+        """Approximate seconds per launch, after an uncounted first one."""
         probe.launch()
         return self._train_s(probe, 1)
 
     def burst(self, probe: Probe, repeats: int) -> Reading:
-        """The median rate of short trains, each after a rest; with the clock during others."""
+        """The median rate of short trains, each after a rest; with the clock of other trains."""
         count = max(1, round(_BURST_S / self.launch_s(probe)))
         times = []
         for _ in range(repeats):
@@ -118,7 +118,7 @@ class Stopwatch:
         return probe.reading(Regime.BURST, rates, "events", clock)
 
     def sustained(self, probe: Probe, seconds: float) -> Reading:
-        """The median rate over the second half of a long train, with what NVML told meanwhile."""
+        """The median rate over the second half of a long train, with NVML's readings meanwhile."""
         count = max(1, round(_CHUNK_S / self.launch_s(probe)))
         chunks = max(6, round(seconds / _CHUNK_S))
         events = [_event() for _ in range(chunks + 1)]
@@ -164,7 +164,7 @@ class Stopwatch:
         ]
 
     def queued_s(self, launch: Callable[[], object], count: int) -> tuple[float, float]:
-        """Seconds a launch takes on the GPU, of `count` queued before the first began; on the host.
+        """Seconds per launch on GPU and host; `count` are queued before the first begins.
 
         The host must take less than 20 ms for all of them.
         """
@@ -181,7 +181,7 @@ class Stopwatch:
         return first.elapsed_time(last) / 1e3 / count, host_s / count
 
     def _train_s(self, probe: Probe, count: int) -> float:
-        """Seconds of `count` launches end to end."""
+        """Seconds of `count` launches in a row."""
         start, end = _event(), _event()
         torch.cuda.synchronize()
         self._spin(_GATE_CYCLES)
@@ -193,9 +193,9 @@ class Stopwatch:
         return float(start.elapsed_time(end)) / 1e3
 
     def _clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
-        """The SM clock during a train after a rest, counted by one warp beside it.
+        """The SM clock during a train after a rest, counted by one parallel warp.
 
-        That warp is there before the train, which might leave it no room.
+        The warp starts before the train, which might leave it no room.
         """
         torch.cuda.synchronize()
         time.sleep(_REST_S)

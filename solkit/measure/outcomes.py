@@ -265,7 +265,7 @@ def protocol_of(outcome: Outcome) -> Protocol | None:
     """How the time was measured; ``None`` without a time."""
     if outcome.method is None:
         return None
-    zeros = {"warmup_calls": 0, "seed": 0, "time_limit_s": 0.0}
+    zeros: dict[str, Any] = {"warmup_calls": 0, "seed": 0, "time_limit_s": 0.0}
     known = {each: getattr(outcome, each) or zeros.get(each, "") for each in _PROTOCOL}
     return Protocol(samples=len(outcome.samples_ms), name=outcome.protocol or "", **known)
 

@@ -1,7 +1,7 @@
-"""JSON that does not fit into memory: the top level of an object, and its list of events, in parts.
+"""Read JSON larger than memory: the members of an object, and its list of events, in parts.
 
-A trace of 100 MB is some 10^6 small objects in one list. Python's own decoder reads one value from
-the middle of a text, so a window that slides over the file is all that is ever held.
+A trace of 100 MB has about 10^6 small objects in one list. Python's decoder can read one value from
+the middle of a text, so only a window that slides over the file is in memory.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ __all__ = ["read_members"]
 
 _CHUNK = 1 << 20
 _LARGEST = 1 << 26
-"""The most characters of one value: anything longer is the rest of a damaged file."""
+"""The most characters of one value: a longer one is the rest of a damaged file."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _BLANK = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
 def read_members(path: str, listed: str) -> Iterator[tuple[str, Any]]:
-    """The members of the object that a JSON file holds, one after the other.
+    """The members of the object in a JSON file, one after the other.
 
-    Args:
-        path: the file; gzip or plain text, whatever it is called.
-        listed: the member that is a long list: each of its items comes on its own, under its name.
+    The file may be gzip or plain text, under any name. The member `listed` is a long list: each of
+    its items comes separately, under its name.
 
     Yields:
-        Name and value. A file that is one bare list counts as that member alone.
+        Name and value. A file that is a bare list counts as that member.
 
     Raises:
-        InputError: the file cannot be read, is not a JSON object or list, or is cut off.
+        InputError: the file cannot be read, is not a JSON object or list, or is truncated.
     """
     try:
         with _opened(path) as file:
@@ -56,12 +55,7 @@ def _opened(path: str) -> IO[str]:
 
 
 class _Window:
-    """A part of the text, from which values are taken at the front while the file fills it up.
-
-    Args:
-        file: the text.
-        path: its name, for messages.
-    """
+    """A part of the text: values are taken from its front, and the file refills it."""
 
     def __init__(self, file: IO[str], path: str) -> None:
         self._file, self._path = file, path
@@ -92,7 +86,7 @@ class _Window:
             yield value
 
     def _separated(self, closing: str) -> Iterator[None]:
-        """Stop at each member or item of what opens here, up to its closing bracket."""
+        """Stop at each member or item, up to the closing bracket."""
         self._at += 1
         while self._peek() != closing:
             yield
@@ -103,9 +97,8 @@ class _Window:
     def _expect(self, character: str) -> None:
         found = self._peek()
         if found != character:
-            raise InputError(
-                f"{self._path}: expected {character!r}, found {found!r}{self._where()}"
-            )
+            wrong = f"expected {character!r}, found {found!r}"
+            raise InputError(f"{self._path}: {wrong}{self._where()}")
         self._at += 1
 
     def _peek(self) -> str:
@@ -117,7 +110,7 @@ class _Window:
             self._fill()
 
     def _value(self) -> Any:
-        """The next value, read on until it is whole: a number may go on behind the window."""
+        """The next value, complete: a number may continue behind the window."""
         self._peek()
         while True:
             try:
@@ -134,7 +127,7 @@ class _Window:
             self._fill(len(self._text) - self._at)
 
     def _fill(self, least: int = 0) -> None:
-        """Drop what was taken and read on; a value that is not whole yet doubles the window.
+        """Drop what was taken and read on; an incomplete value doubles the window.
 
         Raises:
             InputError: there is no more.

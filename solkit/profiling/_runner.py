@@ -1,11 +1,11 @@
 """The child of `solkit.profiling.script`: runs a script under PyTorch's profiler.
 
-Called with the trace to write, how many calls of the model to record, the script and its
-arguments. Each such call begins a step, so that a training loop's step reaches from one forward
-pass to the next. The trace is written however the script ends.
+Its arguments are the trace file, the number of the model's calls to record, the script and its
+arguments. Each such call begins a step, so a training loop's step reaches from one forward pass to
+the next. The trace is written however the script ends.
 
-It is imported, not run as ``__main__``: that is the script, and where dynamo would look for what
-the hooks refer to.
+It is imported, not run as ``__main__``: that is the script, where dynamo would look up the hooks'
+globals.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -29,17 +29,14 @@ __all__ = ["main"]
 
 
 class _EnoughError(BaseException):
-    """All calls that were asked for are recorded; no handler of the script's should catch it."""
+    """All requested calls are recorded; no handler of the script should catch this."""
 
 
 class _Steps:
-    """Marks each call of the model as the beginning of a step.
+    """Marks each call of the model as the beginning of a step; ends the script after `limit` steps.
 
-    The model is the first module that is called a second time from outside of any other, since a
-    loss function is a module too.
-
-    Args:
-        limit: so many steps are recorded; the next one ends the script.
+    The model is the first module that is called twice from outside any other module, since a loss
+    function is a module too.
     """
 
     def __init__(self, limit: int) -> None:
@@ -51,18 +48,18 @@ class _Steps:
         self._mark: Any = None
 
     def install(self) -> None:
-        """Watch all modules from now on; a compiled one once, since its inside is skipped."""
+        """Watch all modules from now on; a compiled one once, without its inner modules."""
         warnings.filterwarnings("ignore", "Using `torch.compile.* when there are global hooks")
         hooks.register_module_forward_pre_hook(self._begin)
         hooks.register_module_forward_hook(self._end, always_call=True)
 
     def close(self) -> None:
-        """End the step that is open."""
+        """End the open step."""
         if self._mark is not None:
             self._mark.__exit__(None, None, None)
             self._mark = None
 
-    # dynamo looks into both and finds that it is to leave them out: they break no graph
+    # dynamo inspects both hooks and leaves them out: they break no graph
 
     def _begin(self, module: torch.nn.Module, *_: Any) -> None:
         if torch.compiler.is_compiling() or not _is_main():
@@ -94,7 +91,7 @@ def _is_main() -> bool:
 
 
 def main(trace: str, limit: int, script: str, *arguments: str) -> None:
-    """Run a script as ``python script arguments`` would, and write what was profiled."""
+    """Run a script like ``python script arguments``, and write its profile."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)

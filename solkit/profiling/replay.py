@@ -1,10 +1,10 @@
 """The work of ops that a profiler recorded: called again on fake tensors of the same kind.
 
-Runs in a throw-away child process (`solkit.processes.jobs`), since it patches torch.
+It runs in a throw-away child process (`solkit.processes.jobs`), since it patches torch.
 
 A recorded argument is a tensor's shape, strides and type, or a scalar's text; its place in the op's
-schema tells which. What Kineto does not record (the tensors of an optional list, such as an
-index's; generators; strings without a default) is not made up: such an op cannot be replayed.
+schema shows which. Kineto does not record the tensors of an optional list (such as an index),
+generators, or strings without a default: an op with such an argument cannot be replayed.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -30,13 +30,10 @@ __all__ = ["replay"]
 
 
 def replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
-    """Replay ops: of each, the innermost that can be, and whose operations are all modelled.
+    """Replay ops: the innermost possible one of each list whose operations are all modelled.
 
-    Where the operations of none are, it is the innermost that can be replayed at all: its bytes.
-
-    Args:
-        device: the GPU that they ran on.
-        asked: ops that launched kernels, each followed by those around it.
+    If there is none, the bytes of the innermost one that can be replayed. Each list in `asked`
+    holds an op that launched kernels, followed by those around it.
     """
     fake(device)
     called: dict[Asked, Replayed] = {}
@@ -64,12 +61,12 @@ def _innermost(attempts: Sequence[Callable[[], Replayed]]) -> Replayed:
 
 
 _ARGUMENTS = (
-    "What a Triton kernel computes is not recorded: each argument was taken to cross DRAM once."
+    "What a Triton kernel computes is not recorded: each argument is assumed to cross DRAM once."
 )
 _NO_OP = "this torch has no such op, or one with other arguments"
 
 
-class _Unknown(Exception):  # noqa: N818 - no error of the user's: a reason that is reported
+class _Unknown(Exception):  # noqa: N818 - not a user's error: a reason that is reported
     """Why an op cannot be replayed."""
 
 
@@ -79,12 +76,9 @@ def _replayed(signature: Signature, kernels: Sequence[str]) -> Replayed:
         return run()
     except _Unknown as reason:
         return Replayed(reason=str(reason))
-    except Exception as error:  # whatever a meta function raises: the op has no bound
+    except Exception as error:  # a meta function may raise anything: the op has no bound
         said = str(error).strip().partition("\n")[0]
         return Replayed(reason=f"it fails on fake tensors: {type(error).__name__}: {said}"[:200])
-
-
-# ------------------------------------------------------------------------------------ calling
 
 
 def _aten(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed]:
@@ -107,9 +101,9 @@ def _aten(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed
 def _returning(
     overload: Any, positional: list[Any], named: dict[str, Any]
 ) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The overload that makes its results in place of one that is given where to write them.
+    """The overload that allocates its results instead of one with output arguments.
 
-    Both cost the same, but what is read of an input is known of the former alone.
+    Both cost the same, but the bytes read of an input are known only for the former.
     """
     packet, arguments = overload.overloadpacket, overload._schema.arguments
     inputs = [(each.name, str(each.real_type)) for each in arguments if not each.is_out]
@@ -168,11 +162,8 @@ def _triton(signature: Signature) -> Callable[[], Replayed]:
     return lambda: Replayed(work=work, tolerance=default_tolerance(tensors[0].dtype))
 
 
-# ---------------------------------------------------------------------------------- arguments
-
-
 def _overloads(signature: Signature) -> Iterator[Any]:
-    """The overloads that take as many arguments as were recorded; the trace names none."""
+    """The overloads with as many arguments as recorded; the trace does not name the overload."""
     namespace, _, name = signature.name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None) if name.isidentifier() else None
     for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
@@ -196,7 +187,7 @@ def _arguments(
 
 
 def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
-    """One argument, by what its place in the schema asks for.
+    """One argument, as its place in the schema requires.
 
     Raises:
         _Unknown: it was not recorded, or is of another kind.
@@ -220,7 +211,7 @@ def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence
 
 
 def _absent(argument: Any, kind: str) -> Any:
-    """A stand-in for an argument of which nothing was recorded."""
+    """The default of an argument that was not recorded."""
     if kind.startswith("Optional") and kind != "Optional[List[Tensor]]":
         return None
     if argument.has_default_value():
@@ -253,14 +244,14 @@ def _at(items: Sequence[Any], index: int) -> Any:
 
 
 def _list_type(kernels: Sequence[str]) -> str:
-    """The element type of a list of tensors, of which Kineto records the shapes alone.
+    """The element type of a list of tensors, of which Kineto records only the shapes.
 
     PyTorch's kernels over lists name it: the functor's first parameter in ``multi_tensor_apply``
     (aten/src/ATen/native/cuda/ForeachFunctors.cuh), the size of the elements in ``cat``
-    (Shape.cu), which is all that moving them depends on.
+    (Shape.cu), which determines the moved bytes.
 
     Raises:
-        _Unknown: none does, or they differ.
+        _Unknown: no kernel names it, or they differ.
     """
     functors = {name for kernel in kernels for name in _FUNCTOR.findall(kernel)}
     opaque = {_OPAQUE[int(n)] for kernel in kernels for n in _OPAQUE_TYPE.findall(kernel)}
@@ -275,7 +266,7 @@ _OPAQUE_TYPE = re.compile(r"OpaqueType<(\d+)u?>")
 _OPAQUE = {1: "signed char", 2: "short", 4: "int", 8: "long int", 16: "c10::complex<double>"}
 _NOT_FINITE = re.compile(r"\binf\b")
 _NUMBERS = {"double": 1.0, "long int": 1}
-"""A Python number reaches an op as a tensor of no dimensions of one of these types."""
+"""A Python number reaches an op as a zero-dimensional tensor of one of these types."""
 
 _DTYPES = {
     # the names of C++'s types, as caffe2::TypeMeta spells them (c10/util/typeid.h)
@@ -310,19 +301,11 @@ _ENUMS: dict[str, dict[int, Any]] = {
         24: torch.float8_e4m3fn,
     },
     "Layout": {0: torch.strided},
-    "MemoryFormat": dict(
-        enumerate(
-            (
-                torch.contiguous_format,
-                torch.preserve_format,
-                torch.channels_last,
-                torch.channels_last_3d,
-            )
-        )
-    ),
+    "MemoryFormat": {
+        **{0: torch.contiguous_format, 1: torch.preserve_format},
+        **{2: torch.channels_last, 3: torch.channels_last_3d},
+    },
 }
-
-# ---------------------------------------------------------------------------------- attention
 
 _ATTENTION = re.compile(
     r"aten::_scaled_dot_product_(?:fused|flash|efficient|cudnn|flex)_?attention\w*?(_backward)?"
@@ -330,7 +313,7 @@ _ATTENTION = re.compile(
 
 
 def _as_attention(signature: Signature, *, backward: bool) -> Signature:
-    """Attention as the one op that `fake_cuda` makes of it, whichever kernel PyTorch had chosen.
+    """Attention as the single op of `fake_cuda`, whichever kernel PyTorch had chosen.
 
     Raises:
         _Unknown: the op's schema lacks what it needs.

@@ -1,16 +1,16 @@
-"""What a profiler recorded: the events of a Chrome trace as PyTorch's profiler (Kineto) writes it.
+"""Read what a profiler recorded: the Chrome trace of PyTorch's profiler (Kineto).
 
-Kineto writes one event an object, times in microseconds of one clock (``libkineto/src/
-output_json.cpp`` in pytorch/kineto). Those that matter here, by category:
+Kineto writes one object per event, with times in microseconds of one clock (``libkineto/src/
+output_json.cpp`` in pytorch/kineto). The relevant events, by category:
 
-- ``kernel``, ``gpu_memcpy``, ``gpu_memset``: what ran on a GPU, by CUPTI's clock;
+- ``kernel``, ``gpu_memcpy``, ``gpu_memset``: activities on a GPU, by CUPTI's clock;
 - ``cuda_runtime``, ``cuda_driver``: calls of the host, joined to what they launched by
   ``correlation``;
 - ``cpu_op``: ops, with their inputs under ``record_shapes=True``. ``External id`` joins them to the
   calls, and to what ran on the GPU, that they were the innermost op of;
-- ``user_annotation`` named ``ProfilerStep#``: a step, as the profiler's schedule counts.
+- ``user_annotation`` named ``ProfilerStep#``: a step of the profiler's schedule.
 
-All else (Python's stack, allocations, arrows) is passed over.
+Other events (Python's stack, allocations, arrows) are ignored.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Signature:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """Its tensors as a reader knows them: ``"bf16[8944, 1024]"``, a list in parentheses."""
+        """Its tensors for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
         columns = (self.shapes, self.types, self.strides or ((),) * len(self.shapes))
         return tuple(_described(*each) for each in zip(*columns) if each[1] not in _SCALARS)
 
@@ -92,7 +92,7 @@ def _sizes(shape: Any) -> str:
 
 
 def _layout(shape: Any, stride: Any) -> str:
-    """``" strided"`` unless the elements lie one after the other."""
+    """``" strided"`` unless the elements are contiguous."""
     dense = 1
     for size, step in zip(reversed(shape), reversed(stride)):
         if size != 1 and step != dense:
@@ -136,7 +136,6 @@ class Activity:
     end_us: float
     correlation: int  # of the host call that launched it; 0 if none
     external_id: int  # of the innermost op around that call; 0 if none
-    moved_bytes: int = 0  # what a copy or memset moved
 
     @property
     def duration_us(self) -> float:
@@ -160,7 +159,6 @@ class Gpu:
     index: int  # the `Activity.device` it is
     name: str  # its marketing name
     sm_count: int  # its SMs
-    memory_bytes: int  # its DRAM
 
 
 @dataclass
@@ -196,19 +194,17 @@ def read(path: str) -> Recording:
         elif name == "deviceProperties":
             recording.gpus = tuple(_gpus(value))
     if not is_trace:
-        raise InputError(
-            f"{path}: no traceEvents; expected a trace as torch.profiler's export_chrome_trace "
-            "writes it"
-        )
+        expected = "a trace as torch.profiler's export_chrome_trace writes it"
+        raise InputError(f"{path}: no traceEvents; expected {expected}")
     recording.steps.sort(key=lambda step: step.start_us)
     return recording
 
 
 def _take(recording: Recording, event: Any, signatures: dict[str, Signature]) -> None:
-    """Add an event to what it belongs to.
+    """Add an event to the recording.
 
     Raises:
-        InputError: it lacks what its category must have.
+        InputError: it lacks a field that its category requires.
     """
     if not isinstance(event, Mapping) or event.get("ph") != "X":
         return
@@ -241,12 +237,12 @@ def _thread(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _number(args: Mapping[str, Any], *names: str) -> int:
-    """The first of some numbers that is there; older traces spell ``external id`` so."""
+    """The first of these numbers that exists; 0 if none does."""
     return next((int(args[name]) for name in names if args.get(name) not in (None, "")), 0)
 
 
 def _external_id(args: Mapping[str, Any]) -> int:
-    return _number(args, "External id", "external id")
+    return _number(args, "External id", "external id")  # the latter in older traces
 
 
 def _op(
@@ -269,7 +265,7 @@ def _signature(name: str, args: Mapping[str, Any]) -> Signature:
         is_triton=args.get("kernel_backend") == "triton",
         has_inputs="Input Dims" in args,
     )
-    signature.tensors  # noqa: B018 - raises TypeError where a shape is none
+    signature.tensors  # noqa: B018 - raises TypeError if a shape is invalid
     return signature
 
 
@@ -295,7 +291,6 @@ def _activity(
         end_us=end,
         correlation=_number(args, "correlation"),
         external_id=_external_id(args),
-        moved_bytes=_number(args, "bytes"),
     )
 
 
@@ -306,5 +301,4 @@ def _gpus(properties: Any) -> Iterator[Gpu]:
                 index=_number(gpu, "id"),
                 name=str(gpu.get("name", "")),
                 sm_count=_number(gpu, "numSms"),
-                memory_bytes=_number(gpu, "totalGlobalMem"),
             )

@@ -34,15 +34,9 @@ _DRAWS, _DRAWS_OF_FEW = 2, 6
 _FEW = 16
 """Elements needed for a reliable root mean square."""
 
-_WIDE = {
-    torch.float16: torch.float64,
-    torch.bfloat16: torch.float64,
-    torch.float32: torch.float64,
-    torch.float64: torch.float64,
-    torch.complex32: torch.complex128,
-    torch.complex64: torch.complex128,
-    torch.complex128: torch.complex128,
-}
+_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
+_WIDE = dict.fromkeys(_REAL, torch.float64) | dict.fromkeys(_COMPLEX, torch.complex128)
 _AS_FP32 = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 
 
@@ -71,9 +65,8 @@ def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
     Inputs, weights and intermediates are widened, and casts to fp32, fp16 or bf16 are ignored.
     Casts to fp8 and to integers stay: a reference that quantises intends them.
 
-    Args:
-        workload: left as it is.
-        seed: set before each run, for references that draw random numbers.
+    The workload stays unchanged. The seed is set before each run, for references that draw random
+    numbers.
 
     Raises:
         UnsupportedError: the reference runs in neither.
@@ -88,23 +81,12 @@ def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
 
 
 def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[torch.Tensor]:
-    """The reference's outputs on the same inputs, computed in that dtype throughout.
-
-    Args:
-        workload: left as it is.
-        wide: fp32 or fp64.
-        seed: set before.
-    """
+    """The reference's outputs on the same inputs, computed in fp32 or fp64 throughout."""
     return _WideReference(workload, wide, seed).run()
 
 
 class _WideReference:
-    """A workload's reference, to be run in wide arithmetic.
-
-    Args:
-        workload, seed: as in `exact_reference`.
-        wide: the real dtype to compute in.
-    """
+    """A workload's reference, to be run in the real dtype `wide`."""
 
     def __init__(self, workload: Workload, wide: torch.dtype, seed: int) -> None:
         self._workload, self._wide, self._seed = workload, wide, seed
@@ -150,12 +132,7 @@ class _WideReference:
 
 
 class _Moves:
-    """How much one output moves, accumulated so that only one draw is in memory.
-
-    Args:
-        value: the output.
-        step: t.
-    """
+    """How much one output moves per step t, accumulated so that only one draw is in memory."""
 
     def __init__(self, value: torch.Tensor, step: float) -> None:
         self._value, self._step, self._draws = value, step, 0

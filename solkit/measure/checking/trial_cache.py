@@ -18,10 +18,9 @@ _MOST_BYTES = 1 << 30
 
 
 class TrialCache:
-    """The trials of the most recently used problems.
+    """The trials of the most recently used problems, up to `most_bytes` of tensors in all.
 
-    Args:
-        most_bytes: of all their tensors; a problem that needs more is never kept.
+    A problem that needs more is never kept.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -31,9 +30,7 @@ class TrialCache:
     def trials(self, key: Hashable, make: Callable[[], Iterator[Trial]]) -> Iterator[Trial]:
         """The trials of a key; made one at a time, and kept if all were requested.
 
-        Args:
-            key: everything that they depend on.
-            make: makes them.
+        The key holds everything that the trials depend on.
         """
         if key in self._kept:
             self._kept.move_to_end(key)

@@ -84,10 +84,6 @@ class Distribution:
     is_twin: bool = False  # they are made from the first trial's values instead of fresh ones
 
 
-def _scaled(given: torch.Tensor, _: torch.dtype, factor: float) -> torch.Tensor:
-    return given * factor
-
-
 def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """A few elements swap places: a cache keyed by sums, extremes or samples does not notice."""
     flat = given.reshape(-1).clone()
@@ -114,20 +110,6 @@ def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     return hot.reshape(given.shape).to(given.dtype)
 
 
-def _repeated(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """Ties everywhere, and no variance."""
-    return torch.full_like(given, 0.75)
-
-
-def _negative(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    return -given.abs()
-
-
-def _zeros(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """Zeros of both signs."""
-    return torch.zeros_like(given).copysign(torch.randn_like(given))
-
-
 def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Below the least normal number of the dtype, in the proportions given."""
     finite = given.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -147,14 +129,14 @@ DISTRIBUTIONS = (
     # 2^7 takes normal numbers beyond the exponential's range in fp32 (88.7); 2^-10 takes their
     # variance (1e-6) below the epsilons of normalisations; 2^-30 takes them below any threshold
     # that is meant for zeros (1e-8), while fp32 and bf16 still hold their squares
-    Distribution("large", partial(_scaled, factor=2.0**7)),
-    Distribution("tiny", partial(_scaled, factor=2.0**-10)),
-    Distribution("minute", partial(_scaled, factor=2.0**-30)),
+    Distribution("large", lambda x, _: x * 2.0**7),
+    Distribution("tiny", lambda x, _: x * 2.0**-10),
+    Distribution("minute", lambda x, _: x * 2.0**-30),
     Distribution("one-hot rows", _one_hot, first_only=True),
     Distribution("ramps", _ramp),
-    Distribution("repeated values", _repeated),
-    Distribution("negative", _negative),
-    Distribution("zeros", _zeros),
+    Distribution("repeated values", lambda x, _: torch.full_like(x, 0.75)),  # ties, no variance
+    Distribution("negative", lambda x, _: -x.abs()),
+    Distribution("zeros", lambda x, _: torch.zeros_like(x).copysign(torch.randn_like(x))),
     Distribution("subnormal", _subnormal, subnormal=True),
     Distribution("infinities", partial(_planted, signs=(1.0, -1.0)), infinite=True),
     Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
