@@ -196,11 +196,7 @@ def _seconds(name: str, samples: Sequence[float], timer: Timer, detail: str) -> 
 
 
 def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
-    """Measure the one GPU that this process sees.
-
-    Raises:
-        UnsupportedError: torch sees none, or another one.
-    """
+    """Measure the one GPU that this process sees; raises `UnsupportedError` if it is another."""
     uuid = _require(gpu)
     with ConditionSampler(uuid) as sampler:
         time.sleep(0.3)

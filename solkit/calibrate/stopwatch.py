@@ -214,11 +214,7 @@ class Stopwatch:
 
 
 def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
-    """Seconds of each launch, by CUPTI's activity records; a spinning kernel marks its end.
-
-    Raises:
-        UnsupportedError: CUPTI did not record each of them.
-    """
+    """Seconds of each launch, by CUPTI's activity records; a spinning kernel marks its end."""
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as session:
         for single in singles:
             single.before()

@@ -113,11 +113,7 @@ _Known = tuple[Configuration, Prospect]
 
 
 def _compared(bench: GuardedBench, known: Sequence[_Known]) -> Iterator[Comparison]:
-    """Measure each candidate on its own, then in turns with the first one.
-
-    Raises:
-        InputError: one of them cannot be measured.
-    """
+    """Measure each candidate on its own, then in turns with the first one."""
     wanted = [configuration for configuration, _ in known]
     outcomes = outcomes_of(bench, wanted)
     for each in outcomes:
@@ -151,12 +147,7 @@ def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcom
 def _rivals(
     analyser: Analyser, plans: Sequence[Plan], reference: str | os.PathLike[str] | None
 ) -> list[Study]:
-    """Study several candidates, for the first one's problem and at its shapes.
-
-    Raises:
-        InputError: there is only one.
-        UnsupportedError: they cannot be measured.
-    """
+    """Study several candidates, for the first one's problem and at its shapes."""
     if len(plans) < 2:
         raise InputError("candidates: expected at least one beside the base, got none")
     studies: list[Study] = []

@@ -35,13 +35,7 @@ def wants_measurement(measure: bool | None, device: Device, study: Study) -> boo
 def configuration_of(
     file: KernelFile, shape: Mapping[str, Value], params: Mapping[str, Value]
 ) -> Configuration:
-    """A file's candidate at a shape.
-
-    Args:
-        file: with a candidate.
-        shape: every size.
-        params: the candidate's parameters to override.
-    """
+    """A file's candidate at a shape, with some parameters overridden."""
     assert file.candidate is not None
     separate = file.candidate.path != file.problem.path
     reference = file.problem.path if separate else None

@@ -28,11 +28,7 @@ Studied = tuple[Evaluation, Union[Prospect, None]]
 
 
 class Preparation:
-    """Studies candidates without a GPU, from any number of threads.
-
-    Args:
-        device: the target.
-        settings: the limits, the sandbox, precision and protocol.
+    """Studies candidates for a device without a GPU, from any number of threads.
 
     Raises:
         InputError: the protocol is unknown.

@@ -101,11 +101,7 @@ def _measured(
     settings: MeasureSettings,
     params: Mapping[str, Value],
 ) -> tuple[list[Result], tuple[FailedShape, ...]]:
-    """The results with the candidate's outcomes, and the shapes that cannot be measured.
-
-    Raises:
-        InputError: no shape can be measured.
-    """
+    """The results with the candidate's outcomes, and the shapes that cannot be measured."""
     wanted = [configuration_of(file, result.shape, params) for result in results]
     known = [(each, Prospect(file, result)) for each, result in zip(wanted, results, strict=True)]
     with bench_for(device, settings, known) as bench:

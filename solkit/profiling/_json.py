@@ -127,11 +127,7 @@ class _Window:
             self._fill(len(self._text) - self._at)
 
     def _fill(self, least: int = 0) -> None:
-        """Drop what was taken and read on; an incomplete value doubles the window.
-
-        Raises:
-            InputError: there is no more.
-        """
+        """Drop what was taken and read on; an incomplete value doubles the window."""
         more = self._file.read(max(_CHUNK, least))
         if not more and self._ended:
             raise InputError(f"{self._path}: the file is cut off{self._where()}")

@@ -187,11 +187,7 @@ def _arguments(
 
 
 def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
-    """One argument, as its place in the schema requires.
-
-    Raises:
-        _Unknown: it was not recorded, or is of another kind.
-    """
+    """One argument, as its place in the schema requires; raises `_Unknown` if it does not fit."""
     kind = str(argument.real_type)
     recorded, value = signature.types[index], _at(signature.values, index)
     shape, stride = signature.shapes[index], _at(signature.strides, index)
@@ -248,10 +244,7 @@ def _list_type(kernels: Sequence[str]) -> str:
 
     PyTorch's kernels over lists name it: the functor's first parameter in ``multi_tensor_apply``
     (aten/src/ATen/native/cuda/ForeachFunctors.cuh), the size of the elements in ``cat``
-    (Shape.cu), which determines the moved bytes.
-
-    Raises:
-        _Unknown: no kernel names it, or they differ.
+    (Shape.cu), which determines the moved bytes. Raises `_Unknown` unless they agree.
     """
     functors = {name for kernel in kernels for name in _FUNCTOR.findall(kernel)}
     opaque = {_OPAQUE[int(n)] for kernel in kernels for n in _OPAQUE_TYPE.findall(kernel)}
@@ -313,11 +306,7 @@ _ATTENTION = re.compile(
 
 
 def _as_attention(signature: Signature, *, backward: bool) -> Signature:
-    """Attention as the single op of `fake_cuda`, whichever kernel PyTorch had chosen.
-
-    Raises:
-        _Unknown: the op's schema lacks what it needs.
-    """
+    """Attention as the single op of `fake_cuda`, whichever kernel PyTorch had chosen."""
     overload = next(_overloads(signature), None)
     if overload is None:
         raise _Unknown(_NO_OP)

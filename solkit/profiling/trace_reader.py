@@ -201,11 +201,7 @@ def read(path: str) -> Recording:
 
 
 def _take(recording: Recording, event: Any, signatures: dict[str, Signature]) -> None:
-    """Add an event to the recording.
-
-    Raises:
-        InputError: it lacks a field that its category requires.
-    """
+    """Add an event to the recording; raises `InputError` if it lacks a required field."""
     if not isinstance(event, Mapping) or event.get("ph") != "X":
         return
     category, name = event.get("cat"), str(event.get("name", ""))

@@ -266,11 +266,7 @@ def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
 
 
 def _only_device(rows: Sequence[Outcome], wanted: str | None) -> str:
-    """The recorded name of the wanted GPU.
-
-    Raises:
-        InputError: there are no rows, or none of that GPU, or one must be chosen.
-    """
+    """The recorded name of the wanted GPU; raises `InputError` if there is not exactly one."""
     recorded = sorted({row.device for row in rows})
     if not recorded:
         raise InputError("the recording is empty")
@@ -292,14 +288,7 @@ def _catalogued(name: str) -> str:
 
 
 class _Recording:
-    """Outcomes by point: kernel, shape and params.
-
-    Args:
-        rows: in the order in which they are replayed.
-
-    Attributes:
-        rows: of each point.
-    """
+    """Outcomes by point (kernel, shape and params), in the order in which they are replayed."""
 
     def __init__(self, rows: Sequence[Outcome]) -> None:
         self.rows: dict[_Point, list[Outcome]] = {}

@@ -52,13 +52,7 @@ def verdict_of(error: BaseException) -> Verdict:
 
 
 def explain(error: BaseException, doing: str, path: str) -> tuple[str, ...]:
-    """A summary and, if the traceback has one, the line of the user's file.
-
-    Args:
-        error: what was raised.
-        doing: what was running, e.g. "running the candidate".
-        path: the user's file.
-    """
+    """A summary of a step's error and, if the traceback has one, the line of the user's file."""
     text = str(error).strip()
     if len(text) > _MAX_TEXT:  # ptxas errors contain the whole program
         text = f"{text[:_MAX_TEXT]} … ({len(text)} characters)"

@@ -43,12 +43,7 @@ Answer = dict[str, Any]
 
 
 def serve(channel: Channel, machines: Callable[[str], Machine]) -> None:
-    """Answer requests until the other end closes.
-
-    Args:
-        channel: to the referee.
-        machines: gives the machine of a device name.
-    """
+    """Answer the referee's requests until the other end closes."""
     worker = _Worker(machines)
     channel.send({"ok": "ready"})
     with contextlib.suppress(ClosedError):

@@ -84,19 +84,7 @@ class _Effects:
 
 
 class Checks:
-    """Checks one candidate; raises `CandidateError` if it fails.
-
-    Args:
-        request: what to measure.
-        remote: the candidate's process.
-        setup: what the referee provides.
-
-    Attributes:
-        max_error: largest deviation from the reference so far.
-        is_degenerate: whether different inputs gave the same outputs.
-        calls: of the candidate before timing, including one that records launches.
-        notes: remarks on the candidate, in order.
-    """
+    """Checks one candidate, in its process; raises `CandidateError` if it fails."""
 
     def __init__(self, request: Request, remote: Remote, setup: Setup) -> None:
         self._request, self._remote, self._setup = request, remote, setup
@@ -104,10 +92,10 @@ class Checks:
         self._results: Block | None = None
         self._bound_to: dict[str, Value] | None = None
         self._known_effects: _Effects | None = None
-        self.max_error = 0.0
-        self.is_degenerate = False
-        self.calls = 1
-        self.notes: dict[str, None] = {}  # an ordered set
+        self.max_error = 0.0  # largest deviation from the reference so far
+        self.is_degenerate = False  # whether different inputs gave the same outputs
+        self.calls = 1  # of the candidate before timing, including one that records launches
+        self.notes: dict[str, None] = {}  # remarks on the candidate: an ordered set
 
     def checked(self) -> list[Shared]:
         """Check the candidate and bind it to the timed shape; gives the inputs to time it on."""
@@ -172,11 +160,7 @@ class Checks:
             self._bound_to = dict(shape)
 
     def _trials(self) -> Iterator[Trial]:
-        """Inputs, and the reference's outputs on them.
-
-        Raises:
-            KernelFileError, UnsupportedError: the problem is at fault, or too large.
-        """
+        """Inputs, and the reference's outputs on them; an exception becomes the problem's error."""
         self._setup.say("running the reference")
         try:
             yield from self._own_and_common_trials()

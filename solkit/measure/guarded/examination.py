@@ -56,12 +56,7 @@ class _Timed:
 
 
 def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judgement:
-    """Check and time the candidate of a request.
-
-    Args:
-        request: what to measure.
-        channels: one, to the candidate's process.
-        setup: what the referee provides.
+    """Check and time the candidate of a request, through the one channel to its process.
 
     Raises:
         InputError: the kernel file, the shape or the parameters are at fault.
@@ -95,14 +90,7 @@ def protocol_used(
 
 
 class Examination:
-    """The examination of one candidate; raises `CandidateError` if it fails.
-
-    Args:
-        request, remote, setup: as for `Checks`.
-
-    Attributes:
-        checks: decides whether the candidate is correct.
-    """
+    """The examination of one candidate, in its process; raises `CandidateError` if it fails."""
 
     def __init__(self, request: Request, remote: Remote, setup: Setup) -> None:
         self._request, self._remote, self._setup = request, remote, setup
@@ -179,11 +167,8 @@ class Examination:
     def side(self, sets: Sequence[Shared], method: str, looks: float, seed: float) -> Side:
         """The candidate as a side that is sampled.
 
-        Args:
-            sets: the inputs; each call gets one of them.
-            method: of the timer.
-            looks: the share of calls whose outputs are judged.
-            seed: decides which inputs a call gets, and whose outputs are judged.
+        The seed decides which of the input sets a call gets, and whether its outputs are judged, as
+        they are for the share `looks` of the calls.
         """
         order = random.Random(seed)
 

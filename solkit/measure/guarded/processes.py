@@ -74,11 +74,8 @@ class Processes:
     def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
         """The channel to the referee, and `count` candidates' processes; starts missing ones.
 
-        All are forked at once, so they create their CUDA contexts in parallel.
-
-        Args:
-            count: how many candidates take part.
-            paths: their files and the problem's, which a sandbox must show.
+        All are forked at once, so they create their CUDA contexts in parallel. A sandbox must show
+        `paths`: the candidates' files and the problem's.
 
         Raises:
             GpuBusyError: another session holds the GPU.

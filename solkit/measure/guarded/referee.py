@@ -64,11 +64,7 @@ class _Process:
 
 
 class _Referee:
-    """The state of the process.
-
-    Args:
-        control: the channel to the session.
-    """
+    """The state of the process; `control` is the channel to the session."""
 
     def __init__(self, control: Channel) -> None:
         self._control = control

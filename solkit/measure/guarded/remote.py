@@ -40,12 +40,7 @@ _MOST_TEXT = 4000
 
 
 class CandidateDiedError(Exception):
-    """The candidate's process ended; its parent knows how.
-
-    Args:
-        doing: its last step.
-        place: which of the candidates' processes.
-    """
+    """The candidate's process ended at a step; its parent knows how. `place` is its number."""
 
     def __init__(self, doing: str, place: int = 0) -> None:
         self.doing, self.place = doing, place
@@ -78,13 +73,8 @@ class Look:
 class Remote:
     """The candidate's process. The time limit counts from construction on.
 
-    Any request raises `CandidateError` if the candidate fails or takes too long, and
-    `CandidateDiedError` if its process ends.
-
-    Args:
-        channel: to the process.
-        limit_s: seconds for all requests together.
-        say: receives the current step.
+    Any request raises `CandidateError` if the candidate fails or all requests together take over
+    `limit_s`, and `CandidateDiedError` if its process ends.
     """
 
     def __init__(self, channel: Channel, limit_s: float, say: Say) -> None:
@@ -138,10 +128,7 @@ class Remote:
     def fetch(self, block: Block, forms: Sequence[Form], is_new: bool) -> list[torch.Tensor]:
         """The last call's outputs, in memory out of the candidate's reach.
 
-        Args:
-            block: where it writes them; overwritten before.
-            forms: of the outputs.
-            is_new: whether it does not know the block yet.
+        The candidate writes them to the block, which is overwritten before and may be new to it.
         """
         ticket, descriptors = block.ticket() if is_new else (None, ())
         offsets = offsets_of([form.size for form in forms])[0]

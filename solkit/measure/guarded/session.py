@@ -212,9 +212,6 @@ class Session:
         """The referee's answer to a request, or to a comparison of several, and the wait for it.
 
         If the reference breaks the referee's CUDA context on a trial, new processes skip the trial.
-
-        Raises:
-            LostError: there is no answer, by the fault of a candidate or of the problem.
         """
         problem = requests[0].reference or requests[0].path
         while True:

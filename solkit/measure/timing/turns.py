@@ -38,12 +38,7 @@ _LOOKS = 0.03
 
 
 def compare(request: ComparisonRequest, channels: Sequence[Channel], setup: Setup) -> JudgedTurns:
-    """Check the candidates of a request and time them in turns.
-
-    Args:
-        request: what to compare.
-        channels: to the candidates' processes, in the candidates' order.
-        setup: what the referee provides.
+    """Check the candidates of a request and time them in turns, through the channels to each.
 
     Raises:
         InputError: a kernel file, the shape or the parameters are at fault.

@@ -92,10 +92,6 @@ class Ahead:
         compiled. If it does not build, one configuration of each shape remains, to report why.
 
         The future raises `WorkerError` if the file cannot be read.
-
-        Args:
-            kernel: the file.
-            build: whether to build extensions.
         """
         surveyed = self._surveys.submit(self._survey, "survey_space", str(kernel.path))
         if not (build and kernel.builds_extension):

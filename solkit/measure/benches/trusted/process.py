@@ -55,10 +55,8 @@ class _Started:
 class TimingProcess:
     """A process that is always ready, and a spare one: starting one takes 10 s.
 
-    Args:
-        device: the GPU.
-        environment: additional environment variables.
-        limit_s: seconds for one call, and for everything after the last call; then it is killed.
+    It is killed if one call, or everything after the last call, takes over `limit_s`. `environment`
+    holds additional variables.
     """
 
     def __init__(

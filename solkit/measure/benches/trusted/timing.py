@@ -132,12 +132,7 @@ def serve(
 
 
 class _Timing:
-    """Takes a handful from its drafts to its outcomes.
-
-    Args:
-        say: receives a configuration's number before each call of it.
-        machine: runs the calls.
-    """
+    """Completes drafts of handfuls; `say` receives a configuration's number before each call."""
 
     def __init__(self, say: Callable[[int], None], machine: Machine) -> None:
         self._say, self._machine = say, machine
@@ -161,11 +156,7 @@ class _Timing:
         )
 
     def outcomes(self, handful: Handful) -> list[Outcome]:
-        """The outcome of each configuration.
-
-        Raises:
-            _LostError: one of them broke the context.
-        """
+        """The outcome of each configuration; raises `_LostError` if one broke the context."""
         try:
             return self._outcomes(handful)
         except _LostError:
@@ -195,11 +186,7 @@ class _Timing:
             return replace(handful.drafts[number], verdict=Verdict.WRONG, message=message)
 
     def _together(self, handful: Handful, numbers: Sequence[int]) -> list[Outcome]:
-        """Some of a handful on the same inputs.
-
-        Raises:
-            _SpoiltError: one of them changed the inputs, or what the reference returned.
-        """
+        """Some of a handful on the same inputs; raises `_SpoiltError` if one changes those."""
         from solkit.core import default_tolerance
         from solkit.kernelfiles.seeding import seed_everything
         from solkit.measure.checking.closeness import Standard
@@ -321,11 +308,7 @@ class _Timing:
     def _timed(
         self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
-        """Each with its times, by the first timer that works.
-
-        Raises:
-            WorkerError: none does.
-        """
+        """Each with its times, by the first timer that works; `WorkerError` if none does."""
         from solkit.measure.timing.sampling import (
             Plan,
             Subject,
