@@ -79,7 +79,7 @@ class Probe:
 def reading(samples: Sequence[float], **known: Any) -> Reading:
     """The record of samples, with their median and its interval."""
     found = median_interval(samples)
-    spread = {"value": found.median, "low": found.low, "high": found.high}
+    spread: dict[str, Any] = {"value": found.median, "low": found.low, "high": found.high}
     return Reading(samples=len(samples), **spread, **known)
 
 
