@@ -75,7 +75,7 @@ def log(tmp_path):
 @pytest.fixture
 def lab(gpu, log):
     del gpu
-    with solkit.Lab(settings=MeasureSettings(log=log, time_limit_s=2.0)) as lab:
+    with solkit.Lab(settings=MeasureSettings(log=log, time_limit_s=6.0)) as lab:
         yield lab
 
 
@@ -207,6 +207,13 @@ def test_without_a_gpu_there_is_all_but_an_outcome(monkeypatch, log):
     assert not log.exists()
 
 
+def wait_until(condition, limit_s=120):
+    deadline = time.monotonic() + limit_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
 def test_leaving_an_iterator_ends_what_it_began(monkeypatch, log, tmp_path):
     monkeypatch.setattr(nvml, "live_devices", lambda: ())
     hanging = f"""
@@ -218,14 +225,11 @@ def kernel(x):
     with solkit.Lab("h100", settings=MeasureSettings(log=log)) as lab:
         found = lab.evaluate_all([RIGHT.format(0), hanging], PROBLEM)
         assert next(found).result is not None
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        file = tmp_path / "pid"
+        assert wait_until(lambda: file.exists() and file.read_text())  # it is written in two steps
         found.close()
-        process = Path("/proc", (tmp_path / "pid").read_text())
-        while process.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not process.exists()
+        process = Path("/proc", file.read_text())
+        assert wait_until(lambda: not process.exists())
 
 
 def test_on_a_recording(lab, log, monkeypatch):

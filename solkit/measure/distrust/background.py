@@ -32,7 +32,8 @@ _PROCESS_EVENTS = set(
     "os.fork os.forkpty os.posix_spawn os.spawn os.system subprocess.Popen".split()
 )
 _PEEK_EVENTS = {"gc.get_objects", "gc.get_referrers", "sys._getframe", "sys._current_frames"}
-_SETTLING_S = 0.01  # for a finished thread to disappear, or a new one to begin
+_SETTLING_S = 0.01  # for a finished thread to end
+_BEGINNING_S = 0.2  # for a new one to begin, on a busy machine
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
 
@@ -145,11 +146,16 @@ class Background:
                 if is_idle or _outlives(thread):
                     text = f"the thread {thread.name!r} started at {place} {doing}"
                     yield Finding("background thread", text, not is_idle)
-        if self._log.hidden_threads:
-            time.sleep(_SETTLING_S)
-        if _count_hidden() > self._hidden and self._log.hidden_threads:
+        if self._log.hidden_threads and self._has_hidden_ones():
             text = f"a thread unknown to threading runs since {self._log.hidden_threads[0]}"
             yield Finding("background thread", text, True)
+
+    def _has_hidden_ones(self) -> bool:
+        for _ in range(round(_BEGINNING_S / _SETTLING_S)):
+            time.sleep(_SETTLING_S)
+            if _count_hidden() > self._hidden:
+                return True
+        return False
 
     def _process_findings(self) -> Iterator[Finding]:
         alive = set(_children()) - self._children

@@ -70,7 +70,7 @@ def test_one_process_answers_all(monkeypatch):
         ("dies", Verdict.CRASHED, "it ended its process (exit code 7)"),
         ("is killed", Verdict.NOT_MEASURED, "it ended its process (exit code -9)"),  # from outside
         ("is killed and goes slowly", Verdict.NOT_MEASURED, "it ended its process (exit code -9)"),
-        ("hangs", Verdict.TIMED_OUT, "killed after 1 s"),
+        ("hangs", Verdict.TIMED_OUT, "killed after 3 s"),
         ("loses the GPU", Verdict.CRASHED, "an illegal memory access"),
     ],
 )
@@ -80,7 +80,7 @@ def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
     first = pid_of(process)
     with monkeypatch.context() as patch:
         if path == "hangs":
-            patch.setattr(process, "_limit_s", 1.0)
+            patch.setattr(process, "_limit_s", 3.0)  # in which a busy machine runs it at all
         with pytest.raises(LostError) as lost:
             process.outcomes(handful(path))
     assert lost.value.number == 1
