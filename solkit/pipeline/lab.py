@@ -96,7 +96,7 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """End all processes, let go of the GPU and remove the private folder."""
+        """End all processes, release the GPU and remove the private folder."""
         self._stack.close()
 
     def bound(self, problem: Text, shape: Values | None = None) -> Bound:
@@ -119,7 +119,7 @@ class Lab:
         shape: Values | None = None,
         params: Values | None = None,
     ) -> Analysis:
-        """What a candidate launches and what that compiles to, with no GPU.
+        """What a candidate launches and what that compiles to, without a GPU.
 
         Args:
             candidate: a kernel file; or a `solkit.core.Configuration` of one, which may have its

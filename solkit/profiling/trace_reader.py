@@ -154,7 +154,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as ``deviceProperties`` describes it; 0 where that does not say."""
+    """A GPU as ``deviceProperties`` describes it; 0 if it does not say."""
 
     index: int  # the `Activity.device` it is
     name: str  # its marketing name
@@ -182,7 +182,7 @@ def read(path: str) -> Recording:
     """Read a Chrome trace of PyTorch's profiler; gzip or plain.
 
     Raises:
-        InputError: the file cannot be read, is cut off, or is not such a trace.
+        InputError: the file cannot be read, is truncated, or is not such a trace.
     """
     recording = Recording(path)
     signatures: dict[str, Signature] = {}

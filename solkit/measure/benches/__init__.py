@@ -1,8 +1,8 @@
 """Benches take configurations and yield outcomes as they come.
 
-There are three, and a driver cannot tell which one it has: *guarded* (candidates that nobody
-trusts, each in its own process beside a referee), *trusted* (handfuls that share inputs, compiled
-ahead) and *recorded* (a store or another tool's file, on a virtual clock, with no GPU).
+There are three, and a driver cannot tell which one it has: *guarded* (untrusted candidates, each in
+its own process beside a referee), *trusted* (handfuls that share inputs, compiled ahead) and
+*recorded* (a store or another tool's file, on a virtual clock, without a GPU).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ VARIABLE = "SOLKIT_LOCKS"
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
-_SILENCE_S = 1.0  # after which the waiting user is told who holds the GPU
+_SILENCE_S = 1.0  # then the waiting user is informed who holds the GPU
 _MOST_BYTES = 4096  # read from a lock file
 _COMMAND_LENGTH = 200
 _MPS_SERVER = "nvidia-cuda-mps"  # /proc/<pid>/comm: 15 characters of nvidia-cuda-mps-server

@@ -96,7 +96,7 @@ class CudaMachine(Machine):
         return FlushBuffer()
 
     def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
-        """See `Machine`. The timers measure the host's time per call anew."""
+        """See `Machine`. New timers measure the host's time per call again."""
         self._buffer.learn()
         flush = L2Flush(self._buffer)
         warm = protocol.l2 == "warm"

@@ -169,7 +169,7 @@ class Ahead:
 
     def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> _End:
         """Run it in a process of its own."""
-        if self._is_closed:  # forking would start the server anew
+        if self._is_closed:  # forking would start a new server
             raise WorkerError("compiling has ended")
         with tempfile.TemporaryFile("w+") as output:
             job = self._server.fork(
