@@ -156,8 +156,8 @@ def _notes(
         )
     if gpu and gpu.sm_count and gpu.sm_count != device.sm_count:
         yield (
-            f"The trace's GPU ({gpu.name or 'unnamed'}) has {gpu.sm_count} SMs; it is compared with "
-            f"the {device.name}, which has {device.sm_count}."
+            f"The trace's GPU ({gpu.name or 'unnamed'}) has {gpu.sm_count} SMs; it is compared "
+            f"with the {device.name}, which has {device.sm_count}."
         )
     if others:
         listed = ", ".join(map(str, sorted(others)))
