@@ -64,6 +64,6 @@ def _state(watched: Iterable[Path]) -> _State:
         for file in folder.glob("*.*"):
             with contextlib.suppress(OSError):  # a temporary file of an editor may be gone again
                 if file.suffix in _SOURCES:
-                    told = file.stat()
-                    found[str(file)] = told.st_mtime_ns, told.st_size, told.st_ino
+                    status = file.stat()
+                    found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ino
     return found

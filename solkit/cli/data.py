@@ -58,10 +58,10 @@ def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         found = opened(store)
-        told = _summary(found)
+        summary = _summary(found)
         if json != "-":
-            _show_summary(found, told)
-        _base.write(json, lambda: jsonlib.dumps(told, indent=2))
+            _show_summary(found, summary)
+        _base.write(json, lambda: jsonlib.dumps(summary, indent=2))
 
 
 @app.command(name="import")
@@ -351,20 +351,20 @@ def _summary(store: Store) -> dict[str, Any]:
     }
 
 
-def _show_summary(store: Store, told: dict[str, Any]) -> None:
-    families = told["families"]
+def _show_summary(store: Store, summary: dict[str, Any]) -> None:
+    families = summary["families"]
     names = list(families[0]) if families else []
     _print_table(names, [tuple(each.values()) for each in families])
     count, timed = (sum(each[name] for each in families) for name in ("rows", "timed"))
-    verdicts = ", ".join(f"{name} {n:,}" for name, n in told["verdicts"].items())
+    verdicts = ", ".join(f"{name} {n:,}" for name, n in summary["verdicts"].items())
     typer.echo(
-        f"{store.folder}: {count:,} rows ({timed:,} timed) of {len(told['runs'])} runs, "
-        f"{told['sources']:,} sources, {told['facts']:,} facts; {told['files']} files, "
-        f"{told['bytes'] / 1e6:.1f} MB\n"
+        f"{store.folder}: {count:,} rows ({timed:,} timed) of {len(summary['runs'])} runs, "
+        f"{summary['sources']:,} sources, {summary['facts']:,} facts; {summary['files']} files, "
+        f"{summary['bytes'] / 1e6:.1f} MB\n"
         f"verdicts: {verdicts or 'none'}"
     )
-    if told["repeats"]["configurations"]:
+    if summary["repeats"]["configurations"]:
         typer.echo(
             "repeats: {configurations:,} configurations in several runs, whose times differ "
-            "by {median:.2%} (median), {p95:.2%} (95th percentile)".format(**told["repeats"])
+            "by {median:.2%} (median), {p95:.2%} (95th percentile)".format(**summary["repeats"])
         )

@@ -133,8 +133,10 @@ class _Page:
             terminal.render(report, self.console, details=self.verbose)
             page.render_lines(now, self.console)
         else:
-            told = Text(f"{_outputs.now():%H:%M:%S}  {report.kernel.path}  {seconds:.2f} s", "bold")
-            self.console.print(Rule(told, align="left", characters="─", style="dim"))
+            title = Text(
+                f"{_outputs.now():%H:%M:%S}  {report.kernel.path}  {seconds:.2f} s", "bold"
+            )
+            self.console.print(Rule(title, align="left", characters="─", style="dim"))
             page.render(before, now, self.console)
         self.console.print()
         self.shown[i] = now

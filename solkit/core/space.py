@@ -332,7 +332,7 @@ class Space:
         """
         drawn = list(itertools.islice(self.shuffled(seed), n))
         if len(drawn) < n:
-            raise InputError(f"the space has {len(drawn)} legal points; {n} were asked for")
+            raise InputError(f"the space has {len(drawn)} legal points, fewer than {n}")
         return drawn
 
     def neighbours(self, params: Params) -> list[Params]:

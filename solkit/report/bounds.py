@@ -62,9 +62,9 @@ def _overview(results: Sequence[Result]) -> Table:
     names = parts.differing_sizes(results)
     table = columns(["shape"], ["SOL", "hard", "one per op"], ["limiter"])
     for result in results:
-        told = {name: result.shape[name] for name in names if name in result.shape}
+        sizes = {name: result.shape[name] for name in names if name in result.shape}
         table.add_row(
-            Text(units.shape_words(told)),
+            Text(units.shape_words(sizes)),
             Text(units.duration(result.bound.time_ms), style="bold"),
             units.duration(result.bound.at.hard_ms),
             units.duration(result.fusion.unfused_ms if result.fusion else None),

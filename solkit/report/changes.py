@@ -156,9 +156,9 @@ def _launch_changes(before: Sequence[LaunchJson], after: Sequence[LaunchJson]) -
         yield "launches: {} → {}".format(*names)
         return
     for one, other in zip(before, after, strict=True):
-        told, untold = _facts(one), _facts(other)
+        earlier, later = _facts(one), _facts(other)
         prefix = f"{one.name} " if len(before) > 1 else ""
-        yield from _differing({prefix + k: (told[k], untold[k]) for k in told})
+        yield from _differing({prefix + k: (earlier[k], later[k]) for k in earlier})
 
 
 def _facts(launch: LaunchJson) -> dict[str, str]:

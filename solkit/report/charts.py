@@ -177,7 +177,7 @@ class Times:
 def roofline_of(report: ReportJson) -> Roofline:
     """The roofline of all shapes of a report; without points if none computes anything."""
     points = tuple(point for result in report.results for point in _points(result))
-    told = {point.shape for point in points}
+    placed = {point.shape for point in points}
     shapes = [shape_words(result.shape) for result in report.results]
     used = _used(report.results)
     units = {used[point.pipe].unit for point in points}
@@ -186,7 +186,7 @@ def roofline_of(report: ReportJson) -> Roofline:
         unit=units.pop() if len(units) == 1 else "op",
         roofs=tuple(_roofs(report.device, used)),
         points=points,
-        left_out=tuple(shape for shape in shapes if shape not in told),
+        left_out=tuple(shape for shape in shapes if shape not in placed),
     )
 
 

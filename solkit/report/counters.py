@@ -57,8 +57,8 @@ def remarks(
     """What warps waited for, how many there were, and what could not be counted."""
     whole = sum(n or 0.0 for n in stalls.values())
     held = {name: n for name, n in stalls.items() if name not in _NO_STALL and n}
-    told = [f"{name.replace('_', ' ')} {100 * n / whole:.0f} %" for name, n in held.items()]
-    said = [f"warps wait for {', '.join(told[:_REASONS])}"] if told else []
+    stall_shares = [f"{name.replace('_', ' ')} {100 * n / whole:.0f} %" for name, n in held.items()]
+    said = [f"warps wait for {', '.join(stall_shares[:_REASONS])}"] if stall_shares else []
     if achieved_occupancy is not None:
         said.append(f"{100 * achieved_occupancy:.0f} % of an SM's warps are resident")
     if missing:

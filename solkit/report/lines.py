@@ -27,7 +27,7 @@ class Moved:
         argument: the pointer's name.
         sectors: of 32 bytes.
         sector_bytes: bytes that move for them.
-        requested_bytes: bytes that were asked for.
+        requested_bytes: bytes that the code requests.
         vector_bytes: the width of one thread's instruction.
     """
 

@@ -84,8 +84,8 @@ def _summary(profile: Profile) -> Iterator[parts.Row]:
         yield "SOL", Text(f"every op at its target: {left}, {speedup} end to end{_held(profile)}")
     if profile.unbounded:
         time_ms = sum(kernel.time_ms for kernel in profile.unbounded)
-        told = f"{units.duration(time_ms)} ({_share(time_ms, profile.busy_ms)} of busy time)"
-        yield "no bound", Text(f"{told} have none: listed below", style="yellow")
+        unbounded = f"{units.duration(time_ms)} ({_share(time_ms, profile.busy_ms)} of busy time)"
+        yield "no bound", Text(f"{unbounded} have none: listed below", style="yellow")
 
 
 def _held(profile: Profile) -> str:
@@ -123,12 +123,12 @@ def _rows(
 ) -> Iterator[RenderableType]:
     """A line of numbers per row, with details indented below it."""
     chosen = range(len(_COLUMNS)) if width >= _WIDE else _FEWER
-    told = [_idle(profile, row) if isinstance(row, _Idle) else _op(profile, row) for row in rows]
-    table = [[line[i] for i in chosen] for line in (_COLUMNS, *(cells for cells, _ in told))]
+    lines = [_idle(profile, row) if isinstance(row, _Idle) else _op(profile, row) for row in rows]
+    table = [[line[i] for i in chosen] for line in (_COLUMNS, *(cells for cells, _ in lines))]
     widths = [max(map(len, column)) for column in zip(*table)]
     numbers = ["  ".join(map(str.rjust, line, widths)) + "  " for line in table]
     yield Text(numbers[0] + "op", style="dim")
-    for row, line, (_, title) in zip(rows, numbers[1:], told):
+    for row, line, (_, title) in zip(rows, numbers[1:], lines):
         yield Text.assemble(line, title)
         details = [_why(row)] if isinstance(row, _Idle) else _details(row, complete)
         yield from (Padding(text, (0, 0, 0, _INDENT)) for text in details)
@@ -182,8 +182,8 @@ def _unbounded(profile: Profile, complete: bool) -> Table:
     shown = profile.unbounded if complete else profile.unbounded[:_ROWS]
     for kernel in shown:
         share = _share(kernel.time_ms, profile.busy_ms)
-        told = _unbounded_text(kernel, complete)
-        table.add_row(units.duration(kernel.time_ms), share, str(kernel.calls), told)
+        title = _unbounded_text(kernel, complete)
+        table.add_row(units.duration(kernel.time_ms), share, str(kernel.calls), title)
     rest = profile.unbounded[len(shown) :]
     if rest:
         time_ms = sum(kernel.time_ms for kernel in rest)

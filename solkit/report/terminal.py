@@ -113,10 +113,10 @@ def _overview(results: Sequence[Result]) -> Table:
 
 
 def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
-    told = {name: result.shape[name] for name in names if name in result.shape}
+    sizes = {name: result.shape[name] for name in names if name in result.shape}
     measurement, score = result.measurement, result.score
     return (
-        Text(units.shape_words(told)),
+        Text(units.shape_words(sizes)),
         Text(units.duration(result.bound.time_ms)),
         Text(units.duration(measurement.median_ms if measurement else None)),
         Text(units.ratio(score.gap) if score else "-"),
@@ -195,10 +195,10 @@ def _remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterat
     notes = (note for note in analysis.notes if note not in result.errors)
     yield from (("analysis", Text(note)) for note in notes)
     yield from (("analysis", Text(note, style="yellow")) for note in _disagreements(result))
-    told = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
+    shown = {kernel.error for kernel in kernels_seen(result)[:_LAUNCHES]}
     label = evidence_label(result.verdict, result.measurement is not None)
     style = "" if label == "note" else "red"
-    yield from ((label, _error(error, style)) for error in result.errors if error not in told)
+    yield from ((label, _error(error, style)) for error in result.errors if error not in shown)
 
 
 def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:
@@ -230,17 +230,17 @@ def _launch(kernel: KernelAnalysis) -> Text:
 
 def _compiled(kernel: KernelAnalysis) -> list[str]:
     """Facts of the compiled kernel; empty if it did not compile."""
-    occupancy, facts, told = kernel.occupancy, kernel.facts, []
+    occupancy, facts, parts = kernel.occupancy, kernel.facts, []
     if facts.registers is not None:
-        told += [f"{facts.registers} registers", f"{facts.spills or 'no'} spills"]
+        parts += [f"{facts.registers} registers", f"{facts.spills or 'no'} spills"]
     if facts.shared_bytes is not None:
-        told.append(f"{units.binary_bytes(facts.shared_bytes)} shared")
+        parts.append(f"{units.binary_bytes(facts.shared_bytes)} shared")
     if facts.tensor_cores is not None:
-        told.append("tensor cores" if facts.tensor_cores else "no tensor cores")
+        parts.append("tensor cores" if facts.tensor_cores else "no tensor cores")
     if occupancy:
-        told.append(f"occupancy {100 * occupancy.fraction:.0f} % (limit: {occupancy.limiter})")
-        told.append(f"{occupancy.waves:.3g} waves")
-    return told
+        parts.append(f"occupancy {100 * occupancy.fraction:.0f} % (limit: {occupancy.limiter})")
+        parts.append(f"{occupancy.waves:.3g} waves")
+    return parts
 
 
 def _timing(protocol: Protocol, measurement: Measurement) -> str:

@@ -92,10 +92,10 @@ def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
     groups = compare(pair)
     for group in groups:
         entry = group.entries[1]
-        told = [each for each in entry.changes if not each.startswith("source:")]
+        changes = [each for each in entry.changes if not each.startswith("source:")]
         if entry.time and entry.time.measured and entry.judgement:
-            told.append(f"measured: {entry.judgement}")
-        for change in told:
+            changes.append(f"measured: {entry.judgement}")
+        for change in changes:
             shapes.setdefault(change, []).append(units.shape_words(group.shape))
     for change, where in shapes.items():
         everywhere = len(where) == len(groups)

@@ -209,7 +209,7 @@ def test_a_sample_of_the_whole_space_has_each_legal_point_once():
     drawn = LIMITED.sample(len(LEGAL), "seed")
     assert sorted(map(str, drawn)) == sorted(map(str, LEGAL))
     assert drawn != LEGAL
-    with pytest.raises(InputError, match=rf"has {len(LEGAL)} legal points; 1000 were asked for"):
+    with pytest.raises(InputError, match=rf"has {len(LEGAL)} legal points, fewer than 1000"):
         LIMITED.sample(1000, "seed")
 
 

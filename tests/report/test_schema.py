@@ -150,6 +150,7 @@ def test_bound_is_the_contract(make):
         "at": {"roofline": 0.12839, "hard": 0.03003, "datasheet": 0.13891, "calibrated": None,
                "observed_clock": None, "launch_floor": None},
         "protocol": "cold",
+        "hard_evidence": "static",
         "slack": ["aten.mm: its operands or what becomes of its result admit an algorithm that "
                   "does less (a sum over a product needs a matrix-vector product alone, and "
                   "(A B) C may be A (B C))."],

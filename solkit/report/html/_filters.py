@@ -47,8 +47,8 @@ def _instructions(mix: InstructionMixJson) -> str:
     kinds: Counter[str] = Counter()
     for each in mix.counts:
         kinds[each.kind.replace("_", " ")] += each.count
-    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-    return f"{kinds.total()} instructions, {mix.loops} loops: {told}"
+    listed = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    return f"{kinds.total()} instructions, {mix.loops} loops: {listed}"
 
 
 FILTERS: dict[str, Callable[..., str]] = {
