@@ -1,7 +1,7 @@
-"""Facts as they are stored: one JSON text a configuration, under a key of what they follow from.
+"""Stored facts: one JSON text per configuration, under a key of everything that they follow from.
 
-Lists of records are columns, and figures at their defaults are left out, so that a launch takes
-2 to 4 kB. Floats come back exactly as they were.
+Lists of records are columns, and default values are left out, so that a launch takes 2 to 4 kB.
+Floats are kept exactly.
 """
 
 from __future__ import annotations
@@ -14,18 +14,12 @@ import importlib.metadata
 import json
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from solkit.core import (
-    FACTS_VERSION,
-    Depth,
-    Facts,
-    Outcome,
-    Value,
-    canonical,
-)
+from solkit.core import FACTS_VERSION, Depth, Facts, Outcome, Value, canonical
 from solkit.core.outcomes import finite
+from solkit.datasets.record import defaults
 
 __all__ = [
     "facts_from_json",
@@ -54,14 +48,14 @@ def facts_key(
     """The name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
 
     Args:
-        kernel_id: of both sources and the entry point: `solkit.datasets.record.kernel_id`.
-        params: every tuning parameter, as a row has it.
-        shape: every size, as a row has it.
+        kernel_id: `solkit.datasets.record.kernel_id`.
+        params: every tuning parameter, as in a row.
+        shape: every size, as in a row.
         compute_capability: (major, minor) of the GPU.
         sm_count: streaming multiprocessors of the GPU.
         triton_version: of the Triton that compiled it.
         tools: what made the code besides Triton: `made_with`.
-        depth: how far the launches were followed.
+        depth: of the analysis.
     """
     parts = (
         FACTS_VERSION,
@@ -131,10 +125,10 @@ def facts_to_json(facts: Sequence[Facts]) -> str:
 
 
 def facts_from_json(text: str) -> tuple[Facts, ...]:
-    """The facts that `facts_to_json` wrote; fields that it does not know are passed over.
+    """The facts that `facts_to_json` wrote; unknown fields are ignored.
 
     Raises:
-        ValueError: it is no such text, or of a newer version.
+        ValueError: the text holds no facts, or facts of a newer version.
     """
     told = json.loads(text)
     try:
@@ -153,24 +147,19 @@ def facts_from_json(text: str) -> tuple[Facts, ...]:
 
 def _encoded(value: Any) -> Any:
     if is_dataclass(value):
+        told = {name: getattr(value, name) for name in defaults(type(value))}
         return {
-            each.name: _encoded(getattr(value, each.name))
-            for each in fields(value)
-            if getattr(value, each.name) != _default(each)
+            name: _encoded(own) for name, own in told.items() if own != defaults(type(value))[name]
         }
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
         return {
-            each.name: [_encoded(getattr(record, each.name)) for record in value]
-            for each in fields(value[0])
-            if any(getattr(record, each.name) != _default(each) for record in value)
+            name: [_encoded(getattr(record, name)) for record in value]
+            for name, default in defaults(type(value[0])).items()
+            if any(getattr(record, name) != default for record in value)
         }
     return finite(value)
-
-
-def _default(field: Any) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _decoded(hint: Any, told: Any) -> Any:
@@ -202,5 +191,5 @@ def _hints(form: Any) -> Mapping[str, Any]:
 
 
 def _number(told: Any) -> Any:
-    """A constant of a launch may be a number that JSON has not."""
+    """A launch's constant may be a number that JSON lacks."""
     return float(told) if told in ("NaN", "Infinity", "-Infinity") else told

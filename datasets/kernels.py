@@ -1,4 +1,4 @@
-"""Which kernels are to be timed."""
+"""The kernels to time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["INDUCTOR", "ZOO", "Kernel", "kernel_at", "kernel_of", "part_of", "se
 
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
 INDUCTOR = ZOO.parent / "inductor"
-"""Folders of generated files, one by template: see `tools.inductor`."""
+"""Generated files, a folder per template: see `tools.inductor`."""
 _PROBLEM = "problem.py"
 _FOLDER_SUFFIXES = (".json", ".jsonl", ".py")
 
@@ -28,14 +28,14 @@ class Kernel:
 
     Attributes:
         path: the file.
-        name: what rows call it, e.g. ``"softmax/whole_row"``.
+        name: in rows, e.g. ``"softmax/whole_row"``.
         family: what it computes, e.g. ``"softmax"``.
         kind: the kind of the family, e.g. ``"norm"``.
         origin: ``"zoo"``, ``"inductor"`` or ``"file"``.
         source: the file.
         problem: the file with the reference, which may be the same.
         entry_point: the function that is called.
-        parts: the files that `problem` lists, where the reference is a folder.
+        parts: the files that `problem` lists, if the reference is a folder.
     """
 
     path: Path
@@ -59,13 +59,13 @@ class Kernel:
         return kernel_id(self.source.sha256, self.problem.sha256, self.entry_point)
 
     def problem_id(self, shape: Mapping[str, Value]) -> str:
-        """See `solkit.datasets.record.problem_id`; each graph of Inductor's is a problem."""
+        """See `solkit.datasets.record.problem_id`; each of Inductor's graphs is a problem."""
         graph = {"graph": self.path.stem} if self.origin == "inductor" else {}
         return problem_id(self.family, {**graph, **shape})
 
     @property
     def builds_extension(self) -> bool:
-        """Whether it needs a C++ compiler, as it loads a torch extension."""
+        """Whether it builds a torch extension, which needs a C++ compiler."""
         return "cpp_extension" in self.source.text
 
 
@@ -94,10 +94,10 @@ def kernel_at(
 
 
 def kernel_of(described: KernelFile) -> Kernel:
-    """The kernel of a file that was loaded, as the file is now.
+    """The kernel of a loaded file, as the file is now.
 
     Raises:
-        InputError: a file cannot be read, or is no UTF-8 text.
+        InputError: a file cannot be read, or is not UTF-8.
     """
     candidate, problem = described.candidate, Path(described.problem.path).resolve()
     assert candidate is not None
@@ -125,12 +125,12 @@ def select(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kerne
     """The kernels that a user names, families in alphabetical order.
 
     Args:
-        wanted: ``"zoo"``, ``"inductor"``, or paths of kernel files and of folders of them; a kernel
-            that is named twice counts once.
+        wanted: ``"zoo"``, ``"inductor"``, or paths of kernel files and their folders; a kernel
+            named twice counts once.
         families: only these; all by default.
 
     Raises:
-        InputError: there is no such file or family.
+        InputError: a file or family is missing.
     """
     found = {kernel.path: kernel for name in wanted for kernel in _named(name)}
     kernels = tuple(_apart(kernel, found.values()) for kernel in found.values())
@@ -146,7 +146,7 @@ def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
 
     Args:
         kernels: all of them.
-        part: ``"I/N"``: the I-th of N parts, counted from 1, with about as many kernels each.
+        part: ``"I/N"``: the I-th of N parts, counted from 1, each with about as many kernels.
 
     Raises:
         InputError: `part` has another form, or is empty.
@@ -184,7 +184,7 @@ def _named(name: str) -> list[Kernel]:
 
 
 def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
-    """The kernel with a family that no other problem has: rows are told apart by it.
+    """The kernel with a family that no other problem has, so that rows differ.
 
     Only files outside the zoo are renamed.
     """
@@ -223,7 +223,7 @@ def _family(problem_path: Path) -> list[Kernel]:
 
 
 def _lone(path: Path) -> Kernel:
-    """A file with the family's reference where it lies in a family's folder, else with its own."""
+    """A file with its family's reference if it is in a family's folder, else with its own."""
     problem = path.parent / _PROBLEM
     if problem.exists() and path.name != _PROBLEM:
         return next(k for k in _family(problem) if k.path == path.resolve())

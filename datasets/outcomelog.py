@@ -10,9 +10,9 @@ holds one thing::
     {"row": {"kernel_id": ..., ...}}
     {"facts_of": {"run_id": ..., "sequence": ..., "facts_id": ...}}
 
-The first begins a run: one `OutcomeLog`, resumed or not. Many runs may share a file; a row names
-its run. A source or facts come before the rows that refer to them. ``facts_of`` gives facts to a
-row that is in another file. Also read: ``solkit.run/1``, the same without facts and with one run a
+The first line begins a run: one `OutcomeLog`, resumed or not. Many runs may share a file; a row
+names its run. Sources and facts come before the rows that refer to them. ``facts_of`` gives facts
+to a row in another file. Also read: ``solkit.run/1``, the same without facts and with one run per
 file, and lines of ``solkit.trace/1`` (`solkit.datasets.formats.solkit_trace`).
 
 A batch is on disk when `OutcomeLog.append` returns. A line that a crash cut off is reported by
@@ -36,7 +36,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from solkit import userdata
@@ -56,13 +55,14 @@ __all__ = [
     "is_log",
     "new_run_id",
     "read",
+    "sync_folder",
     "tried",
 ]
 
 SCHEMA = "solkit.run/2"
 
 VARIABLE = "SOLKIT_TRACES"
-"""The environment variable that names another folder for the logs that `default_path` names."""
+"""The environment variable that names another folder for `default_path`."""
 
 _SCHEMAS = {"solkit.run": 2, "solkit.trace": 1}  # the newest version of each that is read
 _STARTS = tuple(f'{{"schema":"{name}/'.encode() for name in _SCHEMAS)
@@ -77,13 +77,13 @@ RowKey = tuple[str, int]
 
 @dataclass(frozen=True)
 class Contents:
-    """What a log holds.
+    """The content of a log.
 
     Attributes:
-        runs: by run, what its writer told of it: its plan, its command.
+        runs: by run, what its writer recorded: its plan, its command.
         rows, sources, facts: in the order written; rows of traces come first.
-        facts_of: ids of facts, by the row that they belong to.
-        faults: what is wrong with lines that hold none of these, a sentence each.
+        facts_of: ids of facts, by their row in another file.
+        faults: unreadable lines, a sentence each.
     """
 
     runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class OutcomeLog:
     Args:
         path: the file, ``*.jsonl``, whose folder must exist; by default `default_path`, whose
             folder is made.
-        about: what is to be known of a new run, such as its command.
+        about: what to record of a new run, e.g. its command.
         resume: continue the run that the file holds, if it holds one.
 
     Attributes:
@@ -124,8 +124,8 @@ class OutcomeLog:
         run_id: the run that the rows belong to.
 
     Raises:
-        InputError: the file cannot be written or locked, holds other things, or is to be resumed
-            and holds several runs.
+        InputError: the file cannot be written or locked, is not a log, or holds several runs and
+            is to be resumed.
     """
 
     def __init__(
@@ -172,9 +172,9 @@ class OutcomeLog:
 
         Args:
             rows: outcomes; `run_id` and `sequence` are assigned here.
-            sources: files that they refer to; those that the log holds already are left out.
+            sources: files that they refer to; known ones are left out.
             facts: of their configurations; likewise.
-            facts_of: ids of facts, by the row of another file that they belong to.
+            facts_of: ids of facts, by their row in another file.
 
         Returns:
             The rows as written.
@@ -206,7 +206,7 @@ class OutcomeLog:
         return numbered
 
     def close(self) -> None:
-        """Let others resume the run. Nothing is waiting to be written."""
+        """Let others resume the run. Everything is written already."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -214,17 +214,12 @@ class OutcomeLog:
     def __enter__(self) -> OutcomeLog:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextlib.contextmanager
     def _opened(self, patience_s: float, keep: bool = False) -> Iterator[int]:
-        """The file, locked for this process; until `close` if it is kept."""
+        """The file, locked for this process; until `close` if `keep` is set."""
         if self._held is not None:
             yield self._held
             return
@@ -256,18 +251,18 @@ class OutcomeLog:
         header = _line(schema=SCHEMA, run_id=self.run_id, created=now, about=self._about)
         _commit(file, [header])
         if os.fstat(file).st_size == len(header):  # a new file
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         self._seen = self._seen.updated(file, self.path)
 
 
 @dataclass
 class _Seen:
-    """What a writer knows of a file; others may append to it meanwhile.
+    """What a writer knows about a file to which others may append.
 
     Attributes:
         file: its device and inode.
         size: bytes up to the end of the last whole line.
-        lines: how many there are.
+        lines: their number.
         runs: as in `Contents`.
         ids: of its sources and facts.
     """
@@ -279,7 +274,7 @@ class _Seen:
     ids: set[str] = field(default_factory=set)
 
     def updated(self, file: int, path: Path) -> _Seen:
-        """The same with what was appended since, or all of the file if it is another one now.
+        """The same with what was appended since; all of the file if it is another one now.
 
         Raises:
             InputError: the file is not a log.
@@ -313,7 +308,7 @@ class _Seen:
     def _note(self, line: bytes) -> None:
         if not line.startswith((b'{"schema"', b'{"source"', b'{"facts"')):
             return
-        told = _json(line) or {}  # cut off: `read` reports it; here it is written again
+        told = _json(line) or {}  # cut off: `read` reports it; it is written again
         if "run_id" in told:
             self.runs[told["run_id"]] = told.get("about", {})
         elif "source" in told:
@@ -323,7 +318,7 @@ class _Seen:
 
 
 def _require_log(file: int, path: Path) -> None:
-    """Check that a file begins as a log; clear it if its writer was killed before the first row."""
+    """Check that a file begins as a log; empty it if its writer died before the first row."""
     with os.fdopen(os.dup(file), "rb") as lines:
         lines.seek(0)
         head = lines.readline()
@@ -375,7 +370,7 @@ def _is_cut_off(file: int) -> bool:
     return not is_empty and os.pread(file, 1, status.st_size - 1) != b"\n"
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Sync a folder, and so a new name in it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -402,22 +397,22 @@ def _link(row: RowKey, facts_id: str) -> dict[str, Any]:
 def read(
     path: str | os.PathLike[str], whole: bool = False, labels: Labels | None = None
 ) -> Contents:
-    """All that a log holds; it may be written meanwhile.
+    """The content of a log, which may be in use; an empty file holds nothing.
 
     Args:
         path: the file, maybe gzipped.
-        whole: refuse what `tried` wrote: its rows lack most columns.
-        labels: what the user says of traces (``solkit.trace/1``).
+        whole: refuse files of `tried`: their rows lack most columns.
+        labels: what the user says about traces (``solkit.trace/1``).
 
     Raises:
-        InputError: the file cannot be read, or is no log.
+        InputError: the file cannot be read, or is not a log.
     """
     path = Path(path)
     reader = _Reader(path, whole, labels)
     try:
         with _unpacked(path) as file:
             head = file.readline()
-            if head:  # else nothing was written yet
+            if head:
                 reader.header(head)
             for number, line in enumerate(file, 2):
                 reader.take(number, line)
@@ -438,7 +433,7 @@ def is_log(path: str | os.PathLike[str]) -> bool:
 
 
 class _Reader:
-    """Sorts a log's lines by what they hold."""
+    """Sorts a log's lines by content."""
 
     def __init__(self, path: Path, whole: bool, labels: Labels | None = None) -> None:
         self._path, self._whole, self._labels = path, whole, labels
@@ -452,7 +447,7 @@ class _Reader:
         """Take the first line.
 
         Raises:
-            InputError: the file is no log.
+            InputError: the file is not a log.
         """
         told = _json(line) or {}
         fault = _foreign(told.get("schema"))
@@ -461,7 +456,7 @@ class _Reader:
         self.take(1, line)
 
     def take(self, number: int, line: bytes) -> None:
-        """Take a line, or what is wrong with it."""
+        """Take a line, or note its fault."""
         if not line.strip():
             return
         try:
@@ -537,7 +532,7 @@ def _foreign(schema: object) -> str:
 
 
 def _json(line: bytes) -> dict[str, Any] | None:
-    """The object in a line; empty if it is another value, ``None`` if it is not JSON."""
+    """The object in a line; empty for another value, ``None`` if it is not JSON."""
     try:
         told = json.loads(line)
     except ValueError:
@@ -560,10 +555,10 @@ def _unpacked(path: Path) -> Iterator[io.BufferedIOBase]:
 
 
 def tried(rows: Iterable[Outcome]) -> str:
-    """A short log: which configurations were tried, and the results.
+    """A short log: which configurations were tried, with their results.
 
-    ``solkit data collect --after`` needs it of earlier runs. It takes a seventh of the bytes and
-    Python alone reads it. Rows keep their `run_id`.
+    ``solkit data collect --after`` needs no more of earlier runs. It takes a seventh of the bytes,
+    and plain Python reads it. Rows keep their `run_id`.
     """
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     lines = [_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=_IN_SHORT)]

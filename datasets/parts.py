@@ -1,11 +1,11 @@
 """Parts: the Parquet files of a store. Each is written whole under another name, then renamed.
 
-A part is never changed. A file that a process left unfinished has another name and is not a part.
+A part never changes. An unfinished file has another name and is not a part.
 
 A part is *sealed*: its name ends in the SHA-256 of its footer, and the footer has the SHA-256 of
-each row group. So every byte is checked, and damage to one row group costs no other. Parts that
-were renamed, or written before there were seals, have only the checksums of their pages, which
-cover neither the footer nor the page headers.
+each row group. So every byte is checked, and damage to one row group costs no other. Renamed parts,
+and parts of versions without seals, have only the checksums of their pages, which cover neither the
+footer nor the page headers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from solkit.core import Outcome, Source, StoredFacts
 from solkit.core.outcomes import SCHEMA_VERSION
+from solkit.datasets.outcomelog import sync_folder
 from solkit.datasets.tables import arrow, arrow_schema
 from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError, TraceError
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 PART_BYTES = 15_000_000
-"""No part is larger, if it has more than one row."""
+"""No part with more than one row is larger."""
 
 PART_ROWS = 50_000
 """No part has more rows: about 15 MB."""
@@ -78,8 +79,8 @@ class Damage:
     Attributes:
         path: the file.
         reason: a sentence.
-        rows: how many it should have; ``None`` if that is not known.
-        readable: how many of them can be read.
+        rows: how many it should have; ``None`` if unknown.
+        readable: how many can be read.
     """
 
     path: Path
@@ -94,12 +95,12 @@ class Damage:
 
 
 def listed(folder: Path) -> tuple[Path, ...]:
-    """The parts in a folder, oldest first; none if there is no such folder."""
+    """The parts in a folder, oldest first; none if the folder is missing."""
     return tuple(sorted(each for each in folder.glob("*.parquet") if each.name[0] != "."))
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
-    """Files that a process started and did not finish."""
+    """Unfinished files."""
     return folder.glob(f"{UNFINISHED}*")
 
 
@@ -112,8 +113,8 @@ def write(folder: Path, form: type, table: pyarrow.Table) -> tuple[Path, ...]:
     """Write a table as parts. Each is complete and on disk before it gets its name.
 
     Args:
-        folder: where; made if need be.
-        form: what its rows are.
+        folder: made if missing.
+        form: of the rows.
         table: in the order to keep.
 
     Raises:
@@ -131,7 +132,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def form_of(path: Path) -> type:
-    """The form that a file says its rows have; `Outcome` if it does not say."""
+    """The form of a file's rows, according to its footer; `Outcome` if it does not say."""
     with contextlib.suppress(*_unreadable()), arrow().parquet.ParquetFile(path) as file:
         name, _ = _told_form(file.metadata)
         return next((form for form, (known, _) in _FORMS.items() if known == name), Outcome)
@@ -142,7 +143,7 @@ def check(path: Path, form: type) -> None:
     """Check that a sealed part is unchanged, without decoding it.
 
     Raises:
-        InputError: it is damaged, foreign, or of a newer form; says what can be read.
+        InputError: it is damaged, foreign or too new; says what can be read.
     """
     damage = _fault(path, form)
     if damage is None:
@@ -155,7 +156,7 @@ def read(path: Path, form: type) -> pyarrow.Table:
     """A part as a table of the form's columns; its seal and checksums are checked.
 
     Raises:
-        InputError: it is damaged, foreign, or of a newer form; says what can be read.
+        InputError: it is damaged, foreign or too new; says what can be read.
     """
     table, damage = salvaged(path, form)
     _refuse(damage)
@@ -163,7 +164,7 @@ def read(path: Path, form: type) -> pyarrow.Table:
 
 
 def salvaged(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
-    """All readable row groups of a file, and what is wrong if that is not all of them."""
+    """All readable row groups of a file, and the damage if some are not readable."""
     damage = _fault(path, form)
     if damage is not None:
         return empty(form), damage
@@ -213,7 +214,7 @@ def _put(folder: Path, data: bytes) -> Path:
             file.flush()
             os.fsync(file.fileno())
         draft.rename(path)
-        _sync(folder)
+        sync_folder(folder)
     except OSError:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
@@ -241,7 +242,7 @@ def _encode(form: type, table: pyarrow.Table) -> bytes:
 
 
 def _footer(file: BinaryIO) -> bytes:
-    """What follows the row groups of a Parquet file: the footer, its length, and ``PAR1``."""
+    """The end of a Parquet file, after the row groups: the footer, its length, and ``PAR1``."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 8))
     length = int.from_bytes(file.read(4), "little")
@@ -272,14 +273,14 @@ def _fault(path: Path, form: type) -> Damage | None:
 
 
 def _told_form(metadata: Any) -> tuple[str, str]:
-    """The form that a file says its rows are of, and the version of that."""
+    """The name and version of the form that a file says its rows have."""
     told = (metadata.metadata or {}).get(_KEY, b"").decode()
     name, _, version = told.partition("/")
     return name, version
 
 
 def _has_its_footer(path: Path) -> bool:
-    """Whether the footer has the checksum in the name; true if the name has none."""
+    """Whether the footer has the checksum in the file's name; true if the name has none."""
     seal = _SEALED.search(path.stem)
     if seal is None:
         return True
@@ -288,7 +289,7 @@ def _has_its_footer(path: Path) -> bool:
 
 
 def _changed(path: Path, metadata: Any) -> dict[int, str]:
-    """Row groups that changed since they were written, as far as they are sealed."""
+    """Sealed row groups that changed since they were written."""
     try:
         seals = json.loads((metadata.metadata or {}).get(_SEALS, "[]"))
     except ValueError:
@@ -343,11 +344,3 @@ def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,7 +1,7 @@
-"""The names of rows and their form as JSON.
+"""Names of kernels and problems, and records as JSON.
 
-Python alone is needed here, so that rows can be written beside a GPU: see
-`solkit.datasets.outcomelog`. In a store they are Parquet: see `solkit.datasets.store`.
+It needs only Python, so that a GPU machine can write rows: see `solkit.datasets.outcomelog`. In a
+store, rows are Parquet: see `solkit.datasets.store`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from solkit.core import Source, Value
 from solkit.core.outcomes import SCHEMA_VERSION, finite
 from solkit.errors import InputError
 
-__all__ = ["MESSAGE_LIMIT", "from_json", "kernel_id", "plain", "problem_id", "source_of", "to_json"]
+__all__ = [
+    "MESSAGE_LIMIT",
+    "defaults",
+    "from_json",
+    "kernel_id",
+    "plain",
+    "problem_id",
+    "source_of",
+    "to_json",
+]
 
 MESSAGE_LIMIT = 2000
 """Characters kept of `Outcome.message`."""
@@ -34,11 +43,11 @@ _T = TypeVar("_T")
 
 
 def kernel_id(source_sha256: str, problem_sha256: str, entry_point: str) -> str:
-    """The name of a kernel: the same function in the same files has the same name everywhere.
+    """The name of a kernel: a function in the same files has the same name everywhere.
 
     Args:
-        source_sha256: of the file that holds the kernel, in hexadecimal.
-        problem_sha256: of the file that holds its reference; maybe the same.
+        source_sha256: of the kernel's file, in hexadecimal.
+        problem_sha256: of its reference's file, which may be the same.
         entry_point: the function's name.
     """
     text = "\0".join((source_sha256, problem_sha256, entry_point))
@@ -48,7 +57,7 @@ def kernel_id(source_sha256: str, problem_sha256: str, entry_point: str) -> str:
 def problem_id(family: str, shape: Mapping[str, Value]) -> str:
     """The name of a problem, e.g. ``softmax/M=4096,N=1000,dtype=bfloat16``; sizes by name.
 
-    Punctuation within a name or a word is percent-encoded.
+    Punctuation within a word is percent-encoded.
     """
     sizes = ",".join(f"{_word(name)}={_word(shape[name])}" for name in sorted(shape))
     return f"{_word(family)}/{sizes}"
@@ -58,12 +67,12 @@ def source_of(data: bytes, name: str) -> Source:
     """A file as a `Source`.
 
     Raises:
-        InputError: it is no UTF-8 text.
+        InputError: it is not UTF-8.
     """
     try:
         return Source(hashlib.sha256(data).hexdigest(), name, data.decode())
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no UTF-8 text: {error}") from error
+        raise InputError(f"{name} is not UTF-8 text: {error}") from error
 
 
 def _word(value: Value) -> str:
@@ -75,10 +84,10 @@ def _word(value: Value) -> str:
 
 
 def to_json(record: Any) -> dict[str, Any]:
-    """A record (`Outcome`, `Source`, ...) as JSON values, less fields with their default."""
+    """A record (`Outcome`, `Source`, ...) as JSON values, without fields at their default."""
     told = {}
     form: Any = type(record)
-    for name, default in _defaults(form).items():
+    for name, default in defaults(form).items():
         value = getattr(record, name)
         if value != default or name == "schema_version":
             told[name] = plain(value)
@@ -86,14 +95,14 @@ def to_json(record: Any) -> dict[str, Any]:
 
 
 def from_json(form: type[_T], told: object) -> _T:
-    """The record that `to_json` gave; unknown fields are ignored.
+    """The record that `to_json` wrote; unknown fields are ignored.
 
     Args:
         form: `Outcome`, `Source` or another record.
-        told: what `json.loads` gave.
+        told: from `json.loads`.
 
     Raises:
-        ValueError: it holds no such record; names the field.
+        ValueError: a field is missing or invalid; names it.
     """
     if not isinstance(told, dict):
         raise ValueError(f"expected an object, not {type(told).__name__}")
@@ -115,7 +124,7 @@ def from_json(form: type[_T], told: object) -> _T:
 
 
 def plain(value: Any) -> Any:
-    """A field's value as JSON has it."""
+    """A field's value for JSON."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds")
     if isinstance(value, tuple):
@@ -126,8 +135,8 @@ def plain(value: Any) -> Any:
 
 
 @functools.cache
-def _defaults(form: Any) -> Mapping[str, Any]:
-    """By field: its default; `MISSING`, which equals nothing else, if it has none."""
+def defaults(form: Any) -> Mapping[str, Any]:
+    """Defaults by field; `MISSING`, which equals nothing else, if it has none."""
     return {
         each.name: each.default if each.default_factory is MISSING else each.default_factory()
         for each in fields(form)
@@ -136,13 +145,13 @@ def _defaults(form: Any) -> Mapping[str, Any]:
 
 @functools.cache
 def _readers(form: Any) -> Mapping[str, tuple[Callable[[Any], Any], bool]]:
-    """By field: what reads its JSON value, and whether it must be there."""
-    hints, defaults = get_type_hints(form), _defaults(form)
-    return {name: (_reader(hints[name]), defaults[name] is MISSING) for name in defaults}
+    """By field: the reader of its JSON value, and whether it is required."""
+    hints, known = get_type_hints(form), defaults(form)
+    return {name: (_reader(hints[name]), default is MISSING) for name, default in known.items()}
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """What reads a JSON value as a field of that type, or raises `ValueError`."""
+    """The reader of a JSON value for a field of that type; it raises `ValueError`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         inner = _reader(args[0])

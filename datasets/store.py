@@ -7,11 +7,11 @@
         sources/*.parquet    the files that rows refer to, each once, `Source`
         facts/*.parquet      the facts that rows refer to, each once, `StoredFacts`
 
-A row that is there already (same run, same place in it) is not written again, so an interrupted
-command can simply be repeated. Any number of processes on one file system may write: they wait for
-each other. Reading is lazy and needs no lock.
+A known row (same run, same place in it) is not written again, so an interrupted command can simply
+be repeated. Any number of processes on one file system may write: they wait for each other. Reading
+is lazy and needs no lock.
 
-What needs polars and pyarrow (``pip install 'solkit[data]'``) is imported where it is used.
+polars and pyarrow (``pip install 'solkit[data]'``) are imported on use.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _ASIDE = re.compile(r"\n\n(?:Resolved plan until failure|This error occurred)|; 
 
 @dataclass(frozen=True)
 class Added:
-    """What became of rows that were given to a store.
+    """The result of adding rows to a store.
 
     Attributes:
-        rows: how many are new.
-        known: how many were there already, or were given twice.
-        sources: how many files are new.
-        faults: what could not be taken, a sentence each.
-        facts: how many facts are new.
+        rows: number of new rows.
+        known: rows that the store had already, or that were given twice.
+        sources: number of new files.
+        faults: what could not be added, a sentence each.
+        facts: number of new facts.
     """
 
     rows: int
@@ -81,7 +81,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a store holds, or is given, as Arrow tables: `Outcome`, `Source` and `StoredFacts`."""
+    """The content of a store as Arrow tables: `Outcome`, `Source` and `StoredFacts`."""
 
     rows: pyarrow.Table
     sources: pyarrow.Table
@@ -136,11 +136,11 @@ class Store:
     """A folder of measured data.
 
     Args:
-        folder: where it is.
-        create: whether it may be made; else it must be there.
+        folder: its path.
+        create: whether it may be made; else it must exist.
 
     Raises:
-        InputError: there is no store, or something else.
+        InputError: the folder is not a store.
     """
 
     def __init__(self, folder: str | os.PathLike[str], create: bool = False) -> None:
@@ -238,9 +238,7 @@ class Store:
         Raises:
             InputError: a part is damaged, or a row is invalid.
         """
-        return self._records((self.scan() if frame is None else frame).collect())
-
-    def _records(self, found: polars.DataFrame) -> Iterator[Outcome]:
+        found = (self.scan() if frame is None else frame).collect()
         try:
             yield from records_of(Outcome, found.to_arrow())
         except ValueError as error:
@@ -287,8 +285,8 @@ class Store:
     def merge(self, paths: Iterable[str | os.PathLike[str]], salvage: bool = False) -> Added:
         """Add the content of other stores and files.
 
-        Rows get the facts that a log has for them (`outcomelog.Contents.facts_of`). Rows that this
-        store has already do not, as parts never change: merge into a new store to give them facts.
+        Rows get the facts that a log has for them (`outcomelog.Contents.facts_of`), except rows
+        that this store has already, as parts never change: merge those into a new store.
 
         Args:
             paths: stores, parts (``*.parquet``) and logs (``*.jsonl``).

@@ -67,7 +67,7 @@ def arrow_schema(form: type) -> pyarrow.Schema:
 
 
 def polars_schema(form: type) -> polars.Schema:
-    """The same, as polars has it."""
+    """The same for polars."""
     frame = polars_module().from_arrow(arrow_schema(form).empty_table())
     return frame.schema  # type: ignore[no-any-return]
 
@@ -85,10 +85,10 @@ def table_of(form: type, records: Iterable[Any]) -> pyarrow.Table:
 
 
 def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
-    """The records that a table holds; columns that it lacks have their default.
+    """The records of a table; missing columns have their default.
 
     Raises:
-        ValueError: a cell is nothing that such a record has.
+        ValueError: a cell is invalid.
     """
     readers, known = _mappings(form), get_type_hints(form)  # type: ignore[arg-type]
     told = table.select([name for name in table.column_names if name in known])
@@ -98,7 +98,7 @@ def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
 
 
 def _is_json(hint: Any) -> bool:
-    """Whether a field holds records of its own, which its column has as JSON text."""
+    """Whether a field holds records, which its column has as JSON text."""
     return is_dataclass(next(iter(get_args(hint)), None))
 
 
@@ -136,13 +136,13 @@ def _cells(hint: Any, values: list[Any]) -> list[Any]:
 
 
 def _utf8(text: str) -> str:
-    """Text that UTF-8 can write: a tool's message may hold bytes that were no text."""
+    """Text that UTF-8 can encode: a tool's message may hold bytes that are not text."""
     return text.encode(errors="replace").decode()
 
 
 @functools.cache
 def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
-    """By column: what makes of a cell what `from_json` takes, if it is not that already."""
+    """By column: what converts a cell for `from_json`, if anything does."""
     readers: dict[str, Callable[[Any], Any]] = {}
     for name, hint in get_type_hints(form).items():
         origin = get_origin(hint)
@@ -156,7 +156,7 @@ def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
 def _with_mappings(
     row: dict[str, Any], readers: Mapping[str, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """A row as `from_json` takes it; a null cell is left to the default."""
+    """A row for `from_json`; null cells are left out."""
     return {
         name: readers[name](cell) if name in readers else cell
         for name, cell in row.items()

@@ -25,8 +25,8 @@ class Verification:
     Attributes:
         rows, sources, facts: how many can be read.
         damage: files that cannot be read completely, and how much of each can.
-        faults: what is wrong with the readable rows, a sentence each.
-        notes: what is not wrong but worth knowing.
+        faults: of the readable rows, a sentence each.
+        notes: worth knowing, but not faults.
     """
 
     rows: int
@@ -106,7 +106,7 @@ def _facts_faults(facts: polars.DataFrame) -> list[str]:
 def _missing(
     rows: polars.DataFrame, sources: polars.DataFrame, facts: polars.DataFrame
 ) -> list[str]:
-    """What rows refer to and the store lacks: imported rows often come without."""
+    """What rows refer to and the store lacks, as imported rows often do."""
     files = polars_module().concat([rows["source_sha256"], rows["problem_sha256"]])
     notes = []
     for what, told, there in (

@@ -1,8 +1,7 @@
-"""What rows of version 1 had and later ones have not: the column `launches`.
+"""The column `launches`, which only rows of version 1 have.
 
-A list of structs, one for each launch as it was compiled, with what its code asks for in sums
-(``demand``) and the modelled time. It stays in the parts that have it, and in copies of these,
-until a row gets facts.
+It is a list of structs, one per compiled launch, with sums of its requests (``demand``) and the
+modelled time. Parts and their copies keep it until a row gets facts.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_the_zoo_is_the_zoo_however_it_is_named():
         ("notes.txt", "no kernel file"),
         ("empty", "holds no kernel files"),
         ("broken.py", "broken.py:1: "),
-        ("latin.py", "no UTF-8"),
+        ("latin.py", "not UTF-8"),
     ],
 )
 def test_errors(tmp_path, name, text):
