@@ -32,9 +32,10 @@ __all__ = ["PRECISIONS", "PROTOCOLS", "at_observed_clock", "bound"]
 PROTOCOLS = ("cold", "warm")
 """Where the inputs lie at the start: in DRAM, or in L2 as far as they fit."""
 
-_MEMORIES = ("dram", "l2")
-_SCALAR = {"fp32": 2, "fp64": 2, "int32": 2, "sfu": 1}
-"""Operations per instruction and thread: a multiply-add is two."""
+_MEMORIES = ("dram", "last_level", "l2")
+_SCALAR = {"fp32": 2, "fp16": 4, "bf16": 4, "fp64": 2, "int32": 2, "sfu": 1}
+"""Operations per instruction and thread: a multiply-add is two, and two halves are packed."""
+_PACKED = ("fp16", "bf16")
 _TELLING = 1.01  # issue slots are listed where they cost more than the busiest pipe
 
 
@@ -53,8 +54,8 @@ def bound(
         device: from the catalogue or NVML.
         precision: one of `PRECISIONS`; see `solkit.roofline.precision.Rule`.
         tolerance: how exact the result must be; ``None`` counts as tight.
-        protocol: one of `PROTOCOLS`. ``warm`` charges all bytes to L2, and none to DRAM, where
-            inputs and results fit into it together.
+        protocol: one of `PROTOCOLS`. ``warm`` charges all bytes to the first cache that holds
+            inputs and results together, and none to DRAM.
 
     Raises:
         InputError: an unknown precision or protocol.
@@ -63,10 +64,11 @@ def bound(
         raise InputError(f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
     rule = Rule(precision, tolerance)
     routes = rule.routes(work.operations, device)
-    in_l2 = protocol == "warm" and work.dram_bytes <= device.l2_bytes
-    memory = "l2" if in_l2 else "dram"
-    amounts = _amounts({**work.operations, memory: work.dram_bytes}, routes)
-    resources = _explained(_resources(amounts, routes, device.ceilings), work, routes, memory)
+    memory = _memory(work, device) if protocol == "warm" else "dram"
+    operations = _on_pipes(work.operations, device)
+    amounts = _amounts({**operations, memory: work.dram_bytes}, routes)
+    resources = _resources(amounts, routes, device.ceilings)
+    resources = _explained(resources, work, routes, memory, device)
     roofline = _longest(resources)
     return Bound(
         time_ms=roofline,
@@ -74,7 +76,7 @@ def bound(
         resources=resources,
         flops_by_pipe={name: n for name, n in amounts.items() if name not in _MEMORIES},
         precision=rule.describe(routes),
-        assumptions=(_start(protocol, in_l2), _AT_ONCE, *work.assumptions),
+        assumptions=(_start(protocol, memory), _AT_ONCE, *work.assumptions),
         at=BoundTimes(
             roofline_ms=roofline,
             hard_ms=min(roofline, hard_ms(work, device, tolerance, protocol)),
@@ -93,10 +95,22 @@ def bound(
 _AT_ONCE = "All resources work at once and at their ceilings."
 
 
-def _start(protocol: str, in_l2: bool) -> str:
-    where = "DRAM"
-    if protocol == "warm":
-        where = "L2, where results stay" if in_l2 else "DRAM (L2 does not hold inputs and results)"
+_PLACES = {
+    "l2": "L2, where results stay",
+    "last_level": "the last-level cache, where results stay",
+    "dram": "DRAM (no cache holds inputs and results)",
+}
+
+
+def _memory(work: Work, device: Device) -> str:
+    """The first memory level that holds inputs and results together."""
+    if work.dram_bytes <= device.l2_bytes:
+        return "l2"
+    return "last_level" if work.dram_bytes <= device.last_level_bytes else "dram"
+
+
+def _start(protocol: str, memory: str) -> str:
+    where = _PLACES[memory] if protocol == "warm" else "DRAM"
     return f"All intermediate results stay on the chip (perfect fusion); inputs start in {where}."
 
 
@@ -118,6 +132,14 @@ def _at_clock(
 
 
 # -------------------------------------------------------------------------------- resources
+
+
+def _on_pipes(operations: Mapping[str, int], device: Device) -> dict[str, int]:
+    """Elementwise operations on halves run on the fp32 pipe where they cannot be packed."""
+    found: Counter[str] = Counter()
+    for key, count in operations.items():
+        found["fp32" if key in _PACKED and key not in device.ceilings else key] += count
+    return dict(found)
 
 
 def _amounts(work: Mapping[str, int], routes: Mapping[str, Route]) -> dict[str, int]:
@@ -181,16 +203,21 @@ def _time_ms(
 
 
 def _explained(
-    resources: tuple[Resource, ...], work: Work, routes: Mapping[str, Route], memory: str
+    resources: tuple[Resource, ...],
+    work: Work,
+    routes: Mapping[str, Route],
+    memory: str,
+    device: Device,
 ) -> tuple[Resource, ...]:
     """The resources with the ops that each amount comes from."""
-    taken = [(op, _taken(op, routes, memory)) for op in work.ops]
+    taken = [(op, _taken(op, routes, memory, device)) for op in work.ops]
     return tuple(replace(r, contributors=_contributors(r, taken)) for r in resources)
 
 
-def _taken(op: OpWork, routes: Mapping[str, Route], memory: str) -> dict[str, int]:
+def _taken(op: OpWork, routes: Mapping[str, Route], memory: str, device: Device) -> dict[str, int]:
     """What one op takes of each resource."""
-    amounts = _amounts({**op.operations, memory: op.read_bytes + op.write_bytes}, routes)
+    operations = _on_pipes(op.operations, device)
+    amounts = _amounts({**operations, memory: op.read_bytes + op.write_bytes}, routes)
     tensor = sum(n for name, n in amounts.items() if name.startswith("tensor."))
     return {**amounts, "tensor": tensor, "issue": _instructions(amounts)}
 

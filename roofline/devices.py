@@ -42,6 +42,8 @@ __all__ = [
 Pipe = Literal[
     "l2",
     "fp32",
+    "fp16",
+    "bf16",
     "fp64",
     "int32",
     "sfu",
@@ -62,7 +64,8 @@ Pipe = Literal[
 _STRICT = {"extra": "forbid"}  # a misspelt key in the TOML is an error
 
 _OP_PIPES = ("int32", "sfu", "issue", "tensor.int8", "tensor.int4")
-_BYTE_PIPES = ("dram", "l2")
+_MEMORIES = ("dram", "last_level")  # neither runs at the SM clock
+_BYTE_PIPES = ("dram", "l2", "last_level")
 
 
 # ------------------------------------------------------------------------ the TOML's own shape
@@ -78,6 +81,8 @@ class Architecture:
         limits: per-SM limits.
         rates: FLOP, op or B per clock per SM.
         sources: where the rates come from, by pipe; ``tensor`` stands for all tensor pipes.
+        unproven: pipes whose rate is not measured yet, so that it enables no `impossible`.
+        vendor: who makes these GPUs.
     """
 
     compute_capability: tuple[int, int]
@@ -85,6 +90,8 @@ class Architecture:
     limits: SMLimits
     rates: dict[Pipe, float]
     sources: dict[Pipe | Literal["tensor"], str]
+    unproven: tuple[Pipe, ...] = ()
+    vendor: Literal["NVIDIA", "AMD"] = "NVIDIA"
 
     __pydantic_config__ = _STRICT
 
@@ -128,6 +135,8 @@ class Sku:
         rates: where they differ from the architecture's.
         lacks: pipes of the architecture that this SKU does not have, or at no known rate.
         launch_us: what launching an empty kernel takes, where measured on this SKU.
+        last_level_mib: capacity of a cache between L2 and DRAM; 0 where there is none.
+        last_level_tera: its rate, 1e12 B/s.
     """
 
     name: str
@@ -147,6 +156,8 @@ class Sku:
     rates: dict[Pipe, float] = field(default_factory=dict)
     lacks: tuple[Pipe, ...] = ()
     launch_us: float | None = None
+    last_level_mib: float = 0.0
+    last_level_tera: float = 0.0
 
     __pydantic_config__ = _STRICT
 
@@ -223,7 +234,8 @@ def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
     base = _inherit(tables, own.pop("like"))
     for figure in ("aliases", "launch_us"):  # of that very SKU
         base.pop(figure, None)
-    own["datasheet"] = {**base["datasheet"], **own.get("datasheet", {})}
+    figures = {**base["datasheet"], **own.get("datasheet", {})}
+    own["datasheet"] = {k: v for k, v in figures.items() if k not in own.get("lacks", ())}
     return {**base, **own}
 
 
@@ -242,7 +254,7 @@ def catalogue() -> tuple[Device, ...]:
 def find(name: str) -> Device:
     """The catalogued GPU of that name.
 
-    Case, spaces, hyphens, "NVIDIA" and its like do not matter; a memory size or type may be
+    Case, spaces, hyphens, "NVIDIA" and the like do not matter; a memory size or type may be
     added, and must then be right. A short name such as ``h100`` means what `aliases` says.
 
     Raises:
@@ -261,7 +273,9 @@ def aliases(key: str) -> tuple[str, ...]:
 
 
 def with_clock(device: Device, sm_clock_mhz: float) -> Device:
-    """The same device with its ceilings at another SM clock; DRAM, datasheet and calibration stay.
+    """The same device with its ceilings at another SM clock.
+
+    The memory behind L2, the datasheet and the calibration stay as they are.
 
     Args:
         device: any device.
@@ -269,7 +283,7 @@ def with_clock(device: Device, sm_clock_mhz: float) -> Device:
     """
     ceilings = {
         key: ceiling
-        if key == "dram"
+        if key in _MEMORIES
         else replace(
             ceiling,
             value=ceiling.value * sm_clock_mhz / ceiling.clock_mhz,
@@ -316,11 +330,18 @@ def assemble(
         memory_bytes=hardware.memory_bytes,
         l2_bytes=round(sku.l2_mib * 2**20 * hardware.memory_share),
         limits=architecture.limits,
-        ceilings={"dram": _dram(sku, hardware), **_pipes(sku, architecture, hardware)},
+        ceilings={
+            "dram": _dram(sku, hardware),
+            **_last_level(sku),
+            **_pipes(sku, architecture, hardware),
+        },
         datasheet=_datasheet(sku, hardware),
         uuid=uuid,
         notes=notes,
         launch_us=sku.launch_us,
+        vendor=architecture.vendor,
+        last_level_bytes=round(sku.last_level_mib * 2**20),
+        unproven=architecture.unproven,
     )
 
 
@@ -336,6 +357,20 @@ def _dram(sku: Sku, hardware: Hardware) -> Ceiling:
     )
 
 
+def _last_level(sku: Sku) -> dict[str, Ceiling]:
+    """The ceiling of a cache between L2 and DRAM; empty where there is none."""
+    if not sku.last_level_mib:
+        return {}
+    return {
+        "last_level": Ceiling(
+            value=sku.last_level_tera * 1e12,
+            unit="B/s",
+            clock_mhz=sku.datasheet_clock_mhz,
+            source=sku.source,
+        )
+    }
+
+
 def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
     """Ceilings of everything that runs on the SM clock."""
     known: dict[Any, str] = {
@@ -345,12 +380,13 @@ def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str
     }
     rates = {**architecture.rates, **sku.rates}
     sms, clock = hardware.sm_count, hardware.sm_clock_mhz
+    unit = "CU" if architecture.vendor == "AMD" else "SM"
     return {
         pipe: Ceiling(
             value=rate * sms * clock * 1e6,
             unit=_unit(pipe),
             clock_mhz=clock,
-            source=f"{rate:g} {_amount(pipe)}/clk/SM × {sms} SMs × {clock:g} MHz "
+            source=f"{rate:g} {_amount(pipe)}/clk/{unit} × {sms} {unit}s × {clock:g} MHz "
             f"({_citation(pipe, known)})",
         )
         for pipe, rate in rates.items()
@@ -395,7 +431,9 @@ def _amount(pipe: str) -> str:
 
 # ------------------------------------------------------------------------------ forgiving names
 
-_NOISE = re.compile(r"\b(nvidia|tesla|geforce|tensor core|gpu|graphics card|generation)\b")
+_NOISE = re.compile(
+    r"\b(nvidia|amd|instinct|tesla|geforce|tensor core|gpu|graphics card|generation)\b"
+)
 _MEMORY = re.compile(r"\b(\d+) ?gi?b\b|\b(hbm\d\w?|gddr\dx?)\b")
 _WORD = re.compile(r"[a-z]+|\d+")
 

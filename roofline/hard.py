@@ -3,11 +3,12 @@
 Notation::
 
     t_hard = max(t_dram, t_l2, t_contractions)
-    t_dram = (inputs that are surely read + outputs beyond the size of L2) / DRAM rate
-    t_l2   = (inputs that are surely read + outputs) / SM-to-L2 rate
+    t_dram = (inputs that are surely read + outputs beyond the largest cache) / DRAM rate
+    t_l2   = (inputs that are surely read + outputs) / SM-to-L2 rate, where that rate is proven
 
-A kernel is over when its last store is in L2, not in DRAM, so output up to the size of L2 is
-granted. Under a warm protocol inputs may lie in L2 at the start, so as much of them is granted too.
+A kernel is over when its last store is in a cache, not in DRAM, so output up to the size of the
+largest cache is granted. Under a warm protocol inputs may lie there at the start, so as much of
+them is granted too.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: s
         protocol: ``"cold"`` or ``"warm"``.
     """
     dram, l2 = device.ceilings["dram"].value, device.ceilings["l2"].value
-    resident = device.l2_bytes if protocol == "warm" else 0
+    resident = device.cached_bytes if protocol == "warm" else 0
     fetched = max(0, work.hard_read_bytes - resident)
-    spilled = max(0, work.hard_write_bytes - device.l2_bytes)
+    spilled = max(0, work.hard_write_bytes - device.cached_bytes)
+    proven = "l2" not in device.unproven
     times = [
         (fetched + spilled) / dram,
-        (work.hard_read_bytes + work.hard_write_bytes) / l2,
+        (work.hard_read_bytes + work.hard_write_bytes) / l2 if proven else 0.0,
         sum(n / _fastest(key, device, tolerance) for key, n in work.hard_operations.items()),
     ]
     return 1e3 * max(times)
@@ -129,7 +131,7 @@ def _reasons(resource: Resource, work: Work, bound: Bound, device: Device) -> It
             "Special functions can be computed on the FMA pipes as well (an exponential as a "
             "polynomial), so the hard bound counts none of them."
         )
-    elif resource.name in ("int32", "issue"):
+    elif resource.name in ("int32", "fp16", "bf16", "issue"):
         yield _ELEMENTWISE
     elif resource.name.startswith("tensor"):
         yield from _about_contractions(resource, work)
@@ -146,10 +148,12 @@ _ELEMENTWISE = (
 
 
 def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
-    kept = min(work.hard_write_bytes, device.l2_bytes)
+    kept = min(work.hard_write_bytes, device.cached_bytes)
     if kept > _MATTERS * work.dram_bytes:
+        cache = "the last-level cache" if device.last_level_bytes else "L2"
         yield (
-            f"{_size(kept)} of the output may still lie in L2 ({_size(device.l2_bytes)}) when the "
+            f"{_size(kept)} of the output may still lie in {cache} "
+            f"({_size(device.cached_bytes)}) when the "
             "kernel ends: the roofline charges them to DRAM, the hard bound does not."
         )
     if bound.protocol == "warm":

@@ -153,8 +153,8 @@ def _attempted(
         return error
     if workload.kernel is None:
         return Analysis(AnalysisStatus.NO_KERNEL)
-    if device.compute_capability < _OLDEST:
-        return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_too_old(device),))
+    if device.vendor != "NVIDIA" or device.compute_capability < _OLDEST:
+        return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_unsupported(device),))
     return _recorded(lambda: capture(workload, params, limit_s))
 
 
@@ -214,7 +214,9 @@ def _notes(found: Sequence[Facts]) -> tuple[str, ...]:
     return (*unread, *guesses)
 
 
-def _too_old(device: Device) -> str:
+def _unsupported(device: Device) -> str:
+    if device.vendor != "NVIDIA":
+        return f"{device.name}: kernels are analysed for NVIDIA GPUs, so only bounds are given."
     major, minor = device.compute_capability
     return (
         f"{device.name} has compute capability {major}.{minor}; kernels are analysed from "

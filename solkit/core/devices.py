@@ -74,16 +74,20 @@ class Device:
         memory_bytes: DRAM capacity.
         l2_bytes: L2 capacity.
         limits: per-SM limits.
-        ceilings: rates at `clock_mhz`. Keys: ``dram``, ``l2`` (SM to L2), ``fp32``, ``fp64``,
-            ``int32``, ``sfu``, ``tensor.<dtype>`` (dense; fp32 or int32 accumulation),
-            ``tensor.<dtype>_acc16`` (fp16 accumulation) and ``issue`` (instructions that the
-            schedulers issue to the scalar pipes). A pipe that the GPU lacks is absent.
+        ceilings: rates at `clock_mhz`. Keys: ``dram``, ``last_level``, ``l2`` (SM to L2), ``fp32``,
+            ``fp16`` and ``bf16`` (packed), ``fp64``, ``int32``, ``sfu``, ``tensor.<dtype>`` (dense;
+            fp32 or int32 accumulation), ``tensor.<dtype>_acc16`` (fp16 accumulation) and ``issue``
+            (instructions that the schedulers issue to the scalar pipes). A pipe that the GPU lacks
+            is absent.
         datasheet: the vendor's figures under the same keys.
         calibrated: rates that `solkit calibrate` measured on this GPU or one of its model, under
             the same keys; empty if none.
         uuid: NVML's identifier of a live GPU, else ``None``.
         notes: what a reader must know (a MIG slice, ECC off, a substituted clock).
         launch_us: time of one empty kernel's launch in a CUDA graph, if measured.
+        vendor: ``"NVIDIA"``, or ``"AMD"``: bounds alone, and an SM is a compute unit (CU).
+        last_level_bytes: a cache that all of L2 shares, between it and DRAM; 0 if there is none.
+        unproven: keys of `ceilings` that no measurement confirms; the hard bound does without.
     """
 
     key: str
@@ -103,3 +107,11 @@ class Device:
     uuid: str | None = None
     notes: tuple[str, ...] = ()
     launch_us: float | None = None
+    vendor: str = "NVIDIA"
+    last_level_bytes: int = 0
+    unproven: tuple[str, ...] = ()
+
+    @property
+    def cached_bytes(self) -> int:
+        """What the largest cache holds: as much output need not reach DRAM within a kernel."""
+        return max(self.l2_bytes, self.last_level_bytes)

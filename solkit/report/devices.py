@@ -95,7 +95,8 @@ def _cells(device: Device, wide: bool) -> list[str]:
     rates = [_tera(device.ceilings.get(name)) for name in ("dram", *_TENSOR)]
     named = [device.name, ", ".join(_aliases(device))] if wide else []
     mhz = f"{device.clock_mhz:.0f} {clock}"
-    return [device.key, f"{major}.{minor}", str(device.sm_count), mhz, *rates, *named]
+    capability = f"{major}.{minor}" if device.vendor == "NVIDIA" else device.vendor
+    return [device.key, capability, str(device.sm_count), mhz, *rates, *named]
 
 
 def _tera(ceiling: Ceiling | None) -> str:
@@ -114,6 +115,7 @@ def _described(device: Device) -> dict[str, Any]:
         "key": device.key,
         "name": device.name,
         "aliases": _aliases(device),
+        "vendor": device.vendor,
         "source": device.source,
         "compute_capability": device.compute_capability,
         "sm_count": device.sm_count,
@@ -122,6 +124,7 @@ def _described(device: Device) -> dict[str, Any]:
         "datasheet_clock_mhz": device.datasheet_clock_mhz,
         "memory_bytes": device.memory_bytes,
         "l2_bytes": device.l2_bytes,
+        "last_level_bytes": device.last_level_bytes,
         "limits": asdict(device.limits),
         "ceilings": {name: asdict(ceiling) for name, ceiling in device.ceilings.items()},
         "datasheet": {name: asdict(ceiling) for name, ceiling in device.datasheet.items()},

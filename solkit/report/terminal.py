@@ -48,7 +48,7 @@ _STATUS = {
     AnalysisStatus.PARTIAL: "not every launch could be analysed",
     AnalysisStatus.NO_KERNEL: "none: the file has only a reference",
     AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
-    AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for sm_80 and newer",
+    AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for NVIDIA GPUs from sm_80 on",
 }
 
 

@@ -63,6 +63,10 @@ def test_every_gpu_of_the_issue_is_there():
         "a100-sxm-40gb", "a100-sxm-80gb", "a100-pcie-40gb", "a100-pcie-80gb",
         "l40s", "l4", "a10", "rtx-a6000", "rtx-6000-ada", "t4", "v100-sxm2-16gb",
         "rtx-3090", "rtx-4090", "rtx-5090", "rtx-pro-6000-blackwell",
+        "h200-nvl", "gh200-96gb", "gh200-144gb", "v100s-pcie-32gb", "a30", "a40", "a10g", "l40",
+        "l20", "h800-sxm", "h800-pcie", "h20-3e", "rtx-3080", "rtx-4080", "rtx-5080",
+        "rtx-pro-6000-server", "rtx-pro-6000-max-q", "b300", "gb300",
+        "mi300x", "mi325x", "mi355x",
     }  # fmt: skip
 
 
@@ -74,23 +78,74 @@ def test_every_number_has_a_sign_a_unit_and_a_source():
             assert ceiling.value > 0
             assert ceiling.clock_mhz > 0
             assert ceiling.unit == {
-                "dram": "B/s", "l2": "B/s", "int32": "op/s", "sfu": "op/s", "issue": "op/s",
-                "tensor.int8": "op/s", "tensor.int4": "op/s",
+                "dram": "B/s", "l2": "B/s", "last_level": "B/s",
+                "int32": "op/s", "sfu": "op/s", "issue": "op/s", "tensor.int8": "op/s", "tensor.int4": "op/s",
             }.get(pipe, "FLOP/s")  # fmt: skip
             assert len(ceiling.source) > 10
 
 
 @pytest.mark.parametrize("device", devices.catalogue(), ids=lambda d: d.key)
 def test_every_gpu_has_its_scalar_pipes_and_says_whose_figures_they_are(device):
-    # CUDA C++ Programming Guide, arithmetic throughput: 16 special functions a clock and SM
-    assert device.ceilings["sfu"].value == 16 * device.sm_count * device.clock_mhz * 1e6
-    lanes = {(8, 6): 64, (8, 9): 64, (12, 0): 128}.get(device.compute_capability, 64)
-    assert device.ceilings["int32"].value == 2 * lanes * device.sm_count * device.clock_mhz * 1e6
-    for pipe in ("fp32", "fp64", "int32", "sfu", "l2"):
+    unit = "CU" if device.vendor == "AMD" else "SM"
+    for pipe in ("fp32", "fp16", "fp64", "int32", "sfu", "l2"):
         source = device.ceilings[pipe].source
-        assert "/clk/SM × " in source
+        assert f"/clk/{unit} × {device.sm_count} {unit}s × " in source
         assert source.endswith(")")
         assert "tensor" not in source.replace("tensor.fp64", "")
+
+
+# CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions": results a clock and SM
+# of fp16, bf16, fp32 and special functions. A multiply-add is two operations.
+GUIDE = {
+    (7, 0): (128, None, 64, 16),
+    (7, 5): (128, None, 64, 16),
+    (8, 0): (256, 128, 64, 16),
+    (8, 6): (128, 128, 128, 16),
+    (8, 9): (128, 128, 128, 16),
+    (9, 0): (256, 256, 128, 16),
+}
+
+
+@pytest.mark.parametrize("device", devices.catalogue(), ids=lambda d: d.key)
+def test_scalar_rates_are_the_programming_guides(device):
+    if device.vendor == "AMD" or device.compute_capability not in GUIDE:
+        pytest.skip("not in the guide's table")
+    fp16, bf16, fp32, sfu = GUIDE[device.compute_capability]
+    clocks = device.sm_count * device.clock_mhz * 1e6
+    assert device.ceilings["fp16"].value == 2 * fp16 * clocks
+    assert device.ceilings["fp32"].value == 2 * fp32 * clocks
+    assert device.ceilings["sfu"].value == sfu * clocks
+    assert ("bf16" in device.ceilings) == (bf16 is not None)
+    if bf16 is not None:
+        assert device.ceilings["bf16"].value == 2 * bf16 * clocks
+    # 64 integer multiply-adds, and 64 additions of three operands on the other pipe
+    assert device.ceilings["int32"].value == (64 * 2 + 64 * 2) * clocks
+
+
+def test_an_h100_does_not_exceed_its_integer_ceiling():
+    measured = 185  # operations a clock and SM, in a mix of multiply-adds and additions
+    h100 = devices.find("h100")
+    assert measured * h100.sm_count * h100.clock_mhz * 1e6 < h100.ceilings["int32"].value
+
+
+def test_amd_has_its_own_memory_levels_and_boost_clocks():
+    mi300x = devices.find("AMD Instinct MI300X")
+    assert mi300x.vendor == "AMD"
+    assert mi300x.clock_kind is ClockKind.BOOST
+    assert mi300x.l2_bytes == 8 * 4 * 2**20  # 8 XCDs
+    assert mi300x.last_level_bytes == mi300x.cached_bytes == 256 * 2**20
+    assert mi300x.ceilings["last_level"].value == 17.2e12
+    # 8 XCDs x 2 KiB a clock
+    assert mi300x.ceilings["l2"].value == pytest.approx(8 * 2048 * 2100e6, rel=1e-3)
+    assert mi300x.ceilings["tensor.fp8"].value == pytest.approx(2614.9e12, rel=1e-3)
+    assert devices.find("h100").cached_bytes == devices.find("h100").l2_bytes
+    bf16 = devices.find("mi325x").ceilings["tensor.bf16"].value
+    assert bf16 == mi300x.ceilings["tensor.bf16"].value
+
+
+def test_b200s_l2_rate_is_not_proven_and_hoppers_is():
+    assert "l2" in devices.find("b200").unproven
+    assert devices.find("h100").unproven == ()
 
 
 def test_a_launch_floor_belongs_to_the_very_gpu_it_was_measured_on():
@@ -192,6 +247,20 @@ def test_a_pipe_that_a_gpu_lacks_is_absent():
         ("NVIDIA GeForce RTX 3090", "rtx-3090"),
         ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000-blackwell"),
         ("RTX PRO 6000 Blackwell", "rtx-pro-6000-blackwell"),
+        ("NVIDIA H200 NVL", "h200-nvl"),
+        ("NVIDIA GH200 480GB", "gh200-96gb"),
+        ("GH200", "gh200-96gb"),
+        ("NVIDIA GH200 144G HBM3e", "gh200-144gb"),
+        ("NVIDIA H800", "h800-sxm"),
+        ("NVIDIA A10G", "a10g"),
+        ("NVIDIA L40", "l40"),
+        ("Tesla V100S-PCIE-32GB", "v100s-pcie-32gb"),
+        ("NVIDIA B300 SXM6 AC", "b300"),
+        ("NVIDIA GB300", "gb300"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000-server"),
+        ("rtx 5080", "rtx-5080"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("mi355x", "mi355x"),
     ],
 )
 def test_names_are_forgiving(name, key):
@@ -201,20 +270,16 @@ def test_names_are_forgiving(name, key):
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("H800", "h100-sxm"),
-        ("RTX 4080", "rtx-4090"),
         ("RTX 4090 D", "rtx-4090"),
+        ("RTX 4080 SUPER", "rtx-4080"),
+        ("MI300A", "mi300x"),
+        ("RTX 4070", "rtx-4080"),
         ("RTX 4090 Laptop GPU", "rtx-4090"),
         ("RTX 3090 Ti", "rtx-3090"),
         ("RTX 6000", "rtx-6000-ada"),
-        ("H200 NVL", "h200"),
-        ("GH200", "h200"),
         ("H100 SXM5 96GB", "h100-sxm"),
         ("NVIDIA H100 80GB HBM2e", "h100-sxm"),
-        ("L40", "l40s"),
-        ("A10G", "a10"),
         ("Tesla V100-SXM3-32GB", "v100-sxm2-32gb"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000-blackwell"),
     ],
 )
 def test_an_unknown_gpu_is_an_error_that_names_the_near_ones(name, near):

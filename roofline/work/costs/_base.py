@@ -70,10 +70,15 @@ def scalar(like: TensorUse, flops: int, sfu: int = 0) -> Cost:
     return Cost({pipe: count for pipe, count in found.items() if count})
 
 
+_PACKED = {torch.float16: "fp16", torch.bfloat16: "bf16"}
+
+
 def scalar_pipe(dtype: torch.dtype) -> str:
     """The pipe of a dtype's elementwise operations."""
     if dtype in (torch.float64, torch.complex128):
         return "fp64"
+    if dtype in _PACKED:
+        return _PACKED[dtype]
     return "fp32" if dtype.is_floating_point or dtype.is_complex else "int32"
 
 
