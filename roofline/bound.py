@@ -82,7 +82,7 @@ def bound(
             hard_ms=min(roofline, hard_ms(work, device, tolerance, protocol)),
             datasheet_ms=_time_ms(amounts, routes, {**device.ceilings, **device.datasheet}),
             calibrated_ms=(
-                _time_ms(amounts, routes, {**device.ceilings, **device.calibrated})
+                _time_ms(amounts, routes, {**device.ceilings, **_calibrated(work, device)})
                 if device.calibrated
                 else None
             ),
@@ -132,6 +132,24 @@ def _at_clock(
 
 
 # -------------------------------------------------------------------------------- resources
+
+
+def _calibrated(work: Work, device: Device) -> Mapping[str, Ceiling]:
+    """The calibrated ceilings, with DRAM's for this work's mix of reads and writes.
+
+    The time of a byte is interpolated between reads alone, as many reads as writes (a copy) and
+    writes alone: a DRAM loses time where it turns from reading to writing.
+    """
+    known = device.calibrated
+    if "dram.copy" not in known or not work.dram_bytes:
+        return known
+    writes = work.dram_write_bytes / work.dram_bytes
+    times = [1 / known[f"dram.{mix}"].value for mix in ("read", "copy", "write")]
+    at = 2 * writes
+    time = times[0] + (times[1] - times[0]) * at
+    if at > 1:
+        time = times[1] + (times[2] - times[1]) * (at - 1)
+    return {**known, "dram": replace(known["dram"], value=1 / time)}
 
 
 def _on_pipes(operations: Mapping[str, int], device: Device) -> dict[str, int]:

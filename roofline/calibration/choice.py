@@ -11,6 +11,7 @@ from solkit.roofline.calibration.record import Calibration, Reading, Regime
 
 __all__ = ["Chosen", "calibrated", "choose", "doubts"]
 
+_MIXES = ("read", "copy", "write")
 _END_TO_END = (Regime.BURST, Regime.SUSTAINED)
 _COUNTING_ERROR = 1.002  # of the SM clock, by a global timer that ticks every us of about 1 ms
 
@@ -45,7 +46,8 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
     """The device with its measured ceilings, where there are any.
 
     Each is the highest of the end-to-end rates, in bursts or sustained, that is not above the
-    analytic peak (`doubts` tells of those).
+    analytic peak (`doubts` reports those). DRAM's rates of reads, copies and writes are there as
+    ``dram.read``, ``dram.copy`` and ``dram.write``.
 
     Args:
         device: from the catalogue or NVML.
@@ -61,7 +63,10 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
     notes = (_about_driver(chosen, str(driver)),) if differs else ()
     return replace(
         device,
-        calibrated={name: _ceiling(best, record) for name, best in _best(record, device).items()},
+        calibrated={
+            name: _ceiling(best, record)
+            for name, best in {**_best(record, device), **_mixes(record, device)}.items()
+        },
         launch_us=device.launch_us if launch is None else launch.value * 1e6,
         notes=(*device.notes, *notes),
     )
@@ -107,6 +112,16 @@ def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
         if known is None or reading.value > known.value:
             best[reading.ceiling] = reading
     return best
+
+
+def _mixes(calibration: Calibration, device: Device) -> dict[str, Reading]:
+    """DRAM's highest rates of reads alone, writes alone and both alike, where all are known."""
+    found: dict[str, Reading] = {}
+    for reading in _believable(calibration, device):
+        known = found.get(f"dram.{reading.name}")
+        if reading.ceiling == "dram" and (known is None or reading.value > known.value):
+            found[f"dram.{reading.name}"] = reading
+    return found if {f"dram.{mix}" for mix in _MIXES} <= set(found) else {}
 
 
 def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:

@@ -350,7 +350,7 @@ def _calibrated(case: _Case) -> Iterator[str]:
 def _not_measured(case: _Case) -> Iterator[str]:
     if case.result.analysis.status is AnalysisStatus.NO_KERNEL:
         yield "The file holds only a reference: add a kernel to see how close it gets."
-    elif case.result.verdict is Verdict.NOT_MEASURED:
+    elif case.result.verdict is Verdict.NOT_MEASURED and case.device.vendor == "NVIDIA":
         yield (
             "Nothing was measured: on a machine with this GPU `solkit score` times the kernel too, "
             "unless --no-measure is given."

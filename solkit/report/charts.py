@@ -229,7 +229,10 @@ def _roofs(device: DeviceJson, used: Mapping[str, ResourceJson]) -> Iterator[Roo
     for rates, ceilings in zip(RATES, (device.ceilings, device.datasheet, device.calibrated)):
         for name, ceiling in ceilings.items():
             passes = _passes(used.get(name), device.ceilings.get(name))
-            if ceiling.value and name != "issue":  # counts instructions, not operations
+            is_roof = (
+                name in device.ceilings and name != "issue"
+            )  # no mix, no count of instructions
+            if ceiling.value and is_roof:
                 label = name if passes == 1 else f"{name} / {passes}"
                 value = ceiling.value / passes
                 yield Roof(label, rates, value, ceiling.unit, ceiling.source, name in used)

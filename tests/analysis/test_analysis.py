@@ -351,6 +351,12 @@ def test_old_gpus_get_no_analysis(analysed):
     assert "7.5" in analysis.notes[0]
 
 
+def test_amd_gpus_get_bounds_alone(analysed):
+    analysis = analysed(add, device="mi300x")
+    assert analysis.status is AnalysisStatus.UNSUPPORTED_DEVICE
+    assert "MI300X: kernels are analysed for NVIDIA GPUs" in analysis.notes[0]
+
+
 def test_other_targets_compile_for_themselves(analysed):
     def run(a, b):
         return matmul(2)(a, b)

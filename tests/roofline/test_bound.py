@@ -64,6 +64,62 @@ def test_three_passes_are_not_taken_where_fp32_is_faster():
     assert found.limiter == "fp32"
 
 
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "pipe", "flop_per_clock"),
+    [
+        ("h100-sxm", "fp16", "fp16", 512),  # twice fp32's 256
+        ("h100-sxm", "bf16", "bf16", 512),
+        ("a100", "fp16", "fp16", 512),  # four times fp32's 128
+        ("a100", "bf16", "bf16", 256),
+        ("v100", "bf16", "fp32", 128),  # no packed bf16
+    ],
+)
+def test_elementwise_halves_are_packed_where_the_gpu_can(gpu, dtype, pipe, flop_per_clock):
+    device = devices.find(gpu)
+    found = bound(make(**{dtype: 10**12}), device)
+    assert found.flops_by_pipe == {pipe: 10**12}
+    rate = flop_per_clock * device.sm_count * device.clock_mhz * 1e6
+    assert found.time_ms == pytest.approx(1e3 * 10**12 / rate)
+
+
+def test_a_warm_working_set_is_bounded_by_the_first_cache_that_holds_it():
+    mi300x = devices.find("mi300x")
+
+    def times(mib):
+        return bound(make(read=mib * MIB), mi300x, protocol="warm")
+
+    assert times(16).resources[0].name == "l2"
+    assert times(200).resources[0].name == "last_level"
+    assert times(200).time_ms == pytest.approx(1e3 * 200 * MIB / 17.2e12)
+    assert times(300).resources[0].name == "dram"
+    assert times(300).at.hard_ms == pytest.approx(1e3 * (300 - 256) * MIB / (2 * 2600e6 * 1024))
+
+
+def test_an_unproven_l2_rate_makes_nothing_impossible():
+    work = make(read=16 * MIB)
+    proven, unproven = devices.find("h100"), devices.find("b200")
+    assert bound(work, proven, protocol="warm").at.hard_ms > 0
+    assert bound(work, unproven, protocol="warm").at.hard_ms == 0
+
+
+def test_the_calibrated_dram_rate_follows_the_mix_of_reads_and_writes():
+    rates = {"read": 4.0e12, "copy": 3.0e12, "write": 3.5e12}
+    calibrated = {
+        f"dram.{mix}": replace(H100.ceilings["dram"], value=rate) for mix, rate in rates.items()
+    }
+    calibrated["dram"] = calibrated["dram.read"]
+    device = replace(H100, calibrated=calibrated)
+
+    def rate(read, write):
+        found = bound(make(read=read * MIB, write=write * MIB), device).at.calibrated_ms
+        return (read + write) * MIB / (found / 1e3)
+
+    assert rate(64, 0) == pytest.approx(4.0e12)
+    assert rate(32, 32) == pytest.approx(3.0e12)
+    assert rate(0, 64) == pytest.approx(3.5e12)
+    assert rate(48, 16) == pytest.approx(2 / (1 / 4.0e12 + 1 / 3.0e12))  # half way in time
+
+
 def test_a_dtype_without_a_pipe_runs_on_a_wider_one():
     a100 = devices.find("a100")
     assert bound(make(contraction_fp8=10**12), a100).limiter == "tensor.fp16"

@@ -79,7 +79,8 @@ def test_every_number_has_a_sign_a_unit_and_a_source():
             assert ceiling.clock_mhz > 0
             assert ceiling.unit == {
                 "dram": "B/s", "l2": "B/s", "last_level": "B/s",
-                "int32": "op/s", "sfu": "op/s", "issue": "op/s", "tensor.int8": "op/s", "tensor.int4": "op/s",
+                "int32": "op/s", "sfu": "op/s", "issue": "op/s",
+                "tensor.int8": "op/s", "tensor.int4": "op/s",
             }.get(pipe, "FLOP/s")  # fmt: skip
             assert len(ceiling.source) > 10
 
