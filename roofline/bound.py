@@ -76,7 +76,12 @@ def bound(
         resources=resources,
         flops_by_pipe={name: n for name, n in amounts.items() if name not in _MEMORIES},
         precision=rule.describe(routes),
-        assumptions=(_start(protocol, memory), _AT_ONCE, *work.assumptions),
+        assumptions=(
+            _start(protocol, memory),
+            _AT_ONCE,
+            *_too_large(work, device),
+            *work.assumptions,
+        ),
         at=BoundTimes(
             roofline_ms=roofline,
             hard_ms=min(roofline, hard_ms(work, device, tolerance, protocol)),
@@ -93,6 +98,15 @@ def bound(
 
 
 _AT_ONCE = "All resources work at once and at their ceilings."
+
+
+def _too_large(work: Work, device: Device) -> tuple[str, ...]:
+    if work.dram_bytes <= device.memory_bytes:
+        return ()
+    return (
+        f"Inputs and results take {work.dram_bytes / 2**30:,.0f} GiB, more than the "
+        f"{device.memory_bytes / 2**30:,.0f} GiB of {device.name}: this shape cannot run there.",
+    )
 
 
 _PLACES = {

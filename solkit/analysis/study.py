@@ -17,6 +17,7 @@ from solkit.core import (
     KernelFile,
     Study,
     Value,
+    progress,
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
 
@@ -88,7 +89,8 @@ def _studied(analyser: Analyser, plan: Plan, begun: set[Future[Any]]) -> Study:
     asked = [_ask(analyser, plan, kernel, shape, begun) for shape in shapes]
     cases: list[Case] = []
     errors: list[tuple[Shape, InputError]] = []
-    for shape, (problem, candidate) in zip(shapes, asked, strict=True):
+    for done, (shape, (problem, candidate)) in enumerate(zip(shapes, asked, strict=True)):
+        progress.tell("shapes analysed", done, len(shapes))
         try:
             cases.append(_case(_read(problem, plan.path), candidate, plan, kernel))
         except InputError as error:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "check_distinct",
+    "check_readable",
     "check_writable",
     "complain",
     "console",
     "paced",
     "show",
     "stdout_kept_for_the_report",
+    "working",
     "write",
 ]
 
@@ -66,6 +69,23 @@ def stdout_kept_for_the_report() -> Iterator[None]:
         os.close(kept)
 
 
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal what a command is doing and how far it is, until it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    from solkit.core import progress
+
+    with contextlib.ExitStack() as stack:
+        screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        status = stack.enter_context(screen.status(what))
+        stack.enter_context(progress.reported_to(lambda text: status.update(f"{what}: {text}")))
+        yield
+
+
 def console() -> Console:
     from rich.console import Console
 
@@ -79,17 +99,41 @@ def show(json: str | None, render: Callable[[Console], None], dumps: Callable[[]
     write(json, dumps)
 
 
-def check_writable(destination: str | None, option: str = "--json") -> None:
-    """Raise before the work, not after it, if a file cannot be written; leave it unchanged.
+def check_readable(*files: str | None) -> None:
+    """Raise at once, before anything heavy starts, if a file or folder is missing.
 
     Raises:
-        InputError: it cannot be opened, or is a log.
+        InputError: it is not there.
+    """
+    for file in files:
+        if file is not None and not Path(file).exists():
+            raise InputError(f"{file}: no such file")
+
+
+def check_writable(
+    destination: str | None, option: str = "--json", inputs: Sequence[str | None] = ()
+) -> None:
+    """Raise before the work, not after it, if a file cannot be written; leave it unchanged.
+
+    Args:
+        destination: a file, ``-`` for stdout, or ``None``.
+        option: names it.
+        inputs: files that the command reads.
+
+    Raises:
+        InputError: it cannot be opened, or it is Python source, an input or a log.
     """
     if destination is None or destination == "-":
         return
     from solkit.datasets import outcomelog
 
     path = Path(destination)
+    if path.suffix == ".py":
+        raise InputError(
+            f"{option}: {destination} is a Python file, and none is ever overwritten: name another"
+        )
+    if any(_is_same(path, file) for file in inputs if file is not None):
+        raise InputError(f"{option}: {destination} is an input of this command: name another file")
     if path.is_fifo():  # the reader would notice that it was opened
         return
     is_new = not path.exists()
@@ -104,6 +148,31 @@ def check_writable(destination: str | None, option: str = "--json") -> None:
             path.unlink()
     except OSError as error:
         raise InputError(f"{option}: cannot write {destination}: {error.strerror}") from error
+
+
+def check_distinct(**destinations: str | None) -> None:
+    """Raise if two options name one file.
+
+    Raises:
+        InputError: both are named.
+    """
+    named: dict[Path, str] = {}
+    for option, destination in destinations.items():
+        if destination is None or destination == "-":
+            continue
+        place = Path(destination).resolve()
+        if place in named:
+            raise InputError(
+                f"--{named[place]} and --{option} both name {destination}: name two files"
+            )
+        named[place] = option
+
+
+def _is_same(path: Path, other: str) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is not there
+        return False
 
 
 def write(destination: str | None, text: Callable[[], str], option: str = "--json") -> None:

@@ -154,11 +154,14 @@ def parse_params(texts: Sequence[str] | None, option: str = "--params") -> dict[
     return parse_settings(",".join(texts), option) if texts else None
 
 
+_MOST_ZEROS = 18  # sizes are 64-bit integers
+
+
 def parse_settings(text: str, option: str) -> dict[str, Value]:
     """Read ``"M=4096,dtype=bfloat16"``.
 
-    A value is an integer, a float, ``true``, ``false`` or ``None`` if it looks like one, else a
-    word; ``torch.bfloat16`` is the word ``bfloat16``.
+    A value is an integer (``1e6`` is one, too), a float, ``true``, ``false`` or ``None`` if it
+    looks like one, else a word; ``torch.bfloat16`` is the word ``bfloat16``.
 
     Args:
         text: the option's value.
@@ -179,11 +182,23 @@ def parse_settings(text: str, option: str) -> dict[str, Value]:
     return settings
 
 
+def _power_of_ten(word: str) -> int:
+    """``1e6`` as an integer.
+
+    Raises:
+        ValueError: it is not written so.
+    """
+    digits, _, exponent = word.lower().partition("e")
+    if not exponent.removeprefix("+").isdigit() or int(exponent) > _MOST_ZEROS:
+        raise ValueError(word)
+    return int(digits) * 10 ** int(exponent)
+
+
 def _value(word: str) -> Value:
     named: dict[str, Value] = {"true": True, "false": False, "none": None}
     if word.lower() in named:
         return named[word.lower()]
-    for number in (int, float):
+    for number in (int, _power_of_ten, float):
         with contextlib.suppress(ValueError):
             return number(word)
     return word.removeprefix("torch.")

@@ -57,23 +57,27 @@ class Outputs:
         """Whether stdout gets only JSON."""
         return self.json == "-"
 
-    def check(self) -> None:
+    def check(self, *inputs: str | None) -> None:
         """Raise before the work, not after it, if something cannot be written.
 
+        Args:
+            inputs: files that the command reads; ``None`` counts as none.
+
         Raises:
-            InputError: a file or folder cannot be written.
+            InputError: a file or folder cannot be written, or is named twice, or is an input.
             UnsupportedError: a required package is not installed.
         """
         from solkit.report.extras import needed
 
+        _base.check_distinct(json=self.json, html=self.html, figures=self.figures)
         if self.several and self.json is not None and self.json != "-":
             _check_folder(self.json, "--json")
         else:
-            _base.check_writable(self.json)
+            _base.check_writable(self.json, inputs=inputs)
         if self.html == "-":
             raise InputError("--html: name a file; only --json takes `-`")
         if self.html is not None:
-            _base.check_writable(self.html, "--html")
+            _base.check_writable(self.html, "--html", inputs)
             needed("jinja2")
             needed("plotly")
         if self.figures is not None:

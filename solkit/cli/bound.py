@@ -62,7 +62,8 @@ def bound(
     """Show how fast a problem could be solved, and what limits it. Needs no kernel and no GPU."""
     with exit_codes.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
-        _base.check_writable(json)
+        _base.check_readable(kernel, reference)
+        _base.check_writable(json, inputs=(kernel, reference))
         if symbolic is not None:
             refused = {"--explain": explain, "--fusion": fusion, "--groups": groups is not None}
             check_options(refused, protocol.value, shapes)
@@ -80,7 +81,7 @@ def bound(
                 )
             show_formula(formula, json)
             return
-        with _base.stdout_kept_for_the_report():
+        with _base.stdout_kept_for_the_report(), _base.working(f"tracing {kernel}"):
             from solkit.processes import jobs as worker
 
             worker.start()  # it loads torch while the rest loads here

@@ -37,7 +37,7 @@ def calibrate(
         path = None if out is None else Path(out)
         if path is not None and path.exists():
             raise InputError(f"--out: {out} exists; calibrations are never overwritten")
-        with _base.stdout_kept_for_the_report():
+        with _base.stdout_kept_for_the_report(), _base.working("calibrating"):
             from solkit import calibrate as measuring
             from solkit.core import MeasureSettings
             from solkit.roofline import calibration

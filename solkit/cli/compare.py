@@ -70,8 +70,9 @@ def compare(
         shapes = _options.parse_shapes(shape)
         own = _options.parse_params(base_params, "--base-params")
         chosen = _options.parse_params(params)
-        _base.check_writable(json)
-        with _base.stdout_kept_for_the_report():
+        _base.check_readable(base, *candidates, reference)
+        _base.check_writable(json, inputs=(base, *candidates, reference))
+        with _base.stdout_kept_for_the_report(), _base.working("comparing"):
             from solkit.processes import jobs as worker
 
             if not sandbox:

@@ -64,8 +64,10 @@ def profile(
     A script needs a GPU; a saved trace does not.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        _base.check_writable(json)
-        with _base.stdout_kept_for_the_report():
+        _base.check_readable(source)
+        _base.check_distinct(**{"json": json, "trace-out": trace_out})
+        _base.check_writable(json, inputs=(source,))
+        with _base.stdout_kept_for_the_report(), _base.working(f"profiling {source}"):
             from solkit.processes import jobs as worker
 
             worker.start()  # it loads torch while the trace is read

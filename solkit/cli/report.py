@@ -29,7 +29,7 @@ def report(
     """Show saved reports, and compare those that share shapes."""
     with exit_codes.failures_as_exit_codes(verbose):
         outputs = _outputs.Outputs(html=html, figures=figures)
-        outputs.check()
+        outputs.check(*files)
         from solkit.report import schema, summary
         from solkit.report.standing import named
 

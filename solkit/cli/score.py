@@ -88,7 +88,8 @@ def score(
         shapes = _options.parse_shapes(shape)
         chosen = _options.parse_params(params)
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
-        outputs.check()
+        _base.check_readable(*kernels, reference, solution)
+        outputs.check(*kernels, reference, solution)
         pairs = _paired(kernels, reference, solution)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
@@ -169,7 +170,7 @@ class _Page:
         """A report, after showing it."""
         from solkit.report import schema, terminal
 
-        with _base.stdout_kept_for_the_report():
+        with _base.stdout_kept_for_the_report(), _base.working(f"scoring {candidate}"):
             report = run(candidate, reference=problem)
         if not self.outputs.silent:
             console = _base.console()

@@ -54,6 +54,7 @@ def watch(
     follows each modelled one.
     """
     with exit_codes.failures_as_exit_codes(verbose):
+        _base.check_readable(kernel, reference)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -251,6 +252,9 @@ def _shapes(
     return tuple({k: _plain(v) for k, v in shape.items()} for shape in listed)
 
 
+_MOST_VALUES = 100_000  # of a parameter; each is kept, sent to workers and shown
+
+
 def _space(module: ModuleType) -> Space:
     space = getattr(module, "SPACE", {})
     usable = isinstance(space, dict) and all(
@@ -261,6 +265,13 @@ def _space(module: ModuleType) -> Space:
             f'SPACE is {space!r}; expected a dict of lists, as {{"BLOCK": [512, 1024]}}',
             file_of(module),
         )
+    for name, values in space.items():
+        if len(values) > _MOST_VALUES:
+            raise KernelFileError(
+                f"SPACE[{name!r}] has {len(values):,} values, more than {_MOST_VALUES:,}: list "
+                "fewer, powers of two say",
+                file_of(module),
+            )
     plain = {n: v if isinstance(v, range) else list(map(_plain, v)) for n, v in space.items()}
     try:
         return Space(plain)
@@ -286,15 +297,18 @@ def tolerance_of(module: ModuleType) -> Tolerance | None:
     """A file's ``TOLERANCE``; ``None`` if it has none.
 
     Raises:
-        KernelFileError: it is not a dict of `rtol` and `atol`.
+        KernelFileError: it is not a dict of `rtol` and `atol`, finite and not negative.
     """
     value = getattr(module, "TOLERANCE", None)
     if value is None:
         return None
     usable = isinstance(value, dict) and value and set(value) <= {"rtol", "atol"}
-    if not usable or not all(isinstance(v, (int, float)) for v in value.values()):
+    numbers = usable and all(isinstance(v, (int, float)) for v in value.values())
+    if not numbers or not all(0 <= v < math.inf for v in value.values()):
         raise KernelFileError(
-            f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}', file_of(module)
+            f'TOLERANCE is {value!r}; expected {{"rtol": 1e-2, "atol": 1e-2}}, neither negative '
+            "nor NaN nor infinite",
+            file_of(module),
         )
     only = next(iter(value.values()))
     return Tolerance(rtol=float(value.get("rtol", only)), atol=float(value.get("atol", only)))

@@ -5,7 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from solkit.core import Configuration, Device, KernelFile, MeasureSettings, Outcome, Study, Value
+from solkit.core import (
+    Configuration,
+    Device,
+    KernelFile,
+    MeasureSettings,
+    Outcome,
+    Study,
+    Value,
+    progress,
+)
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import UnsupportedError
 from solkit.measure.benches.guarded import GuardedBench
@@ -60,5 +69,9 @@ def bench_for(
 def outcomes_of(bench: GuardedBench, configurations: Sequence[Configuration]) -> list[Outcome]:
     """The outcomes of configurations, in their order."""
     bench.submit(configurations)
-    found = {id(configuration): outcome for configuration, outcome in bench.outcomes()}
+    found: dict[int, Outcome] = {}
+    progress.tell("measured", 0, len(configurations))
+    for configuration, outcome in bench.outcomes():
+        found[id(configuration)] = outcome
+        progress.tell("measured", len(found), len(configurations))
     return [found[id(each)] for each in configurations]

@@ -57,6 +57,7 @@ def pipeline(monkeypatch):
     [
         ("M=4096,N=1000", {"M": 4096, "N": 1000}),
         (" M = -4 , p=0.5,q=1e-3", {"M": -4, "p": 0.5, "q": 1e-3}),
+        ("N=1e6,K=2E+3,p=1e6.5,q=1.5e6", {"N": 10**6, "K": 2000, "p": "1e6.5", "q": 1.5e6}),
         ("a=true,b=False,c=None", {"a": True, "b": False, "c": None}),
         ("dtype=bfloat16,other=torch.float16", {"dtype": "bfloat16", "other": "float16"}),
         ("mode=tf32x3", {"mode": "tf32x3"}),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from solkit.cli import _base
+from solkit.cli._base import check_readable
 from solkit.core import Outcome, Verdict
 from solkit.datasets import outcomelog
 from solkit.errors import InputError
@@ -89,3 +90,33 @@ def test_what_was_exported_before_is_overwritten(tmp_path):
         assert path.read_text(encoding="latin-1") == told  # which stays till there is another
         _base.write(str(path), lambda: "new", "DESTINATION")
         assert path.read_text() == "new\n"
+
+
+def test_no_python_file_is_overwritten(tmp_path):
+    path = tmp_path / "kernel.py"
+    path.write_text("x = 1\n")
+    for file in (path, tmp_path / "new.py"):
+        with pytest.raises(InputError, match=r"--json: .*\.py is a Python file"):
+            _base.check_writable(str(file))
+    assert path.read_text() == "x = 1\n"
+
+
+def test_no_input_is_overwritten_by_whatever_name(tmp_path):
+    report, link = tmp_path / "report.json", tmp_path / "link.json"
+    report.write_text("{}")
+    link.symlink_to(report)
+    with pytest.raises(InputError, match=r"--html: .*link\.json is an input"):
+        _base.check_writable(str(link), "--html", [str(report)])
+    _base.check_writable(str(tmp_path / "other.html"), "--html", [str(report), None])
+
+
+def test_two_outputs_are_two_files(tmp_path):
+    file = str(tmp_path / "out")
+    with pytest.raises(InputError, match=r"--json and --html both name .*out"):
+        _base.check_distinct(json=file, html=str(tmp_path / "x" / ".." / "out"))
+    _base.check_distinct(json="-", html="-", figures=None)
+
+
+def test_a_missing_input_is_reported_before_anything_starts(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.py: no such file"):
+        check_readable(str(tmp_path), None, str(tmp_path / "gone.py"))

@@ -121,6 +121,21 @@ REFUSED = {
         "TOLERANCE = 0.1\ndef reference(x): return x\ndef inputs(device='cuda'): return 1",
         r"TOLERANCE is 0\.1; expected",
     ),
+    "a tolerance that is no number": (
+        "TOLERANCE = {'rtol': float('nan')}\ndef reference(x): return x\n"
+        "def inputs(device='cuda'): return 1",
+        r"TOLERANCE is .*nan.*; expected .* neither negative nor NaN nor infinite",
+    ),
+    "a negative tolerance": (
+        "TOLERANCE = {'atol': -1e-3}\ndef reference(x): return x\n"
+        "def inputs(device='cuda'): return 1",
+        r"TOLERANCE is .*-0\.001.*; expected",
+    ),
+    "a space that is far too long": (
+        "SPACE = {'B': range(10**8)}\ndef reference(x): return x\n"
+        "def inputs(device='cuda'): return 1\ndef kernel(x, *, B=1): return x",
+        r"SPACE\['B'\] has 100,000,000 values, more than 100,000",
+    ),
     "a tolerance of words": (
         "TOLERANCE = {'rtol': 'abc'}\ndef reference(x): return x\n"
         "def inputs(device='cuda'): return 1",

@@ -148,7 +148,7 @@ def test_a_device_of_ones_own_a_slice_and_several_gpus(trace):
     [
         ([], "names no GPU: say which it was recorded on with --device"),
         ([{"id": 0, "name": ""}], "names no GPU"),
-        ([{"id": 0, "name": "AMD Instinct MI300X"}], "unknown device 'AMD Instinct MI300X'"),
+        ([{"id": 0, "name": "AMD Instinct MI250X"}], "unknown device 'AMD Instinct MI250X'"),
     ],
 )
 def test_a_gpu_that_is_not_known_is_asked_for(trace, gpus, said):

@@ -32,6 +32,12 @@ def test_memory_bound_time_is_bytes_over_bandwidth():
     assert found.resources[0].amount == 4 * MIB
 
 
+def test_a_shape_that_the_gpu_cannot_hold_is_said_to_be():
+    assert not any("cannot run" in a for a in bound(make(read=80 * 1024 * MIB), H100).assumptions)
+    (told,) = [a for a in bound(make(read=2**40), H100).assumptions if "cannot run" in a]
+    assert told.startswith("Inputs and results take 1,024 GiB, more than the 80 GiB of NVIDIA H100")
+
+
 def test_compute_bound_time_is_flops_over_rate():
     found = bound(make(read=MIB, contraction_bf16=10**12), H100)
     assert found.limiter == "tensor.bf16"

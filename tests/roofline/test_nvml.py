@@ -223,7 +223,7 @@ def test_cuda_puts_the_fastest_first(machine, monkeypatch):
 
 def test_a_gpu_that_the_catalogue_lacks(machine):
     machine("unknown")
-    with pytest.raises(UnknownDeviceError, match=r"'NVIDIA H800'.*h100-sxm"):
+    with pytest.raises(UnknownDeviceError, match=r"'NVIDIA H900'.*h100-sxm"):
         nvml.live_devices()
 
 

@@ -8,7 +8,8 @@ The conventions of every derivation:
 * a reduction of n elements takes n - 1 operations; what two results share is computed once;
 * exp, log, sin, cos, tanh, rsqrt, sqrt and reciprocal are one ``sfu`` each, a division is one
   reciprocal per divisor and a product;
-* copies, selections and conversions take none; arithmetic on half precision is on ``fp32``;
+* copies, selections and conversions take none; arithmetic on halves is derived as ``fp32``, though
+  the bound counts it as ``fp16`` or ``bf16``, for it may be packed;
 * bytes are distinct elements that the result depends on, and each element of the result once.
 
 A pair (low, high) of operations is a range where definitions differ; everything else is exact to
@@ -64,8 +65,11 @@ def check_bound(traced: Callable[..., Any]) -> Callable[..., None]:
 
 def _wrong(work: Any, operations: Mapping[str, Any], read: Any, written: Any) -> list[str]:
     wanted = {**operations, "bytes read": read, "bytes written": written}
+    counts = {pipe: count for pipe, count in work.operations.items() if count}
+    for half in counts.keys() & {"fp16", "bf16"}:
+        counts["fp32"] = counts.get("fp32", 0) + counts.pop(half)
     found = {
-        **{pipe: count for pipe, count in work.operations.items() if count},
+        **counts,
         "bytes read": work.dram_read_bytes,
         "bytes written": work.dram_write_bytes,
     }
