@@ -191,7 +191,7 @@ def _power_of_ten(word: str) -> int:
     digits, _, exponent = word.lower().partition("e")
     if not exponent.removeprefix("+").isdigit() or int(exponent) > _MOST_ZEROS:
         raise ValueError(word)
-    return int(digits) * 10 ** int(exponent)
+    return int(f"{digits}{'0' * int(exponent)}")
 
 
 def _value(word: str) -> Value:

@@ -34,7 +34,7 @@ def test_it_is_measured_shown_and_kept(recorded):
     assert rows["fp32"][1:5] == ["66.91", "65.99", "99", "%"]
     assert "power cap 100%" in result.stdout
     assert "launch.graph: 949 ns" in result.stdout
-    assert "int32.mad+logic: measured up to 44.4 % above the analytic peak" in result.stdout
+    assert "sfu.sin: measured up to 0.5 % above the analytic peak" in result.stdout
     own, faults = calibration.own()
     assert (own, faults) == ((recorded,), ())
 

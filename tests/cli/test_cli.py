@@ -220,7 +220,7 @@ def test_what_kernel_files_print_does_not_spoil_the_json(tmp_path):
         "import solkit; solkit.pipeline = sys.modules['solkit.pipeline'] = fake\n"
         "from solkit.cli import main; main()\n"
     )
-    done = run(str(program), "score", "x.py", "--json", "-")
+    done = run(str(program), "score", str(program), "--json", "-")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["schema"] == "solkit.score/1"
     for said in ("from python", "from C", "from a child"):
