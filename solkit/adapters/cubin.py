@@ -1,8 +1,8 @@
-"""What a cubin tells of its functions, read from the ELF file itself.
+"""Read the functions of a cubin, an ELF file.
 
-NVIDIA's own tools tell the same (`cuobjdump --dump-resource-usage`, `nvdisasm -gi`), but each takes
-a process, and nvdisasm 0.2 s to start. The codes of ``.nv.info`` are those that cuda-gdb and
-CuAssembler use; the line table is DWARF 2, section 6.2.
+NVIDIA's tools report the same (`cuobjdump --dump-resource-usage`, `nvdisasm -gi`), but take a
+process each; nvdisasm starts in 0.2 s. Sources: cuda-gdb and CuAssembler for the codes of
+``.nv.info``; DWARF 2, section 6.2, for the line table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HAS_BYTES = 4  # EIFMT_SVAL
 
 
 class CubinError(Exception):
-    """A file that is not as the cubins of the tested compilers are."""
+    """The file is unlike the cubins of the tested compilers."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Function:
     Attributes:
         code: its machine code.
         registers: per thread.
-        stack_bytes: per thread; Triton and nvcc tell it as spills.
-        shared_bytes: that the code declares for a block; from sm_90 on with the system's share.
-        line_table: of the whole cubin; empty where it carries none.
+        stack_bytes: per thread; Triton and nvcc report them as spills.
+        shared_bytes: declared per block; from sm_90 on including the system's share.
+        line_table: of the whole cubin; may be empty.
     """
 
     code: bytes
@@ -44,10 +44,10 @@ class Function:
 
     @cached_property
     def lines(self) -> tuple[tuple[int, str], ...]:
-        """``(address, "file:line")`` in rising order: what holds from there to the next.
+        """``(address, "file:line")`` in rising order; each holds up to the next address.
 
         Raises:
-            CubinError: the cubin has several functions, or the table says what was inlined.
+            CubinError: the cubin has several functions, or the table describes inlined calls.
         """
         with _known_form():
             return tuple(_line_table(self.line_table)) if self.line_table else ()
@@ -62,11 +62,7 @@ class _Section:
 
 
 def functions(cubin: bytes) -> Mapping[str, Function]:
-    """The functions of a cubin by name.
-
-    Raises:
-        CubinError: it is no cubin, or of a form that is not known.
-    """
+    """The functions of a cubin by name; raises CubinError if its form is unknown."""
     with _known_form():
         sections = dict(_sections(cubin))
         told = dict(_attributes(sections))
@@ -106,7 +102,7 @@ def _string(data: bytes, at: int) -> str:
 
 
 def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, int], int]]:
-    """What ``.nv.info`` says of each function, by its name and the attribute's code."""
+    """The values in ``.nv.info``, by function name and attribute code."""
     every = list(sections.values())
     symbols = next(each for each in every if each.kind == _SYMTAB)
     strings = every[symbols.link].data
@@ -127,7 +123,7 @@ def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, i
 
 
 class _Reader:
-    """Numbers of a DWARF section, one after the other."""
+    """Reads the numbers of a DWARF section in sequence."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -166,10 +162,9 @@ def _line_table(data: bytes) -> Iterator[tuple[int, str]]:
     """The rows of the only unit's only sequence."""
     read = _Reader(data)
     if read.fixed("<I") + 4 != len(data) or read.fixed("<H") != 2:
-        raise ValueError("a line table of several units, or not of DWARF 2")
+        raise ValueError("the line table has several units, or is not DWARF 2")
     start = read.fixed("<I") + read.at
-    read.byte()  # the least length of an instruction, which is in bytes here
-    read.byte()  # is_stmt
+    read.byte(), read.byte()  # minimum_instruction_length (1) and default_is_stmt
     base, span = read.fixed("<b"), read.byte()
     operands = [read.byte() for _ in range(read.byte() - 1)]
     folders = [""]
@@ -179,7 +174,7 @@ def _line_table(data: bytes) -> Iterator[tuple[int, str]]:
     while name := read.text():
         folder = folders[read.unsigned()]
         files.append(f"{folder}/{name}" if folder else name)
-        read.unsigned(), read.unsigned()  # when it was saved, and its size
+        read.unsigned(), read.unsigned()  # time of modification, and size
     read.at = start
     yield from _rows(read, files, base, span, operands)
 
@@ -200,7 +195,7 @@ def _rows(
             extended = read.byte()
             if extended == 1:  # end_sequence
                 return
-            if extended != 2:  # set_address; NVIDIA's own say what was inlined
+            if extended != 2:  # set_address; NVIDIA's own opcodes describe inlined calls
                 raise ValueError(f"an extended opcode {extended:#x} in a line table")
             address = read.fixed("<Q")
             continue

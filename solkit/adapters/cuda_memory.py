@@ -1,11 +1,8 @@
-"""Device memory that other processes may open: the CUDA driver's own calls, by ctypes.
+"""Device memory that other processes can open, through the CUDA driver (12 and 13) with ctypes.
 
-PyTorch has no call that allocates outside its caching allocator and exports the result. The driver
-gives small allocations parts of one 2 MiB page, which an exported handle would show as a whole, so
-sizes are rounded up to whole pages (CUDA Runtime API, cudaIpcGetMemHandle).
-
-The functions are libcuda's of CUDA 12 and 13: cuMemAlloc_v2, cuMemFree_v2, cuIpcGetMemHandle,
-cuIpcOpenMemHandle_v2, cuIpcCloseMemHandle.
+PyTorch cannot allocate outside its caching allocator and export the result. Sizes are rounded up to
+whole pages of 2 MiB: small allocations share a page, and a handle exposes all of it (CUDA Runtime
+API, cudaIpcGetMemHandle).
 """
 
 from __future__ import annotations
@@ -31,10 +28,10 @@ class _Handle(ctypes.Structure):
 
 
 def allocate(size: int) -> int:
-    """The address of new memory on the current device, of at least that many bytes.
+    """Allocate at least `size` bytes on the current device; returns the address.
 
     Raises:
-        torch.OutOfMemoryError: there is not as much.
+        torch.OutOfMemoryError: there is not enough memory.
     """
     address = ctypes.c_uint64()
     pages = ctypes.c_size_t(-(-size // _PAGE) * _PAGE)
@@ -49,12 +46,12 @@ def allocate(size: int) -> int:
 
 
 def free(address: int) -> None:
-    """Give back what `allocate` gave."""
+    """Free memory of `allocate`."""
     _check(_driver().cuMemFree_v2(ctypes.c_uint64(address)), "freeing shared memory")
 
 
 def handle_of(address: int) -> bytes:
-    """What another process opens the memory by.
+    """The handle with which another process opens the memory.
 
     Raises:
         UnsupportedError: the system has no CUDA IPC.
@@ -66,7 +63,7 @@ def handle_of(address: int) -> bytes:
 
 
 def open_handle(handle: bytes) -> int:
-    """The address, in this process, of memory that another one exported.
+    """Open memory of another process; returns its address in this process.
 
     Raises:
         UnsupportedError: the system has no CUDA IPC.
@@ -79,7 +76,7 @@ def open_handle(handle: bytes) -> int:
 
 
 def close_handle(address: int) -> None:
-    """Let go of what `open_handle` gave."""
+    """Close memory of `open_handle`."""
     _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(address)), "closing shared memory")
 
 

@@ -1,20 +1,19 @@
-"""Capture the Triton launches of unmodified code on a machine with no GPU.
+"""Capture the Triton launches of unmodified code without a GPU.
 
-The only module that touches Triton's runtime internals. Everything here patches global state and
-nothing is undone: call it, after `fake_cuda.install`, in a child process that is thrown away,
-before the code whose launches are wanted is imported.
+The only module that touches Triton's runtime internals. Patches are never undone: call it, after
+`fake_cuda.install`, in a throw-away child process, before importing the code to capture.
 
 What is faked:
 
 - the driver: target, device and properties come from the `Device`;
-- `JITFunction._do_compile`: Triton's own binder has by then worked out signature, constants,
-  attributes and options; instead of a compiled kernel it gets a `_Stub`, which records launches
-  and compiles only when somebody reads a compiled attribute (``kernel.n_regs``);
-- `JITFunction.run`: where a run is recorded (`solkit.adapters.recipes`), a launch becomes a step;
-- autotuning: nothing is timed; one configuration runs, the first that pruning leaves or the one
-  that `recording` was asked for, and `Recording.spaces` keeps the list;
-- custom ops: their own kernel runs on fake tensors in place of what they register for them;
-- caches that tuners of third parties fill with timings go to a private folder.
+- `JITFunction._do_compile`: Triton's binder has already found signature, constants, attributes and
+  options. It gets a `_Stub`, which records launches and compiles only if a compiled attribute
+  (``kernel.n_regs``) is read;
+- `JITFunction.run`: if a run is recorded (`solkit.adapters.recipes`), a launch becomes a step;
+- autotuning: nothing is timed. The requested configuration runs, else the first after pruning;
+  `Recording.spaces` keeps the list;
+- custom ops: their own kernel runs on fake tensors, instead of their fake implementation;
+- other tuners' caches of timings: they are in a private folder.
 """
 
 from __future__ import annotations
@@ -77,16 +76,16 @@ class LaunchError(SolkitError):
 
 @dataclass(frozen=True, eq=False)
 class TensorArgument:
-    """A tensor that a kernel gets a pointer to, or a TMA descriptor of.
+    """A tensor that a kernel gets as a pointer or a TMA descriptor.
 
     Attributes:
-        storage: tells storages apart; views of one have the same.
-        storage_bytes: its size.
-        offset_bytes: of the first element within it.
+        storage: identifies the storage; views share it.
+        storage_bytes: the storage's size.
+        offset_bytes: of the first element in the storage.
         shape, strides: in elements.
-        element_bytes: of one.
-        contents: the storage's elements, of the tensor's dtype, where they are known.
-        block: of a descriptor.
+        element_bytes: size of an element.
+        contents: the storage's elements, in the tensor's dtype; ``None`` if unknown.
+        block: the descriptor's block shape.
     """
 
     storage: int
@@ -101,17 +100,17 @@ class TensorArgument:
 
 Contents = Union[npt.NDArray[Any], None]
 Argument = Union[TensorArgument, int, float, bool, None]
-"""What a launch gave for a parameter: a tensor or a scalar; ``None`` where it is neither."""
+"""An argument of a launch; ``None`` if it is neither tensor nor scalar."""
 
 
 @dataclass(frozen=True, eq=False)
 class CapturedLaunch:
-    """One launch, with what compiling it needs.
+    """A launch, with the compiler's input.
 
     Attributes:
-        launch: the public noun.
-        kernel: the specialisation that was launched; launches alike share the object.
-        arguments: by parameter, those of the first of launches alike.
+        launch: the public record.
+        kernel: the launched specialisation; equal launches share the object.
+        arguments: by parameter, from the first of equal launches.
     """
 
     launch: Launch
@@ -121,11 +120,11 @@ class CapturedLaunch:
 
 @dataclass(frozen=True)
 class AutotuneSpace:
-    """What an autotuned kernel would have chosen from.
+    """The configurations of an autotuned kernel.
 
     Attributes:
         kernel: the kernel's name.
-        configs: its configurations after pruning, in its order.
+        configs: the configurations after pruning.
         chosen: the one that ran.
     """
 
@@ -134,7 +133,7 @@ class AutotuneSpace:
     chosen: Mapping[str, Value]
 
     def sentence(self) -> str:
-        """The space and the choice in words."""
+        """The space and the choice as a sentence."""
         which = "the first" if self.chosen == self.configs[0] else "the one asked for"
         values = ", ".join(f"{name}={value}" for name, value in self.chosen.items())
         return (
@@ -145,16 +144,15 @@ class AutotuneSpace:
 
 @dataclass
 class Recording:
-    """What was seen between entering and leaving `recording`.
+    """The record of one `recording`.
 
     Attributes:
-        params: what an autotuned kernel's configuration must match.
-        launches: each distinct launch once, in the order of their first appearance.
+        params: values that an autotuned kernel's configuration must match.
+        launches: each distinct launch once, in order of first appearance.
         spaces: the autotuned kernels, by name.
-        remarks: whatever else a reader must know; an ordered set of sentences.
-        steps: where what is done with the parameters is recorded, if it is.
-        known: what a launch gives for some tensors, by their identity, whatever was launched on
-            them since.
+        remarks: an ordered set of sentences for the reader.
+        steps: records uses of the parameters, if wanted.
+        known: arguments for some tensors by identity, regardless of later launches.
     """
 
     params: Mapping[str, Value]
@@ -180,15 +178,11 @@ def _steps() -> Steps | None:
 
 
 def install(device: Device) -> None:
-    """Fake a Triton driver for `device` for the rest of this process.
-
-    Args:
-        device: the target of all kernels.
-    """
+    """Fake a Triton driver for `device` for the rest of this process."""
     warn_if_untested()
     _private_caches()
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
-    driver = _Driver(device)
+    driver = _driver(device)
     for owner, name, fake in (
         (triton_driver, "_default", driver),
         (triton_driver, "_active", driver),
@@ -206,15 +200,15 @@ def install(device: Device) -> None:
 
 @contextlib.contextmanager
 def recording(params: Mapping[str, Value], steps: Steps | None = None) -> Iterator[Recording]:
-    """Record the launches made within.
+    """Record launches.
 
     Args:
-        params: the values that an autotuned kernel's configuration must match where it tunes
-            them; empty takes the first configuration.
-        steps: where launches and autotuners that take stand-ins are recorded as well.
+        params: values that an autotuned kernel's configuration must match, as far as it tunes them;
+            empty takes the first configuration.
+        steps: also records launches and autotuners that take stand-ins.
 
     Yields:
-        What was seen so far.
+        The record so far.
     """
     _recordings.append(Recording(params, steps=steps))
     try:
@@ -224,8 +218,7 @@ def recording(params: Mapping[str, Value], steps: Steps | None = None) -> Iterat
 
 
 def _private_caches() -> None:
-    """FlagGems keeps timings in ``~/.flaggems``: fake ones must not reach the user's."""
-    # which it makes where it uses it
+    """Keep fake timings out of FlagGems' ``~/.flaggems``; it creates the folder itself."""
     os.environ["FLAGGEMS_CACHE_DIR"] = str(Path(tempfile.gettempdir(), "solkit-fake-flaggems"))
     os.environ.pop("FLAGGEMS_DB_URL", None)
 
@@ -234,7 +227,7 @@ def _private_caches() -> None:
 
 
 class _Stub:
-    """Stands for a compiled kernel."""
+    """Replaces a compiled kernel."""
 
     function = 0
     packed_metadata = (1,) * 8
@@ -244,10 +237,10 @@ class _Stub:
         self.name = kernel.function.__name__
 
     def launch_metadata(self, grid: Any, stream: Any, *args: Any) -> None:
-        """What launch hooks would be told; there are none."""
+        """There are no launch hooks."""
 
     def run(self, x: Any, y: Any, z: Any, *rest: Any) -> None:
-        """Record a launch: `rest` is stream, function, two metadata, two hooks, arguments."""
+        """Record a launch; `rest` is stream, function, two metadata, two hooks, arguments."""
         _record(self.kernel, (int(x), int(y), int(z)), rest[6:])
 
     def __getitem__(self, grid: Sequence[Any]) -> Any:
@@ -268,11 +261,11 @@ class _Stub:
 def _spoil() -> None:
     steps = _steps()
     if steps is not None:
-        steps.spoil("a kernel is compiled, and asked what came out, before it is launched")
+        steps.spoil("a kernel is compiled and inspected before its launch")
 
 
 def _compiled_attributes(kernel: Specialisation) -> dict[str, Any]:
-    """What launchers read off a kernel after ``kernel.warmup(...)``."""
+    """The attributes that launchers read after ``kernel.warmup(...)``."""
     device = triton_driver.active.device
     binary = compile_kernel(kernel, gpu_target(device))
     usage = resource_usage(binary)
@@ -305,10 +298,10 @@ def _do_compile(
 
 
 def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-    """`JITFunction.run`, which takes stand-ins where a run is recorded."""
+    """`JITFunction.run`, which takes stand-ins if a run is recorded."""
     steps = _steps()
     if steps is None:
-        args, kwargs, grid = bare((args, kwargs, grid))  # what a recorded run may have left
+        args, kwargs, grid = bare((args, kwargs, grid))  # a recorded run may have left stand-ins
         return _launch_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
     if warmup:
         _spoil()
@@ -331,7 +324,7 @@ def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs
 def _launch_again(
     kernel: JITFunction, known: Mapping[int, TensorArgument], args: Any, kwargs: Any, grid: Any
 ) -> Any:
-    """Launch a kernel on the tensors of a recorded launch, which hold what they held then."""
+    """Repeat a recorded launch, with its tensors' contents at that time."""
     _recordings[-1].known = known
     try:
         return _launch_kernel(kernel, *args, grid=grid, warmup=False, **kwargs)
@@ -367,12 +360,7 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
 
 
 def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Argument:
-    """What a launch gives for a parameter, from what it was called with.
-
-    Args:
-        arg: that.
-        known: what a launch gives for some tensors, by their identity.
-    """
+    """An argument of a launch; `known` are arguments for some tensors, by identity."""
     if isinstance(arg, bool | int | float):
         return arg
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
@@ -399,7 +387,7 @@ def _argument_of(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorAr
 
 
 def _contents(tensor: torch.Tensor) -> Contents:
-    """What the tensor's storage holds where that is known; integers alone tell of addresses."""
+    """The storage's contents, if known; only integers decide addresses."""
     if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
         return None
     value = fake_cuda.known_value(tensor)
@@ -410,7 +398,7 @@ def _contents(tensor: torch.Tensor) -> Contents:
 
 
 def _run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
-    """`Autotuner.run` with a choice in place of a benchmark."""
+    """`Autotuner.run` that chooses without a benchmark."""
     self.nargs = dict(zip(self.arg_names, args, strict=False))
     pruned = _pruned(self, kwargs)
     config = self.best_config = _chosen(self, pruned, _recordings[-1].params if _recordings else {})
@@ -428,18 +416,18 @@ def _run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Unread:
-    """An autotuner's choice, while a run is recorded that must not depend on it unseen."""
+    """An autotuner's choice during a recorded run; reading it spoils the recording."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
 
     def __getattr__(self, name: str) -> Any:
-        self._steps.spoil("an autotuner is asked what it chose")
+        self._steps.spoil("the launcher reads an autotuner's choice")
         raise AttributeError(name)
 
 
 def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
-    """All its configurations but those that its own pruning takes out."""
+    """The configurations that its own pruning keeps."""
     matching = self.configs
     self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
     pruned = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
@@ -448,12 +436,12 @@ def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
 
 
 def _chosen(self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value]) -> Any:
-    """The configuration that runs; the recording keeps what it is chosen from."""
+    """The configuration that runs; the recording keeps all."""
     name, every = self.base_fn.__name__, getattr(self, "every_config", self.configs)
     wanted = {key for config in every for key in config.all_kwargs()} & params.keys()
     matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in wanted)]
     if len(matching) == 1 and matching[0] not in pruned:
-        pruned = [*pruned, *matching]  # which a GPU would run without asking what to prune
+        pruned = [*pruned, *matching]  # a single match runs on a GPU without pruning
     config = _choose(name, pruned, params) if _recordings else pruned[0]
     if _recordings:
         listed = tuple(each.all_kwargs() for each in pruned)
@@ -462,11 +450,11 @@ def _chosen(self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value])
 
 
 def _choose(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> Any:
-    """The first configuration that has the asked values for what it tunes.
+    """The first configuration with the requested values of the parameters that it tunes.
 
     Raises:
-        ParamsError: none has, and the kernel's own parameters were asked for. Warps and stages
-            may as well be meant for another kernel.
+        ParamsError: there is none, and the request names the kernel's own parameters. Warps and
+            stages may be meant for another kernel.
     """
     for config in configs:
         tuned = config.all_kwargs()
@@ -490,7 +478,7 @@ def _do_bench(
     return_mode: str = "mean",
     **__: Any,
 ) -> Any:
-    """`triton.testing.do_bench`: every time is 1 ms, and nothing runs."""
+    """`triton.testing.do_bench`: returns 1 ms and runs nothing."""
     if _recordings:
         remark = "times measured on the way (do_bench) were all taken as equal"
         _recordings[-1].remarks.setdefault(f"{fake_cuda.user_line()}: {remark}")
@@ -503,7 +491,7 @@ def _do_bench(
 
 
 def _own_kernel(op: Any) -> Any:
-    """What a `torch.library.custom_op` runs on a GPU; torch's own keep what they registered."""
+    """The kernel that a `torch.library.custom_op` runs on a GPU; torch's own ops stay."""
     if op._namespace == "prims":
         return op.__dict__["_abstract_fn"]
     kernels = op._backend_fns
@@ -511,70 +499,57 @@ def _own_kernel(op: Any) -> Any:
 
 
 def _ignore(op: Any, fake: Any) -> None:
-    """Swallows the function for fake tensors: it launches nothing."""
+    """Ignore the fake implementation: it launches nothing."""
 
 
 # ---------------------------------------------------------------------------------- driver
 
 
-class _Driver:
-    """Triton's view of the GPU: the methods of `triton.backends.driver.GPUDriver`."""
+def _driver(device: Device) -> SimpleNamespace:
+    """A fake `triton.backends.driver.GPUDriver`."""
+    constants = {
+        "get_current_target": gpu_target(device),
+        "get_current_device": 0,
+        "set_current_device": None,
+        "get_current_stream": 0,
+        "get_device_capability": device.compute_capability,
+        "get_active_torch_device": torch.device("cuda", 0),
+        "get_device_interface": torch.cuda,
+        "get_benchmarker": _do_bench,
+        "clear_cache": None,
+    }
+    return SimpleNamespace(
+        device=device,
+        target=gpu_target(device),
+        utils=_Utils(device),
+        launcher_cls=None,
+        get_empty_cache_for_benchmark=lambda: torch.empty(1, device="cuda"),
+        assemble_tensormap_to_arg=lambda _, args: args,
+        **{name: partial(_constant, value) for name, value in constants.items()},
+    )
+
+
+def _constant(value: Any, *_: Any, **__: Any) -> Any:
+    return value
+
+
+class _Utils:
+    """A fake `CudaUtils` with the `Device`'s properties; other methods do nothing."""
 
     def __init__(self, device: Device) -> None:
-        self.device = device
-        self.target = gpu_target(device)
-        self.utils = _Utils(device)
-        self.launcher_cls = None
-
-    def get_current_target(self) -> Any:
-        return self.target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, device: int) -> None: ...
-
-    def get_current_stream(self, device: Any = None) -> int:  # noqa: ARG002 - Triton's interface
-        return 0
-
-    def get_device_capability(self, device: Any = None) -> tuple[int, int]:  # noqa: ARG002
-        return self.device.compute_capability
-
-    def get_active_torch_device(self) -> torch.device:
-        return torch.device("cuda", 0)
-
-    def get_device_interface(self) -> Any:
-        return torch.cuda
-
-    def get_benchmarker(self) -> Any:
-        return _do_bench
-
-    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        return torch.empty(1, device="cuda")
-
-    def clear_cache(self, cache: Any) -> None: ...
-
-    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:  # noqa: ARG002
-        return args
-
-
-class _Utils(SimpleNamespace):
-    """`CudaUtils`: properties from the `Device`; whatever else is called does nothing."""
-
-    def __init__(self, device: Device) -> None:
-        super().__init__(device=device)
-
-    def get_device_properties(self, device: Any = 0) -> dict[str, int]:  # noqa: ARG002
-        dram = self.device.ceilings.get("dram")
-        return {
-            "max_shared_mem": self.device.limits.shared_per_block_bytes,
-            "max_num_regs": self.device.limits.registers,
-            "multiprocessor_count": self.device.sm_count,
+        dram = device.ceilings.get("dram")
+        self._properties = {
+            "max_shared_mem": device.limits.shared_per_block_bytes,
+            "max_num_regs": device.limits.registers,
+            "multiprocessor_count": device.sm_count,
             "warpSize": 32,
-            "sm_clock_rate": int(self.device.clock_mhz * 1000),  # kHz
+            "sm_clock_rate": int(device.clock_mhz * 1000),  # kHz
             "mem_clock_rate": int(dram.clock_mhz * 1000) if dram else 0,
-            "mem_bus_width": fake_cuda.memory_bus_bits(self.device),
+            "mem_bus_width": fake_cuda.memory_bus_bits(device),
         }
+
+    def get_device_properties(self, *_: Any) -> dict[str, int]:
+        return dict(self._properties)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,13 +1,12 @@
-"""Catch the Triton kernels that Inductor makes of a function, on a machine with no GPU.
+"""Catch the Triton kernels that Inductor makes of a function, without a GPU.
 
-The only module that touches ``torch._inductor``. It patches global state and nothing is undone:
-call it in a child process that is thrown away.
+The only module that touches ``torch._inductor``. Patches are never undone: call it in a throw-away
+child process.
 
-A function is traced on CPU tensors into a graph of decomposed aten calls, as Inductor's own front
-end would; the graph is then given fake CUDA tensors and lowered for a `Device` that is not there.
-Passes that rewrite the joint graph are left out: they ask for a real GPU. Where Inductor would time
-several templates and configurations, the last template that it offers is taken with the middle one
-of its configurations; the others are reported.
+A function is traced on CPU tensors into a graph of decomposed aten calls, as by Inductor's front
+end. The graph then gets fake CUDA tensors and is lowered for a `Device`. Passes on the joint graph
+are left out: they query a real GPU. Where Inductor would time templates and configurations, the
+last template is taken with its middle configuration; the others are reported.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined,method-assign"
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -48,6 +46,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from solkit.adapters import fake_triton
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda
+from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 
 __all__ = [
@@ -69,12 +68,12 @@ TESTED_TORCH = ("2.13", "2.13")
 MOST_BLOCK: Mapping[str, int] = {
     f"{axis}BLOCK": size for axis, size in hints.TRITON_MAX_BLOCK.items()
 }
-"""Above these Inductor's masks are wrong: it drops those of sizes that they divide."""
+"""Largest blocks. Above them Inductor drops masks, of sizes that they divide, which are needed."""
 
 _SETTINGS: Mapping[str, Any] = {
     "compile_threads": 1,
     "force_disable_caches": True,
-    "inplace_buffers": False,  # an output that overwrites an input could be timed but once
+    "inplace_buffers": False,  # an output that overwrites an input could be timed only once
     "allow_buffer_reuse": False,
 }
 
@@ -88,7 +87,7 @@ class Buffer:
         is_output: whether the kernel writes it.
         size, stride: in elements.
         dtype: of an element.
-        node: the node of the graph whose value it holds; None where it holds none's.
+        node: the graph's node whose value it holds, if any.
     """
 
     name: str
@@ -101,11 +100,11 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """A result of which each program leaves its part in the workspace, a row of float32.
+    """A result in parts: each program writes a row of float32 into the workspace.
 
     Attributes:
-        buffer: what the parts make, put together.
-        reduction: how: ``"sum"``, ``"max"``, ``"min"`` or ``"prod"``.
+        buffer: the whole result.
+        reduction: of the parts: ``"sum"``, ``"max"``, ``"min"`` or ``"prod"``.
     """
 
     buffer: Buffer
@@ -114,13 +113,13 @@ class Partial:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Memory that a kernel needs beside its tensors.
+    """Memory that a kernel needs besides its tensors.
 
     Attributes:
         name: of the kernel's parameter.
-        elements: how many, of `dtype`.
+        elements: their number.
         dtype: of an element.
-        zeroed: whether it has to be zero when the kernel starts.
+        zeroed: whether it must be zero when the kernel starts.
     """
 
     name: str
@@ -134,22 +133,22 @@ class CaughtKernel:
     """One generated kernel.
 
     Attributes:
-        template: the template it is made of, e.g. ``"mm"``; for a kernel that is made of none,
-            which of Inductor's heuristics chooses its configuration, e.g. ``"reduction"``.
-        grid: how many programs run along each axis, as expressions of `blocks`; empty where they
-            are not known.
-        axes: what is divided along each axis of the grid, e.g. ``("x", "y")``, where it is that.
-        source: the text of the function, with its decorator and the functions that it calls; its
-            name is ``fused_kernel``.
-        buffers: its first parameters, in their order.
-        workspaces: the parameters after those.
-        partials: what the last workspace holds the parts of when the kernel has run.
-        numels: the parameters after those, with their values: ``xnumel``, ``r0_numel`` …
+        template: its template, e.g. ``"mm"``; else the heuristic of Inductor that chooses its
+            configuration, e.g. ``"reduction"``.
+        grid: the number of programs along each axis, as expressions of `blocks`; empty if unknown.
+        axes: the tensor axis divided along each axis of the grid, e.g. ``("x", "y")``.
+        source: the text of the function ``fused_kernel``, with its decorator and the functions that
+            it calls.
+        buffers: its first parameters, in order.
+        workspaces: the next parameters.
+        partials: the results whose parts the last workspace holds after the run.
+        numels: the next parameters, with their values: ``xnumel``, ``r0_numel`` …
         blocks: the constants that a configuration gives, e.g. ``("XBLOCK",)``.
-        configs: what Inductor would try, its first choice first; warps and stages included.
-        constants: what a template was written out with.
-        cooperative: whether its programs wait for one another, so that all must fit at once.
-        obstacle: why it cannot be launched by itself; empty where it can.
+        configs: the configurations that Inductor would try, first choice first, with warps and
+            stages.
+        constants: the template's constants.
+        cooperative: whether its programs wait for each other, so all must be resident.
+        obstacle: why it cannot be launched by itself; empty if it can.
     """
 
     template: str
@@ -168,19 +167,19 @@ class CaughtKernel:
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
-        """What it reads."""
+        """The buffers that it reads."""
         return tuple(buffer for buffer in self.buffers if not buffer.is_output)
 
     @property
     def outputs(self) -> tuple[Buffer, ...]:
-        """What comes of it."""
+        """The buffers that it writes."""
         written = tuple(buffer for buffer in self.buffers if buffer.is_output)
         return written + tuple(partial.buffer for partial in self.partials)
 
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A function's graph, as it was lowered, and its kernels in the order of their launch."""
+    """A function's lowered graph, and its kernels in launch order."""
 
     graph: torch.fx.GraphModule
     kernels: tuple[CaughtKernel, ...]
@@ -190,11 +189,8 @@ _caught: list[CaughtKernel] = []
 
 
 def install(device: Device) -> None:
-    """Have Inductor generate code for `device` in the rest of this process."""
-    minor = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    first, last = (tuple(map(int, version.split("."))) for version in TESTED_TORCH)
-    if not first <= minor <= last:
-        warnings.warn(f"torch {torch.__version__}: tested with {TESTED_TORCH}", stacklevel=2)
+    """Make Inductor generate code for `device` in the rest of this process."""
+    warn_if_untested("torch", torch.__version__, TESTED_TORCH)
     torch.set_float32_matmul_precision("high")  # as most who train do
     fake_torch_cuda(device)
     for name, value in [*vars(CudaInterface).items()]:  # which took torch.cuda's before
@@ -209,11 +205,11 @@ def install(device: Device) -> None:
 def lower(
     function: Callable[..., Any], args: Sequence[torch.Tensor], settings: Mapping[str, Any]
 ) -> Lowered:
-    """What Inductor makes of a function.
+    """The kernels that Inductor makes of a function.
 
     Args:
         function: of tensors; it may call `torch.autograd.grad`.
-        args: CPU tensors with values; the kernels are for their sizes, strides and dtypes.
+        args: CPU tensors with values; the kernels fit their sizes, strides and dtypes.
         settings: of ``torch._inductor.config``.
     """
     graph = make_fx(function, select_decomp_table(), tracing_mode="fake")(*args)
@@ -257,7 +253,7 @@ def _generate(
 def sampled_values(
     graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], names: frozenset[str]
 ) -> dict[str, torch.Tensor]:
-    """The values of the named nodes where the graph is run on the CPU."""
+    """The values of the named nodes, from a run on the CPU."""
     kept: dict[str, torch.Tensor] = {}
 
     class Run(torch.fx.Interpreter):
@@ -296,7 +292,7 @@ def _widened(value: Any, dtype: torch.dtype) -> Any:
 
 
 def _move(graph: torch.fx.GraphModule, source: torch.device, target: torch.device) -> None:
-    """Have the graph make its constants elsewhere."""
+    """Make the graph create its constants on another device."""
 
     def moved(arg: Any) -> Any:
         return target if isinstance(arg, torch.device) and arg == source else arg
@@ -311,17 +307,17 @@ def _move(graph: torch.fx.GraphModule, source: torch.device, target: torch.devic
 
 @dataclass(frozen=True)
 class _Offer:
-    """A template that Inductor would try, and with what constants, the chosen ones first."""
+    """A template that Inductor would try, and its constants, the chosen ones first."""
 
     template: str
     configs: tuple[Mapping[str, Any], ...]
 
 
-_offers: dict[Callable[..., Any], _Offer] = {}  # by what renders the chosen one
+_offers: dict[Callable[..., Any], _Offer] = {}  # by the chosen one's renderer
 
 
 def _one_choice(choices: list[Any]) -> list[Any]:
-    """Leaves Inductor but one choice, so that it times none."""
+    """Leave Inductor one choice, so that it times none."""
     written = [choice for choice in choices if isinstance(choice, TritonTemplateCaller)]
     if not written:
         return choices
@@ -344,8 +340,8 @@ _torch_define_kernel = TritonScheduling.define_kernel
 
 
 def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) -> Any:
-    """`TritonScheduling.define_kernel`, which sees the source and the kernel's arguments."""
-    nodes = [getattr(each, "node", None) for each in node_schedule]  # there are marks between
+    """`TritonScheduling.define_kernel`, which gets the source and the kernel's arguments."""
+    nodes = [getattr(each, "node", None) for each in node_schedule]  # some entries are markers
     renders = [getattr(node, "make_kernel_render", None) for node in nodes]
     offer = next((_offers[render] for render in renders if render in _offers), None)
     _caught.append(_catch(src_code, kernel, offer))
@@ -410,7 +406,7 @@ def _obstacle(
 
 
 def _parameters(function: str) -> list[tuple[str, str]]:
-    """Each parameter's name, and whether it is a constant."""
+    """Each parameter's name, and its annotation if it is a constant."""
     head = function.split(":\n", 1)[0]
     return re.findall(r"(\w+)\s*(?::\s*(tl\.constexpr))?\s*[,)]", head)
 
@@ -419,7 +415,7 @@ _TUNED = r"BLOCK_\w+|GROUP_M|XBLOCK"
 
 
 def _with_blocks(function: str, meta: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-    """The function with those sizes of blocks as parameters that stand in its text."""
+    """The function with the block sizes in its text turned into parameters, and their values."""
     combined = meta.get("combo_grid_meta") or {}
     if "config_args" not in meta and not combined.get("default_config"):
         return function, {}
@@ -445,7 +441,7 @@ _AXES: Mapping[str, tuple[str, ...]] = {
 def _grid(
     kernel: Any, meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
 ) -> tuple[str, ...]:
-    """What the classes of these names in triton_heuristics.py compute, or a template's function."""
+    """The grid of the class in triton_heuristics.py, or of a template's function."""
     kind = meta["grid_type"]
 
     def programs(axis: str, numel: int) -> str:
@@ -471,7 +467,7 @@ def _grid(
 
 
 def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
-    """A template's own function of its constants, called with symbols in place of those."""
+    """A template's grid function, called with symbols for its constants."""
     symbols = {name: sympy.Symbol(name, integer=True, positive=True) for name in blocks}
     function = kernel.grid_fn.fn
     known = {
@@ -486,7 +482,7 @@ _EXTREMES = (("min", "min", min), ("max", "max", max))
 
 
 def _call(name: str, value: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
-    """A function of numbers that writes itself down where it gets a symbol."""
+    """A function of numbers that stays symbolic if it gets a symbol."""
 
     def call(left: Any, right: Any) -> Any:
         if all(sympy.sympify(each).is_Integer for each in (left, right)):
@@ -520,7 +516,7 @@ def _named_buffer(parameter: str, name: str, is_output: bool) -> Buffer:
 
 
 def _node(name: str, size: tuple[int, ...], dtype: torch.dtype) -> torch.fx.Node | None:
-    """The node whose value a buffer is: Inductor's own note of it, if the shape agrees."""
+    """The node whose value a buffer holds: the one Inductor notes, if shape and dtype agree."""
     graph: Any = V.graph
     if name in graph.graph_inputs:
         inputs: list[torch.fx.Node] = graph.module.graph.find_nodes(op="placeholder")
@@ -554,7 +550,7 @@ def _configs_alone(
     inductor_meta: Mapping[str, Any] | None = None,
     **__: Any,
 ) -> Any:
-    """`cached_autotune` that returns what it would decorate with."""
+    """`cached_autotune` that returns its configurations and ``inductor_meta``."""
     listed = tuple(
         {**c.kwargs, "num_warps": c.num_warps, "num_stages": c.num_stages} for c in configs
     )

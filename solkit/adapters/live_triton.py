@@ -1,9 +1,8 @@
-"""Record the Triton launches of a real run, with what the driver says of each loaded kernel.
+"""Record the Triton launches of a real run, with the driver's figures of each loaded kernel.
 
-The figures are the loaded binary's (`cuFuncGetAttribute`), so they check the GPU-less analysis.
-Only launches made while `recording` is entered are seen; call the candidate once before, so that
-autotuning is over. Launches that an autotuner makes to time a configuration are left out, but
-those of a tuner of one's own are not.
+The figures (`cuFuncGetAttribute`) check the analysis without a GPU. Call the candidate once before
+recording, so that autotuning is over. Timing launches of Triton's autotuner are left out; those of
+other tuners are not.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _Seen = list[tuple[Any, tuple[int, int, int]]]
 
 @contextlib.contextmanager
 def recording() -> Iterator[list[KernelAnalysis]]:
-    """Record the launches made within.
+    """Record launches.
 
     Yields:
-        A list that is filled on leaving: each distinct launch once, in the order of first
-        appearance, without occupancy.
+        A list that is filled on leaving: each distinct launch once, in order of first appearance,
+        without occupancy.
     """
     warn_if_untested()
     seen: _Seen = []
@@ -51,7 +50,7 @@ def recording() -> Iterator[list[KernelAnalysis]]:
 
 
 def _noting(seen: _Seen, original: Any) -> Any:
-    """`CompiledKernel.launch_metadata`, which every launch calls first, keeping notes."""
+    """`CompiledKernel.launch_metadata`, which every launch calls first, with recording."""
 
     def launch_metadata(self: Any, grid: Any, stream: Any, *args: Any) -> Any:
         x, y, z = (*grid, 1, 1)[:3]
@@ -88,7 +87,7 @@ def _distinct(seen: _Seen) -> list[Facts]:
 
 
 def _describe(kernel: Any, grid: tuple[int, int, int]) -> Facts:
-    """One launch as the driver reports it."""
+    """A launch as the driver reports it."""
     kernel._init_handles()  # fills n_regs and n_spills; nothing to do after a launch
     source, metadata = kernel.src, kernel.metadata
     options = {name: getattr(metadata, name) for name in ("num_warps", "num_stages", "num_ctas")}

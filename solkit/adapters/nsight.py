@@ -1,10 +1,10 @@
-"""Read the GPU's hardware counters: run a command under Nsight Compute (``ncu``) and read its CSV.
+"""Hardware counters: run a command under Nsight Compute (``ncu``) and read its CSV.
 
-Clocks are never locked (``--clock-control none``), so that times are those of the GPU as it is.
-Each kernel is replayed as often as its metrics need, on the memory that it found. Sources:
-Nsight Compute CLI, "Command Line Options"; Profiling Guide, "Metrics Reference"; the names and
-units of metrics by chip from NVIDIA's own list (``ncu --query-metrics --chips gh100``), held
-against the one in CUPTI 13 for GA100, GA102, AD102, GH100, GB100 and GB202.
+Clocks are not locked (``--clock-control none``), so times are the GPU's usual ones. Each kernel is
+replayed on the same memory as often as its metrics need. Sources: Nsight Compute CLI, "Command Line
+Options"; Profiling Guide, "Metrics Reference". Names and units of metrics by chip are NVIDIA's
+(``ncu --query-metrics --chips gh100``), compared with CUPTI 13's for GA100, GA102, AD102, GH100,
+GB100 and GB202.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Capability = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Metric:
-    """A metric of Nsight Compute's, and the field of `Counters` that it is a part of.
+    """A metric of Nsight Compute, and the field of `Counters` that it adds to.
 
     Attributes:
         field: of `Counters`; ``"operations.<pipe>"`` and ``"stalls.<reason>"`` for an entry there.
-        name: in full.
-        weight: what one unit of it adds to the field.
-        since, until: the compute capabilities that have it, `until` not included.
+        name: the full name.
+        weight: what one unit adds to the field.
+        since, until: the compute capabilities that have it, excluding `until`.
     """
 
     field: str
@@ -63,9 +63,9 @@ _REASONS = (
 _METRICS = (
     _Metric("time_ms", "gpu__time_duration.sum"),
     _Metric("registers", "launch__registers_per_thread"),
-    # loads as L1 counts them hold asynchronous copies (LDGSTS, cp.async) as well, those past L1
-    # too: on an H100 the 16 kernels with such copies in bench/data/sectors_h100.json show it.
-    # Copies have no hardware counter; they are counted as the machine code runs.
+    # L1's counts of loads include asynchronous copies (LDGSTS, cp.async), even those that bypass
+    # L1: see the 16 kernels with such copies on an H100 in bench/data/sectors_h100.json. Copies
+    # have no hardware counter; they are counted in software.
     _Metric("load_sectors", _L1("sectors", "global", "ld")),
     _Metric("load_sectors", _COPIES("sectors"), -1, since=_ASYNC),
     _Metric("load_requests", _L1("requests", "global", "ld")),
@@ -134,31 +134,31 @@ _SCALES = {
     **dict.fromkeys(("s", "second"), 1e3),
     **{"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9},
 }
-"""Units that are not what `Counters` has, though ``--print-units base`` gives ns and byte alone."""
+"""Units that `Counters` does not use; ``--print-units base`` gives only ns and byte."""
 
 _UNQUERIED = ("launch__", "sm__maximum_warps_per_active_cycle_pct")
-"""Nsight Compute has these from the launch itself: they are in no chip's list."""
+"""Nsight Compute derives these from the launch: no chip lists them."""
 
 _PERMISSIONS = (
     "the user may not read the GPU's counters (ERR_NVGPUCTRPERM). Run as root or with "
-    "CAP_SYS_ADMIN (a container needs --cap-add SYS_ADMIN), or have the administrator load the "
+    "CAP_SYS_ADMIN (a container needs --cap-add SYS_ADMIN), or ask the administrator to load the "
     "driver with NVreg_RestrictProfilingToAdminUsers=0: "
     "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
 )
 _TAKEN = (
-    "another profiler holds the GPU's counters, often DCGM: `dcgmi profile --pause` lets go of "
-    "them until `--resume`"
+    "another profiler holds the GPU's counters, often DCGM: `dcgmi profile --pause` releases them "
+    "until `--resume`"
 )
 _LEAST_S = 20.0
-"""For asking Nsight Compute which metrics there are."""
+"""Time limit for listing Nsight Compute's metrics."""
 
 
 def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
-    """The metrics that a GPU is asked for.
+    """The metrics for a GPU.
 
     Args:
         capability: its compute capability.
-        stalls: whether what warps wait for is among them.
+        stalls: whether to include stall reasons.
     """
     wanted = (
         metric.name
@@ -174,14 +174,14 @@ def command(
 ) -> list[str]:
     """The command that runs a program under Nsight Compute, without its log file.
 
-    Only what is launched between ``cudaProfilerStart`` and ``cudaProfilerStop`` is counted.
+    Only launches between ``cudaProfilerStart`` and ``cudaProfilerStop`` are counted.
 
     Args:
-        program: and its arguments.
-        metrics: in full.
-        kernels: names of functions, without parameters; others are not counted.
-        cold: whether all caches are emptied before each replay.
-        limit: launches that are counted; later ones are not.
+        program: with its arguments.
+        metrics: full names.
+        kernels: names of the functions to count, without parameters.
+        cold: whether to empty all caches before each replay.
+        limit: the number of launches to count.
     """
     names = "|".join(re.escape(name) for name in sorted(set(kernels)))
     return [
@@ -209,23 +209,23 @@ def count(
 ) -> tuple[Counters, ...]:
     """Run a program and count what its kernels do.
 
-    Metrics that this GPU or this Nsight Compute lacks are left out, and named in what is returned.
+    The result names the metrics that this GPU or this Nsight Compute lacks.
 
     Args:
-        program: as of `command`, and so are `kernels`, `cold` and `limit`.
-        kernels: names.
+        program: as for `command`.
+        kernels: as for `command`.
         capability: the GPU's compute capability.
-        cold: whether caches are emptied.
-        stalls: whether to count what warps wait for.
-        limit: launches.
+        cold: as for `command`.
+        stalls: whether to count stall reasons.
+        limit: as for `command`.
         env: of the program.
-        time_limit_s: for all of it.
+        time_limit_s: for the whole run.
 
     Returns:
-        One entry a launch, in their order; none where no kernel of these names was launched.
+        One entry per launch, in order.
 
     Raises:
-        CountersError: there is no ``ncu``, it may not count, or it or the program failed.
+        CountersError: ``ncu`` is missing or may not count, or it or the program failed.
     """
     if shutil.which("ncu", path=(env or os.environ).get("PATH")) is None:
         raise CountersError(
@@ -242,7 +242,7 @@ def count(
 
 
 def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
-    """Nsight Compute's table and messages and, on failure, the program's last line."""
+    """Nsight Compute's table and messages; after a failure, also the program's last line."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
         process = subprocess.Popen(
@@ -262,7 +262,7 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
                 f"counting ran for over {time_limit_s:g} s and was stopped"
             ) from error
         finally:
-            with contextlib.suppress(ProcessLookupError):  # the program, too, where it goes on
+            with contextlib.suppress(ProcessLookupError):  # the program may still run
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         told = log.read_text(errors="replace") if log.exists() else ""
@@ -270,12 +270,12 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
         return told
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("==")]
-    last = lines[-1] if lines else "it failed without a word"
+    last = lines[-1] if lines else "it failed without a message"
     return "\n".join([told, *own, f"==ERROR== {last}"])
 
 
 def _check(told: str) -> None:
-    """Refuse what holds no table, with the reason in words that help."""
+    """Raise with a helpful reason if there is no table."""
     if "ERR_NVGPUCTRPERM" in told:
         raise CountersError(_PERMISSIONS)
     if "driver resource was unavailable" in told:
@@ -290,7 +290,7 @@ def _check(told: str) -> None:
 def _without_unknown(
     wanted: Sequence[str], told: str, env: Mapping[str, str] | None
 ) -> tuple[str, ...]:
-    """Those of the metrics that Nsight Compute knows on this GPU."""
+    """The metrics that Nsight Compute knows on this GPU."""
     listed = _run(["ncu", "--query-metrics"], env, _LEAST_S)
     known = set(re.findall(r"^\s*(\w+__\w+)\b", listed, re.MULTILINE))
     refused = set(re.findall(r"Failed to find metric (?:regex:\^?)?([\w.]+)", told))
@@ -307,11 +307,11 @@ def _without_unknown(
 
 
 def parse(text: str, wanted: Sequence[str] = ()) -> tuple[Counters, ...]:
-    """Read ``ncu --csv --page raw``: a row of names, a row of units, then a row a launch.
+    """Read ``ncu --csv --page raw``: a row of names, a row of units, then one per launch.
 
     Args:
-        text: with or without Nsight Compute's messages in between.
-        wanted: metrics that are named as missing where the table lacks them.
+        text: may contain Nsight Compute's messages.
+        wanted: metrics to report as missing if the table lacks them.
     """
     lines = (line for line in text.splitlines() if _is_table(line))
     rows = csv.reader(lines)
@@ -333,10 +333,10 @@ def _counters(row: Mapping[str, str], units: Mapping[str, str], wanted: Sequence
             amount = metric.weight * numbers[metric.name]
             amounts[metric.field] = amounts.get(metric.field, 0.0) + amount
     for metric in _METRICS:
-        if metric.name in missing:  # a partial sum is not a figure
+        if metric.name in missing:  # a partial sum is meaningless
             amounts.pop(metric.field, None)
     plain = {name: amount for name, amount in amounts.items() if "." not in name}
-    # a difference of two counters, which come from two replays, may fall below nothing
+    # a difference of two counters from two replays may be negative
     whole = {name: max(round(amount), 0) for name, amount in plain.items() if name in _WHOLE}
     x, y, z = (int(n) for n in re.findall(r"\d+", row["Grid Size"])[:3])
     return Counters(
@@ -356,12 +356,12 @@ def _entries(amounts: Mapping[str, float], prefix: str) -> Iterator[tuple[str, f
 
 
 def _numbers(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """The metrics that have a value, in the units of `Counters`."""
+    """The metrics with a value, in the units of `Counters`."""
     for name, text in row.items():
         if "__" not in name:
             continue
         try:
             number = float(text.replace(",", ""))
-        except ValueError:  # "n/a", or nothing: the GPU does not tell
+        except ValueError:  # "n/a" or empty
             continue
         yield name, number * _SCALES.get(units.get(name, ""), 1.0)

@@ -47,7 +47,7 @@ class Cubin:
 
 @dataclass(frozen=True)
 class Toolkit:
-    """Where NVRTC and the headers lie.
+    """The paths of NVRTC and its headers.
 
     Attributes:
         library: `libnvrtc`.
@@ -131,7 +131,7 @@ def _stamp(library: str) -> tuple[Any, ...]:
 
 
 def _ask(library: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a process that holds NVRTC alone."""
+    """The answer of a process that loads only NVRTC."""
     folder = Path(library).parent
     own = {"LD_LIBRARY_PATH": str(folder)} if folder.is_absolute() else {}
     done = subprocess.run(

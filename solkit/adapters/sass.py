@@ -1,8 +1,7 @@
-"""Read a GPU's machine code (SASS) from the text that NVIDIA's disassemblers write.
+"""Parse the text of NVIDIA's disassemblers, which Triton ships, into machine code (SASS).
 
-Triton ships both disassemblers. The formats are those of `nvdisasm -c` (labels, and with ``-gi``
-source lines), of `nvdisasm -b` and of `cuobjdump -sass` (bare addresses): CUDA Binary Utilities,
-sections on both.
+Formats (CUDA Binary Utilities): `nvdisasm -c` with labels, and source lines with ``-gi``;
+`nvdisasm -b` and `cuobjdump -sass` with bare addresses.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class Instruction:
 
     Attributes:
         address: in bytes from the start of its function.
-        predicate: what it depends on, e.g. ``"!P1"``; empty where it always runs.
+        predicate: its condition, e.g. ``"!P1"``; empty if it always runs.
         opcode: with its modifiers, e.g. ``"LDG.E.128"``.
         operands: in order, e.g. ``("R4", "desc[UR6][R12.64]")``.
-        lines: ``file:line`` of its source, then of each call that was inlined around it; empty
-            where the code carries no line table.
+        lines: ``file:line`` of its source, then of each inlined call around it; empty without a
+            line table.
     """
 
     address: int
@@ -55,12 +54,12 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions that run one after the other.
+    """Instructions that run in sequence.
 
     Attributes:
         instructions: at least one.
         successors: indices of the blocks that may follow.
-        depth: loops around it.
+        depth: the number of loops around it.
     """
 
     instructions: tuple[Instruction, ...]
@@ -70,12 +69,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Code:
-    """The machine code of one function: what can be reached from its start.
+    """The reachable machine code of one function.
 
     Attributes:
         name: as linked, so mangled for C++.
-        blocks: in the order of their addresses; the function starts at the first.
-        loops: how many there are, nested ones counted.
+        blocks: by address; the function starts at the first.
+        loops: their number, including nested ones.
     """
 
     name: str
@@ -84,30 +83,30 @@ class Code:
 
     @property
     def instructions(self) -> Iterator[Instruction]:
-        """All of them, in the order of their addresses."""
+        """All instructions, by address."""
         return (each for block in self.blocks for each in block.instructions)
 
 
 def disassemble(cubin: bytes) -> str:
-    """The disassembly of a cubin, with source lines where it carries a line table.
+    """The disassembly of a cubin, with source lines if it has a line table.
 
-    `nvdisasm` takes 0.2 to 0.6 s to start, so that its answer is kept in Triton's cache.
+    `nvdisasm` takes 0.2 to 0.6 s to start, so Triton's cache keeps its output.
 
     Raises:
-        UnsupportedError: `nvdisasm` refuses it, being older than the cubin's architecture, say.
+        UnsupportedError: `nvdisasm` refuses it, e.g. because the architecture is too new.
     """
     return _kept(cubin, lambda: _run(cubin, "-c", "-gi"))
 
 
 def machine_code(functions: Sequence[Function], architecture: str) -> list[Code]:
-    """The code of several functions, which takes hardly longer than that of one.
+    """The code of several functions, which takes hardly longer than one.
 
     Args:
         functions: of cubins.
-        architecture: that all were compiled for, e.g. ``"90a"``.
+        architecture: of all of them, e.g. ``"90a"``.
 
     Raises:
-        UnsupportedError: `nvdisasm` refuses them, being older than the architecture, say.
+        UnsupportedError: as for `disassemble`.
     """
     joined = b"".join(each.code for each in functions)
     text = _kept(joined, lambda: _run(joined, "-b", f"SM{architecture}"))
@@ -127,7 +126,7 @@ def machine_code(functions: Sequence[Function], architecture: str) -> list[Code]
 def _placed(
     instructions: Sequence[Instruction], function: Function, start: int
 ) -> list[Instruction]:
-    """With addresses within the function, and its source lines."""
+    """The instructions with addresses relative to the function, and source lines."""
     addresses = [address for address, _ in function.lines]
     found: list[Instruction] = []
     for each in instructions:
@@ -171,11 +170,7 @@ _INSTRUCTION = re.compile(
 
 
 def parse(text: str) -> Mapping[str, Code]:
-    """The functions of a disassembly by name.
-
-    Args:
-        text: what `nvdisasm -c` or `cuobjdump -sass` wrote.
-    """
+    """The functions in the output of `nvdisasm -c` or `cuobjdump -sass`, by name."""
     bodies: dict[str, list[str]] = {}
     body: list[str] = []  # of no function, before the first
     for line in text.splitlines():
@@ -191,7 +186,7 @@ def _code(name: str, lines: Sequence[str]) -> Code:
 
 
 def _read(lines: Sequence[str]) -> tuple[list[Instruction], dict[str, int]]:
-    """The instructions, and by each label, or address as branches name it, which of them it is."""
+    """The instructions, and the index of each label or branch address."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}  # to the index of the instruction that follows
     source: list[str] = []
@@ -219,13 +214,13 @@ def _split(operands: str) -> list[str]:
 # ----------------------------------------------------------------------------------- loops
 
 _ENDS = frozenset({"EXIT", "RET", "BRX", "BRXU", "JMX", "KILL"})
-"""Nothing follows, or nobody knows what: indirect branches."""
+"""No known instruction follows: exits and indirect branches."""
 _JUMPS = frozenset({"BRA", "JMP"})
 _CALLS = frozenset({"CALL"})
 
 
 def _flow(name: str, instructions: list[Instruction], labels: Mapping[str, int]) -> Code:
-    """Cut into blocks, drop what cannot be reached, and find the loops."""
+    """Cut into blocks, drop unreachable ones, and find the loops."""
     targets = {i: _target(each, labels) for i, each in enumerate(instructions)}
     starts = {0, *(target for target in targets.values() if target is not None)}
     starts |= {i + 1 for i, each in enumerate(instructions) if each.name in _ENDS | _JUMPS | _CALLS}
@@ -255,7 +250,7 @@ def _flow(name: str, instructions: list[Instruction], labels: Mapping[str, int])
 
 
 def _target(instruction: Instruction, labels: Mapping[str, int]) -> int | None:
-    """The index of the instruction that a branch or call names."""
+    """The index of the instruction that a branch or call goes to."""
     if instruction.name not in _JUMPS | _CALLS or not instruction.operands:
         return None
     found = re.search(r"`\(([.$\w]+)\)|(0x[0-9a-f]+)", instruction.operands[-1])
@@ -263,7 +258,7 @@ def _target(instruction: Instruction, labels: Mapping[str, int]) -> int | None:
 
 
 def _conditional(instruction: Instruction) -> bool:
-    """Whether a branch takes its condition as an operand, or leaves part of the warp behind."""
+    """Whether a branch has a condition operand, or may leave part of the warp behind."""
     if instruction.name not in _JUMPS:
         return False
     divergent = "DIV" in instruction.modifiers or "CONV" in instruction.modifiers
@@ -271,7 +266,7 @@ def _conditional(instruction: Instruction) -> bool:
 
 
 def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
-    """The blocks that can be reached from the first without passing `removed`."""
+    """The blocks reachable from the first without passing `removed`."""
     if removed == 0 or not edges:
         return set()
     seen, waiting = {0}, [0]
@@ -284,10 +279,9 @@ def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
 
 
 def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
-    """The natural loops by their head: the blocks from which a back edge is reached.
+    """The natural loops by head: an edge to a block that dominates its origin closes a loop.
 
-    Source: Aho, Lam, Sethi, Ullman, "Compilers", 9.6: an edge to a block that dominates its own
-    origin closes a loop.
+    Source: Aho, Lam, Sethi, Ullman, "Compilers", 9.6.
     """
     before: dict[int, list[int]] = {block: [] for block in reached}
     for block in reached:
@@ -296,7 +290,7 @@ def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[i
     loops: dict[int, set[int]] = {}
     for tail, head in _retreating(edges):
         if tail in _reachable(edges, head):
-            continue  # a way round the head: a jump into the middle of a loop
+            continue  # a jump into the middle of a loop bypasses the head
         body = loops.setdefault(head, {head})
         waiting = [tail]
         while waiting:
@@ -308,7 +302,7 @@ def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[i
 
 
 def _retreating(edges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """The edges that lead back to where a walk through all blocks came from."""
+    """The edges of a depth-first walk that lead back to its path."""
     found: list[tuple[int, int]] = []
     seen, path = {0}, {0: iter(edges[0])} if edges else {}
     while path:

@@ -1,7 +1,7 @@
-"""Sizes as symbols: fake tensors whose shapes are formulas, through torch's `ShapeEnv`.
+"""Fake tensors with symbolic sizes, through torch's `ShapeEnv`.
 
-Each symbol has a value too, its *hint*, by which torch decides comparisons; what it so took for
-granted is a guard. `Size` carries value and formula on through code that knows integers only.
+torch decides comparisons by each symbol's *hint*, a value, and records them as guards. `Size`
+carries value and formula through code that expects integers.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -30,10 +30,10 @@ def symbol(name: str) -> sympy.Symbol:
 
 
 class Size(int):
-    """An integer that remembers how it follows from the symbols.
+    """An integer with its formula in the symbols.
 
-    Comparisons go by its value; what has no formula here (bits, numpy, true division) gives a
-    plain number, so a formula has to be checked at other sizes.
+    Comparisons use the value. Operations without a formula (bits, numpy, true division) give plain
+    numbers, so a formula must be checked at other sizes.
     """
 
     formula: sympy.Expr
@@ -45,17 +45,17 @@ class Size(int):
         return size
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied as the plain integer."""
+        """Pickle and copy as a plain integer."""
         return int, (int(self),)
 
 
 def formula_of(number: int) -> sympy.Expr:
-    """The formula of a `Size`; of any other integer, itself."""
+    """The formula of a `Size`; other integers are their own."""
     return number.formula if isinstance(number, Size) else sympy.Integer(number)
 
 
 def _lift(name: str, function: Callable[[Any, Any], Any]) -> None:
-    """Have an operator of `Size`, from both sides, work on the formulas as well."""
+    """Make an operator of `Size`, and its reflection, work on formulas too."""
     plain: Callable[[int, int], Any] = getattr(int, name)
 
     def forward(self: Size, other: Any) -> Any:
@@ -92,7 +92,7 @@ class Symbols:
     """The sizes of one symbolic run.
 
     Attributes:
-        sizes: what to hand to the program, by name.
+        sizes: the program's arguments, by name.
         environment: torch's, with the guards of the run.
     """
 
@@ -100,14 +100,14 @@ class Symbols:
     environment: ShapeEnv
 
     def size(self, number: Any) -> int:
-        """A size of a tensor as a `Size`; a plain integer where it is one."""
+        """A tensor's size as a `Size`, or a plain integer."""
         if not isinstance(number, torch.SymInt):
             return int(number)
         node = number.node
         return Size(int(node.hint), self._named(node.expr)) if node.expr.free_symbols else node.hint
 
     def conditions(self) -> tuple[str, ...]:
-        """Divisibilities and equalities of sizes that the run rests on."""
+        """Divisibilities and equalities of sizes that the run relies on."""
         named = [self._named(guard.expr) for guard in self.environment.guards]
         equalities = [e for e in named if isinstance(e, sympy.Eq) and e.free_symbols]
         return tuple(dict.fromkeys(f"{e.lhs} = {e.rhs}" for e in equalities))
@@ -122,7 +122,7 @@ class Symbols:
         )
 
     def _named(self, expression: Any) -> Any:
-        """An expression of torch's in the names of the sizes and sympy's own functions."""
+        """The expression with the names of the sizes, and sympy's functions for torch's."""
         names = {size.node._expr: symbol(name) for name, size in self.sizes.items()}
         plain = expression.replace(FloorDiv, lambda a, b: sympy.floor(a / b))
         for modulo in (Mod, PythonMod):
@@ -132,10 +132,10 @@ class Symbols:
 
 @contextlib.contextmanager
 def symbolic_sizes(mode: FakeTensorMode, values: Mapping[str, int]) -> Iterator[Symbols]:
-    """Let fake tensors of `mode` have symbolic shapes; contents of tensors are not followed.
+    """Give fake tensors of `mode` symbolic shapes; contents are not tracked.
 
     Args:
-        mode: of `solkit.adapters.fake_cuda.fake_tensors`, left again before.
+        mode: of `solkit.adapters.fake_cuda.fake_tensors`, which must not be active.
         values: the hint of each symbol by name.
     """
     environment = ShapeEnv()

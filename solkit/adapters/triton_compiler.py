@@ -1,12 +1,12 @@
-"""Cross-compile a Triton kernel for a GPU that need not be here, and read what came out.
+"""Cross-compile Triton kernels for any GPU; none is needed.
 
-The only module that calls Triton's compiler. Compiling patches nothing but redirects this
-process's console meanwhile: ptxas failures make Triton print the whole PTX.
+The only module that calls Triton's compiler. Compiling redirects this process's console: when ptxas
+fails, Triton prints the whole PTX.
 
-Registers, spills and shared memory equal what a GPU reports after loading the same kernel: the
-cubin gives the registers, and spills as the stack's bytes / 4 (the driver's
-``CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES / 4``, as in triton/backends/nvidia/driver.c); shared memory
-is the compiler's own figure, which is what a launch asks for.
+Registers, spills and shared memory equal those that a GPU reports after loading the kernel. The
+cubin holds registers and stack bytes; spills are stack bytes / 4 (triton/backends/nvidia/driver.c:
+``CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES / 4``). Shared memory is the compiler's figure, which a launch
+requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import re
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +36,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
-from solkit.adapters import cubin
+from solkit.adapters import cubin, versions
 from solkit.adapters.cubin import CubinError
 from solkit.adapters.sass import Code, disassemble, machine_code, parse
 from solkit.core import Device, InstructionMix, Launch, Value
@@ -71,14 +70,14 @@ _MAX_TMEM_COLUMNS = 512  # PTX ISA, tcgen05.alloc; the limit triton/compiler/com
 
 @dataclass(frozen=True, eq=False)
 class Specialisation:
-    """One kernel as Triton would compile it: all that the compiler needs.
+    """The compiler's input.
 
     Attributes:
         function: the `triton.runtime.jit.JITFunction`.
         signature: argument types by name, in Triton's notation.
         constexprs: compile-time constants by their path in the arguments.
-        attrs: what is known of an argument (divisibility), by path.
-        options: the backend's options (``num_warps``, ``num_stages`` and so on).
+        attrs: known properties of arguments (divisibility), by path.
+        options: the backend's options: ``num_warps``, ``num_stages`` and so on.
     """
 
     function: Any
@@ -90,23 +89,23 @@ class Specialisation:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compiling told.
+    """The result of compiling a kernel.
 
     Attributes:
-        error: why the kernel cannot run on the device; ``None`` where it can. The figures below
-            are ``None`` where not even a binary came out.
+        error: why the kernel cannot run on the device; ``None`` if it can. Without a binary the
+            figures below are ``None``.
         registers: per thread.
         spills: spilled 32-bit words per thread.
         shared_bytes: shared memory per block.
-        num_warps: warps per block, those of warp specialisation included.
-        tensor_cores: whether tensor-core instructions are there.
-        seconds: how long the compile took; 0 from Triton's cache.
-        cubin: the machine code, as the compiler made it; `machine_codes` reads it.
-        unread: why it could not be read; ``None`` where it could, or was not tried.
-        instructions: what it was counted to, in its place.
-        ttgir: the compiler's last IR before LLVM, as text.
-        ptx: the assembly that it became.
-        entry: what the kernel is called there; empty where that is its only one.
+        num_warps: warps per block, including those of warp specialisation.
+        tensor_cores: whether it uses tensor-core instructions.
+        seconds: compile time; 0 from Triton's cache.
+        cubin: the machine code; `machine_codes` reads it.
+        unread: why the machine code could not be read.
+        instructions: counts of the machine code, which replace it.
+        ttgir: the compiler's last IR before LLVM.
+        ptx: the assembly.
+        entry: the kernel's name in the assembly; empty if that holds one kernel.
     """
 
     error: str | None = None
@@ -126,7 +125,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class _Metadata:
-    """What lowering tells of a kernel, under the names of `CompiledKernel.metadata`."""
+    """The results of lowering, under the names of `CompiledKernel.metadata`."""
 
     shared: int
     tmem_size: int
@@ -134,21 +133,14 @@ class _Metadata:
 
 
 def warn_if_untested() -> None:
-    """Warn by name where this Triton is outside `TESTED_TRITON`."""
-    minor = tuple(int(part) for part in triton.__version__.split(".")[:2])
-    first, last = (tuple(map(int, version.split("."))) for version in TESTED_TRITON)
-    if not first <= minor <= last:
-        warnings.warn(
-            f"triton {triton.__version__} is outside the range that SolKit was tested with "
-            f"({TESTED_TRITON[0]} to {TESTED_TRITON[1]})",
-            stacklevel=3,
-        )
+    """Warn if this Triton is outside `TESTED_TRITON`."""
+    versions.warn_if_untested("triton", triton.__version__, TESTED_TRITON)
 
 
 def prepare() -> None:
-    """Compute what Triton's cache needs to know of Triton itself: a hash over its 400 MB.
+    """Hash Triton's 400 MB for its cache, and import what the first launch imports.
 
-    And import what its first launch does. A process remembers both, and those forked from it.
+    Forks of this process inherit both.
     """
     triton_key()
     with contextlib.suppress(ImportError):
@@ -163,12 +155,7 @@ def gpu_target(device: Device) -> GPUTarget:
 
 
 def compile_for(kernel: Specialisation, device: Device) -> Compiled:
-    """Compile one specialisation for a device, or take it from Triton's own disk cache.
-
-    Args:
-        kernel: what to compile.
-        device: the target; its limits decide what would fail to load.
-    """
+    """Compile a kernel for a device, whose limits decide whether it loads; uses Triton's cache."""
     return _compiled(kernel, device)[0]
 
 
@@ -186,7 +173,7 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
     with _console_to_file() as console, _own_temporary_files():
         try:
             ttgir, metadata = _lowered(kernel, gpu_target(device))
-        except Exception as error:  # whatever a compiler raises is the kernel's failure
+        except Exception as error:  # any error of the compiler is the kernel's failure
             return Compiled(error=_explain(error, kernel, console()))
     return Compiled(
         error=_does_not_load(metadata, device),
@@ -199,7 +186,7 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
 
 
 def _lowered(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Metadata]:
-    """TTGIR, and what `CompiledKernel.metadata` says; raises whatever Triton's compiler raises.
+    """TTGIR and the compiler's metadata; raises whatever Triton's compiler raises.
 
     Source: triton/compiler/compiler.py (compile), triton/backends/nvidia/compiler.py (make_llir,
     the passes up to the one that allocates tensor memory).
@@ -231,9 +218,9 @@ def _lowered(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Metadata]
 
 
 def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | str | None]:
-    """The machine code of each kernel, or why it cannot be read; ``None`` where there is none.
+    """The machine code of each kernel, or why it cannot be read; ``None`` without a binary.
 
-    Read them together: most of the time is that of a disassembler to start.
+    Reading several together is faster: starting the disassembler takes most of the time.
     """
     cubins = [each.cubin for each in compiled if each.cubin is not None]
     try:
@@ -245,13 +232,13 @@ def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | s
 
 
 def _architecture(device: Device) -> str:
-    """As triton/backends/nvidia/compiler.py names it, sm_arch_from_capability."""
+    """Source: triton/backends/nvidia/compiler.py, sm_arch_from_capability."""
     major, minor = device.compute_capability
     return f"{major}{minor}{'a' if major >= 9 else ''}"
 
 
 def _read_alone(cubin: bytes) -> Code | str:
-    """The code of a cubin that cannot be read with others, or why it cannot be read at all."""
+    """The code of a cubin that cannot be read with others, or why it is unreadable."""
     try:
         return _only(parse(disassemble(cubin)))
     except (UnsupportedError, CubinError) as error:
@@ -259,19 +246,14 @@ def _read_alone(cubin: bytes) -> Code | str:
 
 
 def _only(functions: Mapping[str, T]) -> T:
-    """The one function of a cubin of Triton's."""
+    """The only function of a cubin."""
     if len(functions) != 1:
-        raise CubinError(f"{len(functions)} functions where one was expected")
+        raise CubinError(f"expected one function, got {len(functions)}")
     return next(iter(functions.values()))
 
 
 def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
-    """Have Triton's own disk cache hold a specialisation, and the function that launches it.
-
-    Args:
-        kernel: what to compile.
-        device: the target, as for `compile_for`.
-    """
+    """As `compile_for`; afterwards Triton's cache also holds the function that launches it."""
     compiled, binary = _compiled(kernel, device)
     if binary is not None:
         with _console_to_file(), _own_temporary_files():
@@ -280,11 +262,11 @@ def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
 
 
 def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, CompiledKernel | None]:
-    """What is told of it, and the compiler's own kernel where there is one."""
+    """The result, and Triton's own kernel if there is one."""
     with _console_to_file() as console, _own_temporary_files():
         try:
             binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
-        except Exception as error:  # whatever a compiler raises is the kernel's failure
+        except Exception as error:  # any error of the compiler is the kernel's failure
             return Compiled(error=_explain(error, kernel, console())), None
     usage = resource_usage(binary)
     compiled = Compiled(
@@ -303,18 +285,18 @@ def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, Compile
 
 
 def _build_launcher(binary: CompiledKernel) -> None:
-    """Have the cache hold the C function that launches it, too.
+    """Build the C function that launches a kernel, and cache it.
 
-    Triton 3.6 has a C compiler build one for each signature, in 0.2 s, when a kernel is first
-    launched; 3.7 needs none. It is linked to the driver: where that is missing nothing is launched.
+    Triton 3.6 builds one for each signature at the first launch, in 0.2 s; 3.7 needs none. It links
+    to the driver, without which nothing is launched.
     """
     if hasattr(nvidia_driver, "make_launcher"):
-        with contextlib.suppress(Exception):  # launching builds it, or says what is wrong
+        with contextlib.suppress(Exception):  # launching builds it, or reports the error
             nvidia_driver.CudaLauncher(binary.src, binary.metadata)
 
 
 def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
-    """Triton's own compiled kernel; raises whatever its compiler raises."""
+    """Triton's compiled kernel; raises whatever its compiler raises."""
     return triton_compile(_source(kernel), target=target, options=dict(kernel.options))
 
 
@@ -332,13 +314,7 @@ def uses_tensor_cores(ptx: str) -> bool:
 def describe_launch(
     kernel: Specialisation, grid: tuple[int, int, int], num_warps: int | None = None
 ) -> Launch:
-    """The public noun for a launch of `kernel`.
-
-    Args:
-        kernel: what is launched.
-        grid: programs in x, y and z.
-        num_warps: warps per block where the compiler changed them.
-    """
+    """A launch of a kernel; `num_warps` is given if the compiler changed it."""
     names = list(kernel.signature)
     constants = {names[path[0]]: value for path, value in kernel.constexprs.items()}
     return Launch(
@@ -360,7 +336,7 @@ def _plain(value: Any) -> Value:
 
 
 def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, float]:
-    """The kernel, and the seconds it took; 0 where Triton's cache had it."""
+    """The kernel, and its compile time in seconds; 0 from Triton's cache."""
     hits: list[bool] = []
     knobs.compilation.listener = lambda **told: hits.append(told["cache_hit"])
     start = time.perf_counter()
@@ -372,10 +348,10 @@ def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, fl
 
 
 def resource_usage(binary: CompiledKernel) -> cubin.Function:
-    """The kernel as its cubin tells it.
+    """The kernel's figures from its cubin.
 
     Raises:
-        CubinError: the cubin is of a form that is not known.
+        CubinError: the cubin's form is unknown.
     """
     return cubin.functions(binary.asm["cubin"])[binary.metadata.name]
 
@@ -397,7 +373,7 @@ def _does_not_load(metadata: Any, device: Device) -> str | None:
 
 
 def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
-    """One or two lines of what a user would see, with their file and line where known."""
+    """The first lines that a user would see, with file and line if known."""
     if isinstance(error, PTXASError):
         lines = str(error).splitlines()
         told = [line for line in lines if re.match(r"ptxas.*(error|fatal)", line)] or lines
@@ -410,7 +386,7 @@ def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
 
 
 def _explain_front_end(error: CompilationError, kernel: Specialisation) -> str:
-    """``file:line: message``, of the innermost kernel function where the message stands."""
+    """``file:line: message``, where the message is of the innermost function."""
     path = Path(kernel.function.fn.__code__.co_filename).name
     first = kernel.function.starting_line_number
     decorators = next(
@@ -428,11 +404,7 @@ def _explain_front_end(error: CompilationError, kernel: Specialisation) -> str:
 
 @contextlib.contextmanager
 def _console_to_file() -> Iterator[Callable[[], str]]:
-    """Send this process's standard output and error, C++'s too, to a file.
-
-    Yields:
-        A function that gives what was written so far.
-    """
+    """Redirect this process's output, including C++'s, to a file; yields a function to read it."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
@@ -456,7 +428,7 @@ def _console_to_file() -> Iterator[Callable[[], str]]:
 
 @contextlib.contextmanager
 def _own_temporary_files() -> Iterator[None]:
-    """Leave none behind: Triton keeps the PTX that ptxas refused, for a human to try again."""
+    """Leave no files: Triton keeps the PTX that ptxas refused."""
     before = tempfile.gettempdir()
     with tempfile.TemporaryDirectory(prefix="solkit-compile-") as folder:
         tempfile.tempdir = folder

@@ -1,8 +1,8 @@
-"""Triton's GPU dialect (TTGIR) as text, read into a tree of operations; and what PTX tells of it.
+"""Parse the text of Triton's GPU dialect (TTGIR) into operations, and widths from PTX.
 
-The only module that knows the text. What is read is what stands in a compiled kernel's
-``asm["ttgir"]`` and ``asm["ptx"]`` with Triton 3.6 and 3.7. MLIR's own bindings give no integer
-attributes and crash on ops whose module is gone, so the text it is: some ms a kernel.
+The only module that knows these texts: a compiled kernel's ``asm["ttgir"]`` and ``asm["ptx"]`` of
+Triton 3.6 and 3.7. MLIR's bindings give no integer attributes and crash on ops of a deleted module.
+Parsing takes a few ms a kernel.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _BITS = {
 
 
 class IrError(ValueError):
-    """Text that is not the IR that this module knows."""
+    """The text is not the expected IR."""
 
 
 def bits_of(element: str) -> int:
-    """Bits of an element in memory; pointers have 64, 8-bit floats are named in many ways."""
+    """Bits of an element in memory. Pointers have 64; 8-bit floats have many names."""
     if element in _BITS:
         return _BITS[element]
     if element.startswith("!tt.ptr"):
@@ -56,7 +56,7 @@ class Location:
 
     @cached_property
     def file_name(self) -> str:
-        """The file's name alone."""
+        """The file's name without folders."""
         return PurePath(self.file).name
 
     def __str__(self) -> str:
@@ -69,9 +69,9 @@ class Layout:
 
     Attributes:
         kind: ``"blocked"``, ``"slice"``, ``"nvidia_mma"``, ``"linear"``, ``"dot_op"`` or another.
-        numbers: (name, integers) of its lists; a single integer is a list of one.
-        bases: (name, lists) of its lists of lists, those of ``"linear"``.
-        parent: of a slice or an operand of a dot.
+        numbers: its lists of integers by name; a single integer is a list of one.
+        bases: its lists of lists by name, as in ``"linear"``.
+        parent: of a slice or a dot operand.
     """
 
     kind: str
@@ -80,17 +80,13 @@ class Layout:
     parent: Layout | None = None
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """A list of integers.
-
-        Raises:
-            KeyError: it has no such list.
-        """
+        """A list of integers by name; raises KeyError."""
         return dict(self.numbers)[name]
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a value: a scalar where the shape is empty and there is no layout.
+    """The type of a value; a scalar has no shape and no layout.
 
     Attributes:
         shape: of a tensor or of shared memory.
@@ -104,11 +100,7 @@ class TensorType:
 
     @cached_property
     def pointee(self) -> TensorType:
-        """What pointers point to, in the same shape.
-
-        Raises:
-            IrError: it is not a pointer.
-        """
+        """The type that pointers point to, with the same shape; raises IrError for others."""
         found = re.match(r"!tt\.ptr<(.+?)(, \d+)?>$", self.element)
         if found is None:
             raise IrError(f"{self.element} is not a pointer")
@@ -116,23 +108,19 @@ class TensorType:
 
     @cached_property
     def pointee_bits(self) -> int:
-        """Bits of what a pointer points to.
-
-        Raises:
-            IrError: it is not a pointer.
-        """
+        """Bits of the element that a pointer points to; raises IrError for others."""
         return bits_of(self.pointee.element)
 
 
 @dataclass(frozen=True)
 class Loop:
-    """The values that ``scf.for %i = %a to %b step %c iter_args(%x = %y, ...)`` binds and takes.
+    """The values of ``scf.for %i = %a to %b step %c iter_args(%x = %y, ...)``.
 
     Attributes:
         variable: counts the iterations.
         bounds: first, end and step.
-        names: what is carried from one to the next.
-        starts: what these are at first.
+        names: the values carried between iterations.
+        starts: their initial values.
     """
 
     variable: str
@@ -148,12 +136,12 @@ class Operation:
     Attributes:
         name: ``"tt.load"``; ``"scf.for"`` ...
         results: the names that it binds.
-        operands: the values that stand in its text, in order.
-        text: what stands between name and types.
+        operands: the values in its text, in order.
+        text: between name and types.
         types: the types' text.
         blocks: of its regions, in order: body; then and else; before and after.
-        places: innermost source location first, then its callers.
-        types_in: reads the types in a text.
+        places: its source location, then those of its callers.
+        types_in: parses the types in a text.
     """
 
     name: str
@@ -167,7 +155,7 @@ class Operation:
 
     @cached_property
     def result_type(self) -> TensorType:
-        """Of its first result."""
+        """The type of its first result."""
         if "->" in self.types:
             return _after_arrow(self)
         if not self.types:  # of the constants true and false
@@ -177,12 +165,12 @@ class Operation:
 
     @cached_property
     def all_types(self) -> tuple[TensorType, ...]:
-        """Every tensor or scalar type that stands in its text, in order."""
+        """The tensor and scalar types in its text, in order."""
         return self.types_in(self.types)
 
     @cached_property
     def loop(self) -> Loop:
-        """Of ``scf.for``."""
+        """The loop, if this is ``scf.for``."""
         head, _, carried = self.text.partition("iter_args(")
         variable, low, high, step = _NAME.findall(head)[:4]
         pairs = _PAIR.findall(carried.split(") ->")[0])
@@ -195,7 +183,7 @@ class Operation:
         return int(found.group(1)) if found else None
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """An attribute that is an array of integers; empty where it has none."""
+        """An attribute that is an array of integers; empty if missing."""
         found = re.search(rf"\b{name} = array<i\d+: ([^>]*)>", self.text)
         return tuple(int(part) for part in found.group(1).split(",")) if found else ()
 
@@ -215,7 +203,7 @@ class Block:
     operations: list[Operation] = field(default_factory=list)
 
     def walk(self) -> Iterator[Operation]:
-        """Every operation, those in regions after the one that holds them."""
+        """All operations; those in regions follow their parent."""
         for operation in self.operations:
             yield operation
             for block in operation.blocks:
@@ -256,11 +244,7 @@ _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 
 
 def parse(text: str) -> Function:
-    """Read the kernel in a TTGIR module.
-
-    Raises:
-        IrError: there is none, or a line is not understood.
-    """
+    """The kernel in a TTGIR module; raises IrError if there is none, or a line is unknown."""
     return _Reader(text).function()
 
 
@@ -269,8 +253,8 @@ class _Reader:
         self.text = text
         self.locations = _locations(text)
         self.resolved: dict[str, tuple[Location, ...]] = {}
-        self.names: dict[str, str] = {}  # by what the text calls a value
-        self.times: dict[str, int] = {}  # that it calls one so
+        self.names: dict[str, str] = {}  # unique names by those in the text
+        self.times: dict[str, int] = {}  # how often the text binds a name
         aliases = dict(re.findall(r"^(#\w+) = (#tt[\w.]*<.*>)$", text, re.M))
         self.types_in = cache(lambda types: tuple(_types(types, aliases)))  # kept by the operations
 
@@ -295,7 +279,7 @@ class _Reader:
         return Function(name.group(1), tuple(arguments), blocks, *sizes, frozenset(divisible))
 
     def _region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
-        """The blocks up to the brace that closes the region, and the line with that brace."""
+        """The blocks up to the region's closing brace, and the line with that brace."""
         blocks = [Block()]
         for raw in lines:
             line = raw.strip()
@@ -338,7 +322,7 @@ class _Reader:
     def _regions(
         self, bare: str, rest: str, lines: Iterator[str], blocks: list[Block]
     ) -> tuple[str, str]:
-        """Read the regions of an operation whose line opens one; adds their blocks."""
+        """Add the blocks of the operation's regions, the first of which its line opens."""
         while True:
             inner, closing = self._region(lines)
             if len(inner) > 1:
@@ -353,7 +337,7 @@ class _Reader:
         return rest.rstrip("{ "), closing
 
     def _partitions(self, rest: str, lines: Iterator[str], blocks: list[Block]) -> tuple[str, str]:
-        """Read ``default { } partition0(...) num_warps(n) { } : types``."""
+        """Add the blocks of ``default { } partition0(...) num_warps(n) { } : types``."""
         closing = ""
         for raw in lines:
             arguments = self._bound(_NAME.findall(_LOC.sub("", raw.strip())))
@@ -370,12 +354,12 @@ class _Reader:
             yield from (f"{own}#{i}" for i in range(int(count))) if count else (own,)
 
     def _named(self, text: str) -> str:
-        """Text with the names of values replaced by those that are their own in the function."""
+        """The text with unique names of values."""
         self._bound(_CARRIED.findall(text))
         return _BARE_NAME.sub(lambda found: self.names.get(found[0], found[0]), text)
 
     def _bound(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Names for new values; regions side by side call different ones alike."""
+        """Unique names for new values: sibling regions reuse names."""
         for name in names:
             times = self.times[name] = self.times.get(name, 0) + 1
             self.names[name] = name if times == 1 else f"{name}${times}"
@@ -392,7 +376,7 @@ class _Reader:
 
 
 def _split_types(rest: str) -> tuple[str, str]:
-    """Text and types: what stands after the last ``:`` that is in no bracket."""
+    """Text and types, which follow the last ``:`` outside brackets."""
     depth, cut = 0, None
     for i, letter in enumerate(rest):
         if letter in "([{<":
@@ -410,7 +394,7 @@ def _split_types(rest: str) -> tuple[str, str]:
 
 
 def _after_arrow(operation: Operation) -> TensorType:
-    """The first type after the arrow of ``(types) -> type``, or of ``(types) -> (types)``."""
+    """The first type after the arrow of ``(types) -> type`` or ``(types) -> (types)``."""
     depth = 0
     for i, letter in enumerate(operation.types):
         depth += letter in "(<"
@@ -465,7 +449,7 @@ _layouts: dict[str, Layout] = {}
 
 
 def _layout(text: str, aliases: Mapping[str, str]) -> Layout:
-    """A layout that an attribute's text begins with."""
+    """The layout at the start of an attribute's text."""
     name = re.match(r"#\w+(?![\w.])", text)
     if name and name.group(0) in aliases:
         text = aliases[name.group(0)]
@@ -508,7 +492,7 @@ def _locations(text: str) -> dict[str, str]:
 
 
 def _resolve(text: str, known: Mapping[str, str]) -> tuple[Location, ...]:
-    """Innermost place first."""
+    """The innermost place, then its callers."""
     text = text.strip()
     if text.startswith("#"):
         return _resolve(known[text], known) if text in known else ()
@@ -535,11 +519,11 @@ _KIND = {"ld": "load", "st": "store", "cp": "async", "at": "atomic", "re": "atom
 
 
 def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
-    """Bytes that one thread's memory instruction moves, by where it stands in the source.
+    """Bytes that a thread's memory instruction moves, by source location.
 
     Returns:
-        By (file's name, line, column, kind), the kind being ``"load"``, ``"store"``, ``"async"``
-        or ``"atomic"``; the widest where several stand at one place.
+        The widest by (file's name, line, column, kind); the kind is ``"load"``, ``"store"``,
+        ``"async"`` or ``"atomic"``.
     """
     listed = re.findall(r'^\s*\.file\s+(\d+) "(.*?)"', ptx, re.M)
     files = {number: PurePath(path).name for number, path in listed}

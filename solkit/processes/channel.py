@@ -160,11 +160,7 @@ def _deadline(timeout_s: float | None) -> float | None:
 
 
 def _left(deadline: float | None) -> float | None:
-    """Remaining seconds; never 0, which makes a socket non-blocking.
-
-    Raises:
-        TimeoutError: none are left.
-    """
+    """Remaining seconds; raises instead of returning 0, which makes a socket non-blocking."""
     if deadline is None:
         return None
     left = deadline - time.monotonic()

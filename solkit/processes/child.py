@@ -18,18 +18,13 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Child:
-    """A process in its own session, with all processes that it starts.
+    """A process in its own session, with all its descendants.
 
     Its standard input is empty; the last 16 KiB of its and its children's output are kept.
 
     Args:
         server: forks it.
-        function: ``module:function``, called with `args`, then with the process's numbers of
-            `descriptors`.
-        args: picklable.
-        env: its environment.
-        descriptors: open files to pass.
-        folder: its working directory; the caller's by default.
+        function, args, env, descriptors, folder: as for `ForkServer.fork`.
     """
 
     def __init__(

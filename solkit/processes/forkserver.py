@@ -8,7 +8,7 @@ The caller needs no torch.
 
     caller ──control──► server ──fork──► process ── runs module:function
       │ ▲                 │                 │
-      │ └──── lifeline ◄──┴─ how it ended   └─ its number, as the first thing
+      │ └──── lifeline ◄──┴─ return code    └─ sends its process id first
       └─ hangs up: the process is killed
 
 A process never outlives its caller. When the caller closes its socket, or dies, the server kills
@@ -53,12 +53,10 @@ from solkit.processes.channel import Channel, ClosedError, Frame, pair
 __all__ = ["Fork", "ForkServer", "children_of", "python", "python_path"]
 
 _START_S = 150.0  # for the server to import torch
-_GRACE_S = 2.0  # for it to end what it forked
+_GRACE_S = 2.0  # for the server to end its forks
 _REAP_S = 30.0
 _NUMBER = struct.Struct("<i")
-_CREDENTIALS = struct.Struct("3i")  # unix(7), struct ucred: pid, uid, gid
 _servers: weakref.WeakSet[ForkServer] = weakref.WeakSet()
-_IS_LINUX = sys.platform.startswith("linux")
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
@@ -149,8 +147,6 @@ class ForkServer:
         ours, theirs = pair()
         try:
             with theirs:
-                if _IS_LINUX:  # so that the process id arrives in the caller's namespace
-                    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
                 self._send(header, job, (theirs.fileno(), *descriptors))
             return Fork(ours, self)
         except BaseException:
@@ -182,7 +178,7 @@ class ForkServer:
             process.wait()
 
     def forget(self) -> None:
-        """Drop it in a fork: it belongs to the parent."""
+        """Drop it in a fork of the caller, which owns it."""
         self._lock = threading.RLock()
         self._process = None
         if self._control is not None:
@@ -261,20 +257,12 @@ class Fork:
         return ended
 
     def _number(self) -> int:
-        """What it says as the first thing."""
+        """Its process id, which it sends first."""
         if not _is_readable(self._lifeline, _START_S):
             raise WorkerError(f"no process was forked within {_START_S:g} s")
-        if not _IS_LINUX:
-            told = _read(self._lifeline, _NUMBER.size)
-            ancillary: list[tuple[int, int, bytes]] = []
-        else:
-            room = socket.CMSG_SPACE(_CREDENTIALS.size)
-            told, ancillary, _, _ = self._lifeline.recvmsg(_NUMBER.size, room)
-        if len(told) < _NUMBER.size:
+        told = _read(self._lifeline, _NUMBER.size)
+        if not told:
             raise WorkerError("the server that was to fork a process is gone")
-        for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
-                return int(_CREDENTIALS.unpack(data)[0])
         return int(_NUMBER.unpack(told)[0])
 
 
@@ -294,10 +282,9 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def python(code: str) -> list[str]:
-    """The command that runs code in this Python without the working directory on the module path.
+    """The command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
 
-    There a user's ``random.py`` or ``copy.py`` would shadow the standard library's. ``python -P``
-    does the same from Python 3.11 on.
+    A user's ``random.py`` in the working directory must not shadow the standard library's.
     """
     return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
 
@@ -309,7 +296,7 @@ def python_path() -> str:
 
 
 def children_of(pid: int | str) -> list[int]:
-    """A process's children that it has not reaped (proc(5); empty except on Linux)."""
+    """A process's children that it has not reaped (proc(5))."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # gone meanwhile
@@ -467,7 +454,7 @@ class _Server:
             os._exit(ended)
 
     def _reap(self) -> None:
-        """Report return codes of ended processes to their callers, and kill what they left."""
+        """Report return codes of ended processes to their callers, and kill their orphans."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -479,7 +466,7 @@ class _Server:
             self._unwanted.discard(pid)
             self._kill_orphans()
             if job is not None:
-                _kill(pid)  # what is left of its group
+                _kill(pid)  # the rest of its group
                 shutil.rmtree(job.scratch, ignore_errors=True)
                 with contextlib.suppress(OSError), job.lifeline as lifeline:
                     lifeline.sendall(_NUMBER.pack(os.waitstatus_to_exitcode(status)))
@@ -534,22 +521,19 @@ def _run(frame: Frame, scratch: str) -> int:
 
 def _kill(job: int) -> None:
     """End a process and its group."""
-    for kill in (os.killpg, os.kill):  # the latter if it had no time to create its group
+    for kill in (os.killpg, os.kill):  # the latter if its group does not exist yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(job, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int) -> None:
-    if _IS_LINUX:
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _die_with(parent: int) -> None:
     """Make the system kill this process and its forks as soon as its parent ends."""
-    if not _IS_LINUX:
-        return
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it had ended before
+    if os.getppid() != parent:  # it has already ended
         os._exit(1)
     if not _forking:
         os.register_at_fork(before=_note_parent, after_in_child=lambda: _die_with(_forking[-1]))

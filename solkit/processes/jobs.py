@@ -54,7 +54,7 @@ class Jobs:
         self.server = ForkServer(prepare, ENVIRONMENT)
 
     def start(self) -> None:
-        """Start the server without waiting: it loads torch while the caller continues."""
+        """Start the server without waiting for it."""
         self.server.start()
 
     def close(self) -> None:
@@ -69,17 +69,9 @@ class Jobs:
         shown: Sequence[str] = (),  # noqa: ARG002 - what a sandbox shows
         env: Mapping[str, str] | None = None,
     ) -> Fork:
-        """A process that runs ``module:function``; see `ForkServer.fork`.
+        """As `ForkServer.fork`, with `env` added to the environment.
 
-        Args:
-            function: called with `args`, then with the process's numbers of `descriptors`.
-            args: picklable.
-            descriptors: open files that it gets.
-            shown: files that a sandbox must show, with their folders.
-            env: additional environment variables.
-
-        Raises:
-            WorkerError: the server is gone, or did not start in time.
+        A sandbox shows the files in `shown`, and their folders.
         """
         env = {**os.environ, **(env or {}), **ENVIRONMENT}
         return self.server.fork(function, args, env=env, descriptors=descriptors)
@@ -95,16 +87,12 @@ class Jobs:
     def call(
         self, function: str, *args: Any, timeout_s: float = 300.0, shown: Sequence[str] = ()
     ) -> Any:
-        """Run ``module:name`` in a throw-away process and return what it returns.
+        """Run ``module:function`` in a throw-away process and return its result.
 
-        Args:
-            function: e.g. ``"solkit.analysis.symbolic_study:symbolic_work"``.
-            args: picklable arguments.
-            timeout_s: seconds after which the job and its descendants are killed.
-            shown: as for `fork`.
+        The job and its descendants are killed after `timeout_s`. `shown` is as for `fork`.
 
         Raises:
-            SolkitError: the one that the job raised.
+            SolkitError: the job raised it.
             JobDiedError: the job ended its process, crashed, or ran out of time.
             WorkerError: the job raised anything else; carries its traceback.
         """
@@ -120,11 +108,6 @@ class Jobs:
     def _answer_of(
         self, function: str, args: tuple[Any, ...], timeout_s: float, shown: Sequence[str]
     ) -> bytes:
-        """The job's answer.
-
-        Raises:
-            JobDiedError, WorkerError: the job, or the server, ended without one.
-        """
         ours, theirs = pair()
         answers = Channel(ours, trusting=True)
         with ours:
@@ -147,7 +130,7 @@ class Jobs:
 
 
 class SandboxedJobs(Jobs):
-    """Jobs in sandboxes, each of which shows the files that its jobs read.
+    """Jobs in sandboxes that show the files of their jobs.
 
     Raises:
         UnsupportedError: this machine cannot run a sandbox; the message says what to do.
@@ -159,7 +142,7 @@ class SandboxedJobs(Jobs):
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Do nothing: what a sandbox must show is not known yet."""
+        """Do nothing: the files that a sandbox must show are not known yet."""
 
     def close(self) -> None:
         """End all sandboxes and their processes."""
@@ -176,7 +159,7 @@ class SandboxedJobs(Jobs):
         env: Mapping[str, str] | None = None,
     ) -> Fork:
         """See `Jobs.fork`."""
-        with self._lock:  # if none shows these files another one starts, and other jobs continue
+        with self._lock:  # a sandbox that shows other files continues
             found = next((each for each in self._sandboxes if each.shows(shown)), None)
             if found is None:
                 found = Sandbox(self._prepare, ENVIRONMENT, "cpu")
@@ -186,7 +169,7 @@ class SandboxedJobs(Jobs):
         return server.fork(function, args, env=env, descriptors=descriptors, folder=found.folder)
 
     def read(self, answer: bytes) -> Any:
-        """See `Jobs.read`: SolKit's records alone."""
+        """See `Jobs.read`: only SolKit's records."""
         return read_records(answer)
 
 

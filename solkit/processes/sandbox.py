@@ -1,17 +1,17 @@
 """Candidates under bubblewrap: no network, no access to the user's files, one writable folder.
 
-What a sandboxed candidate sees, read-only except for the last two lines::
+A sandboxed candidate sees these, read-only except for the last two::
 
     /usr /bin /lib* /opt, parts of /etc, /sys, /proc      the system
     Python, the module path, SolKit, CUDA's libraries      its software
     the folders of candidate and problem                   its sources
     /dev                                                   null, random, ...; the GPU's own
-    /tmp                                                   a scratch folder, its HOME too
+    /tmp                                                   a scratch folder, also its HOME
 
 The fork server (`solkit.processes.forkserver`) runs in the sandbox, so a new process takes
-milliseconds there too. A candidate whose folder is not visible yet gets another sandbox, which
-takes as long as importing torch. The process and System V IPC namespaces are the caller's: CUDA
-opens memory of another process (``cuIpcOpenMemHandle``) only within one of each (openucx/ucx#11512,
+milliseconds. A candidate in a folder that is not visible gets another sandbox, which must import
+torch again. The process and System V IPC namespaces are the caller's: CUDA opens another process's
+memory (``cuIpcOpenMemHandle``) only within the same ones (openucx/ucx#11512,
 vllm-project/vllm#55906; RAPIDS UCXX documentation, "NVLink and Docker/Kubernetes").
 """
 
@@ -31,7 +31,7 @@ from solkit.processes.forkserver import ForkServer
 
 __all__ = ["Sandbox"]
 
-_SCRATCH = "/tmp"  # as it is called within
+_SCRATCH = "/tmp"  # its path inside
 _TRIAL_S = 20.0
 
 _ISOLATION = """
@@ -51,7 +51,7 @@ _PREFIXES = (
     *("CUBLAS", "CUDA_", "CUDNN_", "KINETO_", "KMP_", "LC_", "MKL_", "NVIDIA_", "OMP_"),
     *("OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH", "TRITON_"),
 )
-_CACHES = {  # which are in the scratch folder instead
+_CACHES = {  # replaced by folders in the scratch folder
     *("CUDA_CACHE_PATH", "PYTHONPYCACHEPREFIX", "PYTHONUSERBASE", "TORCHINDUCTOR_CACHE_DIR"),
     *("TORCH_EXTENSIONS_DIR", "TORCH_HOME", "TRITON_CACHE_DIR", "TRITON_DUMP_DIR"),
     *("TRITON_HOME", "TRITON_OVERRIDE_DIR"),
@@ -70,11 +70,10 @@ _FORBIDDEN = (
 
 
 class Sandbox:
-    """Where the candidates of a session run.
+    """A sandbox with a fork server.
 
     Args:
-        prepare: of the fork server.
-        env: of the fork server, besides what `environment` keeps.
+        prepare, env: of the fork server.
         device: ``"cuda"`` to expose the GPU.
 
     Raises:

@@ -164,19 +164,18 @@ def test_untested_versions_are_named(monkeypatch, version, warned):
     assert all(version in str(warning.message) for warning in caught)
 
 
-class LoadingDriver(fake_triton._Driver):
-    """Loads a kernel as the CUDA driver would, with figures of its own, and launches nothing."""
-
-    def __init__(self, device):
-        super().__init__(device)
-        self.launcher_cls = lambda *_: lambda *_: None
-        self.utils.load_binary = lambda *_: (0, 0, 42, 7, 1024)
+def loading_driver():
+    """A driver that loads kernels, with figures of its own, and launches nothing."""
+    driver = fake_triton._driver(H100)
+    driver.launcher_cls = lambda *_: lambda *_: None
+    driver.utils.load_binary = lambda *_: (0, 0, 42, 7, 1024)
+    return driver
 
 
 def test_live_launches_carry_what_the_driver_says(in_child):
     def live():
         JITFunction._do_compile = COMPILING
-        triton_driver._active = LoadingDriver(H100)
+        triton_driver._active = loading_driver()
         launch()
         with live_triton.recording() as seen:
             launch(grid=(4, 2))
@@ -209,7 +208,7 @@ TUNING = type(tuned_kernel).run
 def test_live_launches_leave_out_those_of_the_autotuner(in_child):
     def live():
         JITFunction._do_compile, type(tuned_kernel).run = COMPILING, TUNING
-        triton_driver._active = LoadingDriver(H100)
+        triton_driver._active = loading_driver()
         timings = iter((2.0, 1.0))
         tuned_kernel._do_bench = lambda call, **_: (call(), [next(timings)] * 3)[1]
         x = torch.randn(256, device="cuda")
@@ -226,7 +225,7 @@ def test_live_and_captured_launches_are_described_alike(in_child):
         captured_launch = captured(launch).launches[0].launch
         JITFunction._do_compile = COMPILING
         copy_kernel.device_caches.clear()
-        triton_driver._active = LoadingDriver(H100)
+        triton_driver._active = loading_driver()
         with live_triton.recording() as seen:
             launch()
         return captured_launch, seen[0].launch

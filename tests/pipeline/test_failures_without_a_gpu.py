@@ -31,10 +31,10 @@ def kernel(x):
 """
 
 
-def scored(tmp_path, body):
+def scored(tmp_path, body, limit_s=600.0):
     path = tmp_path / "candidate.py"
     path.write_text(PROBLEM + "".join(f"    {line}\n" for line in body.splitlines()))
-    settings = MeasureSettings(time_limit_s=4.0)
+    settings = MeasureSettings(time_limit_s=limit_s)
     (result,) = score(path, device="h100", settings=settings, measure=False).results
     return result
 
@@ -59,7 +59,7 @@ def scored(tmp_path, body):
     ],
 )
 def test_a_failure_is_the_candidates_and_names_its_line(tmp_path, body, verdict, why):
-    result = scored(tmp_path, body)
+    result = scored(tmp_path, body, 4.0 if verdict is Verdict.TIMED_OUT else 600.0)
     assert result.verdict is verdict
     assert result.errors[0] in result.analysis.notes
     assert re.search(why, result.errors[0])

@@ -245,7 +245,7 @@ def test_a_sandbox_that_must_show_more_ends_no_job_of_another(tmp_path):
         kernel.write_text("")
     first, second = ({"shown": [str(kernel)]} for kernel in kernels)
     with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(jobs.call, "os:read", 0, 1, timeout_s=60, **first)
+        waiting = pool.submit(jobs.call, "os:read", 0, 1, timeout_s=300, **first)
         job = "builtins:exec", f"import time; time.sleep(1); open({str(kernels[0])!r})"
         running = pool.submit(jobs.call, *job, **first)
         assert jobs.call("os.path:exists", str(kernels[1]), **second)
@@ -267,5 +267,5 @@ def test_jobs_run_beside_each_other(tmp_path):
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     with ThreadPoolExecutor() as pool:
         codes = MEETING.format(here=a, there=b), MEETING.format(here=b, there=a)
-        jobs = [pool.submit(worker.call, "builtins:exec", code, timeout_s=60) for code in codes]
+        jobs = [pool.submit(worker.call, "builtins:exec", code, timeout_s=300) for code in codes]
         assert [job.result() for job in jobs] == [None, None]

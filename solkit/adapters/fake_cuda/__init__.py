@@ -1,24 +1,23 @@
-"""Make PyTorch believe in a GPU that is not there, so that unmodified code runs on fake tensors.
+"""A fake GPU for PyTorch, so that unmodified code runs on fake tensors.
 
-The only package that touches torch's internals. Everything here patches global state and nothing
-is undone: call it in a child process that is thrown away. On a CUDA build torch must see no GPU
-there: start the child, or what forks it, with ``CUDA_VISIBLE_DEVICES=""``.
+The only package that touches torch's internals. Patches are never undone: call it in a throw-away
+child process. A CUDA build of torch must see no GPU there: start the child, or the process that
+forks it, with ``CUDA_VISIBLE_DEVICES=""``.
 
-What is faked, a module each:
+Each module fakes one thing:
 
-- ``device``: the device guard. A CPU build has none for CUDA, a CUDA build without a visible GPU
-  has one that complains; both get torch's own no-op guard. Where that fails, `fake_tensors` falls
-  back to fake CPU tensors and rewrites ``cuda`` in device arguments;
-- ``torch_cuda``: properties come from the `Device`, streams and events do nothing;
-- ``storage``: each storage gets an address of its own, aligned as the CUDA allocator aligns;
-- ``autograd``: the C++ engine wants a real accelerator, so `backward` and `grad` run in Python;
+- ``device``: the device guard. A CPU build has none for CUDA; a CUDA build's fails without a GPU.
+  Both get torch's no-op guard. If that fails, `fake_tensors` uses fake CPU tensors and rewrites
+  ``cuda`` in device arguments;
+- ``torch_cuda``: properties come from the `Device`; streams and events do nothing;
+- ``storage``: each storage has its own address, aligned as by the CUDA allocator;
+- ``autograd``: the C++ engine needs an accelerator, so `backward` and `grad` run in Python;
 - ``attention``, ``recurrent``: one op each, and one for the gradient;
-- ``normalisation``: batch norm's shapes at once;
-- ``sparse``: matrices as the tensors that they are made of;
-- ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])``
-  and what is computed from them) carry it; ``unknown``: every other value that the program asks
-  for is guessed, and `guesses` says so;
-- ``extensions``, ``dynamo``: what would be built or compiled is not.
+- ``normalisation``: the shapes of batch norm, without its decomposition;
+- ``sparse``: sparse matrices as tuples of dense tensors;
+- ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])`` and
+  results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
+- ``extensions``, ``dynamo``: nothing is built or compiled.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -58,6 +57,7 @@ from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
 from solkit.adapters.fake_cuda.values import forget, known_value
+from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 from solkit.errors import UnsupportedError
 
@@ -83,8 +83,8 @@ TESTED_TORCH = ("2.11", "2.13")
 """First and last minor release that this package was tested with."""
 
 _FALLBACK = (
-    f"torch {torch.__version__} takes no fake CUDA device: code ran as on the CPU, and what asks "
-    "for a tensor's device may have chosen otherwise than on a GPU"
+    f"torch {torch.__version__} takes no fake CUDA device: code ran as on the CPU, and code that "
+    "reads a tensor's device may have taken another path than on a GPU"
 )
 _state = SimpleNamespace(prepared=False, installed=False, guarded=False, mode=None)
 
@@ -92,33 +92,30 @@ _state = SimpleNamespace(prepared=False, installed=False, guarded=False, mode=No
 def install(device: Device) -> None:
     """Fake `device` for the rest of this process.
 
-    Args:
-        device: the GPU whose figures `torch.cuda` shall report.
-
     Raises:
-        UnsupportedError: torch has already found a real GPU here, which would be touched.
+        UnsupportedError: torch has already found a real GPU, which would be used.
     """
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    # torch counts GPUs at the first question and keeps to its answer, also in forks
+    # torch counts GPUs once, and its forks keep the number
     if torch.cuda.is_available() and not _state.installed:
         raise UnsupportedError(
             "fake_cuda.install needs a process in which torch has not looked for a GPU yet: "
             'start it with CUDA_VISIBLE_DEVICES=""'
         )
-    _warn_if_untested()
+    warn_if_untested("torch", torch.__version__, TESTED_TORCH)
     prepare()
     fake_torch_cuda(device)
     _state.installed = True
 
 
 def prepare() -> None:
-    """Do of `install` what is the same for every GPU, once: a process that forks may do it before.
+    """Do the part of `install` that is the same for every GPU, for instance before forking.
 
-    `torch.cuda` still answers for itself afterwards.
+    `torch.cuda` is not faked yet.
     """
     if _state.prepared:
         return
-    # it prints the traceback of every op that fails, which the caller reports
+    # it prints the tracebacks of failing ops, which the caller reports
     logging.getLogger(fake_tensor.__name__).setLevel(logging.CRITICAL)
     torch.set_num_threads(1)  # a fork of a process with threads must not wait for them
     ensure_guard()
@@ -133,11 +130,11 @@ def prepare() -> None:
 
 
 def _override_ops() -> None:
-    """Keep torch from asking for a real GPU in cuDNN and attention."""
+    """Override the ops that query a real GPU."""
     torch.backends.cudnn.enabled = False
     own, aten = torch.library.Library("solkit", "DEF"), torch.library.Library("aten", "IMPL")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # overriding a kernel is the intention
+        warnings.simplefilter("ignore")  # overriding kernels is intended
         fake_attention(own, aten)
         fake_recurrent(own, aten)
         fake_batch_norm(aten)
@@ -153,11 +150,11 @@ def _patch_torch() -> None:
         (FakeTensor, "data_ptr", data_ptr),
         (FakeTensor, "numpy", numpy_array),
         (torch, "compile", compile_nothing),
-        # torch would otherwise move constants to the GPU that `is_available` now claims
+        # else torch moves constants to the GPU that `is_available` claims
         (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
-        # a deep copy of a tensor would make one of its mode, too
+        # else a deep copy of a tensor copies its mode too
         (FakeTensorMode, "__deepcopy__", lambda mode, _: mode),
-        (fake_tensor, "init_gpu_context", lambda _: None),  # it would for that reason allocate
+        (fake_tensor, "init_gpu_context", lambda _: None),  # it allocates
         (torch.Tensor, "pin_memory", lambda tensor, *_: tensor),
         (torch.Tensor, "backward", tensor_backward),
         (torch.autograd, "backward", backward),
@@ -168,7 +165,7 @@ def _patch_torch() -> None:
 
 
 def _fall_back() -> None:
-    """Let tensors stand on the CPU and claim to be elsewhere."""
+    """Use CPU tensors that claim to be on the GPU."""
     _state.guarded = False
     FakeTensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
     guess_always(_FALLBACK)
@@ -178,7 +175,7 @@ _torch_ctc_loss = torch.ctc_loss
 
 
 def _ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, *args: Any) -> torch.Tensor:
-    """`torch.ctc_loss`, with the lengths where the rest is: on fakes torch leaves them."""
+    """`torch.ctc_loss` that moves the lengths to the device, which it omits for fakes."""
     inputs, labels, *rest = args
     inputs, labels = (torch.as_tensor(n, device=log_probs.device) for n in (inputs, labels))
     return _torch_ctc_loss(log_probs, targets, inputs, labels, *rest)
@@ -188,7 +185,7 @@ _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
 
 
 def _no_nested(name: str) -> Callable[..., None]:
-    """A function of its own for each name: torch._dynamo refuses to list one object twice."""
+    """A new function for each name: torch._dynamo refuses to list one object twice."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise UnsupportedError(f"torch.nested.{name} on a fake GPU: pad, or pack with offsets")
@@ -197,18 +194,18 @@ def _no_nested(name: str) -> Callable[..., None]:
 
 
 def _cond(pred: Any, true_fn: Any, false_fn: Any, operands: tuple[Any, ...] = ()) -> Any:
-    """`torch.cond`: one of its branches, as Python takes it."""
+    """`torch.cond` as a plain conditional."""
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
 @contextlib.contextmanager
 def fake_tensors() -> Iterator[FakeTensorMode]:
-    """Make every tensor created within a fake one; ``device="cuda"`` is allowed.
+    """Make every new tensor a fake one; ``device="cuda"`` is allowed.
 
-    May be nested and entered again: a process has one mode, since fake tensors of two don't mix.
+    May be nested. A process has one mode, since fake tensors of two do not mix.
 
     Yields:
-        The mode, for `FakeTensorMode.from_tensor` and its like.
+        The mode, for `FakeTensorMode.from_tensor` and similar methods.
     """
     _state.mode = _state.mode or FakeTensorMode(allow_non_fake_inputs=True)
     with contextlib.ExitStack() as stack:
@@ -217,14 +214,3 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
         stack.enter_context(_state.mode)
         stack.enter_context(KnownValues())
         yield _state.mode
-
-
-def _warn_if_untested() -> None:
-    minor = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    first, last = (tuple(map(int, version.split("."))) for version in TESTED_TORCH)
-    if not first <= minor <= last:
-        warnings.warn(
-            f"torch {torch.__version__} is outside the range that SolKit's fake GPU was tested "
-            f"with ({TESTED_TORCH[0]} to {TESTED_TORCH[1]})",
-            stacklevel=3,
-        )

@@ -1,4 +1,4 @@
-"""Attention as one op, and its gradient as another, whoever calls it."""
+"""Attention as one op, and its gradient as another."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -26,13 +26,9 @@ _SCHEMAS = (
 
 
 def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> None:
-    """Have `scaled_dot_product_attention` call ``solkit::attention``.
+    """Make `scaled_dot_product_attention` call ``solkit::attention`` as long as both exist.
 
-    PyTorch would pick a fused kernel or a decomposition, by asking the GPU.
-
-    Args:
-        own: where ops are defined; its lifetime is the holder's.
-        aten: where ops are overridden; likewise.
+    PyTorch queries the GPU to choose a fused kernel or a decomposition.
     """
     for schema in _SCHEMAS:
         own.define(schema)
@@ -78,10 +74,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """One op; a decomposition under `torch.func`, whose transforms know no ops of ours.
-
-    So are real tensors, on the CPU, decomposed.
-    """
+    """One op; for real tensors, and under `torch.func`'s transforms, a decomposition."""
     tensors = [t for t in (query, key, value, attn_mask) if t is not None]
     transformed = torch._C._functorch.maybe_current_level() is not None
     if transformed or not any(isinstance(t, FakeTensor) for t in tensors):
@@ -95,18 +88,18 @@ def _attention(
 
 
 class _Attention(torch.autograd.Function):
-    """``solkit::attention`` with a gradient that is one op, too."""
+    """``solkit::attention`` with a gradient that is one op too."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        """Keep the arguments alone, as FlashAttention does."""
+        """Save only the arguments, as FlashAttention does."""
         *tensors, ctx.is_causal = args
         ctx.save_for_backward(*tensors)
         return torch.ops.solkit.attention(*args)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        """The gradients of queries, keys, values and, if asked for, of the mask."""
+        """The gradients of queries, keys, values and, if needed, the mask."""
         found = torch.ops.solkit.attention_backward(
             *grads, *ctx.saved_tensors, ctx.is_causal, ctx.needs_input_grad[3]
         )
@@ -117,12 +110,9 @@ class _Attention(torch.autograd.Function):
 
 
 def flex_attention_of(module: Any) -> Callable[..., Any]:
-    """A `flex_attention` that calls ``solkit::attention``, with the pairs of a block mask.
+    """A `flex_attention` for its module that calls ``solkit::attention`` with a block mask's pairs.
 
-    What a ``score_mod`` computes is not counted.
-
-    Args:
-        module: `torch.nn.attention.flex_attention`.
+    The cost of a ``score_mod`` is not counted.
     """
 
     def flex_attention(
@@ -140,7 +130,7 @@ def flex_attention_of(module: Any) -> Callable[..., Any]:
     ) -> Any:
         mask = None if block_mask is None else _dense_mask(module, block_mask, query, key)
         out = _attention(query, key, value, mask, enable_gqa=enable_gqa)
-        per_row = out.select(-1, 0).float()  # stands for them: as many, from the same pairs
+        per_row = out.select(-1, 0).float()  # has their shape and depends on the same pairs
         if return_aux is not None:
             lse, scores = (
                 per_row if wanted else None for wanted in (return_aux.lse, return_aux.max_scores)
@@ -154,9 +144,9 @@ def flex_attention_of(module: Any) -> Callable[..., Any]:
 def _dense_mask(
     module: Any, block_mask: Any, query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """The pairs that a block mask leaves, worked out apart so that it is no part of the program.
+    """The pairs that a block mask leaves, computed outside the program.
 
-    A ``mask_mod`` that looks at tensors of the program is evaluated as part of it.
+    A ``mask_mod`` that reads tensors of the program is evaluated as part of it.
     """
     batch, heads = block_mask.kv_num_blocks.shape[:2]
     shape = (batch, heads, query.shape[-2], key.shape[-2])

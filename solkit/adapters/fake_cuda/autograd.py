@@ -1,4 +1,4 @@
-"""Autograd in Python: the C++ engine wants a real accelerator."""
+"""Autograd in Python: the C++ engine needs an accelerator."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -17,16 +17,13 @@ from torch.utils.hooks import RemovableHandle
 
 __all__ = ["backward", "fake_hooks", "grad_of", "tensor_backward"]
 
-_Edge = tuple[Any, int]  # a node of the graph and the number of one of its inputs
-
 
 def _gradients(
     roots: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None], create_graph: bool
 ) -> dict[Any, dict[int, torch.Tensor]]:
-    """Run the autograd graph backwards; the gradient that reached each input of each node.
+    """Run the autograd graph backwards; the gradients at each node, by input.
 
-    Nodes run in topological order, each when all nodes that feed it have run, as in
-    torch/csrc/autograd/engine.cpp.
+    A node runs after all nodes that feed it, as in torch/csrc/autograd/engine.cpp.
     """
     arrived: dict[Any, dict[int, torch.Tensor]] = {}
     for root, grad in zip(roots, grads, strict=True):
@@ -52,12 +49,12 @@ def _gradients(
 
 
 def _edge(tensor: torch.Tensor) -> Any:
-    with torch.enable_grad():  # a leaf's is found by making a view of it
+    with torch.enable_grad():  # a leaf's edge is found through a view
         return get_gradient_edge(tensor)
 
 
 def _dependencies(roots: list[Any]) -> Counter[Any]:
-    """How many edges lead into each node that can be reached from `roots`."""
+    """The number of edges into each node reachable from `roots`."""
     counts: Counter[Any] = Counter()
     seen, stack = set(roots), list(roots)
     while stack:
@@ -72,7 +69,7 @@ def _dependencies(roots: list[Any]) -> Counter[Any]:
 
 
 def _run_node(node: Any, arrived: dict[int, torch.Tensor]) -> tuple[Any, ...]:
-    """Call one node, with zeros for gradients that never arrived."""
+    """Call one node, with zeros for missing gradients."""
     if not node.next_functions:  # AccumulateGrad: its gradient stays in `arrived`
         return ()
     inputs = tuple(
@@ -96,13 +93,13 @@ def _run_node(node: Any, arrived: dict[int, torch.Tensor]) -> tuple[Any, ...]:
 
 
 def _of_tensors(node: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a custom function returns for each edge: it has none for arguments but tensors."""
+    """A custom function's results for each edge; only tensor arguments have edges."""
     wanted = iter([grad for grad, needed in zip(outputs, node.needs_input_grad) if needed])
     return tuple(None if edge is None else next(wanted) for edge, _ in node.next_functions)
 
 
 def _fitted(grad: torch.Tensor, meta: Any) -> torch.Tensor:
-    """A gradient summed over what was broadcast: `validate_outputs` in the C++ engine."""
+    """A gradient summed over broadcast dimensions: `validate_outputs` in the C++ engine."""
     if tuple(grad.shape) != tuple(meta.shape):
         grad = grad.sum_to_size(tuple(meta.shape))
     return grad if grad.dtype == meta.dtype else grad.to(meta.dtype)
@@ -212,29 +209,23 @@ _node_prehooks: defaultdict[Any, _Hooks] = defaultdict(OrderedDict)
 
 
 def fake_hooks() -> None:
-    """Keep the hooks where this engine finds them: the C++ engine's cannot be asked for.
+    """Keep hooks where this engine finds them; the C++ engine does not list its own.
 
-    Those of nodes only where the node is a `torch.autograd.Function`'s, as the hooks of modules
-    are; the types of torch's own nodes cannot be changed.
+    Node hooks work only for `torch.autograd.Function`, which modules' hooks use; the types of
+    torch's own nodes cannot be changed.
     """
     torch.Tensor.register_hook = _register_hook  # type: ignore[method-assign]
     torch.Tensor.retain_grad = _retain_grad  # type: ignore[method-assign,assignment]
     torch.Tensor.register_post_accumulate_grad_hook = _register_leaf_hook  # type: ignore[method-assign]
     for name, hooks in (("register_hook", _node_hooks), ("register_prehook", _node_prehooks)):
-        setattr(BackwardCFunction, name, _registering(hooks))
+        register = lambda node, hook, hooks=hooks: _register(hooks[node], hook)  # noqa: E731
+        setattr(BackwardCFunction, name, register)
 
 
 def _register(hooks: _Hooks, hook: Callable[..., Any]) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle
-
-
-def _registering(hooks: defaultdict[Any, _Hooks]) -> Callable[..., RemovableHandle]:
-    def register(node: Any, hook: Callable[..., Any]) -> RemovableHandle:
-        return _register(hooks[node], hook)
-
-    return register
 
 
 def _register_hook(self: torch.Tensor, hook: Callable[..., Any]) -> RemovableHandle:
@@ -263,7 +254,7 @@ def _retain_grad(self: torch.Tensor) -> None:
 
 
 def _hooked(node: Any, arrived: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-    """The gradients that arrived at a node, as the hooks of its tensors leave them."""
+    """The gradients at a node after the hooks of its tensors."""
     for index in arrived:
         for hook in _tensor_hooks.get((node, index), {}).values():
             changed = hook(arrived[index])

@@ -1,4 +1,4 @@
-"""The device guard, without which no tensor may stand on ``cuda``; the fallback is the CPU."""
+"""The device guard, without which no tensor may be on ``cuda``; the fallback is the CPU."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -23,17 +23,17 @@ _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 
 
 def ensure_guard() -> None:
-    """Give the CUDA device type a guard that does nothing, if torch's inside is as expected.
+    """Give the CUDA device type a no-op guard, if torch's internals are as expected.
 
-    `torch._C._ensureCUDADeviceGuardSet` replaces a guard that counts no devices by a no-op one,
-    but does nothing where there is none, as in a CPU build, or where it counted some, as in a fork
-    of a process that looked for a GPU and found one. So the Lazy backend's guard, which counts no
-    devices, is entered first (c10/core/impl/DeviceGuardImplInterface.h).
+    `torch._C._ensureCUDADeviceGuardSet` only replaces a guard that counts no devices. A CPU build
+    has no guard, and a fork of a process that found a GPU has one that counts it. So the Lazy
+    backend's guard, which counts no devices, is set first
+    (c10/core/impl/DeviceGuardImplInterface.h).
     """
     try:
         c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
         registry = (ctypes.c_void_p * _DEVICE_TYPES).in_dll(c10, _REGISTRY)
-    except (OSError, ValueError):  # no such library, no such symbol: `guard_works` will tell
+    except (OSError, ValueError):  # no such library or symbol: `guard_works` is then false
         return
     if registry[_LAZY] is not None:
         registry[_CUDA] = registry[_LAZY]
@@ -41,7 +41,7 @@ def ensure_guard() -> None:
 
 
 def guard_works() -> bool:
-    """Whether fake tensors may stand on ``cuda``: without a guard, a copy to it fails."""
+    """Whether fake tensors may be on ``cuda``: without a guard, a copy fails."""
     try:
         with FakeTensorMode():
             torch.empty(2, device="cuda").copy_(torch.empty(2))

@@ -1,4 +1,4 @@
-"""torch's compiler, imported only where it is used, and never run."""
+"""A stand-in for torch's compiler, which is imported only if needed and never run."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -20,11 +20,11 @@ __all__ = ["compile_nothing", "defer_dynamo"]
 
 
 class _DeferredDynamo(types.ModuleType):
-    """Stands for `torch._dynamo` until something other than ``disable`` is asked of it."""
+    """Replaces `torch._dynamo` until an attribute other than ``disable`` is used."""
 
     @staticmethod
     def disable(fn: Any = None, *_: Any, **__: Any) -> Any:
-        """Nothing is compiled, so nothing needs to be kept from it."""
+        """Return the function: nothing is compiled."""
         return fn if fn is not None else lambda function: function
 
     def __getattr__(self, name: str) -> Any:
@@ -35,23 +35,23 @@ class _DeferredDynamo(types.ModuleType):
 
 
 class _PackageFirst(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports `torch._dynamo` before any module in it, which would else import it midway."""
+    """Imports `torch._dynamo` before its submodules, which would import it midway."""
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        """A spec of the module where importing the package has imported it too."""
+        """A spec of the module, if importing the package imported it too."""
         if not fullname.startswith("torch._dynamo.") or fullname == "torch._dynamo.config":
-            return None  # the settings, which every fake tensor mode reads, stand alone
+            return None  # every fake tensor mode reads the settings, which need no package
         _import_dynamo()
         return importlib.util.spec_from_loader(fullname, self) if fullname in sys.modules else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """The module that is there."""
+        """The imported module."""
         module = sys.modules[spec.name]
         self.spec = module.__spec__
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Give back the spec that the import system has just replaced."""
+        """Restore the spec that the import system has replaced."""
         module.__spec__ = self.spec
 
 
@@ -59,10 +59,10 @@ _package_first = _PackageFirst()
 
 
 def defer_dynamo() -> None:
-    """Keep torch from importing its compiler, a second's work, for the first op on fake tensors.
+    """Import torch's compiler, which takes 1 s, only if it is used.
 
-    Many of torch's functions are marked "not to be compiled" when first called, which imports
-    `torch._dynamo` (torch/compile_nothing.py). It is imported after all where more of it is used.
+    Else the first op on fake tensors imports it: many functions of torch are marked as not to be
+    compiled when first called.
     """
     if "torch._dynamo" in sys.modules:
         return
@@ -76,7 +76,7 @@ def defer_dynamo() -> None:
 
 
 def _import_dynamo() -> None:
-    """Put the real `torch._dynamo` where its stand-in is, if it still is."""
+    """Replace the stand-in by the real `torch._dynamo`."""
     if _package_first in sys.meta_path:
         sys.meta_path.remove(_package_first)
         del sys.modules["torch._dynamo"], torch._dynamo
@@ -84,7 +84,7 @@ def _import_dynamo() -> None:
 
 
 def compile_nothing(model: Any = None, **options: Any) -> Any:
-    """`torch.compile`: the function itself, since Inductor needs the GPU."""
+    """`torch.compile`: the function itself, since Inductor needs a GPU."""
     if model is None:
         return lambda function: compile_nothing(function, **options)
     guess("torch.compile was ignored: what it would fuse or generate is not seen")

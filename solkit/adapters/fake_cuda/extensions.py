@@ -1,4 +1,4 @@
-"""What is replaced in modules of torch that few programs import, if one does."""
+"""Replacements in modules of torch that few programs import, made at the import."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -12,7 +12,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ __all__ = ["BuildError", "Extension", "WhenImported", "building_extensions", "ex
 
 
 class BuildError(SolkitError):
-    """A C++ extension does not build; the message is the compilers' first errors.
+    """A C++ extension does not build; the message holds the compilers' first errors.
 
     Attributes:
-        log: all that they printed.
+        log: their whole output.
     """
 
     def __init__(self, log: str) -> None:
@@ -36,16 +36,19 @@ class BuildError(SolkitError):
         super().__init__(_first_errors(log))
 
 
+_Texts = tuple[tuple[str, str, int], ...]
+
+
 @dataclass(frozen=True)
 class Extension:
-    """A C++ extension that was to be built.
+    """A C++ extension.
 
     Attributes:
-        texts: its sources, each with its file and the line that it starts on there.
+        texts: its sources, each with its file and first line there.
         cuda_flags: options for the compiler of device code.
     """
 
-    texts: tuple[tuple[str, str, int], ...]
+    texts: _Texts
     cuda_flags: tuple[str, ...]
 
 
@@ -55,7 +58,7 @@ _callers: list[Caller] = []  # a stack; the innermost answers
 
 @contextlib.contextmanager
 def extension_calls(caller: Caller) -> Iterator[None]:
-    """Have `caller` answer for the functions of extensions: extension, function, arguments."""
+    """Let `caller` replace the functions of extensions; gets extension, function, arguments."""
     _callers.append(caller)
     try:
         yield
@@ -68,9 +71,9 @@ _is_building = False
 
 @contextlib.contextmanager
 def building_extensions() -> Iterator[None]:
-    """Have extensions built as well, by torch itself, into its folder of extensions.
+    """Let torch build extensions too; their functions are still replaced.
 
-    Their functions are answered for as ever; `BuildError` is raised by what does not build.
+    An extension that does not build raises `BuildError`.
     """
     global _is_building
     _is_building = True
@@ -81,7 +84,7 @@ def building_extensions() -> Iterator[None]:
 
 
 class _Module:
-    """What `torch.utils.cpp_extension.load` returns: nothing is built."""
+    """The result of `torch.utils.cpp_extension.load`."""
 
     def __init__(self, extension: Extension) -> None:
         self._extension = extension
@@ -99,33 +102,39 @@ class _Module:
 
 
 def _build_nothing(module: Any) -> None:
-    inline, files = inspect.signature(module.load_inline), inspect.signature(module.load)
-    build_inline, build_files = module.load_inline, module.load
+    for name, texts_of in (("load_inline", _inline_texts), ("load", _file_texts)):
+        setattr(module, name, _loading(module, getattr(module, name), texts_of))
 
-    def load_inline(*args: Any, **kwargs: Any) -> _Module:
-        given = inline.bind(*args, **kwargs).arguments
-        texts = [*_listed(given.get("cuda_sources")), *_listed(given.get("cpp_sources"))]
-        told = tuple((text, *_place_of(text)) for text in texts)
-        _build(module, build_inline, args, kwargs)
-        return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
+
+def _loading(module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _Texts]) -> Any:
+    signature = inspect.signature(build)
 
     def load(*args: Any, **kwargs: Any) -> _Module:
-        given = files.bind(*args, **kwargs).arguments
-        read: dict[Path, str] = {}
-        for path in _listed(given.get("sources")):
-            _read_with_headers(Path(path), read)
-        told = tuple((text, str(path), 1) for path, text in read.items())
-        _build(module, build_files, args, kwargs)
-        return _Module(Extension(told, tuple(_listed(given.get("extra_cuda_cflags")))))
+        given = signature.bind(*args, **kwargs).arguments
+        extension = Extension(texts_of(given), tuple(_listed(given.get("extra_cuda_cflags"))))
+        _build(module, build, args, kwargs)
+        return _Module(extension)
 
-    module.load_inline, module.load = load_inline, load
+    return load
+
+
+def _inline_texts(given: Mapping[str, Any]) -> _Texts:
+    texts = [*_listed(given.get("cuda_sources")), *_listed(given.get("cpp_sources"))]
+    return tuple((text, *_place_of(text)) for text in texts)
+
+
+def _file_texts(given: Mapping[str, Any]) -> _Texts:
+    read: dict[Path, str] = {}
+    for path in _listed(given.get("sources")):
+        _read_with_headers(Path(path), read)
+    return tuple((text, str(path), 1) for path, text in read.items())
 
 
 def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
-    """Build an extension if that is wanted."""
+    """Build an extension, if wanted."""
     if not _is_building:
         return
-    # torch looks for nvcc only where it believes that it was built for CUDA: not so while faked
+    # torch looks for nvcc only if it was built for CUDA, which the fake denies
     module.CUDA_HOME = module.CUDA_HOME or module._find_cuda_home()
     try:
         function(*args, **kwargs)
@@ -134,14 +143,14 @@ def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) ->
 
 
 def _first_errors(log: str) -> str:
-    """The first two lines with an error in what compilers print, else the first; no folders."""
+    """The first two error lines of compilers' output, else the first line; without folders."""
     lines = [re.sub(r"^/\S*/", "", line.strip()) for line in log.splitlines() if line.strip()]
     told = [line for line in lines if re.search(r"(?i)\berror\s*:|undefined reference", line)]
     return " / ".join(told[:2] or lines[:1])
 
 
 def _read_with_headers(path: Path, read: dict[Path, str]) -> None:
-    """Read a source, and before it the headers beside it that it includes, each once."""
+    """Read a source after the headers beside it that it includes, each once."""
     if path in read:
         return
     text = path.read_text(errors="replace")
@@ -161,7 +170,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _place_of(text: str) -> tuple[str, int]:
-    """The user's file, and the line of it where a string starts; 1 if it stands not there so."""
+    """The user's file, and the line where a string starts; 1 if it is not found there."""
     file = user_line().rpartition(":")[0]
     path = Path(file)
     whole = path.read_text(errors="replace") if path.is_file() else ""
@@ -174,7 +183,7 @@ def _attend_whole(module: Any) -> None:
 
 
 class WhenImported(importlib.abc.MetaPathFinder):
-    """Replaces what a module holds when it is imported, if ever."""
+    """Changes modules when they are imported."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, Callable[[Any], None]] = {
@@ -185,7 +194,7 @@ class WhenImported(importlib.abc.MetaPathFinder):
             self.waiting.pop(name)(sys.modules[name])
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        """The module's own spec, with a loader that replaces things after it has run."""
+        """The module's own spec, with a loader that makes the change after it has run."""
         change = self.waiting.pop(fullname, None)
         if change is None:
             return None

@@ -1,4 +1,4 @@
-"""What had to be guessed, each as a sentence with the user's line."""
+"""Guesses, each a sentence with the user's line."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -31,13 +31,13 @@ _always: dict[str, None] = {}  # what every one of them starts with
 
 
 def guesses() -> tuple[str, ...]:
-    """What had to be guessed so far in this process, each a sentence with the user's line."""
+    """The guesses so far in this process."""
     return tuple(_guessed[0])
 
 
 @contextlib.contextmanager
 def watching_guesses() -> Iterator[Mapping[str, None]]:
-    """Collect the guesses made within, as an ordered set that fills up."""
+    """Collect guesses, as an ordered set that fills up."""
     _guessed.append(dict.fromkeys(_always))
     try:
         yield _guessed[-1]
@@ -46,30 +46,30 @@ def watching_guesses() -> Iterator[Mapping[str, None]]:
 
 
 def guess_always(sentence: str) -> None:
-    """Tell of a guess that everything in this process rests on."""
+    """Report a guess that everything in this process relies on."""
     _always.setdefault(sentence)
     _guessed[0].setdefault(sentence)
 
 
 def guess(sentence: str) -> None:
-    """Tell of a guess made for the user's line that runs now."""
+    """Report a guess for the user's current line."""
     tell(located(sentence))
 
 
 def located(sentence: str) -> str:
-    """A sentence with the user's line that runs now."""
+    """A sentence with the user's current line."""
     return f"{user_line()}: {sentence}"
 
 
 def tell(*sentences: str) -> None:
-    """Tell of guesses that were made before, now that something rests on them."""
+    """Report earlier guesses, once something relies on them."""
     for guessed in _guessed:
         for sentence in sentences:
             guessed.setdefault(sentence)
 
 
 def _folders_of_others() -> tuple[str, ...]:
-    """Where the code lies that is not the user's: torch, Triton, SolKit, Python itself."""
+    """The folders of torch, Triton, SolKit and Python, whose code is not the user's."""
     triton = importlib.util.find_spec("triton")
     files = (torch.__file__, __file__, contextlib.__file__, triton and triton.origin)
     torch_, package, python, *triton_ = (Path(file).parent for file in files if file)
@@ -82,7 +82,7 @@ _NOT_USERS = _folders_of_others()
 
 @functools.cache
 def _is_users(path: str) -> bool:
-    """Whether code of that file is the user's."""
+    """Whether a file holds the user's code."""
     return not path.startswith("<") and not any(
         path.startswith(folder) and "site-packages" not in path[len(folder) :]
         for folder in _NOT_USERS
@@ -90,11 +90,7 @@ def _is_users(path: str) -> bool:
 
 
 def user_line(frame: types.FrameType | None = None) -> str:
-    """``file:line`` of the innermost frame that is neither torch's, Triton's nor SolKit's.
-
-    Args:
-        frame: where to start; the caller's by default.
-    """
+    """``file:line`` of the innermost frame of the user's, from the caller's or a given frame."""
     frame = frame or sys._getframe(1)
     while frame is not None:
         if _is_users(frame.f_code.co_filename):

@@ -1,4 +1,4 @@
-"""Batch norm on fake tensors, whose shapes torch finds by running some twenty ops a layer."""
+"""Batch norm on fake tensors, for whose shapes torch runs some twenty ops a layer."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -12,14 +12,10 @@ __all__ = ["fake_batch_norm"]
 
 
 def fake_batch_norm(aten: torch.library.Library) -> None:
-    """Have ``native_batch_norm`` tell its shapes at once.
-
-    Args:
-        aten: where ops are overridden; its lifetime is the holder's.
-    """
-    # some versions of torch have one in Python already
+    """Override ``native_batch_norm``'s meta kernel as long as `aten` exists."""
+    # some versions of torch have one in Python
     aten.impl("native_batch_norm", _batch_norm, "Meta", allow_override=True)
-    # else a fake tensor runs the decomposition (FakeTensorMode._dispatch_impl)
+    # else fake tensors run the decomposition (FakeTensorMode._dispatch_impl)
     meta_table[torch.ops.aten.native_batch_norm.default] = _batch_norm
 
 
@@ -33,12 +29,10 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The result, the means and the inverse deviations, as the GPU's kernel gives them.
-
-    aten/src/ATen/native/cuda/Normalization.cu.
+    """The result, the means and the inverse deviations, as in Normalization.cu.
 
     Raises:
-        RuntimeError: a tensor that has one element a channel has another number.
+        RuntimeError: a tensor with one element per channel has another size.
     """
     del momentum, eps
     channels = x.shape[1]

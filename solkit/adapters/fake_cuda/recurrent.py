@@ -1,4 +1,4 @@
-"""Recurrent layers as one op each, and packed sequences as gathers and scatters."""
+"""Recurrent layers as one op each; packed sequences as gathers and scatters."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,11 +27,9 @@ _ARGUMENTS = (
 
 
 def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> None:
-    """Have recurrent layers call ``solkit::lstm`` and so on: unrolled, 512 steps are 10,000 ops.
+    """Make recurrent layers call ``solkit::lstm`` and so on, as long as both libraries exist.
 
-    Args:
-        own: where ops are defined; its lifetime is the holder's.
-        aten: where ops are overridden; likewise.
+    Unrolled, 512 steps are 10,000 ops.
     """
     for kind in _LAYERS:
         own.define(f"{kind}({_ARGUMENTS}) -> Tensor[]")
@@ -43,7 +42,7 @@ def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> N
             aten.impl(f"{kind}.data", functools.partial(_packed_layer, kind), key)
         aten.impl("_pack_padded_sequence", _pack, key)
         aten.impl("_pad_packed_sequence", _pad, key)
-    aten.impl("_thnn_fused_gru_cell", _gru_cell, "Meta")  # torch has one for LSTMs alone
+    aten.impl("_thnn_fused_gru_cell", _gru_cell, "Meta")  # torch has one only for LSTMs
 
 
 def _gru_cell(
@@ -53,7 +52,7 @@ def _gru_cell(
     bias: torch.Tensor | None = None,
     hidden_bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The new state, and a workspace of 5 values an element: aten/src/ATen/native/cuda/RNN.cu."""
+    """The new state, and a workspace of 5 values per element (ATen/native/cuda/RNN.cu)."""
     del gates, hidden_gates, bias, hidden_bias
     return torch.empty_like(state), state.new_empty((state.shape[0], 5 * state.shape[1]))
 
@@ -69,7 +68,7 @@ def _shapes(
     batch_first: bool,
     sequences: int,
 ) -> list[torch.Tensor]:
-    """The output of every step, and the last states."""
+    """The outputs of all steps, and the last states."""
     del weights, batch_first, sequences
     width = state[0].shape[-1] * (2 if bidirectional else 1)
     out = input.new_empty((*input.shape[:-1], width))
@@ -96,7 +95,7 @@ def _layer(
     weights: Sequence[torch.Tensor],
     *options: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """``torch.lstm`` and its kin: the output and the last states.
+    """``torch.lstm`` and so on: the output and the last states.
 
     `options` are ``has_biases, num_layers, dropout, train, bidirectional, batch_first``.
     """
@@ -126,7 +125,7 @@ def _packed_layer(
     weights: Sequence[torch.Tensor],
     *options: Any,
 ) -> tuple[torch.Tensor, ...]:
-    """Packed sequences cost what one sequence of as many steps does, except for its first steps.
+    """Packed sequences cost as much as one sequence of the same steps, except for the first steps.
 
     `options` are ``has_biases, num_layers, dropout, train, bidirectional``.
     """
@@ -140,7 +139,7 @@ def _packed_layer(
 
 
 class _Layer(torch.autograd.Function):
-    """A layer with a gradient that is one op, too."""
+    """A layer with a gradient that is one op too."""
 
     @staticmethod
     def forward(ctx: Any, kind: str, states: int, options: Any, x: Any, *tensors: Any) -> Any:
@@ -165,7 +164,7 @@ class _Layer(torch.autograd.Function):
 def _pack(
     padded: torch.Tensor, lengths: torch.Tensor, batch_first: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``_pack_padded_sequence``: step by step, the sequences that reach it, longest first."""
+    """``_pack_padded_sequence``: for each step, the sequences that reach it, longest first."""
     count, steps = padded.shape[:2] if batch_first else padded.shape[:2][::-1]
     known = recall(lengths)
     if known is None:
@@ -178,7 +177,7 @@ def _pack(
     with really():
         ends = known.value
         sizes = (ends[None, :] > torch.arange(int(ends.max()), device="cpu")[:, None]).sum(1)
-    sizes_known = Known(sizes, known.guesses, known.drawn)
+    sizes_known = replace(known, value=sizes)
     step, sequence = _places(padded, sizes_known)
     data = padded[(sequence, step) if batch_first else (step, sequence)]
     return data, holding(lengths, sizes_known)
@@ -191,10 +190,10 @@ def _pad(
     padding_value: float,
     total_length: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``_pad_packed_sequence``: what `_pack` took apart."""
+    """``_pad_packed_sequence``, the inverse of `_pack`."""
     known = recall(batch_sizes)
     if known is None:
-        raise UnsupportedError("a packed sequence is padded, and its lengths are not known here")
+        raise UnsupportedError("a packed sequence of unknown lengths is padded")
     with really():
         sizes = known.value
         count, steps = int(sizes[0]), max(len(sizes), total_length)
@@ -203,7 +202,7 @@ def _pad(
     outer = (count, steps) if batch_first else (steps, count)
     padded = data.new_full((*outer, *data.shape[1:]), padding_value)
     padded = padded.index_put((sequence, step) if batch_first else (step, sequence), data)
-    return padded, holding(batch_sizes, Known(ends, known.guesses, known.drawn))
+    return padded, holding(batch_sizes, replace(known, value=ends))
 
 
 def _places(like: torch.Tensor, sizes: Known) -> tuple[torch.Tensor, torch.Tensor]:
@@ -212,6 +211,4 @@ def _places(like: torch.Tensor, sizes: Known) -> tuple[torch.Tensor, torch.Tenso
         step = torch.arange(len(sizes.value), device="cpu").repeat_interleave(sizes.value)
         starts = sizes.value.cumsum(0) - sizes.value
         sequence = torch.arange(len(step), device="cpu") - starts[step]
-    places = (Known(found, sizes.guesses, sizes.drawn) for found in (step, sequence))
-    first, second = (holding(like, place) for place in places)
-    return first, second
+    return holding(like, replace(sizes, value=step)), holding(like, replace(sizes, value=sequence))

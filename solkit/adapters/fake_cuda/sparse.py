@@ -1,7 +1,7 @@
-"""Sparse matrices as what they are made of: torch has no fake tensors of sparse layouts.
+"""Sparse matrices as tuples of dense tensors: torch has no fake tensors of sparse layouts.
 
-A `SparseMatrix` stands for a sparse tensor wherever one is made; its products are one op,
-``solkit::spmm``, that reads the index tensors, the values and the dense operand.
+A `SparseMatrix` replaces each sparse tensor. Its products are one op, ``solkit::spmm``, which reads
+the index tensors, the values and the dense operand.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -22,10 +22,10 @@ __all__ = ["SparseMatrix", "fake_sparse"]
 
 
 def fake_sparse(own: torch.library.Library) -> None:
-    """Have torch make a `SparseMatrix` wherever it would make a sparse tensor.
+    """Make torch create a `SparseMatrix` instead of each sparse tensor.
 
     Args:
-        own: where ops are defined; its lifetime is the holder's.
+        own: where ops are defined; they last as long as it.
     """
     own.define("spmm(Tensor[] indices, Tensor values, Tensor dense, int rows) -> Tensor")
     torch.library.register_fake("solkit::spmm", _spmm_shape, lib=own)
@@ -124,7 +124,7 @@ class SparseMatrix:
         return True
 
     def to(self, *args: Any, **kwargs: Any) -> SparseMatrix:
-        """As `torch.Tensor.to`; a dtype is the values' alone."""
+        """As `torch.Tensor.to`; a dtype applies to the values only."""
         data = self.data.to(*args, **kwargs)
         return replace(self, data=data, parts=tuple(part.to(data.device) for part in self.parts))
 
@@ -202,7 +202,7 @@ class SparseMatrix:
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """What functions of torch do with a sparse matrix."""
+        """The functions of torch that take a sparse matrix."""
         name = func.__name__
         if name in ("matmul", "mm", "mv", "_sparse_mm", "__matmul__", "spmm"):
             return args[0] @ args[1] if isinstance(args[0], cls) else args[1].__rmatmul__(args[0])
@@ -216,18 +216,8 @@ class SparseMatrix:
         raise UnsupportedError(f"torch's {name} of a sparse matrix on a fake GPU")
 
 
-_COMPRESSED = {
-    "csr": torch.sparse_csr,
-    "csc": torch.sparse_csc,
-    "bsr": torch.sparse_bsr,
-    "bsc": torch.sparse_bsc,
-}
-_TRANSPOSED = {
-    torch.sparse_csr: torch.sparse_csc,
-    torch.sparse_csc: torch.sparse_csr,
-    torch.sparse_bsr: torch.sparse_bsc,
-    torch.sparse_bsc: torch.sparse_bsr,
-}
+_COMPRESSED = {name: getattr(torch, f"sparse_{name}") for name in ("csr", "csc", "bsr", "bsc")}
+_TRANSPOSED = dict(zip(_COMPRESSED.values(), map(_COMPRESSED.get, ("csc", "csr", "bsc", "bsr"))))
 
 
 def _coo(
@@ -264,10 +254,10 @@ def _compressed(layout: str) -> Callable[..., SparseMatrix]:
 
 
 def _ends(indices: torch.Tensor) -> list[int]:
-    """The least sizes that indices fit in, as torch infers them."""
+    """The smallest sizes that the indices fit in, as torch infers them."""
     known = recall(indices)
     if known is None:
-        raise UnsupportedError("a sparse matrix without a size, whose indices are not known here")
+        raise UnsupportedError("a sparse matrix without a size has unknown indices")
     with really():
         return [int(end) + 1 for end in known.value.amax(1)]
 

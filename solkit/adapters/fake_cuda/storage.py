@@ -1,4 +1,4 @@
-"""Addresses and identities of tensors that have no memory."""
+"""Addresses and identities of tensors without memory."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -15,9 +15,9 @@ _addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
 
 
 def data_ptr(tensor: torch.Tensor) -> int:
-    """An address per storage, 4 GiB apart, so divisible by whatever Triton asks about.
+    """The storage's own address plus the offset; addresses are 4 GiB apart, so well aligned.
 
-    The storage is kept alive, or its handle could be reused and two tensors share an address.
+    The storage is kept alive, so that no other storage gets its handle.
     """
     storage = tensor.untyped_storage()
     found = _addresses.get(storage._cdata)
@@ -31,9 +31,10 @@ _torch_swap_tensors = torch.utils.swap_tensors
 
 
 def swap_tensors(left: torch.Tensor, right: torch.Tensor) -> None:
-    """`torch.utils.swap_tensors` as ``module.cuda()`` needs it: fakes with a weak reference too.
+    """`torch.utils.swap_tensors` for ``module.cuda()``, which also swaps fake tensors.
 
-    The reference is the fake mode's memo from a meta tensor's id to its fake; none asks again.
+    The fake mode's memo holds weak references to fakes, which torch refuses to swap; they are
+    dropped, since nothing needs them again.
     """
     for tensor in (left, right):
         if isinstance(tensor, FakeTensor):

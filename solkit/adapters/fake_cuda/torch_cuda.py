@@ -1,4 +1,4 @@
-"""`torch.cuda` as it answers on a machine that has the GPU."""
+"""`torch.cuda` with the answers of a machine that has the GPU."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -20,7 +20,7 @@ __all__ = ["fake_torch_cuda", "memory_bus_bits"]
 
 
 class _Nothing(contextlib.AbstractContextManager["_Nothing"]):
-    """Stands for a stream, an event, a device context or a graph: every method does nothing."""
+    """Replaces streams, events, device contexts and graphs: every method does nothing."""
 
     cuda_stream = 0
     stream_id = 0
@@ -84,9 +84,9 @@ def _memory_clock_khz(device: Device) -> int:
 
 
 def memory_bus_bits(device: Device) -> int:
-    """The width of the memory's bus, in bits: bandwidth over two transfers a clock.
+    """The memory bus width, from the bandwidth at two transfers a clock.
 
-    Two as ``cudaDeviceProp`` has it (CUDA C++ Best Practices Guide, "Theoretical Bandwidth").
+    Source: CUDA C++ Best Practices Guide, "Theoretical Bandwidth".
     """
     dram = device.ceilings.get("dram")
     if dram is None or not dram.clock_mhz:
@@ -94,47 +94,21 @@ def memory_bus_bits(device: Device) -> int:
     return 64 * round(8 * dram.value / (2 * dram.clock_mhz * 1e6) / 64)  # buses come in 64 bits
 
 
-_RETURNING_NOTHING = (
-    "_lazy_init",
-    "init",
-    "set_device",
-    "set_stream",
-    "synchronize",
-    "empty_cache",
-    "ipc_collect",
-    "reset_peak_memory_stats",
-    "reset_max_memory_allocated",
-    "reset_max_memory_cached",
-    "reset_accumulated_memory_stats",
-    "reset_peak_host_memory_stats",
-    "reset_accumulated_host_memory_stats",
-    "set_per_process_memory_fraction",
-    "set_sync_debug_mode",
-    "caching_allocator_delete",
-    "caching_allocator_enable",
-    "change_current_allocator",
-    "check_error",
-)
+_RETURNING_NONE = """
+    _lazy_init init set_device set_stream synchronize empty_cache ipc_collect check_error
+    reset_peak_memory_stats reset_max_memory_allocated reset_max_memory_cached
+    reset_accumulated_memory_stats reset_peak_host_memory_stats reset_accumulated_host_memory_stats
+    set_per_process_memory_fraction set_sync_debug_mode caching_allocator_delete
+    caching_allocator_enable change_current_allocator
+""".split()
+_RETURNING_ZERO = """
+    memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_usage
+    device_memory_used utilization temperature power_draw current_device get_device_index
+    get_sync_debug_mode current_blas_handle current_solver_handle caching_allocator_alloc
+""".split()
 
 
-_UNUSED_MEMORY: dict[str, Any] = {
-    "memory_allocated": 0,
-    "max_memory_allocated": 0,
-    "memory_reserved": 0,
-    "max_memory_reserved": 0,
-    "memory_stats": Counter(),  # any counter is 0
-    "memory_stats_as_nested_dict": {},
-    "host_memory_stats": Counter(),
-    "host_memory_stats_as_nested_dict": {},
-    "memory_snapshot": [],
-    "memory_summary": "",
-    "list_gpu_processes": "",
-    "memory_usage": 0,  # percent, as utilization
-    "device_memory_used": 0,
-    "utilization": 0,
-    "temperature": 0,
-    "power_draw": 0,
-}
+_RETURNING_STREAMS = "get_stream_from_external cudart current_stream default_stream stream".split()
 
 
 def _cuda_values(device: Device) -> dict[str, Any]:
@@ -145,7 +119,6 @@ def _cuda_values(device: Device) -> dict[str, Any]:
         "is_initialized": True,
         "_is_compiled": False,  # keeps torch off code that needs the real library
         "device_count": 1,
-        "current_device": 0,
         "get_device_properties": _properties(device),
         "get_device_capability": (major, minor),
         "get_device_name": device.name,
@@ -153,25 +126,22 @@ def _cuda_values(device: Device) -> dict[str, Any]:
         "is_bf16_supported": (major, minor) >= (8, 0),
         "is_current_stream_capturing": False,
         "mem_get_info": (device.memory_bytes, device.memory_bytes),
-        **_UNUSED_MEMORY,
+        "memory_stats": Counter(),  # any counter is 0
+        "host_memory_stats": Counter(),
+        "memory_stats_as_nested_dict": {},
+        "host_memory_stats_as_nested_dict": {},
+        "memory_snapshot": [],
+        **dict.fromkeys(("memory_summary", "list_gpu_processes"), ""),
         "clock_rate": int(device.clock_mhz),  # MHz
         "can_device_access_peer": False,
         "get_allocator_backend": "native",
         "get_per_process_memory_fraction": 1.0,
-        "get_sync_debug_mode": 0,
         "get_gencode_flags": f"-gencode compute=compute_{major}{minor},code=sm_{major}{minor}",
         "graph_pool_handle": (0, 0),
-        "current_blas_handle": 0,
-        "current_solver_handle": 0,
         "is_tf32_supported": (major, minor) >= (8, 0),
-        "get_stream_from_external": _Nothing(),
-        "caching_allocator_alloc": 0,
-        "cudart": _Nothing(),
-        "current_stream": _Nothing(),
-        "default_stream": _Nothing(),
-        "stream": _Nothing(),
-        "get_device_index": 0,
-        **dict.fromkeys(_RETURNING_NOTHING),
+        **dict.fromkeys(_RETURNING_STREAMS, _Nothing()),
+        **dict.fromkeys(_RETURNING_ZERO, 0),
+        **dict.fromkeys(_RETURNING_NONE),
     }
 
 
@@ -180,11 +150,11 @@ _DOING_NOTHING = (
     *("CUDAGraph", "graph", "MemPool", "use_mem_pool"),
 )
 _CUDA_VERSION = "13.0"
-"""What a CPU build names: the stable CUDA of torch 2.11, PyTorch RELEASE.md."""
+"""Replaces a CPU build's missing version: the stable CUDA of torch 2.11 (PyTorch RELEASE.md)."""
 
 
 def fake_torch_cuda(device: Device) -> None:
-    """Have `torch.cuda` answer as on `device`."""
+    """Make `torch.cuda` answer as on `device`."""
     parts = [part for path, part in [*sys.modules.items()] if path.startswith("torch.cuda.")]
     for name, value in _cuda_values(device).items():
         _replace(name, _constant_function(name, value), parts)
@@ -208,7 +178,7 @@ def _replace(name: str, fake: Any, parts: Sequence[ModuleType]) -> None:
 
 
 def _constant_function(name: str, value: Any) -> Callable[..., Any]:
-    """A function of its own for each name: torch._dynamo refuses to list one object twice."""
+    """A new function for each name: torch._dynamo refuses to list one object twice."""
 
     def constant(*_: Any, **__: Any) -> Any:
         return value
@@ -218,7 +188,7 @@ def _constant_function(name: str, value: Any) -> Callable[..., Any]:
 
 
 class _Generator(torch.Generator):
-    """A CPU generator, whatever device it was asked for: fake tensors draw no numbers."""
+    """A CPU generator for any device: fake tensors draw no numbers."""
 
     asked_for: torch.device
 

@@ -1,4 +1,4 @@
-"""Ops whose result or its shape depends on data: answered from known values, else by a guess."""
+"""Ops whose result or shape depends on data: answered from known values, else by a guess."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
@@ -38,7 +38,7 @@ _aten = torch.ops.aten
 
 
 class KnownValues(TorchDispatchMode):
-    """Carries the real values of small tensors along, and guesses where a value is unknown."""
+    """Tracks the values of small tensors, and guesses unknown ones."""
 
     def __torch_dispatch__(
         self,
@@ -64,11 +64,11 @@ class KnownValues(TorchDispatchMode):
 
 
 _MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
-"""Where real tensors come in: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
+"""Ops that take real tensors: ``torch.tensor([...])``, ``torch.from_numpy(x).cuda()``."""
 
 
 def _lifted(tensor: torch.Tensor) -> torch.Tensor:
-    """A fake of a real tensor; torch's own way imports its compiler, which takes a second."""
+    """A fake of a real tensor; torch's own way imports its compiler, which takes 1 s."""
     made = torch.empty_strided(
         tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=tensor.device
     )
@@ -81,7 +81,7 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op on fake tensors; where its shape depends on data, on the known values."""
+    """An op on fake tensors, or on known values if its shape depends on data."""
     out = at_once(func, args, kwargs)
     if out is not None:
         return out
@@ -92,7 +92,7 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if values is None and func in _SHAPE_GUESSES:
             return _SHAPE_GUESSES[func](*args, **kwargs)
         if values is None:
-            raise UnsupportedError(f"what {func} returns depends on data not known here") from error
+            raise UnsupportedError(f"the result of {func} depends on unknown data") from error
         like = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
         made = [holding(like, known) for known in values]
         return made[0] if len(func._schema.returns) == 1 else tuple(made)
@@ -108,9 +108,9 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op without a kernel for fake tensors: its results are as on the CPU, from zeros.
+    """An op without a kernel for fake tensors: the shapes that the CPU gives for zeros.
 
-    As `torch._subclasses.fake_tensor.run_fallback_kernel` does it on the GPU.
+    `torch._subclasses.fake_tensor.run_fallback_kernel` does so on the GPU.
     """
     if func._schema.name.startswith("aten::_use_"):  # asks for a library, and there is none here
         return False
@@ -142,7 +142,7 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
-    """A fake tensor beside `like` that holds a value."""
+    """A fake tensor on the device of `like` with a known value."""
     made = like.new_empty(tuple(known.value.shape), dtype=known.value.dtype)
     remember(cast(FakeTensor, made), known)
     return made
@@ -152,7 +152,7 @@ def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
 
 
 def _item(tensor: torch.Tensor) -> Any:
-    """``tensor.item()``: its known value; else True, 1 or 1.0."""
+    """``tensor.item()``: the known value, else True, 1 or 1.0."""
     known = recall(tensor)
     if known is None:
         # `torch.bool.is_floating_point` is False and bool(1) is True
@@ -162,18 +162,18 @@ def _item(tensor: torch.Tensor) -> Any:
     with really():
         value = known.value.item()
     if known.drawn:
-        guess(f"random integers were drawn on the CPU, where a GPU draws others: {value} read")
+        guess(f"random integers were drawn on the CPU; a GPU draws others: {value} read")
     tell(*known.guesses)
     return value
 
 
 def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any]:
-    """``tensor.numpy()``: torch would read the memory that a fake tensor has not."""
+    """``tensor.numpy()``: torch would read memory that a fake tensor lacks."""
     known = recall(tensor)
     if known is None:
-        raise UnsupportedError("a tensor's contents are read as an array, and are not known here")
+        raise UnsupportedError("unknown contents of a tensor are read as an array")
     if known.drawn:
-        guess("a tensor read as an array holds random integers, where a GPU draws others")
+        guess("a tensor read as an array holds random integers; a GPU draws others")
     tell(*known.guesses)
     with really():
         return known.value.clone().numpy(force=force)  # which the caller may write to
@@ -207,7 +207,7 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-    """Boolean indices as the integer ones that select the same (``x[mask]``)."""
+    """Boolean indices (``x[mask]``) as equivalent integer ones."""
     integers: list[torch.Tensor | None] = []
     for index in indices:
         if index is None or index.dtype not in (torch.bool, torch.uint8):
@@ -230,7 +230,7 @@ def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def _device(tensor: torch.Tensor) -> torch.device:
-    """``tensor.device``, which torch dispatches like an op: the most frequent one."""
+    """``tensor.device``, the most frequent op that torch dispatches."""
     return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
 
 
@@ -251,13 +251,13 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
 _GUESSED_SET = "of a mask were guessed to be set"
 _ALL_SET = f"all elements {_GUESSED_SET}"
 _SMALL = 1 << 20
-"""Elements beyond which nothing is supposed of a tensor."""
+"""No contents are guessed for tensors with more elements."""
 
 
 def _suppose(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> None:
-    """Suppose a value where it may decide what a program does, to be told if it does."""
+    """Guess contents that may decide what a program does; reported only if they do."""
     supposed = _SUPPOSED.get(func.overloadpacket)
     if supposed is None:
         return
@@ -272,10 +272,9 @@ def _suppose(
 
 
 def _balanced(indices: torch.Tensor, given: dict[str, Any]) -> Known | None:
-    """Indices that choose among the elements of a dimension, each as often as any other.
+    """Indices that choose each element of a dimension equally often.
 
-    The choices of all rows, one after the other, go round: choice j of k in row t is
-    (t * k + j) mod n, so that no row chooses an element twice.
+    Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
     """
     source: torch.Tensor = given["self"]
     if "dim" in given or "num_samples" not in given:
@@ -299,7 +298,7 @@ _BALANCED = "routing was guessed balanced"
 
 
 def _all_set(count: torch.Tensor, given: dict[str, Any]) -> Known | None:
-    """A mask selects everything: the usual case, and an upper bound for its count."""
+    """A mask that selects everything: the usual case, and the largest count."""
     mask: torch.Tensor = given["self"]
     if mask.dtype != torch.bool or not count.numel():
         return None
@@ -309,7 +308,7 @@ def _all_set(count: torch.Tensor, given: dict[str, Any]) -> Known | None:
 
 
 def _even_counts(counts: torch.Tensor, given: dict[str, Any]) -> Known | None:
-    """Every value occurs as often as any other."""
+    """Each value occurs equally often."""
     bins, number = counts.numel(), given["self"].numel()
     if not bins or given.get("weights") is not None:
         return None
@@ -333,7 +332,6 @@ _SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], Known | None]] = {
 
 
 def _unique(tensor: torch.Tensor, *options: Any, **_: Any) -> tuple[torch.Tensor, ...]:
-    """All elements differ."""
     del options
     guess("all elements were guessed to be unique")
     places = tensor.new_empty(tensor.shape, dtype=torch.int64)

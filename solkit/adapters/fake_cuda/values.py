@@ -1,8 +1,7 @@
-"""The contents of fake tensors, where they follow from the program.
+"""The contents of fake tensors, if they follow from the program.
 
-Contents belong to a storage, so that whatever is written through a view is seen through all the
-others. A constant (``zeros``, ``full`` and what is computed from such alone) is kept as one
-element, whatever its size.
+Contents belong to a storage, so writes through one view are seen through all. Constants (``zeros``,
+``full`` and results of these) are kept as one element.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -13,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -38,25 +37,25 @@ __all__ = [
 _aten = torch.ops.aten
 
 _KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 24, 1 << 24
-"""Elements beyond which a result is not computed: 16 Mi take some 20 ms an op."""
+"""Larger results are not computed: 16 Mi elements take about 20 ms an op."""
 
 _KNOWN_BYTES = 256 << 20
-"""Bytes of contents that are held at a time; beyond, results are not computed."""
+"""The most bytes of contents held at a time; beyond, results are not computed."""
 
 _SLOW = 1 << 20
-"""Elements beyond which sorting, drawing and the like are not computed, some 50 ms an op."""
+"""The most elements that are sorted, drawn and so on: about 50 ms an op."""
 
 _PRODUCT = 1 << 24
-"""Multiply-adds beyond which a matrix product is not computed, some 10 ms."""
+"""The most multiply-adds of a matrix product: about 10 ms."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a tensor holds.
+    """A tensor's contents.
 
     Attributes:
-        value: the contents, on the CPU; not to be written to.
-        guesses: what they rest on, each a sentence; empty where they are sure.
+        value: the contents, on the CPU; read-only.
+        guesses: the guesses that they rely on, each a sentence.
         drawn: whether they come from random integers.
     """
 
@@ -66,13 +65,13 @@ class Known:
 
 
 class _Contents:
-    """What a storage holds; alive as long as a tensor of that storage.
+    """A storage's contents; they live as long as a tensor of that storage.
 
     Attributes:
-        storage: held, so that no other one gets its address.
-        flat: its elements in order; one element where all are alike; ``None`` when not known.
-        shared: whether somebody holds a view of `flat`, which must then not change.
-        share: of the elements that are other than zero, where that is all that is known.
+        storage: held, so that no other storage gets its address.
+        flat: its elements in order; one element if all are equal; ``None`` if unknown.
+        shared: whether a view of `flat` exists, which must not change.
+        share: the share of nonzero elements, if only that is known.
     """
 
     held_bytes = 0
@@ -99,13 +98,13 @@ class _Contents:
 
     @property
     def elements(self) -> int:
-        """How many the storage has room for."""
+        """The number of elements that fit."""
         assert self.flat is not None
         return self.storage.nbytes() // self.flat.element_size()
 
     @property
     def constant(self) -> bool:
-        """Whether one element stands for several."""
+        """Whether one element represents several."""
         return self.flat is not None and self.flat.numel() == 1 < self.elements
 
     def seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
@@ -117,7 +116,7 @@ class _Contents:
         return self.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
     def make_writable(self) -> bool:
-        """Give every element a place of its own that nobody else looks at."""
+        """Give every element its own unshared place; whether there is room."""
         assert self.flat is not None
         if self.constant:
             if self.elements > _limit(self.flat) or not _room_for(self.elements, self.flat):
@@ -132,11 +131,11 @@ _contents: WeakValueDictionary[int, _Contents] = WeakValueDictionary()  # by the
 
 
 def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
-    """The contents of a tensor where they follow from the program for sure.
+    """The contents of a tensor, if they follow from the program without guesses.
 
     Returns:
-        An array of the tensor's shape, not to be written to; dtypes that numpy lacks come as
-        float32. ``None`` where the contents are not known.
+        A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
+        the contents are unknown.
     """
     known = recall(tensor)
     if known is None or known.guesses:
@@ -150,25 +149,25 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 
 
 def _lasting(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """`value`, which a later write to the storage must not change."""
+    """`value`, protected from later writes to the storage."""
     contents = _contents.get(tensor.untyped_storage()._cdata)
     if contents is None or contents.flat is None:
         return value
     if not contents.constant and 4 * value.numel() < contents.flat.numel():
-        return value.clone()  # rather than have the next write copy all
+        return value.clone()  # else the next write copies all
     contents.shared = True
     return value
 
 
 def forget(tensor: torch.Tensor) -> None:
-    """A kernel that torch does not see may have written to `tensor`: its value is unknown."""
+    """Mark a tensor's contents as unknown, e.g. since a kernel may have written to it."""
     contents = _contents.get(tensor.untyped_storage()._cdata)
     if contents is not None:
         contents.hold(None, (), False)
 
 
 def remember(tensor: FakeTensor, known: Known) -> None:
-    """Keep what a tensor holds, if there is room; the value must be nobody else's."""
+    """Keep a tensor's contents, if there is room; the value must be unshared."""
     value, storage = known.value, tensor.untyped_storage()
     if tensor.shape != value.shape or tensor.dtype != value.dtype:
         return
@@ -184,7 +183,7 @@ def remember(tensor: FakeTensor, known: Known) -> None:
 
 
 def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
-    """The elements of a storage in order, of which `like` shows `value`."""
+    """The elements of a storage in order, where `like` is the view with `value`."""
     if elements == value.numel() > 0 and value.stride() == like.stride():
         return value.as_strided((elements,), (1,))
     flat = value.new_zeros(elements)
@@ -198,7 +197,7 @@ def _attach(tensor: torch.Tensor, contents: _Contents) -> None:
 
 
 def recall(tensor: torch.Tensor) -> Known | None:
-    """The contents of a tensor, sure or guessed; ``None`` where there are neither."""
+    """The contents of a tensor, known or guessed; ``None`` if there are none."""
     if not isinstance(tensor, FakeTensor):
         return Known(tensor) if tensor.numel() <= _limit(tensor) else None
     contents = _contents.get(tensor.untyped_storage()._cdata)
@@ -211,13 +210,13 @@ def recall(tensor: torch.Tensor) -> Known | None:
 
 @contextlib.contextmanager
 def really() -> Iterator[None]:
-    """Compute on real tensors within."""
+    """Compute on real tensors."""
     with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
         yield
 
 
 def _is_constant(value: torch.Tensor) -> bool:
-    """Whether all elements are one and the same."""
+    """Whether all elements are the same one."""
     return not any(step for n, step in zip(value.shape, value.stride()) if n > 1)
 
 
@@ -240,7 +239,7 @@ def _room_for(elements: int, like: torch.Tensor) -> bool:
 def propagate(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> None:
-    """Compute `func` on real values where all its inputs are known, and remember the results."""
+    """Compute `func` on real values if all inputs are known, and remember the results."""
     if func._schema.is_mutable:
         _write(func, args, kwargs)
         return
@@ -263,7 +262,7 @@ def _is_view(func: torch._ops.OpOverload) -> bool:
 
 
 def _look_through(views: Sequence[FakeTensor]) -> None:
-    """Views keep the contents of their storage alive."""
+    """Let views keep the contents of their storage alive."""
     for view in views:
         contents = _contents.get(view.untyped_storage()._cdata)
         if contents is not None:
@@ -287,7 +286,7 @@ def _compute(
 
 
 def share_of(tensor: torch.Tensor) -> float | None:
-    """What share of a tensor's elements is other than zero, where no more is known of them."""
+    """The share of a tensor's nonzero elements, if only that is known."""
     contents = _contents.get(tensor.untyped_storage()._cdata)
     return None if contents is None else contents.share
 
@@ -296,9 +295,9 @@ _KEEPING_ZEROS = (*(_aten.clone, _aten._to_copy), *(_aten.ne, _aten.gt, _aten.mu
 
 
 def _share(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float | None:
-    """Of a mask that is too large to be known: a choice among n numbers is each of them once.
+    """The share of a mask that is too large to compute: a choice among n numbers sets one in n.
 
-    That is how `torch.nn.functional.one_hot` compares on fake tensors.
+    `torch.nn.functional.one_hot` makes such a comparison on fake tensors.
     """
     if func.overloadpacket in _KEEPING_ZEROS and len(inputs) == 1:
         return share_of(inputs[0])
@@ -315,7 +314,7 @@ def _share(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float
 def compute_known(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[Known] | None:
-    """What an op gives on known values; ``None`` where one of them is not known, or costly."""
+    """The result of an op on known values; ``None`` if one is unknown, or it is too costly."""
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     return _results(func, args, kwargs, inputs, ())
 
@@ -334,7 +333,8 @@ def _results(
     if not alike and not _is_affordable(func, inputs, fakes):
         return None
     own = {fact.value.untyped_storage()._cdata for fact in facts}
-    guesses, drawn = _guesses_of(facts), any(fact.drawn for fact in facts) or _draws_integers(func)
+    draws = func.overloadpacket in _INTEGER_DRAWS
+    guesses, drawn = _guesses_of(facts), draws or any(fact.drawn for fact in facts)
     with really():
         values = _run(func, args, kwargs, alike)
         if alike:
@@ -348,19 +348,14 @@ def _guesses_of(facts: Sequence[Known]) -> tuple[str, ...]:
 
 
 def _recall_all(tensors: Sequence[torch.Tensor]) -> list[Known] | None:
-    facts = []
-    for tensor in tensors:
-        fact = recall(tensor)
-        if fact is None:
-            return None
-        facts.append(fact)
-    return facts
+    facts = [fact for tensor in tensors if (fact := recall(tensor)) is not None]
+    return facts if len(facts) == len(tensors) else None
 
 
 def _run(
     func: torch._ops.OpOverload, args: Any, kwargs: Any, alike: bool = False
 ) -> list[torch.Tensor]:
-    """The results of an op on real values; none where the CPU has no such kernel."""
+    """The results of an op on real values; none if the CPU has no such kernel."""
 
     def real(argument: Any) -> Any:
         if isinstance(argument, torch.Tensor):
@@ -383,7 +378,7 @@ def _run(
 
 
 def _all_constant(func: torch._ops.OpOverload, facts: Sequence[Known]) -> bool:
-    """Whether an elementwise op meets nothing but constants, of which one is large."""
+    """Whether an elementwise op has only constants as inputs, at least one of them large."""
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
     large = any(fact.value.numel() > 1 for fact in facts)
     return elementwise and large and all(_is_constant(fact.value) for fact in facts)
@@ -402,7 +397,7 @@ _HEAVY = ("linalg", "convolution", "fft", "attention", "batch_norm", "upsample",
 def _is_affordable(
     func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor], fakes: Sequence[FakeTensor]
 ) -> bool:
-    """Whether computing a result takes some 50 ms at the most."""
+    """Whether computing a result takes at most about 50 ms."""
     packet = func.overloadpacket
     tensors = (*inputs, *fakes)
     largest = max((tensor.numel() for tensor in tensors), default=0)
@@ -419,16 +414,11 @@ _INTEGER_DRAWS = (_aten.randint, _aten.randperm)
 """Random, yet computed: indices and page tables decide what a gather must read."""
 
 
-def _draws_integers(func: torch._ops.OpOverload) -> bool:
-    return func.overloadpacket in _INTEGER_DRAWS
-
-
 @functools.cache
 def _is_pure(func: torch._ops.OpOverload) -> bool:
-    """Whether the result of `func` follows from its arguments alone."""
-    return _draws_integers(func) or not (
-        torch.Tag.nondeterministic_seeded in func.tags or "empty" in func._schema.name
-    )
+    """Whether the result depends only on the arguments, or is drawn integers."""
+    random = torch.Tag.nondeterministic_seeded in func.tags or "empty" in func._schema.name
+    return func.overloadpacket in _INTEGER_DRAWS or not random
 
 
 # -------------------------------------------------------------------------------- constants
@@ -460,7 +450,7 @@ def _remember_constant(
 
 
 def _write(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """What an op that writes in place leaves in what it wrote to."""
+    """Update the contents of the tensors that an op writes to."""
     written = _written(func, args, kwargs)
     if func.overloadpacket in _OVERWRITES and len(written) == 1:
         _overwrite(func, args, written[0])
@@ -489,7 +479,7 @@ def _write_known(
     kwargs: dict[str, Any],
     written: Sequence[torch.Tensor],
 ) -> bool:
-    """Write to the known contents; whether that could be done."""
+    """Write to the known contents; whether that was possible."""
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     fakes = [tensor for tensor in inputs if isinstance(tensor, FakeTensor)]
     facts = _recall_all(inputs)
@@ -514,7 +504,7 @@ _OVERWRITES = (_aten.fill_, _aten.zero_, _aten.copy_)
 
 
 def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch.Tensor) -> None:
-    """``fill_``, ``zero_``, ``copy_``: what was there matters only where some of it stays."""
+    """``fill_``, ``zero_``, ``copy_``: old contents matter only if some of them stay."""
     if not isinstance(target, FakeTensor):
         return
     source = args[1] if len(args) > 1 else 0
@@ -531,9 +521,6 @@ def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch
         value = known.value if known is not None else torch.tensor(source, device="cpu")
         if value.numel() and _is_constant(value):
             value = value[(0,) * value.dim()]
-        value = value.to(target.dtype, copy=True)
-        fact = Known(value.expand(target.shape))
-        if known is not None:
-            fact = Known(fact.value, known.guesses, known.drawn)
+        value = value.to(target.dtype, copy=True).expand(target.shape)
         forget(target)
-        remember(target, fact)
+        remember(target, replace(known, value=value) if known else Known(value))

@@ -1,4 +1,4 @@
-"""One run of a launcher, recorded so that its launches can be had for other parameters."""
+"""A recorded run of a launcher, which gives its launches for other parameters too."""
 
 from solkit.adapters.recipes.standins import stand_in
 from solkit.adapters.recipes.steps import Steps, bare

@@ -1,10 +1,9 @@
-"""Stand-ins for parameters: numbers and words that record what is done with them.
+"""Stand-ins for parameters: numbers and strings that record their use.
 
-A stand-in says that it is of its value's class (``isinstance`` believes it), computes, compares and
-rounds into other stand-ins, and pins itself wherever Python must have the value. What it cannot
-follow: ``is``, ``type(...)`` and ``id(...)``, and C code that takes a real number alone. It is not
-hashed, since a cache of the user's would keep it; that is an error, and `Steps.culprits` says of
-which parameter.
+A stand-in passes ``isinstance`` for its value's class. Arithmetic, comparisons and rounding give
+other stand-ins; where Python needs the value itself, it is pinned. ``is``, ``type()``, ``id()`` and
+C code that takes only real numbers cannot be followed. Hashing is an error, since a user's cache
+would keep the stand-in; `Steps.culprits` names the parameter.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ __all__ = ["stand_in"]
 
 
 class _StandIn:
-    """What all have in common.
+    """The base of all stand-ins.
 
     Attributes:
         solkit_steps, solkit_index: the call that gave the value.
-        solkit_value: what it gave in the run that is recorded.
+        solkit_value: the value in the recorded run.
     """
 
     __slots__ = ("solkit_index", "solkit_steps", "solkit_value")
@@ -71,7 +70,7 @@ class _StandIn:
 
 
 class _Number(_StandIn):
-    """Of an int, a float or a bool."""
+    """Stands for an int, a float or a bool."""
 
     __slots__ = ()
 
@@ -95,7 +94,7 @@ class _Number(_StandIn):
 
 
 class _Word(_StandIn):
-    """Of a string."""
+    """Stands for a string."""
 
     __slots__ = ()
 
@@ -113,50 +112,46 @@ class _Word(_StandIn):
 
 
 def stand_in(steps: Steps, index: int, value: Any) -> Any:
-    """A stand-in for what a call gave."""
+    """A stand-in for the result of a call."""
     return (_Word if isinstance(value, str) else _Number)(steps, index, value)
 
 
 def _pinned_as(kind: type, value: _StandIn) -> Any:
-    """The value as `kind`, which alone is relied on."""
+    """The value as `kind`; only that is pinned."""
     if type(value.solkit_value) is kind:
         return value.solkit_steps.pin(value)
     return value.solkit_steps.pin(value.solkit_steps.apply(kind, (value,)))
 
 
 def _computed(function: Callable[..., Any], *operands: Any) -> Any:
-    """An operation on operands one of which is a stand-in."""
+    """An operation with at least one stand-in."""
     ours = [issubclass(type(each), _StandIn) for each in operands]  # `isinstance` believes it
     steps = operands[ours.index(True)].solkit_steps
     if not all(own or _is_followed(each) for own, each in zip(ours, operands)):
         return function(*(steps.pin(x) if own else x for own, x in zip(ours, operands)))
     result = steps.apply(function, operands)
-    if function is operator.pow:  # of integers it is an integer or a fraction
+    if function is operator.pow:  # integers give an integer or a fraction
         steps.pin(steps.apply(isinstance, (result, int)))
     return result
 
 
 def _is_followed(operand: Any) -> bool:
-    """Whether an operation with it is a step: with a plain value or a tensor."""
+    """Whether it is a plain value or a tensor, so that the operation is a step."""
     return type(operand) in PLAIN or hasattr(type(operand), "untyped_storage")
 
 
 def _define() -> None:
-    """The operators, each as Python calls it."""
-    both_sides = "add sub mul truediv floordiv mod pow lshift rshift and or xor"
-    for name in both_sides.split():
+    for name in "add sub mul truediv floordiv mod pow lshift rshift and or xor".split():
         function = getattr(operator, name + "_" * (name in ("and", "or")))
         setattr(_StandIn, f"__{name}__", lambda a, b, f=function: _computed(f, a, b))
         setattr(_StandIn, f"__r{name}__", lambda a, b, f=function: _computed(f, b, a))
     for name in "lt le gt ge eq ne".split():
         function = getattr(operator, name)
         setattr(_StandIn, f"__{name}__", lambda a, b, f=function: _computed(f, a, b))
-    for name in "neg pos abs invert".split():
-        function = getattr(operator, name)
-        setattr(_Number, f"__{name}__", lambda a, f=function: _computed(f, a))
-    for name in "ceil floor trunc".split():
-        function = getattr(math, name)
-        setattr(_Number, f"__{name}__", lambda a, f=function: _computed(f, a))
+    for module, names in ((operator, "neg pos abs invert"), (math, "ceil floor trunc")):
+        for name in names.split():
+            function = getattr(module, name)
+            setattr(_Number, f"__{name}__", lambda a, f=function: _computed(f, a))
 
 
 _define()

@@ -1,10 +1,9 @@
-"""What a run does with its parameters, recorded step by step, and done again with others.
+"""The steps of a run that use its parameters, recorded and repeated with other parameters.
 
-A parameter is given to the run as a *stand-in* (`solkit.adapters.recipes.standins`), which computes
-as the value would and records each operation as a step. Wherever the value itself is needed (a
-branch, an index, a call that takes nothing else) it is *pinned*: the steps then hold only where
-that value comes out again. Steps are done again in their order, so that nothing is computed that an
-earlier pin has ruled out.
+The run gets each parameter as a *stand-in* (`solkit.adapters.recipes.standins`), which computes as
+the value would and records each operation as a step. Where the value itself is needed (a branch, an
+index, a call that takes nothing else) it is *pinned*: the steps hold only if that value results
+again. Steps are repeated in order, so a failed pin stops what depends on it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Ref:
-    """What a call gave, in the arguments of a later one."""
+    """The result of a call, in the arguments of a later one."""
 
     __slots__ = ("index",)
 
@@ -34,14 +33,14 @@ class _Ref:
 
 
 class _Made(NamedTuple):
-    """A container that depends on parameters: how it is made of its parts."""
+    """A container that depends on parameters: how to make it of its parts."""
 
     make: Callable[[list[Any]], Any]
     parts: list[Any]
 
 
 class _Call(NamedTuple):
-    """A call to be made again; arguments hold `_Ref` and `_Made` where they depend on others."""
+    """A call to repeat; arguments that depend on others hold `_Ref` and `_Made`."""
 
     function: Callable[..., Any]
     args: list[Any]
@@ -49,7 +48,7 @@ class _Call(NamedTuple):
 
 
 class _Pin(NamedTuple):
-    """What a call must give for the steps to hold."""
+    """The result that a call must give for the steps to hold."""
 
     call: int
     value: Any
@@ -60,13 +59,13 @@ class Steps:
 
     Args:
         params: of the run.
-        stand_in: makes a stand-in, of these steps, the index of the call and what it gave.
+        stand_in: makes a stand-in from these steps, the call's index and its result.
         fixed: names of parameters that are pinned from the start.
 
     Attributes:
-        fault: why the steps cannot be done again; empty where they can.
-        makes_objects: whether some steps make other objects than plain values: tensors.
-        culprits: parameters that were asked for what a stand-in cannot do.
+        fault: why the steps cannot be repeated; empty if they can.
+        makes_objects: whether some steps make objects (tensors), not only plain values.
+        culprits: parameters whose use a stand-in cannot follow.
     """
 
     def __init__(
@@ -81,17 +80,17 @@ class Steps:
         self.fixed = fixed
         self._stand_in = stand_in
         self._steps: list[_Call | _Pin] = []
-        self._seen: list[Any] = [params]  # what each call gave in this run
+        self._seen: list[Any] = [params]  # the result of each call in this run
         self._calls: list[_Call | None] = [None]
         self._pinned: set[int] = set()
-        self._tracked: dict[int, tuple[Any, int]] = {}  # other objects than stand-ins, by identity
+        self._tracked: dict[int, tuple[Any, int]] = {}  # objects, by identity
         self._later: list[Callable[[], None]] = []
         self._closed = self._busy = False
 
     # -------------------------------------------------------------------------------- recording
 
     def mapping(self, function: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> dict[str, Any]:
-        """Stand-ins for the values of a mapping that `function` makes of the parameters."""
+        """Stand-ins for the values of a mapping that `function` makes from the parameters."""
         index, made = self._call(function, (_Ref(0),), _NOTHING)
         if index is None:  # the run is over
             return dict(made)
@@ -103,22 +102,22 @@ class Steps:
         return self.pin(value) if name in self.fixed else value
 
     def spoil(self, why: str) -> None:
-        """Note that something was done that cannot be done again."""
+        """Note that the run did something that cannot be repeated."""
         self.fault = self.fault or why
 
     def close(self) -> None:
-        """Note the end of the run: a stand-in that is used from now on has been kept somewhere."""
+        """End the run: a stand-in that is used later was kept somewhere."""
         self._closed = True
         self._tracked.clear()
         for tidy in self._later:
             tidy()
 
     def later(self, tidy: Callable[[], None]) -> None:
-        """Have something done when the run is over."""
+        """Call a function at the end of the run."""
         self._later.append(tidy)
 
     def relies_on(self, function: Callable[[Mapping[str, Any]], Any]) -> None:
-        """Pin what a function makes of the parameters."""
+        """Pin the result of a function of the parameters."""
         self._pin(self._call(function, (_Ref(0),), _NOTHING)[0])
 
     def holds(self, tree: Any) -> bool:
@@ -131,11 +130,7 @@ class Steps:
         args: Sequence[Any],
         kwargs: Mapping[str, Any] = _NOTHING,
     ) -> Any:
-        """Call a function, and record that.
-
-        Returns:
-            Its result, with stand-ins for plain values in it.
-        """
+        """Call a function and record the call; plain values in the result become stand-ins."""
         index, result = self._call(function, args, kwargs)
         return result if index is None else self._followed(index, result)
 
@@ -145,15 +140,11 @@ class Steps:
         args: Sequence[Any],
         kwargs: Mapping[str, Any] = _NOTHING,
     ) -> Any:
-        """The same for what is called for its effect; gives the bare result."""
+        """The same, but returns the bare result."""
         return self._call(function, args, kwargs)[1]
 
     def pin(self, tree: Any) -> Any:
-        """Rely on all values in a tree.
-
-        Returns:
-            The tree with bare values.
-        """
+        """Pin all values in a tree; returns it with bare values."""
         if self._closed:
             self.spoil(_KEPT)
         for leaf in _leaves(tree):
@@ -164,7 +155,7 @@ class Steps:
         return self._bare(tree)
 
     def blame(self, stand_in: Any) -> None:
-        """Note whose value was asked for in a way that cannot be followed."""
+        """Note the parameters of a stand-in whose use cannot be followed."""
         self.culprits |= set(self._params_behind(stand_in.solkit_index))
 
     def _call(
@@ -190,7 +181,7 @@ class Steps:
         return len(self._seen) - 1, result
 
     def _followed(self, index: int, result: Any) -> Any:
-        """What the rest of the run gets to see of a result."""
+        """The result as the rest of the run sees it."""
         if type(result) in PLAIN:
             return self._stand_in(self, index, result)
         if isinstance(result, (tuple, list)):
@@ -243,7 +234,7 @@ class Steps:
         return bare(tree, self)
 
     def _template(self, tree: Any) -> Any:
-        """A tree with references to what depends on parameters; itself where nothing does."""
+        """The tree with references to values that depend on parameters."""
         index = self._index(tree)
         if index is not None:
             return _Ref(index)
@@ -298,7 +289,7 @@ def _names(mapping: Mapping[str, Any]) -> str:
 
 
 def _of_type(params: Mapping[str, Any], name: str, kind: type) -> Any:
-    """A parameter, which is of the type that was recorded."""
+    """A parameter; raises TypeError if its type is not the recorded one."""
     value = params[name]
     if type(value) is not kind:
         raise TypeError(f"{name} is of another type")
@@ -310,14 +301,14 @@ def _item(container: Any, index: int) -> Any:
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a value is told by comparing it what it is: ``None``, or a dtype and its like."""
+    """Whether a value can be compared: ``None``, a dtype, a layout and so on."""
     return value is None or (
         type(value).__module__ == "torch" and not hasattr(value, "untyped_storage")
     )
 
 
 def _parts(tree: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
-    """How to make a container of its parts, and these; ``None`` of what is none."""
+    """How to make a container, and its parts; ``None`` for other values."""
     kind = type(tree)
     if kind is list or kind is tuple:
         return kind, list(tree)

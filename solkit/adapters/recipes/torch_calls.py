@@ -1,8 +1,8 @@
-"""Calls of torch while a run is recorded: what depends on parameters becomes a step.
+"""torch's calls during a recorded run: those that depend on parameters become steps.
 
-A tensor whose size depends on a parameter is followed through whatever is made of it, so that its
-shape and strides are stand-ins. Functions that make tensors take stand-ins; others that torch
-parses in C++ pin what they are given, or raise.
+Tensors whose size depends on a parameter are followed, so their shapes and strides are stand-ins.
+Functions that make tensors take stand-ins; other functions that torch parses in C++ pin their
+arguments, or raise.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _METHODS = "new_empty new_zeros new_ones new_full new_empty_strided view reshape
 _GIVE_PYTHON = frozenset(
     "__bool__ __int__ __float__ __complex__ __index__ __len__ __repr__ __format__".split()
 )
-"""Methods of tensors from which Python takes its own types alone."""
+"""Methods of tensors that must return Python's own types."""
 
 _WRITES = frozenset(
     "__setitem__ __set__ __delete__ __iadd__ __isub__ __imul__ __imatmul__ __itruediv__ "
     "__ifloordiv__ __imod__ __ipow__ __ilshift__ __irshift__ __iand__ __ior__ __ixor__".split()
 )
-"""Methods of Python's names that change their tensor; torch's own end in ``_``."""
+"""Python's methods that change their tensor; torch's own end in ``_``."""
 
 
 @contextlib.contextmanager
 def following_torch(steps: Steps) -> Iterator[None]:
-    """Record the calls of torch made within that depend on parameters."""
+    """Record torch's calls that depend on parameters."""
     with contextlib.ExitStack() as stack:
         for owner, names in ((torch, _MAKERS), (torch.Tensor, _METHODS)):
             for name in names.split():
@@ -58,12 +58,12 @@ def _replaced(owner: Any, name: str, steps: Steps) -> Iterator[None]:
     finally:
         if own:
             setattr(owner, name, original)
-        else:  # a class had it from its base
+        else:  # it is inherited
             delattr(owner, name)
 
 
 class _Following(TorchFunctionMode):
-    """Told of each call with a tensor in it."""
+    """Sees each call with a tensor."""
 
     def __init__(self, steps: Steps) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class _Following(TorchFunctionMode):
 
 
 def _writes(func: Callable[..., Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a function changes what it is given: by torch's convention its name says so."""
+    """Whether a function changes an argument, by torch's naming convention."""
     name = getattr(func, "__name__", "")
     if name.startswith("__"):
         return name in _WRITES
