@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -78,12 +79,12 @@ class _Session:
         """Measure every item, the most important first."""
         memory = probes.Memory(_buffer_bytes())
         items: list[tuple[str, Callable[[], Iterator[Reading]]]] = [
-            ("dram", lambda: self._dram(memory)),
-            *((name, self._tensor(name)) for name in probes.tensor_names()),
-            *((name, self._alu(name)) for name in PIPES),
-            ("l2", lambda: self._l2(memory)),
+            ("dram", partial(self._dram, memory)),
+            *((name, partial(self._tensor, name)) for name in probes.tensor_names()),
+            *((name, partial(self._alu, name)) for name in PIPES),
+            ("l2", partial(self._l2, memory)),
             ("launch", self._launches),
-            ("single launches", lambda: self._singles(memory)),
+            ("single launches", partial(self._singles, memory)),
         ]
         for name, item in items:
             self._take(name, item)
@@ -112,19 +113,16 @@ class _Session:
         size = memory.buffer_bytes * probes.KINDS[kind]
         return self._stopwatch.fastest([memory.probe(kind, size, way) for way in (False, True)])
 
-    def _tensor(self, name: str) -> Callable[[], Iterator[Reading]]:
-        def item() -> Iterator[Reading]:
-            """The fastest burst of any size, and the fastest size sustained."""
-            sizes = list(probes.tensor(name))
-            bursts = [self._stopwatch.burst(probe, self._effort.bursts) for probe in sizes]
-            yield max(bursts, key=lambda each: each.value)
-            fastest = self._stopwatch.fastest(sizes)
-            yield self._stopwatch.sustained(fastest, self._effort.sustained_s)
+    def _tensor(self, name: str) -> Iterator[Reading]:
+        """The fastest burst of any size, and the fastest size sustained."""
+        sizes = list(probes.tensor(name))
+        bursts = [self._stopwatch.burst(probe, self._effort.bursts) for probe in sizes]
+        yield max(bursts, key=lambda each: each.value)
+        fastest = self._stopwatch.fastest(sizes)
+        yield self._stopwatch.sustained(fastest, self._effort.sustained_s)
 
-        return item
-
-    def _alu(self, name: str) -> Callable[[], Iterator[Reading]]:
-        return lambda: self._both(probes.alu(name))
+    def _alu(self, name: str) -> Iterator[Reading]:
+        yield from self._both(probes.alu(name))
 
     def _l2(self, memory: probes.Memory) -> Iterator[Reading]:
         l2_bytes = torch.cuda.get_device_properties().L2_cache_size

@@ -70,23 +70,14 @@ def savings_us(within: Window, cuts: Cuts) -> tuple[Times, float]:
 
 
 class _Replay:
-    """The state of the replay: an entry per what-if, and one for all of them together.
-
-    Attributes:
-        cuts: what-ifs.
-        durations: of the activities, as recorded.
-        ahead: how much earlier the host is than in the recording.
-        last: when the last activity so far ends.
-        launches: when launched activities may start, by activity.
-        ends: when activities end that something may still wait for.
-    """
+    """The state of the replay: an entry per what-if, and one for all of them together."""
 
     def __init__(self, cuts: Cuts, durations: Sequence[float]) -> None:
         self.cuts, self.durations = cuts, durations
-        self.ahead: Times = np.zeros(cuts.count + 1)
-        self.last: Times = np.full(cuts.count + 1, -np.inf)
-        self.launches: dict[int, Times] = {}
-        self.ends: dict[int, Times] = {}
+        self.ahead: Times = np.zeros(cuts.count + 1)  # of the host, compared with the recording
+        self.last: Times = np.full(cuts.count + 1, -np.inf)  # when the last activity so far ends
+        self.launches: dict[int, Times] = {}  # when launched activities may start
+        self.ends: dict[int, Times] = {}  # of activities that something may still wait for
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,14 @@ smaller ones (Higham, chapter 2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from solkit.core import Tolerance, default_tolerance
-from solkit.measure.checking.exact import Exact
+from solkit.measure.checking.exact import Exact, is_inexact
 
 __all__ = ["Comparison", "Standard", "compare", "is_explained", "judge"]
 
@@ -76,7 +76,7 @@ def is_explained(want: Sequence[torch.Tensor], exact: Sequence[Exact]) -> bool:
     """
     if len(want) != len(exact):
         return False
-    pairs = [(w, e) for w, e in zip(want, exact, strict=True) if _is_inexact(w)]
+    pairs = [(w, e) for w, e in zip(want, exact, strict=True) if is_inexact(w)]
     return all(_keeps(w, _rule(w, None, e)) for w, e in pairs)
 
 
@@ -84,8 +84,7 @@ def _keeps(want: torch.Tensor, rule: _Rule) -> bool:
     if rule.exact is None:
         return False
     flat, largest = _flat(want), torch.finfo(want.dtype).max
-    for start in range(0, flat.numel(), _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for part in _chunks(flat):
         values, true = flat[part].double(), rule.exact[part]
         same = (values == true) | (values.isnan() & true.isnan())
         if not bool((same | _explained(values, values, rule.of(part), largest)).all()):
@@ -195,9 +194,6 @@ class Standard:
         return self._rules[index]
 
 
-# ------------------------------------------------------------------------------------ the rule
-
-
 @dataclass(frozen=True)
 class _Rule:
     """How far one output may be from the correct one, over its flattened elements."""
@@ -230,7 +226,7 @@ class _Rule:
 
 
 def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) -> _Rule:
-    if not _is_inexact(want):
+    if not is_inexact(want):
         same = exact is not None and exact.value.shape == want.shape
         others = (exact.value, *exact.others) if exact is not None and same else ()
         return _Rule(_EXACT, others=tuple(_flat(other) for other in others))
@@ -304,15 +300,12 @@ def _level(want: torch.Tensor) -> float:
     """Root mean square of the finite elements; 0 if there are none."""
     flat = _flat(want)
     total, count = 0.0, 0
-    for start in range(0, flat.numel(), _CHUNK):
-        values = flat[start : start + _CHUNK].double()
+    for part in _chunks(flat):
+        values = flat[part].double()
         finite = values.isfinite()
         total += float(values.masked_fill(~finite, 0.0).square().sum())
         count += int(finite.sum())
     return math.sqrt(total / count) if total else 0.0
-
-
-# --------------------------------------------------------------------------- element by element
 
 
 def _comparable(got: torch.Tensor, want: torch.Tensor) -> bool:
@@ -364,9 +357,8 @@ def _tally(got: torch.Tensor, want: torch.Tensor, rule: _Rule) -> _Tally:
     mine, theirs = _flat(got), _flat(want)
     per_element = theirs.numel() // max(want.numel(), 1)  # 2 where complex
     tally = _Tally()
-    for start in range(0, theirs.numel(), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        _add_chunk(tally, mine[part], theirs[part], rule.of(part), start)
+    for part in _chunks(theirs):
+        _add_chunk(tally, mine[part], theirs[part], rule.of(part), part.start)
     tally.worst //= max(per_element, 1)
     tally.mismatched = min(tally.mismatched, want.numel())
     return tally
@@ -377,14 +369,14 @@ def _add_chunk(
 ) -> None:
     wide_got, wide_want = _widen(got, rule), _widen(want, rule)
     # dtypes without `==` are compared by value
-    inexact = _is_inexact(got) or _is_inexact(want) or got.dtype != want.dtype
+    inexact = is_inexact(got) or is_inexact(want) or got.dtype != want.dtype
     same = (wide_got == wide_want) if inexact else (got == want)
     nan_got, nan_want = wide_got.isnan(), wide_want.isnan()
     agree = same | (nan_got & nan_want)
     for other in rule.others:
         agree = agree | (got == other)
     error = (wide_got - wide_want).abs().masked_fill(agree, 0.0)
-    if _is_inexact(want):
+    if is_inexact(want):
         # an infinite `want` permits anything: those were compared before
         permitted = rule.permitted.atol + rule.permitted.rtol * wide_want.abs()
         agree = agree | ((error <= permitted) & wide_want.isfinite())
@@ -418,6 +410,11 @@ def _explained(got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: floa
     return ((got - true).abs() <= allowed) & true.isfinite() | overflow & ~true.isnan()
 
 
+def _chunks(flat: torch.Tensor) -> Iterator[slice]:
+    for start in range(0, flat.numel(), _CHUNK):
+        yield slice(start, start + _CHUNK)
+
+
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.detach()
     if plain.layout is not torch.strided:
@@ -427,10 +424,6 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     if plain.dtype is torch.float4_e2m1fn_x2:
         plain = plain.contiguous().view(torch.uint8)  # two values a byte; compared as bits
     return plain.reshape(-1)
-
-
-def _is_inexact(tensor: torch.Tensor) -> bool:
-    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
 def _widen(tensor: torch.Tensor, rule: _Rule) -> torch.Tensor:

@@ -28,7 +28,7 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 
-__all__ = ["Exact", "exact_reference", "reference_in"]
+__all__ = ["Exact", "exact_reference", "is_inexact", "reference_in"]
 
 _DRAWS, _DRAWS_OF_FEW = 2, 6
 _FEW = 16
@@ -97,7 +97,7 @@ class _WideReference:
         """See `exact_reference`."""
         values = self.run()
         moves = [_Moves(value, self._step) for value in values]
-        few = any(value.numel() < _FEW**2 for value in values if _is_inexact(value))
+        few = any(value.numel() < _FEW**2 for value in values if is_inexact(value))
         for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
             for move, output in zip(moves, self.run(draw), strict=True):
                 move.add(output)
@@ -109,7 +109,7 @@ class _WideReference:
         with _wide_arithmetic(self._wide):
             seed_everything(self._seed)
             outputs = replace(inputs, reference=self._reference).run_reference()
-        return [self._widen(output) if _is_inexact(output) else output for output in outputs]
+        return [self._widen(output) if is_inexact(output) else output for output in outputs]
 
     def _inputs(self, draw: int) -> Workload:
         places = itertools.count()
@@ -141,7 +141,7 @@ class _Moves:
 
     def add(self, output: torch.Tensor) -> None:
         """Add the output of one draw."""
-        if not _is_inexact(output):
+        if not is_inexact(output):
             self._others += (output,)
             return
         # the difference of two infinities says nothing about the element's movement
@@ -182,7 +182,8 @@ def _nudges(like: torch.Tensor, step: float, key: tuple[int, ...]) -> torch.Tens
     return signs.mul_(step).add_(1)
 
 
-def _is_inexact(tensor: torch.Tensor) -> bool:
+def is_inexact(tensor: torch.Tensor) -> bool:
+    """Whether its elements are rounded: floating or complex ones."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 

@@ -26,14 +26,10 @@ class CandidateError(Exception):
 
 
 class ContextLostError(Exception):
-    """The reference broke its process's CUDA context, e.g. by a device assertion.
-
-    Attributes:
-        trial: the name of the trial that another process must skip.
-    """
+    """The reference broke its process's CUDA context, e.g. by a device assertion."""
 
     def __init__(self, trial: str) -> None:
-        self.trial = trial
+        self.trial = trial  # the name of the trial that another process must skip
         super().__init__(trial)
 
 

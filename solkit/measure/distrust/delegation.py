@@ -51,14 +51,10 @@ _COUNTED = {str(operator) for operator in flop_registry}
 
 
 class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Lists the torch operators that this thread calls inside a ``with`` block.
-
-    Attributes:
-        names: such as ``aten.mm``, each once, in the order of their first call.
-    """
+    """Lists the torch operators that this thread calls inside a ``with`` block."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
+        self.names: list[str] = []  # such as ``aten.mm``, in the order of their first call
         super().__init__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(

@@ -85,11 +85,7 @@ _Found = Iterator[tuple[int, Finding]]
 
 
 class _Reader:
-    """A source with the names that its imports bind.
-
-    Attributes:
-        nodes: every node of the tree.
-    """
+    """A source with the names that its imports bind."""
 
     def __init__(self, tree: ast.Module, path: str) -> None:
         self.nodes = list(ast.walk(tree))

@@ -48,10 +48,6 @@ class Processes:
         device: ``"cuda"`` or ``"cpu"``.
         settings: sandbox, memory and patience.
 
-    Attributes:
-        uuid: of the locked GPU; ``None`` before the first start, and without NVML.
-        candidates: by place; all but the first are for comparisons.
-
     Raises:
         UnsupportedError: this machine cannot run a sandbox; the message says what to do.
     """
@@ -68,8 +64,8 @@ class Processes:
         self._judged = 0  # candidates, by this referee
         self._served: Counter[int] = Counter()  # candidates, by place, in the process there
         self.referee: Child | None = None
-        self.candidates: dict[int, Child] = {}
-        self.uuid: str | None = None
+        self.candidates: dict[int, Child] = {}  # by place; all but the first to compare
+        self.uuid: str | None = None  # of the locked GPU; without NVML it stays unknown
 
     def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
         """The channel to the referee, and `count` candidates' processes; starts missing ones.

@@ -21,7 +21,7 @@ from typing import Any
 
 from solkit.core import Candidate, MeasureSettings, Value, Verdict
 from solkit.deprecation import moved_to_settings
-from solkit.errors import InputError, SolkitError, WorkerError
+from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.guarded.messages import (
     ComparisonRequest,
@@ -33,7 +33,7 @@ from solkit.measure.guarded.messages import (
 )
 from solkit.measure.guarded.processes import Processes
 from solkit.measure.guarded.waiting import LostError, Wait
-from solkit.measure.timing.gpu_lock import Company
+from solkit.measure.timing.gpu_lock import Company, nvml
 from solkit.measure.timing.protocols import find
 from solkit.processes.channel import ClosedError
 
@@ -294,16 +294,11 @@ def is_available() -> bool:
     """Whether there is a GPU to measure on: NVML sees one, and the environment does not hide it."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
-    import pynvml  # 60 ms, too slow for `import solkit`
-
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
+        with nvml() as library:
+            return int(library.nvmlDeviceGetCount()) > 0
+    except UnsupportedError:
         return False
-    try:
-        return int(pynvml.nvmlDeviceGetCount()) > 0
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _drawn() -> int:

@@ -32,15 +32,10 @@ _ALIGNMENT = 512  # bytes, as in PyTorch's allocator: vectorised loads and views
 
 
 class Block(abc.ABC):
-    """Shared memory.
+    """Shared memory."""
 
-    Attributes:
-        size: in bytes.
-        device: ``"cpu"`` or ``"cuda"``.
-    """
-
-    size: int
-    device: str
+    size: int  # in bytes
+    device: str  # ``"cpu"`` or ``"cuda"``
 
     @abc.abstractmethod
     def at(self, offset: int, size: int) -> torch.Tensor:

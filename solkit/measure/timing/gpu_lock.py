@@ -27,7 +27,16 @@ from typing import Any
 
 from solkit.errors import GpuBusyError, UnsupportedError
 
-__all__ = ["Company", "GpuProcess", "Neighbours", "company", "exclusive", "processes", "uuid_of"]
+__all__ = [
+    "Company",
+    "GpuProcess",
+    "Neighbours",
+    "company",
+    "exclusive",
+    "nvml",
+    "processes",
+    "uuid_of",
+]
 
 VARIABLE = "SOLKIT_LOCKS"
 """The environment variable for the locks' folder, e.g. one that containers share."""
@@ -168,7 +177,7 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
     Raises:
         UnsupportedError: NVML fails.
     """
-    with _nvml() as library:
+    with nvml() as library:
         gpu = library.nvmlDeviceGetHandleByUUID(uuid)
         found = library.nvmlDeviceGetComputeRunningProcesses(gpu)
         return tuple(GpuProcess(int(each.pid), each.usedGpuMemory) for each in found)
@@ -182,7 +191,7 @@ def uuid_of(visible: str) -> str:
     """
     if visible.startswith("MIG-"):  # never shortened in practice, and only under a GPU's handle
         return visible
-    with _nvml() as library:
+    with nvml() as library:
         if visible.isdecimal():
             gpu = library.nvmlDeviceGetHandleByIndex(int(visible))
             return str(library.nvmlDeviceGetUUID(gpu))
@@ -194,7 +203,8 @@ def uuid_of(visible: str) -> str:
 
 
 @contextlib.contextmanager
-def _nvml() -> Iterator[Any]:
+def nvml() -> Iterator[Any]:
+    """NVML's library, initialised; its errors become `UnsupportedError`."""
     import pynvml  # 60 ms, too slow for `import solkit`
 
     try:

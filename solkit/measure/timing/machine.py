@@ -23,13 +23,9 @@ COLD = PROTOCOLS["cold"]
 
 
 class Machine:
-    """A machine without a GPU: it checks candidates and times nothing.
+    """A machine without a GPU: it checks candidates and times nothing."""
 
-    Attributes:
-        device: where inputs are created.
-    """
-
-    device = "cpu"
+    device = "cpu"  # where inputs are created
 
     def synchronize(self) -> None:
         """Wait for all launched work; raises its errors."""

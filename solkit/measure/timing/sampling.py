@@ -42,26 +42,21 @@ class Subject:
 
 
 class Timer(Protocol):
-    """A way of timing calls in this process.
-
-    Attributes:
-        method: `solkit.core.Protocol.method`.
-        kernels_ms: total time by kernel name in the last round's calls; empty if unknown.
-    """
+    """A way of timing calls in this process."""
 
     @property
-    def method(self) -> str: ...  # noqa: D102
+    def method(self) -> str:
+        """See `solkit.core.Protocol.method`."""
 
     @property
-    def kernels_ms(self) -> Mapping[str, float]: ...  # noqa: D102
+    def kernels_ms(self) -> Mapping[str, float]:
+        """Total time by kernel name in the last round's calls; empty if unknown."""
 
     def start(self) -> None:
         """Begin a round of calls."""
-        ...
 
     def time(self, subject: Subject) -> None:
         """Call it once, and wait until the GPU is done."""
-        ...
 
     def stop(self) -> list[CallTime]:
         """The times of the round's calls, in their order.
@@ -69,7 +64,6 @@ class Timer(Protocol):
         Raises:
             ActivityError: this way of timing does not work here.
         """
-        ...
 
 
 @dataclass(frozen=True)

@@ -55,15 +55,12 @@ class Calls(Protocol):
 
     def row(self, calls: int, behind_s: float) -> float:
         """Seconds for that many calls, queued behind work that takes that many seconds."""
-        ...
 
     def launch(self, calls: int, behind_s: float) -> float:
         """Seconds until that many calls, queued like that, were launched, finished or not."""
-        ...
 
     def judge(self) -> None:
         """Check the outputs of the last row, whose time counts against the candidate."""
-        ...
 
 
 @dataclass(frozen=True)

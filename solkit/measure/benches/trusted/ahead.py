@@ -57,7 +57,6 @@ class Ahead:
         limit_s: seconds for compiling one configuration.
 
     Attributes:
-        device, workers: as given.
         environment: variables with which other processes find built extensions.
     """
 

@@ -31,12 +31,7 @@ _MOST_ASKED = 10_000  # Triton unloads nothing and keeps some 150 kB per kernel
 
 
 class LostError(Exception):
-    """A configuration ended the process.
-
-    Attributes:
-        number: its place in the handful.
-        outcome: its outcome.
-    """
+    """A configuration ended the process: its number in the handful, and its outcome."""
 
     def __init__(self, number: int, outcome: Outcome) -> None:
         self.number, self.outcome = number, outcome
