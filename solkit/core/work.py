@@ -227,6 +227,11 @@ class PartBound:
     part: Part
     bound: Bound
 
+    @property
+    def time_ms(self) -> float:
+        """The least time of its launch: the bound, or what an empty kernel's launch takes."""
+        return max(self.bound.time_ms, self.bound.at.launch_floor_ms or 0.0)
+
 
 @dataclass(frozen=True)
 class Fusion:
@@ -244,15 +249,17 @@ class Fusion:
 
     @property
     def unfused_ms(self) -> float:
-        """The least time of one kernel per op, in sequence; launches not counted."""
-        return sum(part.bound.time_ms for part in self.unfused)
+        """The least time of one kernel per op, in sequence."""
+        return sum(part.time_ms for part in self.unfused)
 
     @property
     def grouped_ms(self) -> float:
         """The least time of the requested kernels, in sequence."""
-        return sum(part.bound.time_ms for part in self.grouped)
+        return sum(part.time_ms for part in self.grouped)
 
     @property
     def worth(self) -> float:
         """Speedup of one kernel over one kernel per op; at least 1."""
-        return max(1.0, self.unfused_ms / self.fused_ms) if self.fused_ms else 1.0
+        floors = (part.bound.at.launch_floor_ms or 0.0 for part in self.unfused)
+        fused_ms = max(self.fused_ms, *floors, 0.0)
+        return max(1.0, self.unfused_ms / fused_ms) if fused_ms else 1.0

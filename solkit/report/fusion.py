@@ -46,7 +46,7 @@ def _row(each: PartBound, file: str) -> tuple[Text | str, ...]:
         numbers(part.positions),
         Text(_named(part.names)),
         Text(place(part.line, file)),
-        units.duration(bound.time_ms),
+        units.duration(each.time_ms),
         units.amount(part.work.dram_bytes, "B"),
         bound.limiter,
     )

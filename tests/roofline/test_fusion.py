@@ -57,6 +57,24 @@ def test_one_kernel_an_op_writes_and_reads_all_in_between(levels):
     assert [p.part.line.rpartition(":")[2] for p in found.unfused] == ["8", "8", "9"]
 
 
+def test_each_kernel_takes_at_least_a_launch(levels):
+    body = """
+def inputs(device="cuda"):
+    return (torch.randn(1024, device=device),)
+
+def reference(x):
+    for _ in range(20):
+        x = torch.sin(x)
+    return x
+"""
+    found = levels(body)
+    floor_ms = found.unfused[0].bound.at.launch_floor_ms
+    assert len(found.unfused) == 20
+    assert found.unfused_ms == pytest.approx(20 * floor_ms)  # not 20 times 8 KiB of traffic
+    assert found.unfused_ms > 100 * found.fused_ms
+    assert found.worth == pytest.approx(20)  # one kernel is launched once
+
+
 @pytest.mark.parametrize("groups", ["0-1", "0+1", "add+relu", "L8"])
 def test_a_group_keeps_what_is_in_between_on_the_chip(levels, groups):
     found = levels(CHAIN, groups)
