@@ -146,17 +146,20 @@ def facts_from_json(text: str) -> tuple[Facts, ...]:
 
 
 def _encoded(value: Any) -> Any:
-    if is_dataclass(value):
-        told = {name: getattr(value, name) for name in defaults(type(value))}
+    form: Any = type(value)
+    if is_dataclass(form):
         return {
-            name: _encoded(own) for name, own in told.items() if own != defaults(type(value))[name]
+            name: _encoded(getattr(value, name))
+            for name, default in defaults(form).items()
+            if getattr(value, name) != default
         }
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        form = type(value[0])
         return {
             name: [_encoded(getattr(record, name)) for record in value]
-            for name, default in defaults(type(value[0])).items()
+            for name, default in defaults(form).items()
             if any(getattr(record, name) != default for record in value)
         }
     return finite(value)

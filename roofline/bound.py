@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from solkit.core import (
     Bound,
@@ -27,16 +28,23 @@ from solkit.roofline.devices import with_clock
 from solkit.roofline.hard import hard_ms
 from solkit.roofline.precision import PRECISIONS, Route, Rule, contraction_dtype
 
-__all__ = ["PRECISIONS", "PROTOCOLS", "at_observed_clock", "bound"]
+__all__ = [
+    "PRECISIONS",
+    "PROTOCOLS",
+    "SCALAR_OPS",
+    "amounts_by_ceiling",
+    "at_observed_clock",
+    "bound",
+]
 
 PROTOCOLS = ("cold", "warm")
-"""Where the inputs lie at the start: in DRAM, or in L2 as far as they fit."""
+"""Where the inputs are at the start: in DRAM, or in L2 if they fit."""
 
 _MEMORIES = ("dram", "last_level", "l2")
-_SCALAR = {"fp32": 2, "fp16": 4, "bf16": 4, "fp64": 2, "int32": 2, "sfu": 1}
+SCALAR_OPS = {"fp32": 2, "fp16": 4, "bf16": 4, "fp64": 2, "int32": 2, "sfu": 1}
 """Operations per instruction and thread: a multiply-add is two, and two halves are packed."""
 _PACKED = ("fp16", "bf16")
-_TELLING = 1.01  # issue slots are listed where they cost more than the busiest pipe
+_TELLING = 1.01  # issue slots are listed if they cost more than the busiest pipe
 
 
 def bound(
@@ -65,8 +73,7 @@ def bound(
     rule = Rule(precision, tolerance)
     routes = rule.routes(work.operations, device)
     memory = _memory(work, device) if protocol == "warm" else "dram"
-    operations = _on_pipes(work.operations, device)
-    amounts = _amounts({**operations, memory: work.dram_bytes}, routes)
+    amounts = amounts_by_ceiling({**work.operations, memory: work.dram_bytes}, routes, device)
     resources = _resources(amounts, routes, device.ceilings)
     resources = _explained(resources, work, routes, memory, device)
     roofline = _longest(resources)
@@ -140,7 +147,7 @@ def at_observed_clock(found: Bound, device: Device, sm_clock_mhz: float) -> Boun
 def _at_clock(
     resource: Resource, before: Mapping[str, Ceiling], after: Mapping[str, Ceiling]
 ) -> float:
-    if resource.name not in before:  # "tensor", the sum over dtypes: all of it runs at the SM clock
+    if resource.name not in before:  # "tensor", the sum over dtypes, runs at the SM clock
         return resource.time_ms * before["fp32"].value / after["fp32"].value
     return resource.time_ms * before[resource.name].value / after[resource.name].value
 
@@ -166,20 +173,18 @@ def _calibrated(work: Work, device: Device) -> Mapping[str, Ceiling]:
     return {**known, "dram": replace(known["dram"], value=1 / time)}
 
 
-def _on_pipes(operations: Mapping[str, int], device: Device) -> dict[str, int]:
-    """Elementwise operations on halves run on the fp32 pipe where they cannot be packed."""
-    found: Counter[str] = Counter()
-    for key, count in operations.items():
-        found["fp32" if key in _PACKED and key not in device.ceilings else key] += count
-    return dict(found)
+def amounts_by_ceiling(
+    work: Mapping[str, Any], routes: Mapping[str, Route], device: Device
+) -> dict[str, Any]:
+    """What each resource must process: integers, or sympy's expressions.
 
-
-def _amounts(work: Mapping[str, int], routes: Mapping[str, Route]) -> dict[str, int]:
-    """What each resource must take, by ceiling."""
-    amounts: Counter[str] = Counter()
+    Elementwise operations on halves run on the fp32 pipe if the GPU cannot pack them.
+    """
+    amounts: dict[str, Any] = Counter()
     for key, count in work.items():
         dtype = contraction_dtype(key)
-        amounts[routes[dtype].pipe if dtype else key] += count
+        pipe = "fp32" if key in _PACKED and key not in device.ceilings else key
+        amounts[routes[dtype].pipe if dtype else pipe] += count
     return {name: amount for name, amount in amounts.items() if amount}
 
 
@@ -194,10 +199,10 @@ def _resources(
     tensor = [r for r in found if r.name.startswith("tensor.")]
     if len(tensor) > 1:
         found.append(_shared_tensor_cores(tensor))
-    scalar_ms = max((r.time_ms for r in found if r.name in _SCALAR), default=0.0)
+    scalar_ms = max((r.time_ms for r in found if r.name in SCALAR_OPS), default=0.0)
     if "issue" in ceilings:
         issue = _resource("issue", _instructions(amounts), 1, ceilings["issue"])
-        if issue.time_ms > _TELLING * scalar_ms:  # else the pipe itself says as much
+        if issue.time_ms > _TELLING * scalar_ms:  # else the pipe shows as much
             found.append(issue)
     return tuple(sorted(found, key=lambda r: -r.time_ms))
 
@@ -211,7 +216,7 @@ def _resource(name: str, amount: int, passes: int, ceiling: Ceiling) -> Resource
 
 def _instructions(amounts: Mapping[str, int]) -> int:
     """Instructions of the scalar pipes, which share the schedulers' issue slots."""
-    return sum(amounts.get(pipe, 0) // each for pipe, each in _SCALAR.items())
+    return sum(amounts.get(pipe, 0) // each for pipe, each in SCALAR_OPS.items())
 
 
 def _shared_tensor_cores(parts: list[Resource]) -> Resource:
@@ -241,15 +246,15 @@ def _explained(
     memory: str,
     device: Device,
 ) -> tuple[Resource, ...]:
-    """The resources with the ops that each amount comes from."""
+    """The resources with the ops that cause each amount."""
     taken = [(op, _taken(op, routes, memory, device)) for op in work.ops]
     return tuple(replace(r, contributors=_contributors(r, taken)) for r in resources)
 
 
 def _taken(op: OpWork, routes: Mapping[str, Route], memory: str, device: Device) -> dict[str, int]:
-    """What one op takes of each resource."""
-    operations = _on_pipes(op.operations, device)
-    amounts = _amounts({**operations, memory: op.read_bytes + op.write_bytes}, routes)
+    """One op's amount of each resource."""
+    moved = {memory: op.read_bytes + op.write_bytes}
+    amounts = amounts_by_ceiling({**op.operations, **moved}, routes, device)
     tensor = sum(n for name, n in amounts.items() if name.startswith("tensor."))
     return {**amounts, "tensor": tensor, "issue": _instructions(amounts)}
 
@@ -257,7 +262,7 @@ def _taken(op: OpWork, routes: Mapping[str, Route], memory: str, device: Device)
 def _contributors(
     resource: Resource, taken: list[tuple[OpWork, dict[str, int]]]
 ) -> tuple[Contributor, ...]:
-    """Ops of one name on one line count together."""
+    """The ops behind a resource; those of one name on one line are summed."""
     totals: Counter[tuple[str, str]] = Counter()
     counts: Counter[tuple[str, str]] = Counter()
     for op, amounts in taken:

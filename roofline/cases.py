@@ -1,4 +1,4 @@
-"""What is known of one shape of a kernel file before anything is timed."""
+"""What is known about one shape of a kernel file before timing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def bound_of_case(case: Case, device: Device, precision: str, protocol: str) -> 
 
 
 def fusion_of_case(case: Case, whole: Bound, device: Device, precision: str) -> Fusion:
-    """What fusion is worth, for a case that was cut into kernels.
+    """The gain of fusion, for a case that was cut into kernels.
 
     Args:
         case: as for `unmeasured`.

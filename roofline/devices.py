@@ -1,11 +1,11 @@
-"""The GPUs that SolKit knows: `catalogue.toml`, read, validated and turned into `Device`s.
+"""The GPUs that SolKit knows: `catalogue.toml`, validated and turned into `Device`s.
 
 Notation::
 
     ceiling(pipe) = rate(pipe) [per clock per SM] × SMs × SM clock
     ceiling(dram) = memory clock × transfers per memory clock × bus width / 8
 
-The rates belong to a SKU and an accumulator type; their units and sources stand in the catalogue.
+Rates belong to a SKU and an accumulator type; the catalogue has their units and sources.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Pipe = Literal[
     "tensor.fp16_acc16",
     "tensor.fp8_acc16",
 ]
-"""A key of `Device.ceilings` that runs on the SM clock; ``dram`` is the one that does not."""
+"""A key of `Device.ceilings` that runs at the SM clock; only ``dram`` does not."""
 
 _STRICT = {"extra": "forbid"}  # a misspelt key in the TOML is an error
 
@@ -80,7 +80,7 @@ class Architecture:
         fp32_lanes: fp32 ("CUDA") cores per SM, which is what NVML counts.
         limits: per-SM limits.
         rates: FLOP, op or B per clock per SM.
-        sources: where the rates come from, by pipe; ``tensor`` stands for all tensor pipes.
+        sources: of the rates, by pipe; ``tensor`` stands for all tensor pipes.
         unproven: pipes whose rate is not measured yet, so that it enables no `impossible`.
         vendor: who makes these GPUs.
     """
@@ -98,12 +98,12 @@ class Architecture:
 
 @dataclass(frozen=True)
 class DatasheetException:
-    """Vendor's figures that do not follow from rate × SMs × datasheet clock.
+    """Vendor's figures that differ from rate × SMs × datasheet clock.
 
     Attributes:
         pipes: keys of `Sku.datasheet`.
         cause: why.
-        clock_mhz: the SM clock at which they do, where it is published.
+        clock_mhz: the SM clock at which they agree, if published.
     """
 
     pipes: tuple[Pipe | Literal["dram"], ...]
@@ -115,26 +115,26 @@ class DatasheetException:
 
 @dataclass(frozen=True)
 class Sku:
-    """One product as the catalogue has it. Field names end in their unit.
+    """One product in the catalogue. Field names end in their unit.
 
     Attributes:
-        name: the marketing name, mostly as NVML gives it.
+        name: the marketing name, mostly NVML's.
         architecture: key of the architecture, e.g. ``"sm_90"``.
         sm_count: streaming multiprocessors.
         datasheet_clock_mhz: the SM clock behind `datasheet`.
         memory_type: e.g. ``"hbm3"``.
         memory_gib: DRAM capacity.
-        memory_clock_mhz: the highest memory clock, as NVML counts it.
+        memory_clock_mhz: the highest memory clock, in NVML's counting.
         memory_bus_bits: memory bus width.
         l2_mib: L2 capacity.
-        source: where these figures come from.
+        source: of these figures.
         datasheet: the vendor's figures, 1e12 FLOP/s, op/s or B/s.
-        datasheet_exceptions: those of them that the rates do not give.
-        max_sm_clock_mhz: the highest SM clock that NVML allows; ``None`` where not known.
+        datasheet_exceptions: those that differ from the rates.
+        max_sm_clock_mhz: the highest SM clock that NVML allows; ``None`` if unknown.
         aliases: further names.
-        rates: where they differ from the architecture's.
-        lacks: pipes of the architecture that this SKU does not have, or at no known rate.
-        launch_us: what launching an empty kernel takes, where measured on this SKU.
+        rates: those that differ from the architecture's.
+        lacks: pipes of the architecture that this SKU lacks, or has at an unknown rate.
+        launch_us: the time to launch an empty kernel, if measured on this SKU.
         last_level_mib: capacity of a cache between L2 and DRAM; 0 where there is none.
         last_level_tera: its rate, 1e12 B/s.
     """
@@ -162,7 +162,7 @@ class Sku:
     __pydantic_config__ = _STRICT
 
     def hardware(self) -> Hardware:
-        """The figures of a whole GPU of this SKU, as the catalogue has them."""
+        """The catalogue's figures of a whole GPU."""
         known = self.max_sm_clock_mhz is not None
         return Hardware(
             name=self.name,
@@ -189,13 +189,13 @@ class _Catalogue:
 
 @dataclass(frozen=True)
 class Hardware:
-    """The figures of one GPU that a driver can tell better than the catalogue.
+    """The figures of one GPU that a driver knows better than the catalogue.
 
     Attributes:
-        name: as the source calls it.
+        name: in the source.
         sm_count: streaming multiprocessors available.
         sm_clock_mhz: the SM clock for the ceilings.
-        clock_kind: what that clock is.
+        clock_kind: the kind of that clock.
         memory_clock_mhz: the highest memory clock.
         memory_bus_bits: bus width of the whole GPU.
         memory_bytes: DRAM available.
@@ -227,12 +227,12 @@ def _load() -> _Catalogue:
 
 
 def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A device's table laid over the one that it is `like`; single figures replace single ones."""
+    """A device's table, with the figures that it lacks from the table that it is `like`."""
     own = dict(tables[key])
     if "like" not in own:
         return own
     base = _inherit(tables, own.pop("like"))
-    for figure in ("aliases", "launch_us"):  # of that very SKU
+    for figure in ("aliases", "launch_us"):  # of that SKU only
         base.pop(figure, None)
     figures = {**base["datasheet"], **own.get("datasheet", {})}
     own["datasheet"] = {k: v for k, v in figures.items() if k not in own.get("lacks", ())}
@@ -245,8 +245,8 @@ def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
 def catalogue() -> tuple[Device, ...]:
     """Every catalogued GPU, in the catalogue's order.
 
-    Ceilings stand at the highest SM clock that NVML allows (`ClockKind.MAXIMUM`) where it is
-    publicly known, else at the vendor's boost clock (`ClockKind.BOOST`).
+    Ceilings are for the highest SM clock that NVML allows (`ClockKind.MAXIMUM`) if it is publicly
+    known, else for the vendor's boost clock (`ClockKind.BOOST`).
     """
     return tuple(_catalogued(key) for key in _load().device)
 
@@ -264,10 +264,10 @@ def find(name: str) -> Device:
 
 
 def aliases(key: str) -> tuple[str, ...]:
-    """The names that a catalogued GPU has beside its key and name: ``("h100", ...)``.
+    """The names of a catalogued GPU besides its key and name: ``("h100", ...)``.
 
     Raises:
-        UnknownDeviceError: `key` names no catalogued GPU.
+        UnknownDeviceError: the catalogue lacks `key`.
     """
     return find_sku(key)[1].aliases
 
@@ -279,7 +279,7 @@ def with_clock(device: Device, sm_clock_mhz: float) -> Device:
 
     Args:
         device: any device.
-        sm_clock_mhz: the SM clock, e.g. the one seen during a measurement.
+        sm_clock_mhz: the SM clock, e.g. during a measurement.
     """
     ceilings = {
         key: ceiling
@@ -311,10 +311,10 @@ def assemble(
 
     Args:
         key: the SKU's key in the catalogue.
-        hardware: the figures of this GPU, from the catalogue or from NVML.
+        hardware: this GPU's figures, from the catalogue or NVML.
         source: ``"catalogue"`` or ``"nvml"``.
         uuid: NVML's identifier.
-        notes: what a reader must know.
+        notes: for the reader.
     """
     sku = _load().device[key]
     architecture = architecture_of(sku)
@@ -372,7 +372,7 @@ def _last_level(sku: Sku) -> dict[str, Ceiling]:
 
 
 def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
-    """Ceilings of everything that runs on the SM clock."""
+    """Ceilings of everything that runs at the SM clock."""
     known: dict[Any, str] = {
         **_load().sources,
         **architecture.sources,
@@ -399,7 +399,7 @@ def _citation(pipe: Pipe, known: Mapping[Any, str]) -> str:
 
 
 def _datasheet(sku: Sku, hardware: Hardware) -> dict[str, Ceiling]:
-    """The vendor's figures, cut to a MIG slice's share of SMs and of memory."""
+    """The vendor's figures, reduced to a MIG slice's share of SMs and memory."""
     clocks = {
         pipe: exception.clock_mhz
         for exception in sku.datasheet_exceptions
@@ -468,7 +468,7 @@ def find_sku(name: str) -> tuple[str, Sku]:
     """Key and catalogue entry of the GPU of that name; see `find`.
 
     Raises:
-        UnknownDeviceError: no catalogued GPU has that name; the message has the near ones.
+        UnknownDeviceError: no catalogued GPU has that name; the message has similar ones.
     """
     wanted = _spelling(name)
     same_words = [(known, key) for known, key in _spellings() if known.words == wanted.words]
@@ -483,7 +483,7 @@ def find_sku(name: str) -> tuple[str, Sku]:
 
 
 def architecture_of(sku: Sku) -> Architecture:
-    """What the catalogue says of the architecture of `sku`."""
+    """The architecture of `sku` in the catalogue."""
     return _load().architecture[sku.architecture]
 
 

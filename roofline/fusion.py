@@ -1,14 +1,14 @@
-"""Fusion levels: a traced problem cut into kernels, each costed on its own.
+"""Fusion levels: a traced problem cut into kernels, each with its own cost.
 
-Between two kernels everything crosses DRAM: what one makes and a later one reads is a result of
-the first and an input of the second. One kernel for all is the roofline's own case, one kernel an
-op is what eager PyTorch does, and groups say what lies between:
+Everything between two kernels crosses DRAM: a tensor that one makes and a later one reads is a
+result of the first and an input of the second. The roofline has one kernel for all ops, eager
+PyTorch one per op, and groups are in between:
 
 ::
 
-    groups = group {"," group}          ops that no group names are kernels of their own
-    group  = 3 | 0-3 | 0-2+5            the ops of these numbers
-           | mm+relu | softmax          each place where ops of these names follow each other
+    groups = group {"," group}          ops outside of all groups are kernels of their own
+    group  = 3 | 0-3 | 0-2+5            the ops with these numbers
+           | mm+relu | softmax          each place where ops with these names follow each other
            | L12 | L12-18               each run of ops that these lines of the file call
 """
 
@@ -58,8 +58,8 @@ class Kernels:
         """The kernels that `groups` asks for, in the order of their first ops.
 
         Raises:
-            InputError: `groups` is malformed, names what is not there or the same op twice, or
-                asks for kernels that would have to wait for each other.
+            InputError: `groups` is malformed, names an unknown op or an op twice, or asks for
+                kernels that would wait for each other.
         """
         left = {part.positions[0]: part for part in self.unfused}
         kernels: list[tuple[int, ...]] = []
@@ -80,7 +80,7 @@ class Kernels:
         return Part(positions, names, ops[0].line, replace(work, ops=()))
 
     def _check_order(self, kernels: Sequence[tuple[int, ...]]) -> None:
-        """Raise where a kernel needs what is made, between its ops, from its own results."""
+        """Raise if a kernel needs what others make from its own results."""
         home = {position: kernel[0] for kernel in kernels for position in kernel}
         graph: dict[int, set[int]] = defaultdict(set)
         for position, needed in self._uses.needs():
@@ -140,18 +140,18 @@ class _Uses:
 
 @dataclass(frozen=True)
 class _Group:
-    """One group as it was written.
+    """One group of the user's.
 
     Attributes:
         text: the group.
-        groups: all that was written, for messages.
+        groups: the whole option, for messages.
     """
 
     text: str
     groups: str
 
     def select(self, left: Sequence[Part], live: Sequence[TracedOp]) -> list[tuple[int, ...]]:
-        """The kernels, as positions, that it makes of the parts that are left."""
+        """The kernels, as positions, that it makes from the remaining parts."""
         terms = [term.strip() for term in self.text.split("+")]
         if all(_NUMBERS.fullmatch(term) for term in terms):
             return [self._numbered(terms, left, live)]
@@ -196,7 +196,7 @@ def _line_number(line: str) -> int | None:
 
 
 def _runs(parts: Sequence[Part], wanted: Callable[[Part], bool]) -> list[tuple[int, ...]]:
-    """Each run of neighbours that are wanted."""
+    """Each run of wanted neighbours."""
     runs: list[list[int]] = [[]]
     for part in parts:
         if wanted(part):
@@ -207,7 +207,7 @@ def _runs(parts: Sequence[Part], wanted: Callable[[Part], bool]) -> list[tuple[i
 
 
 def _places(parts: Sequence[Part], names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Each place where neighbours have these names."""
+    """Each run of neighbours with these names."""
     found, start = [], 0
     while start + len(names) <= len(parts):
         here = parts[start : start + len(names)]

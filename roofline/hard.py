@@ -1,4 +1,4 @@
-"""The hard bound: what no correct implementation can beat, and why the roofline lies above it.
+"""The hard bound, which no correct implementation can beat, and why the roofline is above it.
 
 Notation::
 
@@ -110,11 +110,11 @@ def slack(
     """Why a correct implementation may take less than the roofline, each reason a sentence.
 
     Args:
-        work: what `bound` was made of.
+        work: of `bound`.
         bound: of `solkit.roofline.bound.bound`.
-        device: the same.
-        time_ms: a measured time; only resources whose roof lies above it are explained. By
-            default the hard bound.
+        device: of `bound`.
+        time_ms: a measured time; only resources that need more are explained. By default the hard
+            bound.
     """
     over_ms = bound.at.hard_ms if time_ms is None else time_ms
     over = [resource for resource in bound.resources if resource.time_ms > over_ms]

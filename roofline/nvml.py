@@ -1,7 +1,7 @@
-"""The GPUs of this machine, as NVML (the driver's management library) tells them.
+"""The GPUs of this machine, from NVML, the driver's management library.
 
 Rates per clock come from the catalogue; SM count, clocks, bus width and memory from the driver.
-Every call goes to the module that `_library` returns, so that a test can put a recording there.
+Every call goes to the module that `_library` returns, so that a test can replace it by a recording.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _MEMORY_SLICES = 8  # of a GPU that can be divided: NVIDIA MIG User Guide, "GPU 
 def live_devices() -> tuple[Device, ...]:
     """The GPUs that CUDA sees here, in CUDA's order; empty without a driver.
 
-    ``CUDA_VISIBLE_DEVICES`` is honoured. Without it MIG slices stand before whole GPUs, since
-    CUDA takes the first slice where there is one (MIG User Guide, "CUDA visible devices").
+    ``CUDA_VISIBLE_DEVICES`` is honoured. Without it MIG slices come before whole GPUs, as CUDA
+    takes the first slice if there is one (MIG User Guide, "CUDA visible devices").
 
     Raises:
-        UnknownDeviceError: a visible GPU that the catalogue lacks.
+        UnknownDeviceError: the catalogue lacks a visible GPU.
         UnsupportedError: there is a driver, but NVML fails.
     """
     with _session() as library:
@@ -37,10 +37,10 @@ def live_devices() -> tuple[Device, ...]:
 
 
 def live_device(index: int = 0) -> Device:
-    """The GPU that CUDA would call ``cuda:<index>``.
+    """The GPU that CUDA calls ``cuda:<index>``.
 
     Raises:
-        UnknownDeviceError: there is no such GPU, or the catalogue lacks it.
+        UnknownDeviceError: the machine or the catalogue lacks it.
         UnsupportedError: there is a driver, but NVML fails.
     """
     with _session() as library:
@@ -53,11 +53,11 @@ def live_device(index: int = 0) -> Device:
 
 
 def driver_version() -> str | None:
-    """The NVIDIA driver's version; ``None`` where there is no driver, or none that works."""
+    """The NVIDIA driver's version; ``None`` without a working driver."""
     try:
         with _session() as library:
             return None if library is None else str(library.nvmlSystemGetDriverVersion())
-    except UnsupportedError:  # as good as none: nothing that needs the driver will come this far
+    except UnsupportedError:
         return None
 
 
@@ -70,7 +70,7 @@ def _library() -> Any:
 
 @contextlib.contextmanager
 def _session() -> Iterator[Any]:
-    """NVML between init and shutdown, or ``None`` where the machine has no NVIDIA driver."""
+    """NVML between init and shutdown, or ``None`` if the machine has no NVIDIA driver."""
     library = _library()
     try:
         library.nvmlInit()
@@ -92,21 +92,21 @@ def _session() -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What CUDA may take as a device: a whole GPU, or a MIG slice of the GPU `parent`."""
+    """A device for CUDA: a whole GPU, or a MIG slice of the GPU `parent`."""
 
     handle: Any
     parent: Any | None = None
 
 
 def _visible(library: Any) -> list[_Unit]:
-    """The units that CUDA would see, in its order."""
+    """The units that CUDA sees, in its order."""
     gpus = _in_cuda_order(library)
     slices = [_slices(library, gpu) for gpu in gpus]
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
         whole = [_Unit(gpu) for gpu, parts in zip(gpus, slices, strict=True) if parts is None]
         return [part for parts in slices for part in parts or ()] + whole
-    # A GPU in MIG mode stands for its first slice, and for nothing while it has none.
+    # a GPU in MIG mode stands for its first slice, or for nothing without slices
     ordinals = [
         [_Unit(gpu)] if parts is None else parts[:1]
         for gpu, parts in zip(gpus, slices, strict=True)
@@ -120,10 +120,10 @@ def _visible(library: Any) -> list[_Unit]:
 def _select(
     wanted: str, ordinals: list[list[_Unit]], by_uuid: dict[str, list[_Unit]]
 ) -> list[_Unit]:
-    """What ``CUDA_VISIBLE_DEVICES=wanted`` leaves.
+    """The units that ``CUDA_VISIBLE_DEVICES=wanted`` leaves visible.
 
-    An entry that names nothing hides itself and all that follow (CUDA C++ Programming Guide,
-    "CUDA Environment Variables"); a repeated one hides everything, as torch.cuda finds too.
+    An entry that names nothing hides itself and all later ones (CUDA C++ Programming Guide, "CUDA
+    Environment Variables"); a repeated one hides everything, in torch.cuda too.
     """
     units: list[_Unit] = []
     for entry in (part.strip() for part in wanted.split(",")):
@@ -142,7 +142,7 @@ def _select(
 
 
 def _in_cuda_order(library: Any) -> list[Any]:
-    """Handles of all GPUs. CUDA puts the fastest first unless told to go by PCI bus, as NVML."""
+    """Handles of all GPUs. CUDA puts the fastest first by default; NVML orders by PCI bus."""
     count = library.nvmlDeviceGetCount()
     handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
     if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
@@ -160,7 +160,7 @@ def _speed(library: Any, handle: Any) -> int:
 
 
 def _slices(library: Any, gpu: Any) -> list[_Unit] | None:
-    """The MIG slices of a GPU; ``None`` where it is not in MIG mode."""
+    """The MIG slices of a GPU; ``None`` if it is not in MIG mode."""
     try:
         if library.nvmlDeviceGetMigMode(gpu)[0] != library.NVML_DEVICE_MIG_ENABLE:
             return None
@@ -168,13 +168,13 @@ def _slices(library: Any, gpu: Any) -> list[_Unit] | None:
         return None
     slices = []
     for index in range(library.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-        with contextlib.suppress(library.NVMLError_NotFound):  # places need not be filled in order
+        with contextlib.suppress(library.NVMLError_NotFound):  # there may be gaps
             slices.append(_Unit(library.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index), gpu))
     return slices
 
 
 def _refusals(library: Any) -> tuple[type[Exception], ...]:
-    """What NVML raises for a figure that this GPU, driver or user does not get."""
+    """What NVML raises for a figure that this GPU, driver or user cannot have."""
     return (
         library.NVMLError_NotSupported,
         library.NVMLError_FunctionNotFound,
@@ -187,14 +187,14 @@ def _refusals(library: Any) -> tuple[type[Exception], ...]:
 
 @dataclass
 class _Reader:
-    """Asks NVML for figures of one GPU, noting those that it refuses."""
+    """Asks NVML for figures of one GPU and notes refusals."""
 
     library: Any
     handle: Any
     notes: list[str] = field(default_factory=list)
 
     def ask(self, what: str, function: str, *args: int, otherwise: Any) -> Any:
-        """A figure, or the catalogue's, with a note."""
+        """A figure from NVML, else from the catalogue, with a note."""
         try:
             return getattr(self.library, function)(self.handle, *args)
         except _refusals(self.library):
@@ -202,7 +202,7 @@ class _Reader:
             return otherwise
 
     def tell(self, function: str) -> Any:
-        """A figure that the catalogue does not have: ``None`` where NVML refuses it."""
+        """A figure that the catalogue lacks; ``None`` if NVML refuses it."""
         try:
             return getattr(self.library, function)(self.handle)
         except _refusals(self.library):
@@ -252,7 +252,7 @@ def _whole(reader: _Reader, sku: Sku) -> Hardware:
 
 
 def _describe(reader: _Reader) -> None:
-    """Note what affects speed but is not part of `Hardware`: power limit and ECC."""
+    """Note what affects speed but is not in `Hardware`: power limit and ECC."""
     milliwatts = reader.tell("nvmlDeviceGetPowerManagementLimit")
     if milliwatts is not None:
         reader.notes.append(f"Power limit {milliwatts / 1000:g} W.")
@@ -263,7 +263,7 @@ def _describe(reader: _Reader) -> None:
 
 
 def _slice(reader: _Reader, unit: _Unit, whole: Hardware) -> Hardware:
-    """The part of `whole` that a MIG slice has: its own SMs, and eighths of the memory."""
+    """A MIG slice's part of `whole`: its SMs, and eighths of the memory."""
     attributes = reader.library.nvmlDeviceGetAttributes(unit.handle)
     memory_bytes = attributes.memorySizeMB * 2**20
     eighths = max(1, round(_MEMORY_SLICES * memory_bytes / whole.memory_bytes))

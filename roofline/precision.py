@@ -1,4 +1,4 @@
-"""Precision: on which pipe, and in how many passes, the contractions of a dtype run."""
+"""Precision: the pipe and the number of passes for the contractions of a dtype."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
 
 _TF32_TOLERANCE = 1e-3  # tf32 keeps 10 mantissa bits: a product is off by at most 2^-10, about 1e-3
 
-# What holds the values of a dtype exactly (fp8 in fp16, int4 in int8), where its own pipe lacks.
+# Dtypes that hold another's values exactly (fp8 in fp16, int4 in int8), if it has no pipe.
 _WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
 _FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")}
 
@@ -33,10 +33,10 @@ class Rule:
     """A precision rule.
 
     Attributes:
-        precision: one of `PRECISIONS`. ``tolerance`` lets an fp32 contraction count as tf32 where
-            the tolerance is 1e-3 or looser, else as three tf32 passes or fp32, whichever is
-            faster (Ootomo and Yokota, IJHPCA 36(4), 2022, recover fp32 accuracy so).
-        tolerance: how exact the result must be; ``None`` counts as tight.
+        precision: one of `PRECISIONS`. With ``tolerance``, an fp32 contraction counts as tf32 if
+            the tolerance is 1e-3 or looser, else as three tf32 passes or fp32, whichever is faster
+            (Ootomo and Yokota, IJHPCA 36(4), 2022, recover fp32 accuracy this way).
+        tolerance: of the result; ``None`` counts as tight.
 
     Raises:
         InputError: an unknown precision.

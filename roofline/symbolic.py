@@ -1,9 +1,9 @@
 """The bound as a formula of named sizes.
 
 Each amount of work (operations of a pipe, bytes) gets a formula in one of two ways. *Traced*: the
-reference runs on symbolic shapes, and its cost follows in symbols. *Fitted*: where the cost rests
-on numbers (masks, known indices), the polynomial through exact counts at a lattice of sizes. Either
-is kept only if it gives the numeric count at sizes that it was not made from.
+reference runs on symbolic shapes, so its cost is symbolic. *Fitted*: if the cost depends on numbers
+(masks, known indices), a polynomial goes through exact counts at a lattice of sizes. A formula is
+kept only if it gives the numeric count at further sizes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,8 +18,8 @@ import sympy
 
 from solkit.core import Device, Tolerance, Value, Work
 from solkit.errors import InputError
-from solkit.roofline.bound import bound
-from solkit.roofline.precision import Rule, contraction_dtype
+from solkit.roofline.bound import SCALAR_OPS, amounts_by_ceiling, bound
+from solkit.roofline.precision import Rule
 
 __all__ = [
     "Formula",
@@ -36,10 +35,8 @@ __all__ = [
 READ, WRITTEN = "dram read", "dram written"
 _DEGREE = 4  # attention is of degree 4: batch, heads, queries, keys
 _TRIED = 3  # sizes besides the problem's own at which each formula is checked
-_ATTEMPTS = 30  # draws to find them: not every size divides as the program wants
+_ATTEMPTS = 30  # draws to find them: the program may need sizes that divide
 _MATCH = 0.01  # of a symbolic amount with its numeric one
-_THREAD_OPS = {"fp32": 2, "fp64": 2, "int32": 2, "sfu": 1}
-"""Operations per instruction and thread, as in `solkit.roofline.bound`: a multiply-add is two."""
 
 Point = Mapping[str, int]
 Count = Callable[[Point], Mapping[str, int]]
@@ -51,9 +48,9 @@ class Formula:
 
     Attributes:
         amount: a key of `Work.operations`, ``"dram read"`` or ``"dram written"``.
-        expression: in sympy's syntax; empty where there is none.
+        expression: in sympy's syntax; empty if refused.
         origin: ``"traced"``, ``"fitted"`` or ``"refused"``.
-        reason: why it was not traced or is refused.
+        reason: why it is not traced, or refused.
     """
 
     amount: str
@@ -69,9 +66,9 @@ class SymbolicWork:
     Attributes:
         sizes: the symbols, with their values in the problem's own shape.
         fixed: the other sizes.
-        formulas: one an amount.
-        checked: the sizes at which every formula gave the numeric amount, with that work.
-        conditions: on the sizes: met by the symbolic run, or by all sizes that were checked.
+        formulas: one per amount.
+        checked: sizes at which every formula gave the numeric amount, with that work.
+        conditions: on the sizes: those of the symbolic run, or shared by all checked sizes.
         tolerance: of the problem.
     """
 
@@ -92,9 +89,9 @@ class SymbolicBound:
         device: the device's name.
         resources: seconds of each resource, an amount over a rate, in sympy's syntax.
         time_s: the bound in seconds: the largest of them.
-        complete: whether no amount is missing; else `time_s` is a lower bound of the bound.
-        precision: the rule and what it chose.
-        times_ms: ``(sizes, by the formula, numeric)`` at each size checked.
+        complete: whether all amounts have formulas; else `time_s` is a lower bound of the bound.
+        precision: the rule and its choice.
+        times_ms: ``(sizes, by the formula, numeric)`` at each checked size.
     """
 
     work: SymbolicWork
@@ -107,10 +104,10 @@ class SymbolicBound:
 
 
 def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> dict[str, int]:
-    """The values of the sizes to be made symbols.
+    """The values of the sizes that become symbols.
 
     Raises:
-        InputError: no such size, or it is not a positive integer.
+        InputError: a size is unknown, or not a positive integer.
     """
     valid = [
         n for n, v in sizes.items() if isinstance(v, int) and not isinstance(v, bool) and v > 0
@@ -124,7 +121,7 @@ def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> 
 
 
 def amounts_of(work: Work) -> dict[str, int]:
-    """Every amount that `solkit.roofline.bound` makes a time of."""
+    """Every amount of work that takes time in `solkit.roofline.bound`."""
     moved = {READ: work.dram_read_bytes, WRITTEN: work.dram_write_bytes}
     return {**work.operations, **moved}
 
@@ -139,12 +136,12 @@ def explained_formulas(
 
     Args:
         sizes: the symbols with the problem's own values.
-        count: the numeric amounts at given sizes; raises `InputError` where they do not fit.
+        count: the numeric amounts at given sizes; raises `InputError` if the sizes do not fit.
         traced: the formulas of the symbolic run; may be empty.
-        reason: why that run failed or what it fixed; empty where neither.
+        reason: why that run failed, or which sizes it fixed; may be empty.
 
     Returns:
-        The formulas, and the sizes at which they were checked.
+        The formulas, and the checked sizes.
     """
     known = {_key(sizes): count(sizes)}
     points = [dict(sizes), *_further(sizes, count, known)]
@@ -155,7 +152,7 @@ def explained_formulas(
         expression = traced.get(amount, sympy.Integer(0))
         if traced and _matches(expression, points, wanted, _MATCH):
             return Formula(amount, _readable(expression), "traced")
-        why = reason or "its count goes through numbers (masks, indices, comparisons of sizes)"
+        why = reason or "its count depends on numbers (masks, indices, comparisons of sizes)"
         return _fitted(amount, sizes, count, points, wanted, why)
 
     return tuple(map(formula, names)), tuple(points)
@@ -164,9 +161,9 @@ def explained_formulas(
 def _further(
     sizes: Point, count: Count, known: dict[tuple[int, ...], Mapping[str, int]]
 ) -> list[Point]:
-    """Random sizes that the program takes, from a quarter to twice the problem's own or so.
+    """Random sizes that the program accepts, about a quarter to twice the problem's own.
 
-    None of them is of a lattice that a polynomial is fitted to.
+    None is in a lattice to which a polynomial is fitted.
     """
     draw = random.Random(0)
     fitted = {_key(point) for point in _lattice(sizes, _DEGREE)}
@@ -181,19 +178,19 @@ def _further(
             continue
         try:
             known[_key(point)] = count(point)
-        except InputError:  # such as sizes that do not divide
+        except InputError:  # e.g. sizes that do not divide
             continue
         found.append(point)
         if len(found) == _TRIED:
             return found
     raise InputError(
-        f"only {len(found)} of {_ATTEMPTS} other values of {', '.join(sizes)} are taken by the "
-        f"program, too few to check a formula (wanted {_TRIED})"
+        f"the program accepts only {len(found)} of {_ATTEMPTS} other values of "
+        f"{', '.join(sizes)}, too few to check a formula (wanted {_TRIED})"
     )
 
 
 def multiples(points: Sequence[Point]) -> tuple[str, ...]:
-    """The sizes of which nothing but multiples was checked, as the program takes no others."""
+    """The sizes of which only multiples were checked, as the program accepts no others."""
     divisors = {name: math.gcd(*(point[name] for point in points)) for name in points[0]}
     return tuple(f"{name} is a multiple of {n}" for name, n in divisors.items() if n > 1)
 
@@ -203,7 +200,7 @@ def _key(point: Point) -> tuple[int, ...]:
 
 
 def _step(n: int) -> int:
-    """An eighth of a size, where it is whole: sizes are mostly multiples of blocks."""
+    """An eighth of a size if that is whole, as sizes are mostly multiples of blocks; else 1."""
     return n // 8 if n % 8 == 0 else 1
 
 
@@ -223,16 +220,16 @@ def _symbol(name: str) -> sympy.Symbol:
 
 
 def _readable(expression: sympy.Expr) -> str:
-    """The shortest of some equal forms."""
+    """The shortest of several equal forms."""
     whole = expression.replace(sympy.floor, lambda x: x if _is_whole(x) else sympy.floor(x))
     forms = (whole, sympy.expand(whole), sympy.factor(whole))
     return str(min(forms, key=sympy.count_ops))
 
 
 def _is_whole(expression: sympy.Expr) -> bool:
-    """Whether a polynomial is an integer at every integer point, as n(n + 1)/2 is.
+    """Whether a polynomial is an integer at every integer point, e.g. n(n + 1)/2.
 
-    So it is if it is at the points 0 to its degree in each variable (Polya 1915).
+    It suffices to check the points 0 to its degree in each variable (Polya 1915).
     """
     if not expression.is_polynomial():
         return False
@@ -250,7 +247,7 @@ def _fitted(
     wanted: Sequence[int],
     reason: str,
 ) -> Formula:
-    """The polynomial of the least degree through the numeric amounts, if it is exact elsewhere."""
+    """The polynomial of least degree through the numeric amounts, if it is exact elsewhere."""
     counts: dict[tuple[int, ...], int] = {}
     try:
         for degree in range(_DEGREE + 1):
@@ -259,7 +256,7 @@ def _fitted(
                     counts[_key(point)] = count(point).get(amount, 0)
             expression = _interpolated(list(sizes), counts, degree)
             if _matches(expression, points, wanted, 0.0):
-                others = len(points) - 1  # the problem's own is of the lattice
+                others = len(points) - 1  # the problem's own is in the lattice
                 why = f"{reason}; exact at {len(counts)} sizes of a lattice and {others} others"
                 return Formula(amount, _readable(expression), "fitted", why)
     except InputError as error:
@@ -312,7 +309,7 @@ def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> Symbol
         precision: as for `solkit.roofline.bound.bound`.
 
     Raises:
-        InputError: an unknown precision, or the formula and the numeric bound differ.
+        InputError: the precision is unknown, or formula and numeric bound differ.
     """
     amounts = {f.amount: _parsed(f.expression, work.sizes) for f in work.formulas if f.expression}
     rule = Rule(precision, work.tolerance)
@@ -355,31 +352,28 @@ def _parsed(expression: str, sizes: Point) -> sympy.Expr:
 def _resources(
     amounts: Mapping[str, sympy.Expr], rule: Rule, device: Device
 ) -> dict[str, tuple[sympy.Expr, float]]:
-    """Amount and rate of each resource, as `solkit.roofline.bound` has them."""
+    """Amount and rate of each resource, as in `solkit.roofline.bound`."""
     routes = rule.routes(amounts, device)
     passes = {route.pipe: route.passes for route in routes.values()}
-    totals: dict[str, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
-    for key, amount in amounts.items():
-        dtype = contraction_dtype(key)
-        name = "dram" if key in (READ, WRITTEN) else routes[dtype].pipe if dtype else key
-        totals[name] += amount
+    moved = sum(amounts.get(name, sympy.Integer(0)) for name in (READ, WRITTEN))
+    operations = {name: n for name, n in amounts.items() if name not in (READ, WRITTEN)}
+    totals = amounts_by_ceiling({**operations, "dram": moved}, routes, device)
     found = {
         name: (amount, device.ceilings[name].value / passes.get(name, 1))
         for name, amount in totals.items()
-        if amount != 0
     }
     tensor = {name: rated for name, rated in found.items() if name.startswith("tensor.")}
-    if len(tensor) > 1:  # they take turns: as if all ran at the rate of the first
+    if len(tensor) > 1:  # they take turns: scaled to the rate of the first
         rate = next(iter(tensor.values()))[1]
         parts = [n * sympy.Rational(round(1e6 * rate / own), 10**6) for n, own in tensor.values()]
         found["tensor"] = sum(parts, sympy.Integer(0)), rate
-    scalar = [totals[name] / each for name, each in _THREAD_OPS.items() if name in found]
+    scalar = [totals[name] / each for name, each in SCALAR_OPS.items() if name in found]
     if len(scalar) > 1 and "issue" in device.ceilings:
         found["issue"] = sum(scalar, sympy.Integer(0)), device.ceilings["issue"].value
     return found
 
 
 def _quotient(amount: sympy.Expr, rate: float) -> str:
-    """Seconds, as a person would write them and Python reads them."""
+    """Seconds as a readable Python expression."""
     text = _readable(amount)
     return f"({text})/{rate:.6g}" if amount.is_Add or " + " in text else f"{text}/{rate:.6g}"

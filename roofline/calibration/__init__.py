@@ -1,15 +1,15 @@
-"""Calibrations: the most that a GPU was measured to do, beside its data sheet.
+"""Calibrations: the highest rates that were measured on a GPU.
 
-Measuring is `solkit.calibrate`'s; here is the record, where records lie, and which one applies.
+`solkit.calibrate` measures. This package has the record, its storage, and the choice of a record.
 
 ::
 
     solkit.calibrate ─► record.Calibration ─► store (JSON, one file each, never overwritten)
                                                 │
-                  Device.calibrated ◄─ choice ◄─┴─ shipped/*.json, for users who have measured none
+                  Device.calibrated ◄─ choice ◄─┴─ shipped/*.json, for users without their own
 
-A calibration feeds `Bound.at.calibrated_ms` alone: roofline and hard bound keep to the analytic
-peaks, which no measurement may exceed.
+A calibration affects only `Bound.at.calibrated_ms` and modelled times. Roofline and hard bound use
+the analytic peaks, which no measurement may exceed.
 """
 
 from __future__ import annotations

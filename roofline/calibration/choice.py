@@ -32,8 +32,8 @@ class Chosen:
 def choose(device: Device) -> Chosen | None:
     """The newest calibration of a GPU of the same model: the user's own before a shipped one.
 
-    Among the user's own, one of this very GPU goes before others. One of a MIG slice applies to
-    slices of as many SMs alone.
+    Among the user's own, one of this very GPU is preferred. That of a MIG slice applies only to
+    slices with as many SMs.
     """
     own = [each for each in store.own()[0] if _fits(each, device)]
     if own:
@@ -73,7 +73,7 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
 
 
 def doubts(calibration: Calibration, device: Device) -> tuple[str, ...]:
-    """What lies above the analytic peak of its pipe, as nothing may: a sentence per cause."""
+    """Readings above the analytic peak of their pipe, which is impossible: a sentence per cause."""
     clocks = [r.sm_clock_mhz or 0.0 for r in calibration.readings if r.regime is Regime.BURST]
     causes: dict[str, dict[str, float]] = {}
     for reading in calibration.readings:
@@ -98,13 +98,13 @@ def _exceeds(reading: Reading, device: Device) -> bool:
 
 
 def _share(reading: Reading, device: Device) -> float:
-    """Of the analytic peak."""
+    """The reading over the analytic peak."""
     assert reading.ceiling is not None
     return reading.value / device.ceilings[reading.ceiling].value
 
 
 def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
-    """The highest believable end-to-end reading of each ceiling that the device has."""
+    """The highest credible end-to-end reading of each of the device's ceilings."""
     best: dict[str, Reading] = {}
     for reading in _believable(calibration, device):
         assert reading.ceiling is not None
@@ -132,7 +132,7 @@ def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:
 
 
 def _issued(readings: Iterable[Reading]) -> Iterator[Reading]:
-    """What the fp32 rate implies for the schedulers: a multiply-add is one instruction."""
+    """Rates of the schedulers, from fp32's: a multiply-add is one instruction."""
     for reading in readings:
         if reading.ceiling == "fp32":
             changed = {"ceiling": "issue", "unit": "op/s", "value": reading.value / 2}
@@ -153,7 +153,7 @@ def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:
 
 
 def _cause(reading: Reading, device: Device, highest_mhz: float) -> str:
-    """The SM clock, where one that was counted explains the excess; else the catalogue."""
+    """The SM clock, if a counted one explains the excess; else the catalogue."""
     assert reading.ceiling is not None
     expected_mhz = device.ceilings[reading.ceiling].clock_mhz
     by_clock = highest_mhz / expected_mhz * _COUNTING_ERROR

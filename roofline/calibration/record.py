@@ -22,27 +22,27 @@ SCHEMA: Final = "solkit.calibration/1"
 
 
 Timer = Literal["cupti", "events", "wall"]
-"""What told the time: CUPTI's activity records, CUDA events, or the host's clock."""
+"""The source of times: CUPTI's activity records, CUDA events, or the host's clock."""
 
 
 class Regime(str, enum.Enum):
     """The state of the GPU while a reading was taken."""
 
     BURST = "burst"
-    """Launches end to end for about 1 ms, each time after 0.1 s of rest: what a short kernel
-    meets, before the power limit takes the clock down."""
+    """Launches end to end for about 1 ms, each time after 0.1 s of rest: the state for a short
+    kernel, before the power limit lowers the clock."""
     SUSTAINED = "sustained"
-    """Launches end to end for about a second; the second half counts: what a long run meets."""
+    """Launches end to end for about a second, of which the second half counts: a long run."""
     WARM = "warm L2"
     """Single launches, each after one on the same buffers."""
     CLEAN = "L2 flushed by reads"
     """Single launches, each after a large buffer was read: L2 holds clean lines of others."""
     DIRTY = "L2 flushed by writes"
-    """Single launches, each after a large buffer was written: their way to DRAM comes on top."""
+    """Single launches, each after a large buffer was written, which adds the write-back to DRAM."""
     QUEUED = "queued"
     """Many launches of an empty kernel, queued ahead, end to end on the GPU."""
     HOST = "host"
-    """Launches of an empty kernel as the host sees them."""
+    """Launches of an empty kernel, timed by the host."""
 
 
 class _Part(BaseModel):
@@ -56,18 +56,18 @@ class Reading(_Part):
 
     Attributes:
         name: what ran, e.g. ``"copy"``, ``"tensor.bf16"``, ``"int32.mad"``, ``"launch.graph"``.
-        ceiling: the ceiling that it tests, a key of `solkit.core.Device.ceilings`; ``None`` for
-            what has none, and where too little runs to reach one.
-        regime: how the GPU was kept meanwhile.
+        ceiling: the ceiling that it tests, a key of `solkit.core.Device.ceilings`; ``None`` if
+            there is none, or the work is too small to reach it.
+        regime: the state of the GPU.
         unit: ``"B/s"``, ``"FLOP/s"``, ``"op/s"`` or ``"s"``.
         value: the median.
         low, high: its 95 % confidence interval.
-        samples: how many it is of.
-        timer: what told the time.
+        samples: their number.
+        timer: the source of times.
         detail: shape or configuration, the best of those tried.
         size_bytes: memory touched by one launch, reads and writes together.
-        sm_clock_mhz: the SM clock, counted on the GPU during bursts alike, or NVML's median.
-        conditions: what NVML reported; ``None`` where the reading was too short.
+        sm_clock_mhz: the SM clock, counted on the GPU during similar bursts, or NVML's median.
+        conditions: from NVML; ``None`` if the reading was too short.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Gpu(_Part):
 
 
 class Software(_Part):
-    """What it was measured with."""
+    """The software of a measurement."""
 
     solkit: str
     driver: str
@@ -119,16 +119,16 @@ class Software(_Part):
 
 
 class Calibration(_Part):
-    """The most that one GPU was measured to do.
+    """The highest rates that were measured on one GPU.
 
     Attributes:
-        schema_: this form of record.
+        schema_: of this record.
         created: when it was finished, in UTC.
-        seconds: how long it took in total.
-        quick: whether it was cut short by ``--quick``.
+        seconds: total duration.
+        quick: whether ``--quick`` shortened it.
         idle: the GPU before anything ran.
         skipped: what could not be measured, with the reason.
-        warnings: what a reader must know.
+        warnings: for the reader.
     """
 
     model_config = ConfigDict(populate_by_name=True)

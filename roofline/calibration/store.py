@@ -31,7 +31,7 @@ def save(calibration: Calibration, path: Path | None = None) -> Path:
 
     Args:
         calibration: what was measured.
-        path: the file; by default one in `folder` that its GPU, time and driver name.
+        path: the file; by default one in `folder`, named after GPU, time and driver.
 
     Raises:
         InputError: the file exists already, or cannot be written.
@@ -52,7 +52,7 @@ def read(path: Path) -> Calibration:
     """The calibration in a file.
 
     Raises:
-        InputError: it cannot be read, or holds none.
+        InputError: it cannot be read, or is not a calibration.
     """
     try:
         return Calibration.model_validate_json(path.read_bytes())
@@ -65,7 +65,7 @@ def read(path: Path) -> Calibration:
 
 
 def own() -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
-    """The user's own calibrations, newest first, and what is wrong with files that hold none."""
+    """The user's own calibrations, newest first, and a fault for each other file."""
     return _all(folder())
 
 
@@ -107,7 +107,7 @@ def _name(calibration: Calibration) -> str:
 
 
 def _write_once(target: Path, text: str) -> None:
-    """Write beside the target, then link: a link fails where its name is taken.
+    """Write beside the target, then link, which fails if the name is taken.
 
     Raises:
         FileExistsError: the target exists.
