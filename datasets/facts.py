@@ -147,7 +147,7 @@ def facts_from_json(text: str) -> tuple[Facts, ...]:
 
 def _encoded(value: Any) -> Any:
     form: Any = type(value)
-    if is_dataclass(form):
+    if is_dataclass(value):
         return {
             name: _encoded(getattr(value, name))
             for name, default in defaults(form).items()
