@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -16,6 +16,14 @@ __all__ = ["Cost", "Line", "Moved", "Taken", "line_number", "lines", "modelled_t
 
 _PRODUCT = re.compile(r"\bdot(_scaled)?\(|mma")
 """What a line that computes on tensor cores calls: ``tl.dot``, or CUDA's instructions by name."""
+
+_ACCESS_WEIGHTS: dict[str, Callable[[AccessJson], int]] = {
+    "dram": lambda access: access.unique_bytes,
+    "l2": lambda access: access.block_sectors or access.sectors,
+    "l1": lambda access: access.sectors,
+    "latency": lambda access: access.requests if access.kind == "load" else 0,
+}
+"""By term: an access's share of its time. A report of an older SolKit has no `block_sectors`."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +124,9 @@ def modelled_times(result: ResultJson, sources: Sequence[SourceJson]) -> dict[st
     """The modelled time of a call, in ms, by place.
 
     In a launch's time the longest term and the launch itself count in full; the others share the
-    rest in proportion (`solkit.roofline.kernel.model`). A term's part is divided among lines: that
-    of DRAM, L2, L1 and latency by the sectors that their accesses move, that of shared memory by
-    wavefronts, the others by machine instructions, wherever in a loop these stand.
+    rest in proportion (`solkit.roofline.kernel.model`). A term's part is divided among lines: DRAM
+    by the distinct bytes that a line accesses, L2 and L1 by sectors, latency by load requests,
+    shared memory by wavefronts, the rest by machine instructions, each counted once even in a loop.
 
     Returns: By ``file:line``, or by the name of a term that no line accounts for.
     """
@@ -152,11 +160,9 @@ def _weights(term: str, launch: LaunchJson, products: set[str]) -> Mapping[str, 
     found: Counter[str] = Counter()
     if term in ("launch", "dispatch"):
         return found
-    if launch.demand and term in ("dram", "l2", "l1", "latency"):
+    if launch.demand and term in _ACCESS_WEIGHTS:
         for access in launch.demand.accesses:
-            found[access.line] += (
-                access.sectors if term != "latency" or access.kind == "load" else 0
-            )
+            found[access.line] += _ACCESS_WEIGHTS[term](access)
     elif launch.demand and term == "shared":
         for shared in launch.demand.shared:
             found[shared.line] += shared.wavefronts

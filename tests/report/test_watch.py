@@ -11,9 +11,9 @@ LINES = [f"line {i}" for i in range(1, 100)]
 TEXT = "\n".join(LINES)
 
 
-def launched(make, dram_ms, **changes):
-    """One shape with one launch, whose modelled time is all DRAM's."""
-    model = KernelModel(dram_ms, (Term("dram", dram_ms, ""),))
+def launched(make, l1_ms, **changes):
+    """One shape with one launch, whose modelled time is all L1's."""
+    model = KernelModel(l1_ms, (Term("l1", l1_ms, ""),))
     kernel = make.kernel(demand=make.demand(), model=model, **changes)
     return make.result(analysis=replace(make.result().analysis, kernels=(kernel,)))
 
@@ -101,7 +101,7 @@ def test_times_follow_their_lines_through_an_edit(make, edit, moved_to):
     ]
     later = make.kernel(
         demand=replace(demand, accesses=tuple(moved)),
-        model=KernelModel(98.0, (Term("dram", 98.0, ""),)),
+        model=KernelModel(98.0, (Term("l1", 98.0, ""),)),
     )
     result = make.result(analysis=replace(make.result().analysis, kernels=(later,)))
     text = "\n".join(edit(LINES))
