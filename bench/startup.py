@@ -135,12 +135,13 @@ def print_saves(console: Console, kernel: Path, target: Sequence[str], repeats: 
         save()
         colds.append(timed(score)[0])
     with watching(target) as lines:
-        page(lines)
-        for _ in range(repeats):
+        page(lines)  # from the cache: torch may still be loading
+        for _ in range(repeats + 1):
             save()
             start = time.perf_counter()
             page(lines)
             saves.append(time.perf_counter() - start)
+    del saves[0]  # it waited for torch
     console.print(f"\nsave to page: {spread(saves)}, target {TARGET_SAVE_S:g}")
     console.print(f"`solkit score` of the same edit: {spread(colds)}")
     return statistics.median(saves) <= TARGET_SAVE_S
