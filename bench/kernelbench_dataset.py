@@ -297,7 +297,7 @@ that SolKit's guarded bench checks against the eager reference and times in turn
 For each problem, inputs come from the file's `get_inputs` and are made on the GPU. Weights have a
 fixed seed. There are no gradients, and modules stay in training mode, as the files leave them. A
 call's time is last end minus first start over all its kernels and copies (CUPTI activity, through
-PyTorch's profiler; `method` says `events` where CUPTI was not available). L2 is cold: {flush}.
+PyTorch's profiler; `method` says `events` if CUPTI was not available). L2 is cold: {flush}.
 {warmup} warm-up calls do not count. While a problem is timed, nothing else runs on the GPU.
 `torch.compile` has its default settings. A variant whose results are out of tolerance has no time.
 
@@ -309,12 +309,12 @@ PyTorch's profiler; `method` says `events` where CUPTI was not available). L2 is
 | `compiled_tf32` | `torch.compile(module)` | yes | yes |
 
 Without a matrix product, a tf32 variant would equal the default one: its status is
-`same_as_default`, and `baseline` gives the default's row. Bounds are for {target}, at tf32 where
+`same_as_default`, and `baseline` gives the default's row. Bounds are for {target}, at tf32 if
 the variant may use it (`precision`), else for the tolerance of the outputs' dtype.
 
 ## Columns
 
-Names contain the units. A column is empty where it does not apply.
+Names contain the units. A column that does not apply is empty.
 
 | column | meaning |
 |---|---|

@@ -42,9 +42,9 @@ class TimedReference:
     """One reference of KernelBench in one variant, on one GPU: a row of the table.
 
     Attributes:
-        level, number, name: which problem; the name is the file's stem.
+        level, number, name: the problem; the name is the file's stem.
         sha256: of the problem's file, in hex: the key.
-        category: what kind of problem, from its name.
+        category: the kind of problem, from its name.
         device: the GPU's name as the driver gives it.
         variant: one of `VARIANTS`.
         status: ``"ok"``; ``"same_as_default"`` for a tf32 variant of a problem without a matrix
@@ -53,27 +53,28 @@ class TimedReference:
         median_ms: median time of a call, from the first start to the last end on the GPU.
         low_ms, high_ms: the median's 95 % interval.
         kernel_sum_ms: median of the summed kernel times.
-        samples: how many calls were timed.
+        samples: number of timed calls.
         method: ``"cupti"`` or ``"events"``.
-        sm_clock_mhz: median SM clock meanwhile.
+        sm_clock_mhz: median SM clock during timing.
         matmul_tf32, conv_tf32: whether tf32 was allowed.
         compile_s: seconds that ``torch.compile`` took with the first call.
         max_error: largest difference from eager mode with PyTorch's own settings.
-        relative_error: that, over the largest output.
-        within_tolerance: whether SolKit's default tolerance accepts that.
+        relative_error: `max_error` over the largest output.
+        within_tolerance: whether SolKit's default tolerance accepts `max_error`.
         input_change: largest change of an output on other inputs of the same shape, over the
             largest output.
-        degenerate: whether that is below rounding, so that the output does not depend on inputs.
-        precision: the rule that the bounds follow: ``"tf32"`` where the variant may use it.
+        degenerate: whether `input_change` is below rounding, so that the output does not depend on
+            inputs.
+        precision: the rule of the bounds: ``"tf32"`` if the variant may use it.
         roofline_ms: the speed of light.
-        unfused_ms: the speed of light of one kernel an op, one after the other.
+        unfused_ms: the speed of light with one kernel per op, one after the other.
         hard_ms: what no correct implementation can beat.
         limiter: the resource behind the roofline.
         resource_ms: the least time of each resource, as JSON.
         ratio: median over roofline.
-        verdict: what that says, a `solkit.core.Verdict`.
+        verdict: the resulting `solkit.core.Verdict`.
         unmodelled: ops that the bound counts as nothing, separated by spaces.
-        run: when the run began that measured it (UTC).
+        run: when its run began (UTC).
     """
 
     level: int

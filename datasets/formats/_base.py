@@ -28,7 +28,6 @@ __all__ = [
     "converted",
     "imported_row",
     "instant",
-    "json_lines",
     "numbered",
 ]
 
@@ -124,7 +123,10 @@ class Document:
 
     def lines(self) -> Iterable[tuple[str, Any]]:
         """Each line of JSON Lines with its place; ``None`` for a line that is not JSON."""
-        return json_lines(self.text)
+        # not `splitlines`: JSON may hold U+2028 etc., which end a line there
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if line.strip():
+                yield f"line {number}", _json(line)
 
     def device(self, labels: Labels, told: str | None = None) -> str:
         """The GPU that the user names, else the file.
@@ -136,14 +138,6 @@ class Document:
         if not found:
             raise InputError(f"{self.path} does not say which GPU it is about: give --device")
         return found
-
-
-def json_lines(text: str) -> Iterable[tuple[str, Any]]:
-    """Each line of JSON Lines with its place; ``None`` for a line that is not JSON."""
-    # not `splitlines`: JSON may hold U+2028 etc., which end a line there
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield f"line {number}", _json(line)
 
 
 def _json(text: str) -> Any:

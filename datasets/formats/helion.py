@@ -22,7 +22,6 @@ from solkit.datasets.formats._base import (
     Labels,
     converted,
     imported_row,
-    json_lines,
 )
 from solkit.datasets.record import source_of
 from solkit.errors import InputError
@@ -66,7 +65,7 @@ def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[s
     if not path.is_file():
         return {}, ()
     told, faults = {}, []
-    for place, record in json_lines(Document(path).text):
+    for place, record in Document(path).lines():
         if isinstance(record, dict):
             told[record.get("run_id", "")] = record
         else:

@@ -234,7 +234,8 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
             for note in found.notes:
                 typer.echo(f"note: {note}")
             whole = "whole" if found.is_whole else "not whole"
-            typer.echo(f"{store}: {whole}: {found.rows:,} rows, {found.sources:,} sources")
+            held = f"{found.rows:,} rows, {found.sources:,} sources, {found.facts:,} facts"
+            typer.echo(f"{store}: {whole}: {held}")
         _base.write(json, lambda: jsonlib.dumps(asdict(found), indent=2, default=str))
     raise typer.Exit(Exit.REPORTED if found.is_whole else Exit.SOLKIT_FAILED)
 
