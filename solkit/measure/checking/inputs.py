@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from solkit.kernelfiles import Workload
+from solkit.core import Value, Verdict
+from solkit.errors import KernelFileError, UnsupportedError
+from solkit.kernelfiles import LoadedKernel, Workload
+from solkit.measure.checking.faults import verdict_of
 
 __all__ = [
+    "bound_workload",
     "digest_of",
     "distinct",
     "fresh",
@@ -30,6 +34,18 @@ _POISON = {
 }
 
 _CHUNK_BYTES = 1 << 25
+
+
+def bound_workload(
+    loaded: LoadedKernel, shape: Mapping[str, Value], params: Mapping[str, Value], device: str
+) -> Workload:
+    """A kernel file's workload; raises `UnsupportedError` if its inputs do not fit into memory."""
+    try:
+        return loaded.workload(shape, params, device)
+    except KernelFileError as error:
+        if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+            raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
+        raise
 
 
 def fresh(workload: Workload) -> Workload:

@@ -20,12 +20,11 @@ from typing import Any
 
 import torch
 
-from solkit.core import Verdict
-from solkit.errors import KernelFileError, SolkitError, UnsupportedError
+from solkit.errors import KernelFileError, SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import explain, verdict_of
-from solkit.measure.checking.inputs import poison
+from solkit.measure.checking.inputs import bound_workload, poison
 from solkit.measure.distrust.delegation import Operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.guard import Guard
@@ -118,12 +117,7 @@ class _Worker:
         """Bind the candidate to a shape, and drop the inputs made on the way."""
         assert self._loaded is not None
         self._forget_outputs()
-        try:
-            workload = self._loaded.workload(shape, params, self._machine.device)
-        except KernelFileError as error:
-            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
-                raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
-            raise
+        workload = bound_workload(self._loaded, shape, params, self._machine.device)
         self._workload = replace(
             workload.with_inputs((), {}), kernel=self._noting_what_it_returns(workload.kernel)
         )

@@ -27,7 +27,7 @@ from solkit.measure.checking.faults import (
     explain,
     verdict_of,
 )
-from solkit.measure.checking.inputs import fresh, is_unchanged, same_bits
+from solkit.measure.checking.inputs import bound_workload, fresh, is_unchanged, same_bits
 from solkit.measure.checking.trial_cache import TrialCache
 from solkit.measure.checking.trials import Trial, Trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
@@ -191,12 +191,7 @@ class Checks:
         yield from self._setup.cache.trials(key, make)
 
     def _make(self, shape: Mapping[str, Value]) -> Workload:
-        try:
-            return self._problem.workload(shape, {}, self._device)
-        except KernelFileError as error:
-            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
-                raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error
-            raise
+        return bound_workload(self._problem, shape, {}, self._device)
 
     def _check_on(self, shared: Shared) -> None:
         trial, is_usual = shared.trial, shared.trial.is_usual
