@@ -35,7 +35,7 @@ def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd
     path = tmp_path / "train.py"
     path.write_text(TRAINING)
     trace = str(tmp_path / "trace.json.gz")
-    failure = script.record(str(path), ["9"], trace, calls=4, time_limit_s=100)
+    failure = script.record(str(path), ["9"], trace, calls=4, time_limit_s=600)
     assert failure.endswith("train.py: failed with exit code 1")
     assert "beside.Fault: at the end" in capfd.readouterr().err
     recording = read(trace)

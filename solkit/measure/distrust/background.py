@@ -141,9 +141,10 @@ class Background:
         for reference, place in self._log.threads:
             thread = reference()
             if thread is not None and thread.is_alive():
+                runs_on = _outlives(thread)  # first: a worker may become idle meanwhile
                 is_idle = _is_idle(thread)
                 doing = "waits for work" if is_idle else "still runs after the call returned"
-                if is_idle or _outlives(thread):
+                if is_idle or runs_on:
                     text = f"the thread {thread.name!r} started at {place} {doing}"
                     yield Finding("background thread", text, not is_idle)
         if self._log.hidden_threads and self._has_hidden_ones():
