@@ -142,14 +142,17 @@ class Program:
         results: the output tensors.
         constants: storages that the program holds itself, such as of ``torch.tensor([1, 2])``, or
             of which nothing that was computed is needed.
-        arguments: storages of the arguments; ``None`` if unknown. All others that the program reads
-            and does not make, such as a module's weights, are known before it is called.
+        arguments: storages of the arguments that vary from call to call; ``None`` if unknown. All
+            others that the program reads and does not make, such as a module's weights, are known
+            before it is called.
+        sparse: storages of arguments that may hold zeros by the way they are made.
     """
 
     ops: tuple[TracedOp, ...]
     results: tuple[TensorUse, ...]
     constants: frozenset[int] = frozenset()
     arguments: frozenset[int] | None = None
+    sparse: frozenset[int] = frozenset()
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -175,22 +178,23 @@ def trace(
     run: Callable[[], list[torch.Tensor]],
     size: Callable[[Any], int] = int,
     arguments: Sequence[torch.Tensor] | None = None,
+    sparse: Sequence[torch.Tensor] = (),
 ) -> Program:
     """Run a reference on fake tensors and record what it does.
 
     Args:
         run: calls the reference, returns its output tensors.
         size: makes an integer of a size, which may be symbolic.
-        arguments: the tensors that the reference is called with.
+        arguments: the tensors that vary from call to call: `solkit.roofline.work.drawn`.
+        sparse: those that may hold zeros by the way they are made.
     """
     recorder = _Recorder(size)
     with _WholeLayers(recorder), recorder:
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
-    given = None
-    if arguments is not None:
-        given = frozenset(recorder.use(t).storage for t in arguments if isinstance(t, FakeTensor))
-    return Program(tuple(recorder.ops), outputs, frozenset(recorder.constants), given)
+    given = None if arguments is None else recorder.storages_of(arguments)
+    ops, constants = tuple(recorder.ops), frozenset(recorder.constants)
+    return Program(ops, outputs, constants, given, recorder.storages_of(sparse))
 
 
 class _Recorder(TorchDispatchMode):
@@ -228,6 +232,10 @@ class _Recorder(TorchDispatchMode):
             dtype=tensor.dtype,
             value=known_value(tensor),
         )
+
+    def storages_of(self, tensors: Sequence[torch.Tensor]) -> frozenset[int]:
+        """The storages of fake tensors."""
+        return frozenset(self.use(t).storage for t in tensors if isinstance(t, FakeTensor))
 
     def add(self, name: str, arguments: Mapping[str, Any], outputs: list[torch.Tensor]) -> None:
         """Record an op that was taken whole."""

@@ -174,7 +174,7 @@ class _Uses:
         self._maker: dict[int, list[TracedOp]] = defaultdict(list)
         self._readers: dict[int, list[tuple[TracedOp, TensorUse]]] = defaultdict(list)
         self._constant = set(program.constants)  # what follows from the program alone
-        self._sparsity = Sparsity(self._maker)
+        self._sparsity = Sparsity(self._maker, program.sparse)
         for op in live:
             for use in (*op.outputs, *op.written):
                 self._maker[use.storage].append(op)

@@ -30,7 +30,8 @@ _SUMS = _names("add add_ sub sub_ addcmul")
 _ZEROING = _names(
     """tril triu where masked_fill masked_fill_ masked_scatter scatter scatter_ scatter_add
     index_put index_put_ index_fill index_fill_ one_hot diag_embed hardshrink softshrink threshold
-    native_dropout bernoulli bernoulli_ constant_pad_nd max_pool2d_with_indices_backward"""
+    native_dropout bernoulli bernoulli_ constant_pad_nd max_pool2d_with_indices_backward
+    zeros new_zeros zeros_like zero_ eye diag block_diag"""
 )
 """Ops that put zeros among their results."""
 
@@ -59,7 +60,13 @@ _AT_ONCE = _names("any all prod cumprod logical_and logical_or bitwise_and bitwi
 _MONOTONE = _names("_to_copy clone copy _unsafe_view neg mul div add sub")
 _FEW = 16
 """Rows of a ReLU's output; with more of them hardly any column is zero in all of them."""
+_MASK = 4  # values: with fewer of them integers are taken for a mask
 _DEEP = 32
+
+
+def _draws_zeros(op: TracedOp) -> bool:
+    """Whether integers are drawn from so few that they are a mask."""
+    return op.name == "aten.randint" and int(op.arguments.get("high", _MASK)) < _MASK
 
 
 class Sparsity:
@@ -67,15 +74,15 @@ class Sparsity:
 
     Args:
         makers: the ops that make or write each storage, in program order.
-        structured: arguments that may hold zeros by the way they are made.
+        sparse: arguments that may hold zeros by the way they are made.
     """
 
     def __init__(
         self,
         makers: Mapping[int, Sequence[TracedOp]],
-        structured: frozenset[int] = frozenset(),
+        sparse: frozenset[int] = frozenset(),
     ) -> None:
-        self._makers, self._structured = makers, structured
+        self._makers, self._sparse = makers, sparse
 
     def may_be_zero(self, use: TensorUse, cut: bool = False, depth: int = 0) -> bool:
         """Whether the data may hold zeros that a kernel can skip.
@@ -86,12 +93,12 @@ class Sparsity:
                 sum.
             depth: of the recursion.
         """
-        if use.dtype is torch.bool or use.storage in self._structured or depth > _DEEP:
+        if use.dtype is torch.bool or use.storage in self._sparse or depth > _DEEP:
             return True
         return any(self._zeroes(op, cut, depth + 1) for op in self._makers.get(use.storage, ()))
 
     def _zeroes(self, op: TracedOp, cut: bool, depth: int) -> bool:
-        if op.name in _ZEROING or (cut and op.name in _CUTTING):
+        if op.name in _ZEROING or (cut and op.name in _CUTTING) or _draws_zeros(op):
             return True
         if op.name in _VANISHING:
             return self._may_be_infinite(op.inputs[0], depth)

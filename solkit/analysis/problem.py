@@ -28,6 +28,7 @@ from solkit.kernelfiles._source import blaming
 from solkit.kernelfiles.seeding import seeded_workload
 from solkit.roofline.fusion import Kernels
 from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
+from solkit.roofline.work.drawn import Drawn, drawn
 from solkit.roofline.work.program import Program, trace
 
 __all__ = ["problem_case"]
@@ -50,8 +51,8 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
     """
     candidate = loaded.description.candidate
     with fake_cuda.watching_guesses() as guesses:
-        workload = _problem_alone(loaded, shape, params)
-    program, work, outputs = _work(workload, loaded)
+        workload, arguments = _problem_alone(loaded, shape, params)
+    program, work, outputs = _work(workload, loaded, arguments)
     kernels = Kernels(program) if program is not None and groups is not None else None
     assumed = (*workload.assumptions, *guesses)
     return Case(
@@ -68,27 +69,38 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
     )
 
 
-def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> Workload:
+def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[Workload, Drawn]:
     """A workload without the candidate, whose code must not change its problem's bound.
 
     Parameters are still checked. A file without a reference needs its candidate.
     """
     description = loaded.description
     if description.problem.reference is None:
-        return seeded_workload(loaded, shape, params)
+        return seeded_workload(loaded, shape, params), Drawn([], [])
+    made: list[Workload] = []
+
+    def make() -> list[torch.Tensor]:
+        made.append(seeded_workload(loaded, shape, {}))
+        return _arguments(made[0])
+
     loaded.description = replace(description, candidate=None)
     try:
-        workload = seeded_workload(loaded, shape, {})
+        arguments = drawn(make)
     finally:
         loaded.description = description
     if params:
         with fake_cuda.watching_guesses():
             seeded_workload(loaded, shape, params)
-    return workload
+    return made[0], arguments
+
+
+def _arguments(workload: Workload) -> list[torch.Tensor]:
+    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _work(
-    workload: Workload, loaded: LoadedKernel
+    workload: Workload, loaded: LoadedKernel, arguments: Drawn
 ) -> tuple[Program | None, Work, list[torch.Tensor]]:
     """What the problem does, where it has a reference, what it costs, and its outputs."""
     outputs: list[torch.Tensor] = []
@@ -107,9 +119,7 @@ def _work(
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        given = tree_leaves((workload.args, dict(workload.kwargs)))
-        tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
-        traced = trace(run, arguments=tensors)
+        traced = trace(run, arguments=arguments.unknown, sparse=arguments.sparse)
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "

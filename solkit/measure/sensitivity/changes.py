@@ -13,6 +13,7 @@ from solkit.measure.sensitivity.relations import Relations
 
 __all__ = ["Change", "Changes"]
 
+_CHUNK = 1 << 26
 _MAGNITUDES = (4.0, 2.0**6, 2.0**12, 2.0**24, 2.0**48, 2.0**96)
 """Of the typical size of a value: the larger ones show in sums of many terms."""
 
@@ -48,6 +49,10 @@ class Changes:
         regions: of all inputs.
         relations: of each region.
         generator: of the places and values.
+        samples: how many sectors of each region.
+
+    Attributes:
+        elements: for each region, the elements whose sectors are drawn.
     """
 
     def __init__(
@@ -55,17 +60,17 @@ class Changes:
         regions: Sequence[Region],
         relations: Sequence[Relations],
         generator: torch.Generator,
+        samples: int,
     ) -> None:
         self._regions, self._relations, self._generator = regions, relations, generator
+        counts = [region.count for region in regions]
+        self.elements = [[self._below(count) for _ in range(samples)] for count in counts]
+        self._groups = self._members()
         self._scales = [_typical(region) for region in regions]
 
     def chance(self) -> float:
         """A number in [0, 1)."""
         return float(torch.rand((), generator=self._generator))
-
-    def element(self, at: int) -> int:
-        """An element of a region, each as likely."""
-        return self._below(self._regions[at].count)
 
     def is_zero(self, at: int, element: int) -> bool:
         """Whether an element's sector holds nothing but zeros, which stay."""
@@ -96,6 +101,23 @@ class Changes:
 
     # ------------------------------------------------------------------- what changes together
 
+    def _members(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        """Of each floating region the elements with a key of a drawn sector, and their keys."""
+        drawn = []
+        for at, known in enumerate(self._relations):
+            if known.keys is not None:
+                places = [self._regions[at].sector_of(element) for element in self.elements[at]]
+                drawn.append(known.keys[self._order(at, torch.cat(places))])
+        if not drawn:
+            return []
+        wanted = torch.cat(drawn).unique()
+        return [
+            (number, found, known.keys[found])
+            for number, known in enumerate(self._relations)
+            if known.keys is not None
+            for found in [_among(known, wanted)]
+        ]
+
     def _kept(self, at: int, places: torch.Tensor) -> torch.Tensor:
         return self._relations[at].kept[self._order(at, places)]
 
@@ -116,20 +138,12 @@ class Changes:
         keys = self._relations[at].keys
         assert keys is not None
         mine = keys[self._order(at, free)]
-        groups: list[tuple[int, torch.Tensor]] = []
-        for number, known in enumerate(self._relations):
-            if known.keys is not None and mine.numel():
-                alike = torch.isin(known.keys, mine) & ~known.kept
-                groups.append((number, alike.nonzero().reshape(-1)))
-        if sum(found.numel() for _, found in groups) <= free.numel():
+        alike = sum(int(torch.isin(each, mine).sum()) for _, _, each in self._groups)
+        if alike <= free.numel():
             return None, 1.0
         chosen = free[self._below(free.numel())].reshape(1)
         key = keys[self._order(at, chosen)]
-        members = []
-        for number, found in groups:
-            of_group = self._relations[number].keys
-            assert of_group is not None
-            members.append((number, found[of_group[found] == key]))
+        members = [(number, found[each == key]) for number, found, each in self._groups]
         return (chosen, members), 1.0 / sum(found.numel() for _, found in members)
 
     # --------------------------------------------------------------------------- new values
@@ -223,6 +237,18 @@ class Changes:
 
     def _below(self, count: int) -> int:
         return int(torch.randint(count, (), generator=self._generator))
+
+
+def _among(known: Relations, wanted: torch.Tensor) -> torch.Tensor:
+    """The elements that have one of the wanted keys, which are sorted, and may change."""
+    assert known.keys is not None
+    found = []
+    for start in range(0, known.keys.numel(), _CHUNK):
+        keys = known.keys[start : start + _CHUNK]
+        nearest = torch.searchsorted(wanted, keys).clamp(max=wanted.numel() - 1)
+        alike = (wanted[nearest] == keys) & ~known.kept[start : start + _CHUNK]
+        found.append(alike.nonzero().reshape(-1) + start)
+    return torch.cat(found)
 
 
 def _typical(region: Region) -> float:

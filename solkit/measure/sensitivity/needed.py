@@ -74,8 +74,8 @@ def needed(
         return None
     generator = torch.Generator()
     generator.manual_seed(random.Random(seed).getrandbits(63))
-    changes = Changes(regions, known, generator)
-    tallies = _sampled(subject, changes, regions, samples, deadline)
+    changes = Changes(regions, known, generator, samples)
+    tallies = _sampled(subject, changes, len(regions), deadline)
     split = RISK / max(1, len(regions))
     shares = {region.number: tally.share for region, tally in zip(regions, tallies, strict=True)}
     return Needed(
@@ -111,17 +111,15 @@ def _that_matter(regions: Sequence[Region]) -> list[Region]:
 def _sampled(
     subject: _Subject,
     changes: Changes,
-    regions: Sequence[Region],
-    samples: int,
+    regions: int,
     deadline: float,
 ) -> list[_Tally]:
     """Sample the regions in turns, until there are enough samples or the time is over."""
-    tallies = [_Tally() for _ in regions]
-    for _ in range(samples):
-        for at, tally in enumerate(tallies):
+    tallies = [_Tally() for _ in range(regions)]
+    for turn in zip(*changes.elements):
+        for at, (element, tally) in enumerate(zip(turn, tallies, strict=True)):
             if time.monotonic() > deadline:
                 return tallies
-            element = changes.element(at)
             tally.zeros += changes.is_zero(at, element)
             weight, tried = changes.of(at, element)
             drawn = changes.chance() < weight

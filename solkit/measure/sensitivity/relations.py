@@ -20,7 +20,8 @@ _DRAWS, _DRAWS_OF_NARROW = 3, 8
 _MIXING = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, odd: Knuth, TAOCP 3, 6.4
 _SAME_END = 1e-3
 """Of the range: ends of draws that lie so close together are a limit of the values."""
-_BEYOND = 4.0
+_BEYOND = 1.0
+"""Times the spread of the draws' ends: how far values may leave their range where it is chance."""
 
 
 @dataclass

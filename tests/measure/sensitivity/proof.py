@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Found:
         read, written, flops: of the hard bound with what was measured.
         static: the hard bound's bytes read without it.
         touched, changed, multiplied: by the skipper.
+        total: bytes of the inputs.
         astray: whether a sector was called needed of which the skipper touches none.
         error: why there is nothing else.
     """
@@ -40,6 +41,7 @@ class Found:
     touched: int = 0
     changed: int = 0
     multiplied: int = 0
+    total: int = 0
     astray: bool = False
     error: str = ""
 
@@ -57,6 +59,15 @@ def examine(problems: Sequence[skipping.Problem], samples: int) -> Iterator[Foun
             yield _examined(each, work, samples, seed)
         except Exception:
             yield Found(each.source, error=traceback.format_exc())
+
+
+def dense(names: Sequence[str], samples: int) -> Iterator[Found]:
+    """Problems whose kernels skip nothing: `Found.multiplied` holds the static bound's part."""
+    problems = [skipping.whole(*skipping.WHOLE[name]) for name in names]
+    traced = jobs.call("proof:_traced", [each.source for each in problems], timeout_s=600)
+    for work, found in zip(traced, examine(problems, samples), strict=True):
+        assert not isinstance(work, str), work
+        yield replace(found, multiplied=sum(work.hard_operations.values()))
 
 
 def _traced(sources: list[str]) -> list[Work | str]:
@@ -113,6 +124,7 @@ def _examined(problem: skipping.Problem, work: Work | str, samples: int, seed: i
         sum(each.bytes for each in touches),
         changed,
         2 * products,
+        sum(map(_size, inputs)),
         watched.astray,
     )
 

@@ -497,3 +497,47 @@ def problem(seed: int) -> Problem:
         f"def reference({arguments}):\n    {body}\n"
     )
     return Problem(source, kinds, writes)
+
+
+WHOLE = {
+    "a product": ("R(64, 48); R(48, 32)", "out = {0} @ {1}"),
+    "a product of positive numbers": ("U(64, 48); U(48, 32)", "out = {0} @ {1}"),
+    "a product in bf16": ("R(64, 64).bfloat16(); R(64, 64).bfloat16()", "out = {0} @ {1}"),
+    "two products": ("R(64, 32); R(32, 64); R(64, 16)", "out = F.gelu({0} @ {1}) @ {2}"),
+    "a gated product": ("R(64, 32); R(32, 64); R(32, 64)", "out = F.silu({0} @ {1}) * ({0} @ {2})"),
+    "attention": ("*[R(1, 2, 64, 16) for _ in range(3)]", None),
+    "a softmax": ("R(64, 128)", "out = {0}.softmax(-1)"),
+    "a norm": ("R(64, 128); R(128)", "out = F.rms_norm({0}, (128,), {1})"),
+    "sums": ("R(64, 128); U(64, 128)", "out = ({0} + {1}).sum(1)"),
+    "a mean of all": ("U(64, 256)", "out = {0}.mean()"),
+    "the largest": ("R(64, 128)", "out = {0}.amax(1)"),
+    "an activation in place": ("R(64, 128); R(64, 128)", "{0}.add_({1})\nout = {0}"),
+    "rotated halves": (
+        "R(64, 32); R(64, 16); R(64, 16)",
+        "a, b = {0}.chunk(2, -1)\nout = torch.cat((a * {1} - b * {2}, a * {2} + b * {1}), -1)",
+    ),
+    "a convolution": ("R(2, 4, 12, 12); R(8, 4, 3, 3)", "out = F.conv2d({0}, {1})"),
+    "rows of a table": ("R(64, 16); torch.randperm(64, device=DEV)", "out = {0}[{1}]"),
+}
+"""Dense problems, all of whose tensors are arguments."""
+
+
+def whole(inputs: str, body: str | None) -> Problem:
+    """A dense problem; its kernel reads all, and its result is the reference's."""
+    body = body or "out = F.scaled_dot_product_attention({0}, {1}, {2}, is_causal=False)"
+    given = [each.strip() for each in inputs.split(";")]
+    count = 3 if given[0].startswith("*") else len(given)
+    names = [f"a{n}" for n in range(count)]
+    lines = "\n    ".join([*body.format(*names).split("\n"), "return out"])
+    source = (
+        f"{PRELUDE}\ndef inputs(device=DEV):\n    return [{', '.join(given)}]\n\n"
+        f"def reference({', '.join(names)}):\n    {lines}\n"
+    )
+    made = Problem(source, [], "_(" in body)
+
+    def skip(*touches: Touch) -> Tensor:
+        return made.load()["reference"](*(touch[:].clone() for touch in touches))
+
+    kind = Kind(given, body, skip, lambda *_: 1 << 60)
+    made.kinds.append((kind, list(range(count))))
+    return made

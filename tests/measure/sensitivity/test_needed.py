@@ -75,6 +75,31 @@ def test_all_of_dense_inputs_is_needed(measure, name):
     assert ALL * total * 0.99 <= found.read_bytes <= total
 
 
+def halves():
+    whole = randn(N, 2 * N)
+    return [whole[:, :N], whole[:, N:]]
+
+
+VIEWS = {
+    "columns of a larger tensor": (lambda: [randn(N, 64)[:, :40]], lambda x: x * 2, N * 40 * 4),
+    "an expanded row": (lambda: [randn(1, N).expand(N, N)], lambda x: x * 2, N * 4),
+    "halves of one tensor": (halves, lambda x, y: x + y, 2 * N * N * 4),
+    "one tensor twice": (lambda: [randn(N, N)] * 2, lambda x, y: x * y, N * N * 4),
+    "complex numbers": (
+        lambda: [torch.randn(N, N, dtype=torch.complex64)],
+        lambda x: x * 2,
+        N * N * 8,
+    ),
+    "a misaligned slice": (lambda: [randn(N * N)[3:]], lambda x: x * 2, (N * N - 3) * 4),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_each_element_of_a_view_counts_once(measure, name):
+    make, reference, size = VIEWS[name]
+    assert 0.7 * size < measure(make, reference, samples=128).read_bytes <= size
+
+
 FREE = {
     "a ReLU of what is never positive": (lambda: [randn(N, N)], lambda x: (-x.relu()).relu()),
     "the mean of a softmax": (lambda: [randn(N, N)], lambda x: x.softmax(-1).mean(-1)),

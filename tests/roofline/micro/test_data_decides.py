@@ -54,6 +54,49 @@ TABLE = {
         "return torch.lerp(a0, a1, a2.float())",
         *(N, B * N, 0),
     ),
+    # arguments that are made with zeros, or are always the same
+    "a triangle as an argument": ("R(64, 64).tril(); R(64, 32)", "return a0 @ a1", 0, None, 0),
+    "blocks as an argument": (
+        "torch.block_diag(*R(4, 8, 8)); R(32, 32)",
+        "return a0 @ a1",
+        *(0, None, 0),
+    ),
+    "a padded argument": ("F.pad(R(60, 64), (0, 0, 0, 4)); R(64, 9)", "return a0 @ a1", 0, None, 0),
+    "rows of zeros behind others": (
+        "torch.cat((R(60, 64), zeros(4, 64))); R(64, 9)",
+        "return a0 @ a1",
+        *(0, None, 0),
+    ),
+    "zeros of which a part is filled": (
+        "zeros(64, 64).index_copy_(0, arange(9), R(9, 64)); R(64, 9)",
+        "return a0 @ a1",
+        *(0, None, 0),
+    ),
+    "a mask of drawn zeros and ones": (
+        "I(2, 64, 32).float(); R(64, 32)",
+        "return a0 * a1",
+        *(0, None, 0),
+    ),
+    "a causal mask as an argument": (
+        "R(64, 64); causal(64)",
+        "return a0.masked_fill(~a1, -torch.inf).softmax(-1)",
+        *(0, None, 0),
+    ),
+    "weights of ones": (
+        "R(64, 32); ones(32)",
+        "return F.rms_norm(a0, (32,), a1)",
+        *(B * N, None, 0),
+    ),
+    "zeros that are all drawn anew": (
+        "zeros(64, 64).normal_(); R(64, 9)",
+        "return a0 @ a1",
+        *(B * 64 * 73, None, 2 * 64 * 64 * 9),
+    ),
+    "drawn numbers, converted and scaled": (
+        "(R(64, 64) * 0.1 + 1).to(bf16); I(99, 64, 9).to(bf16)",
+        "return a0 @ a1",
+        *(2 * 64 * 73, None, 2 * 64 * 64 * 9),
+    ),
     # in-place writes
     "masked_fill_": ("R(64, 32); R(64, 32) > 0", "a0.masked_fill_(a1, 0)\nreturn a0", None, 0, 0),
     "x[x > 4] = 0": ("R(64, 32)", "a0[a0 > 4] = 0\nreturn a0", None, 0, 0),

@@ -1,0 +1,53 @@
+"""Random problems with kernels that skip all they may: no hard bound is above what they touch.
+
+`bench/fuzz_needs.py` tries thousands.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest can import here
+
+import proof
+import pytest
+import skipping
+
+PROBLEMS, SAMPLES = 24, 16
+
+
+@pytest.fixture(scope="module")
+def found():
+    return list(proof.examine([skipping.problem(seed) for seed in range(PROBLEMS)], SAMPLES))
+
+
+def test_no_hard_bound_is_above_what_a_skipper_touches(found):
+    assert [each.error for each in found if each.error] == []
+    assert [each for each in found if each.is_unsound] == []
+
+
+def test_the_problems_have_something_to_skip_and_something_to_read(found):
+    """Or nothing would be shown."""
+    assert sum(0 < each.touched < each.total for each in found) > PROBLEMS // 4
+    assert sum(each.read > 0 for each in found) > PROBLEMS // 4
+
+
+def test_a_change_that_breaks_a_relation_is_noticed(monkeypatch):
+    """The proof fails where relations are not kept: it can tell."""
+    monkeypatch.setattr("solkit.measure.sensitivity.changes.Changes._related", alone)
+    kinds = [seed for seed in range(300) if "symmetric(" in skipping.problem(seed).source][:3]
+    broken = list(proof.examine([skipping.problem(seed) for seed in kinds], SAMPLES))
+    assert [each.error for each in broken if each.error] == []
+    assert any(each.is_unsound for each in broken)
+
+
+def alone(*_):
+    return None, 1.0
+
+
+def test_dense_problems_keep_nine_tenths():
+    kept = list(proof.dense([*skipping.WHOLE][::3], samples=256))
+    assert [each.error for each in kept if each.error] == []
+    assert [each for each in kept if each.read < 0.9 * each.static] == []
+    assert [each for each in kept if each.flops < 0.9 * each.multiplied] == []
