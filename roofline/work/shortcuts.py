@@ -91,7 +91,7 @@ def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
         if again in seen:
             continue  # the same product twice is made once
         seen.add(again)
-        if all(uses.unstructured(use) for use in operands) and uses.kept(op):
+        if all(map(uses.unstructured, operands)) and uses.vary(operands) and uses.kept(op):
             found[position] = _flops(op, [uses.origin(use) for use in operands])
     return found
 
@@ -182,6 +182,14 @@ class _Uses:
                 self._readers[use.storage].append((op, use))
             if all(use.storage in self._constant for use in op.inputs):
                 self._constant |= {use.storage for use in op.outputs}
+        self._varying = None if program.arguments is None else set(program.arguments)
+        for op in live:
+            if self._varying and any(use.storage in self._varying for use in op.inputs):
+                self._varying |= {use.storage for use in (*op.outputs, *op.written)}
+
+    def vary(self, uses: Sequence[TensorUse]) -> bool:
+        """Whether any of these tensors depends on an argument; a product of weights is folded."""
+        return self._varying is None or any(use.storage in self._varying for use in uses)
 
     def origin(self, use: TensorUse) -> int:
         """The storage that a tensor is a copy of, through conversions."""

@@ -75,6 +75,14 @@ def test_a_candidate_in_the_same_file(alone, tmp_path, name):
     assert (found.hard_read_bytes, found.guesses) == (expected.hard_read_bytes, ())
 
 
+def test_a_product_of_weights_is_folded(tmp_path):
+    path = tmp_path / "folded.py"
+    path.write_text(PROBLEM.replace("x @ self.weight", "x + self.weight @ self.weight.exp()"))
+    work = work_of(str(path))
+    assert sum(work.hard_operations.values()) == 0
+    assert sum(work.operations.values()) > 0
+
+
 def test_weights_are_known_before_the_call(alone):
     _, work = alone
     assert work.hard_read_bytes == 4 * 64 * 64  # of x

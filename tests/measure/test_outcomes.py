@@ -17,6 +17,7 @@ from solkit.core import (
     LiveLaunch,
     Measurement,
     MeasureSettings,
+    Needed,
     Protocol,
     Verdict,
 )
@@ -24,6 +25,7 @@ from solkit.datasets.outcomelog import read
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure import Judgement, Session
 from solkit.measure.guarded.messages import Samples
+from solkit.report.schema import to_json
 from solkit.roofline import devices
 
 KERNEL = """
@@ -173,3 +175,17 @@ def test_a_shape_that_cannot_be_measured_costs_the_others_nothing(write, monkeyp
 def test_without_a_measurement_there_is_no_log(write, tmp_path):
     solkit.score(write(KERNEL), device="h100", settings=MeasureSettings(log=tmp_path / "log.jsonl"))
     assert not (tmp_path / "log.jsonl").exists()
+
+
+@pytest.mark.parametrize(("needed", "evidence"), [(None, "static"), (Needed(64, 64), "measured")])
+def test_a_report_says_what_its_hard_bound_rests_on(
+    write, tmp_path, gpu, measured, needed, evidence
+):
+    path = tmp_path / "log.jsonl"
+    measured(path, replace(MEASURED, needed=needed))
+    settings = MeasureSettings(log=path)
+    report = solkit.score(write(KERNEL), device=gpu, shapes=[{"N": 16}], settings=settings)
+    (row,), (result,) = read(path).rows, report.results
+    assert row.hard_evidence == result.bound.hard_evidence == evidence
+    assert row.hard_bound_ms == result.bound.at.hard_ms
+    assert to_json(report)["results"][0]["bound"]["hard_evidence"] == evidence

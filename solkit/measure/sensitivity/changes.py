@@ -110,7 +110,7 @@ class Changes:
                 drawn.append(known.keys[self._order(at, torch.cat(places))])
         if not drawn:
             return []
-        wanted = torch.cat(drawn).unique()
+        wanted: torch.Tensor = torch.cat(drawn).unique()  # type: ignore[no-untyped-call]
         return [
             (number, found, known.keys[found])
             for number, known in enumerate(self._relations)

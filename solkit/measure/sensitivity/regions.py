@@ -36,6 +36,13 @@ class Region:
         return self.flat.numel() if self.places is None else self.places.numel()
 
     @property
+    def all_places(self) -> torch.Tensor:
+        """Where in `flat` the elements are."""
+        if self.places is not None:
+            return self.places
+        return torch.arange(self.flat.numel(), device=self.flat.device)
+
+    @property
     def bytes(self) -> int:
         """Their size."""
         return self.count * self.flat.element_size()
@@ -72,21 +79,37 @@ class Region:
 
 
 def regions_of(tensors: Sequence[torch.Tensor]) -> list[Region]:
-    """A region for each tensor; memory that several of them share belongs to the largest."""
+    """A region for each tensor; of several that overlap, the largest has one."""
     by_storage: dict[int, list[tuple[int, torch.Tensor]]] = defaultdict(list)
     for number, tensor in enumerate(tensors):
         if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj():
             by_storage[tensor.untyped_storage().data_ptr()].append((number, tensor))
     found = []
     for sharing in by_storage.values():
-        taken: list[tuple[int, int]] = []
-        for number, tensor in sorted(sharing, key=lambda each: -_span(each[1])):
-            start = tensor.data_ptr()
-            end = start + _span(tensor) * tensor.element_size()
-            if all(end <= low or start >= high for low, high in taken):
-                taken.append((start, end))
-                found.append(_region(number, tensor))
+        taken: list[Region] = []
+        for number, tensor in sorted(sharing, key=lambda each: -each[1].numel()):
+            region = _region(number, tensor)
+            if not any(_overlap(region, other) for other in taken):
+                taken.append(region)
+        found += taken
     return sorted(found, key=lambda region: region.number)
+
+
+def _overlap(one: Region, other: Region) -> bool:
+    """Whether two regions of a storage share an element, or may."""
+    (start, end), (low, high) = _range(one), _range(other)
+    if end <= low or high <= start:
+        return False
+    shift, rest = divmod(low - start, one.flat.element_size())
+    if rest or one.flat.dtype != other.flat.dtype:
+        return True
+    ours, theirs = one.all_places, other.all_places + shift
+    return bool(torch.isin(ours, theirs).any())
+
+
+def _range(region: Region) -> tuple[int, int]:
+    start = region.flat.data_ptr()
+    return start, start + region.flat.numel() * region.flat.element_size()
 
 
 def _region(number: int, tensor: torch.Tensor) -> Region:

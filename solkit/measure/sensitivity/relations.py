@@ -20,7 +20,7 @@ _DRAWS, _DRAWS_OF_NARROW = 3, 8
 _MIXING = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, odd: Knuth, TAOCP 3, 6.4
 _SAME_END = 1e-3
 """Of the range: ends of draws that lie so close together are a limit of the values."""
-_BEYOND = 1.0
+_BEYOND = 2.0
 """Times the spread of the draws' ends: how far values may leave their range where it is chance."""
 
 
@@ -119,7 +119,7 @@ class _Watched:
                 kept=kept,
                 least=least,
                 most=most,
-                is_fixed=bool(self._structures[at]) or at in copies,
+                is_fixed=_fixes(self._structures[at]) or at in copies,
                 is_distinct=self._distinct[at],
                 keys=self._keys[at] if floating else None,
             )
@@ -172,7 +172,10 @@ def _mixed(values: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:
     return mixed * _MIXING
 
 
-def _structures(tensor: torch.Tensor) -> set[str]:
+_UP, _DOWN = "ascending", "descending"
+
+
+def _structures(tensor: torch.Tensor) -> set[tuple[str, int]]:
     """Structures of a whole tensor.
 
     Equal floating numbers are left out: they change together.
@@ -180,22 +183,27 @@ def _structures(tensor: torch.Tensor) -> set[str]:
     values = _wide(tensor.detach())
     if values.is_complex() or values.numel() < 2 or not values.dim():
         return set()
-    found = set()
+    found: set[tuple[str, int]] = set()
     for dim in {0, values.dim() - 1}:
         before = values.narrow(dim, 0, values.shape[dim] - 1)
         after = values.narrow(dim, 1, values.shape[dim] - 1)
-        if before.numel():
-            found |= {f"ascending along {dim}"} if bool((before <= after).all()) else set()
-            found |= {f"descending along {dim}"} if bool((before >= after).all()) else set()
+        found |= {(_UP, dim)} if bool((before <= after).all()) else set()
+        found |= {(_DOWN, dim)} if bool((before >= after).all()) else set()
     if tensor.is_floating_point():
         return found
     for dim in range(values.dim()):
         if values.shape[dim] > 1 and values.stride(dim):
             equal = bool((values.narrow(dim, 0, 1) == values).all())
-            found |= {f"equal along {dim}"} if equal else set()
+            found |= {("equal", dim)} if equal else set()
     if values.dim() > 1 and values.shape[-1] == values.shape[-2] > 1:
-        found |= {"symmetric"} if torch.equal(values, values.mT) else set()
+        found |= {("symmetric", -1)} if torch.equal(values, values.mT) else set()
     return found
+
+
+def _fixes(structures: set[tuple[str, int]]) -> bool:
+    """Whether structures leave nothing to change; what is in both orders is equal."""
+    both = {dim for word, dim in structures if word == _UP and (_DOWN, dim) in structures}
+    return any(word not in (_UP, _DOWN) or dim not in both for word, dim in structures)
 
 
 def _are_distinct(tensor: torch.Tensor) -> bool:

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 DEV = "cuda"
 def R(*shape): return torch.randn(*shape, device=DEV)
+def H(*shape): return torch.randn(*shape, device=DEV, dtype=torch.bfloat16)
 def U(*shape): return torch.rand(*shape, device=DEV)
 def I(high, *shape): return torch.randint(0, high, shape, device=DEV)
 def sparse(p, *shape): return R(*shape) * (U(*shape) < p)
@@ -94,6 +95,7 @@ def masked_mean(r: random.Random) -> Kind:
 
 
 def masked_values(r: random.Random) -> Kind:
+    kind = r.choice(["R", "H"])
     n, d, keep = r.randint(8, 40), r.choice([8, 16, 24]), r.choice([0.02, 0.2])
     how = r.choice(["{0} * {1}", "torch.where({1}, {0}, 0.)", "{0}.masked_fill(~{1}, 0.)"])
 
@@ -104,10 +106,11 @@ def masked_values(r: random.Random) -> Kind:
             out[i, j] = x[i, j]
         return out
 
-    return Kind([f"R({n}, {d})", f"U({n}, {d}) < {keep}"], f"out = {how}", skip)
+    return Kind([f"{kind}({n}, {d})", f"U({n}, {d}) < {keep}"], f"out = {how}", skip)
 
 
 def either(r: random.Random) -> Kind:
+    kind = r.choice(["R", "H"])
     n, d = r.randint(8, 40), r.choice([8, 16])
     size, share = r.choice([(f"{n}, {d}", 0.5), (f"{n}, 1", 0.5)]), r.choice([0.1, 0.5])
 
@@ -119,28 +122,32 @@ def either(r: random.Random) -> Kind:
                 out[i, j] = a[i, j] if choice[i, j] else b[i, j]
         return out
 
-    inputs = [f"R({n}, {d})", f"R({n}, {d})", f"U({size[0]}) < {share}"]
+    inputs = [f"{kind}({n}, {d})", f"{kind}({n}, {d})", f"U({size[0]}) < {share}"]
     return Kind(inputs, "out = torch.where({2}, {0}, {1})", skip)
 
 
 def lookup(r: random.Random) -> Kind:
+    kind = r.choice(["R", "H"])
     n, d, m = r.randint(20, 90), r.choice([8, 16, 10]), r.randint(4, 40)
-    how = r.choice(["{0}[{1}]", "F.embedding({1}, {0})", f"F.one_hot({{1}}, {n}).float() @ {{0}}"])
+    how = r.choice(
+        ["{0}[{1}]", "F.embedding({1}, {0})", f"F.one_hot({{1}}, {n}).to({{0}}.dtype) @ {{0}}"]
+    )
 
     def skip(table: Touch, index: Touch) -> Tensor:
         return torch.stack([table[int(i)] for i in index[:]])
 
-    return Kind([f"R({n}, {d})", f"I({n}, {m})"], f"out = {how}", skip, lambda *_: m * d)
+    return Kind([f"{kind}({n}, {d})", f"I({n}, {m})"], f"out = {how}", skip, lambda *_: m * d)
 
 
 def gathered(r: random.Random) -> Kind:
+    kind = r.choice(["R", "H"])
     n, d = r.randint(8, 40), r.choice([16, 40])
 
     def skip(x: Touch, index: Touch) -> Tensor:
         places = index[:]
         return torch.stack([x[i, int(places[i, 0])] for i in range(n)])[:, None]
 
-    return Kind([f"R({n}, {d})", f"I({d}, {n}, 1)"], "out = {0}.gather(1, {1})", skip)
+    return Kind([f"{kind}({n}, {d})", f"I({d}, {n}, 1)"], "out = {0}.gather(1, {1})", skip)
 
 
 def structured_product(r: random.Random) -> Kind:
@@ -353,8 +360,9 @@ def repeated(r: random.Random) -> Kind:
 
 
 def ordered(r: random.Random) -> Kind:
+    kind = r.choice(["R", "H"])
     n, d = r.choice([8, 24]), 16
-    return Kind([f"below(R({n}, {d}))"], "out = torch.maximum({0}, {1})", lambda _, b: b[:])
+    return Kind([f"below({kind}({n}, {d}))"], "out = torch.maximum({0}, {1})", lambda _, b: b[:])
 
 
 def searched(r: random.Random) -> Kind:

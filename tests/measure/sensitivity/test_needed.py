@@ -52,7 +52,10 @@ DENSE = {
     "an elementwise sum": (lambda: [randn(N, N), randn(N, N)], torch.add),
     "a softmax": (lambda: [randn(N, N), randn(N, N)], lambda x, y: (x + y).softmax(-1)),
     "a norm": (lambda: [randn(N, N), randn(N, N)], lambda x, y: F.layer_norm(x * y, (N,))),
-    "the largest of each row": (lambda: [randn(N, N), randn(N, N)], lambda x, y: (x + y).amax(1)),
+    "the largest of each row": (
+        lambda: [randn(N, N), randn(N, N)],
+        lambda x, y: (x.amax(1), y.amin(1)),
+    ),
     "a convolution": (lambda: [randn(2, 4, 8, 8), randn(4, 4, 3, 3)], F.conv2d),
     "attention": (
         lambda: [randn(1, 2, N, 16) for _ in range(2)],
@@ -122,6 +125,10 @@ FREE = {
     ),
     "padding that starts at a length": (
         lambda: [torch.arange(N) < torch.randint(1, N, (N, 1))],
+        lambda m: m.float().sum(1),
+    ),
+    "padding of which some draws have none": (
+        lambda: [torch.arange(4) < torch.randint(1, 6, (1, 1))],
         lambda m: m.float().sum(1),
     ),
     "an order that does not matter": (lambda: [torch.randperm(N * N)], lambda i: i.sum()),
