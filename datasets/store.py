@@ -238,7 +238,9 @@ class Store:
         Raises:
             InputError: a part is damaged, or a row is invalid.
         """
-        found = (self.scan() if frame is None else frame).collect()
+        return self._records((self.scan() if frame is None else frame).collect())
+
+    def _records(self, found: polars.DataFrame) -> Iterator[Outcome]:
         try:
             yield from records_of(Outcome, found.to_arrow())
         except ValueError as error:
