@@ -156,11 +156,11 @@ def export(
             from solkit.datasets import outcomelog
             from solkit.datasets.formats import t4
 
-            with blaming(where):
-                rows = found.rows(found.where(where))
-            text_of = {"t4": t4.dumps, "tried": outcomelog.tried}[to]
             _base.check_writable(str(destination), "DESTINATION")
-            _base.write(str(destination), lambda: text_of(rows), "DESTINATION")
+            text_of = {"t4": t4.dumps, "tried": outcomelog.tried}[to]
+            with blaming(where):  # rows are read as they are written
+                text = text_of(found.rows(found.where(where)))
+            _base.write(str(destination), lambda: text, "DESTINATION")
         else:
             raise InputError(f"--to {to}: choose one of: huggingface, t4, tried")
 
