@@ -1,7 +1,7 @@
-"""Analysis in bulk: a long-lived analyser of kernel files for one device, with no GPU.
+"""Analysis in bulk: a long-lived analyser of kernel files for one device, without a GPU.
 
 The caller's process needs no torch. Workers on all cores (`solkit.analysis.pool`) trace, capture
-and compile; their answers are kept on disk (`solkit.analysis.cache`) by what they rest on.
+and compile. Their answers are cached on disk by content (`solkit.analysis.cache`).
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _LIMIT_S = 180.0
 _TIMED_OUT = Verdict.TIMED_OUT.value  # depends on the machine and the limit, so is not kept
 _METHODS = {Depth.CAPTURED: "capture", Depth.LOWERED: "lower", Depth.COMPILED: "analyse"}
 _TOGETHER = {"capture": 64, "lower": 8, "analyse": 8}
-_AHEAD = 2 * max(_TOGETHER.values())  # that wait for each worker: enough that none runs dry
+_AHEAD = 2 * max(_TOGETHER.values())  # requests per worker in the queue, so that none runs dry
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Analysed:
-    """What became of one configuration.
+    """The result for one configuration.
 
     Attributes:
-        configuration: as it was submitted.
-        analysis: ``None`` where it failed.
-        error: why it failed: an `InputError` is the file's or a parameter's fault; `JobDiedError`
-            says that it ended or hung its worker; a `WorkerError` is SolKit's fault.
-        seconds: that a worker took; 0 from the cache.
+        configuration: as submitted.
+        analysis: ``None`` if it failed.
+        error: why it failed: `InputError` if the file or a parameter is at fault, `JobDiedError` if
+            it ended or hung its worker, another `WorkerError` if SolKit is at fault.
+        seconds: worker time; 0 from the cache.
     """
 
     configuration: Configuration
@@ -66,9 +66,9 @@ class Analysed:
 class Analyser:
     """Analyses configurations of kernel files for a device, on all cores, in a ``with`` block.
 
-    It may be used from several threads. What it found before, in whichever process, comes from disk
-    and starts no process; entries hold while the kernel files, all that these read, and SolKit,
-    torch and Triton are as they were.
+    Several threads may use it. Results from before, even of other processes, come from disk
+    and start no process. They are valid while the kernel file, the files that it reads, SolKit,
+    torch and Triton are unchanged.
 
     ::
 
@@ -77,16 +77,15 @@ class Analyser:
                 print(found.configuration.params, found.analysis or found.error)
 
     Args:
-        device: a device, or a name from the catalogue, whose rates are then those that such a GPU
-            was measured to reach, if one was.
-        workers: processes at once; one a core by default.
-        cache: the folder of what was found before; ``True`` for `default_folder`, ``False`` to
-            keep nothing.
+        device: a device, or a name from the catalogue; a name takes calibrated rates if there are
+            any.
+        workers: processes at once; one per core by default.
+        cache: the cache's folder; ``True`` for `default_folder`, ``False`` for no cache.
         sandbox: whether kernel files run under bubblewrap.
         limit_s: seconds that one configuration may take.
         run_limit_s: seconds of these that the candidate's own code may run; ``None`` for all.
-        niceness: how far workers give way to other processes.
-        env: environment variables that they have besides the caller's.
+        niceness: of the workers, as in ``nice``.
+        env: environment variables of the workers, in addition to the caller's.
 
     Raises:
         UnknownDeviceError: no such device.
@@ -126,13 +125,13 @@ class Analyser:
         self.close()
 
     def close(self) -> None:
-        """Cancel what was not begun and end all workers."""
+        """Cancel what waits and end all workers."""
         self._pool.close()
         if self._jobs is not shared():
             self._jobs.close()
 
     def start(self) -> None:
-        """Have torch loaded for the workers while the caller goes on."""
+        """Start loading torch for the workers; returns at once."""
         self._jobs.start()
 
     # ---------------------------------------------------------------------- configurations
@@ -144,11 +143,10 @@ class Analyser:
 
         Args:
             configuration: what to analyse.
-            depth: how far. What is captured alone is not kept on disk, where finding it would take
-                longer; of most launchers one run gives the launches of many configurations.
+            depth: how deeply. Captured results are not cached, since capturing again is faster.
 
         Returns:
-            What came of it; a failure is a result too.
+            The result, which may be a failure.
         """
 
         def told(found: Answer | SolkitError) -> Analysed:
@@ -162,10 +160,10 @@ class Analyser:
     def analysed(
         self, configurations: Iterable[Configuration], depth: Depth = Depth.COMPILED
     ) -> Iterator[Analysed]:
-        """Analyse configurations, each given as soon as it is ready, in any order.
+        """Analyse configurations; yields each result as soon as it is ready, in any order.
 
-        They may be many or endless: only so many are taken as keep the workers busy. What was
-        begun is given up where the iterator is left.
+        There may be endlessly many: only as many are taken as keep the workers busy. Leaving the
+        iterator gives up what was begun.
 
         Args:
             configurations: what to analyse.
@@ -192,12 +190,12 @@ class Analyser:
         """A kernel file's problem and candidate.
 
         Args:
-            path: the file with the candidate, or with a reference alone; or a problem folder.
-            reference: the file with the reference, where `path` lacks one.
+            path: the file with the candidate, or only a reference; or a problem folder.
+            reference: the file with the reference, if `path` lacks one.
 
         Returns:
-            The file; or `KernelFileError` where it cannot be used, `JobDiedError` where it ends or
-            hangs its worker.
+            The file; or `KernelFileError` if it cannot be used, `JobDiedError` if it ends or hangs
+            its worker.
         """
         return self._ask(path, reference, "describe", (), _value)
 
@@ -209,13 +207,13 @@ class Analyser:
         params: Mapping[str, Value] | None = None,
         groups: str | None = None,
     ) -> Future[Case]:
-        """The problem's side of one shape: work, tolerance and outputs, and no analysis.
+        """The problem's side of one shape: work, tolerance and outputs, without an analysis.
 
         Args:
             path: as for `describe`.
             reference: as for `describe`.
             shape: sizes to override.
-            params: of the candidate; they matter where the file has no reference.
+            params: of the candidate; used if the file has no reference.
             groups: as for `solkit.pipeline.fusion`; ``None`` leaves fusion out.
 
         Returns:
@@ -234,7 +232,7 @@ class Analyser:
         args: tuple[Any, ...],
         told: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
-        """What `told` makes of the answer to a request, which comes from disk or a worker."""
+        """The answer to a request, from disk or a worker, as `told` converts it."""
         future: Asked[T] = Asked()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s

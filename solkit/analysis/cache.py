@@ -1,8 +1,8 @@
 """Answers about kernel files on disk, so that nothing is traced or compiled twice.
 
-An entry is found by a key and holds while the files that were read for it hold what they held then.
-Many processes may use one folder: an entry is put in place as a whole. Where the folder cannot be
-read or written, or the disk is full, nothing is kept, and nothing fails.
+An entry has a key, and is valid while the files that were read for it have the same contents. Many
+processes may share a folder: each entry is written atomically. If the folder cannot be read or
+written, or the disk is full, nothing is kept and nothing fails.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from solkit.userdata import cache_folder
 __all__ = ["MOST_BYTES", "Cache", "default_folder"]
 
 MOST_BYTES = 1 << 30
-"""What a cache holds at most, unless told otherwise."""
+"""Default size of a cache."""
 
 _SHARDS = 256
-_KEPT = 0.75  # of a shard that is full
+_KEPT = 0.75  # of a full shard
 
 
 def default_folder() -> Path | None:
@@ -39,8 +39,8 @@ class Cache:
     """A folder of answers.
 
     Args:
-        folder: where they are; ``None`` keeps nothing.
-        most_bytes: beyond which those that were not asked for longest go.
+        folder: ``None`` keeps nothing.
+        most_bytes: beyond this size, the least recently used entries are removed.
     """
 
     def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES) -> None:
@@ -49,7 +49,7 @@ class Cache:
         self.files = Files()
 
     def get(self, key: str) -> Any:
-        """The answer under a key; ``None`` where there is none, or a file that it needs changed."""
+        """The answer under a key; ``None`` if there is none, or a file for it has changed."""
         if self._folder is None:
             return None
         path = self._path(key)
@@ -65,12 +65,12 @@ class Cache:
         return answer
 
     def put(self, key: str, answer: Any, stamps: Mapping[str, Stamp]) -> None:
-        """Keep an answer, unless a file has changed since, or asks for environment variables.
+        """Keep an answer, unless a file has changed since or reads environment variables.
 
         Args:
             key: in hexadecimal.
-            answer: consists of SolKit's nouns and plain values.
-            stamps: of each file that was read for it, as it was then.
+            answer: SolKit's nouns and plain values.
+            stamps: of each file that was read for it, at that time.
         """
         if self._folder is None or any(stamp(file) != then for file, then in stamps.items()):
             return

@@ -46,7 +46,7 @@ class _Run:
     Attributes:
         captured: its Triton launches.
         extensions: its launches of CUDA C++.
-        whole: whether it went through.
+        whole: whether it ran to its end.
         failure: as in `solkit.core.Analysis`.
     """
 
@@ -81,22 +81,22 @@ def analyse_all(
 ) -> list[Analysis | SolkitError]:
     """Capture what candidates launch and compile it for a device, or only lower it.
 
-    Together they are analysed faster: kernels alike are compiled once, and the machine code of all
-    is read in one go.
+    Together they are faster: equal kernels are compiled once, and the machine code of all is read
+    at once.
 
     Args:
-        candidates: each makes a workload with a candidate, and inputs that are fake tensors; and
-            what an autotuned kernel's configuration must match. Called one after the other.
-        device: the target, the one that the fakes were installed for.
+        candidates: each makes a workload with fake tensors as inputs; with the parameters that an
+            autotuned kernel's configuration must match.
+        device: the target, for which the fakes were installed.
         jobs: processes that may compile at once.
-        isolated: whether each kernel is compiled in its own process even where that is only one.
+        isolated: whether each kernel is compiled in a process of its own, even a single one.
         progress: called now and then.
         depth: compiled or lowered.
         limit_s: seconds that each candidate may run.
 
     Returns:
-        The analyses; their status says how far they came, their notes why no further. Or the error
-        of one: `ParamsError` where no configuration of an autotuned kernel matches, say.
+        For each an analysis, whose status says how far it got and whose notes say why; or an error,
+        such as `ParamsError` if no configuration of an autotuned kernel matches.
     """
     runs: list[_Run | Analysis | SolkitError] = []
     for make, params in candidates:
@@ -120,7 +120,7 @@ def analyse_all(
 
 
 def captured_only(recipes: Recipes, params: Mapping[str, Value]) -> Analysis | SolkitError:
-    """What a candidate launches, without a compiler: facts of the least depth.
+    """What a candidate launches, without a compiler: captured facts.
 
     Args:
         recipes: of the candidate at a shape.
@@ -146,7 +146,7 @@ def _attempted(
     device: Device,
     limit_s: float | None,
 ) -> _Run | Analysis | SolkitError:
-    """A run, or what to say where there is none."""
+    """A run, or the result without one."""
     try:
         workload = make()
     except SolkitError as error:
@@ -201,14 +201,14 @@ def _extended(
 
 
 def _nothing(run: _Run) -> Analysis:
-    """Of a run without a launch that could be seen."""
+    """The analysis of a run without a visible launch."""
     notes = (_UNSEEN, *run.captured.notes) if run.whole else run.captured.notes
     status, outputs = AnalysisStatus.NOT_CAPTURED, run.captured.outputs
     return Analysis(status, (), notes, outputs, failure=run.failure)
 
 
 def _notes(found: Sequence[Facts]) -> tuple[str, ...]:
-    """What could not be read of launches, and what was guessed."""
+    """What could not be read, and what was guessed."""
     unread = [note for facts in found for note in facts.notes]
     guesses = [g for facts in found if facts.requests for g in facts.requests.guesses]
     return (*unread, *guesses)

@@ -1,10 +1,10 @@
-"""What an answer about a kernel file rests on: the files that were read for it, and SolKit itself.
+"""What an answer about a kernel file depends on: the files that were read for it, and SolKit.
 
-A worker notes each file that is opened for reading (`Reads`), modules that the kernel file imports
-among them. The process that asks compares them with what is on disk (`Files`).
+A worker notes each file that is opened for reading (`Reads`), including modules that the kernel
+file imports. The process that asks compares them with the disk (`Files`).
 
-Neither torch nor triton, Python's own library or the rooms of SolKit that analyse are among the
-files: their versions, or the state of their sources, are told by `surroundings`.
+torch, triton, Python's own library and the rooms of SolKit that analyse are not among the files:
+`surroundings` gives their versions, or the state of their sources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Union
 __all__ = ["Files", "Reads", "Stamp", "stamp", "surroundings"]
 
 Stamp = Union[tuple[int, int], None]
-"""A file's size in bytes and the time of its last change in ns; ``None`` where there is none."""
+"""A file's size in bytes and modification time in ns; ``None`` if there is no file."""
 
 _ROOT = Path(__file__).parents[1]
 _ROOMS = ("adapters", "analysis", "core", "kernelfiles", "processes", "roofline")
@@ -33,10 +33,10 @@ _LIBRARIES = ("torch", "triton", "numpy", "sympy", "pydantic", "functorch")
 _PACKAGES = ("torch", "triton", "numpy", "sympy", "pydantic", "nvidia-cuda-nvrtc")
 _PREFIXES = ("TRITON_", "TORCH", "PYTORCH_", "LLVM_", "MLIR_", "NVCC_", "CUDA_")
 _PLACES = ("CACHE", "DIR", "HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
-"""Variables that name a place, or hide a GPU, change no answer."""
+"""Variables that name a place or hide a GPU do not change answers."""
 _WRITES = os.O_WRONLY | os.O_RDWR
 _HASHED_BYTES = 16 << 20
-"""A larger file is told by its stamp."""
+"""A larger file is identified by its stamp."""
 
 
 def stamp(path: str) -> Stamp:
@@ -49,17 +49,17 @@ def stamp(path: str) -> Stamp:
 
 
 class Files:
-    """Digests of files by their path, read again only where their stamps change."""
+    """Digests of files by path, computed again only if their stamps change."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Stamp, str, bool]] = {}
 
     def digest(self, path: str) -> str:
-        """SHA-256 of what a file holds, in hexadecimal; empty where it cannot be read."""
+        """SHA-256 of a file, in hexadecimal; empty if it cannot be read."""
         return self._read(path)[1]
 
     def is_self_contained(self, path: str) -> bool:
-        """Whether Python code in a file does not ask for environment variables."""
+        """Whether a file does not read environment variables, if it is Python code."""
         return self._read(path)[2]
 
     def _read(self, path: str) -> tuple[Stamp, str, bool]:
@@ -83,15 +83,14 @@ def _digested(path: str, now: Stamp) -> tuple[str, bool]:
 
 
 def _asks(path: str, data: bytes) -> bool:
-    """Whether the user's own code may depend on environment variables."""
     installed = "site-packages" in path or "dist-packages" in path
     return path.endswith(".py") and not installed and (b"environ" in data or b"getenv" in data)
 
 
 class Reads:
-    """The files that this process opens for reading, from now to its end.
+    """The files that this process opens for reading from now on.
 
-    An audit hook cannot be removed, so this belongs in a process that is thrown away.
+    An audit hook cannot be removed, so use it in a throw-away process.
     """
 
     def __init__(self) -> None:
@@ -100,7 +99,7 @@ class Reads:
         sys.addaudithook(self._note)
 
     def stamps(self) -> dict[str, Stamp]:
-        """Each file, by its absolute path, as it was when it was first opened."""
+        """By absolute path, each file's stamp when it was first opened."""
         return {path: each for path, each in self._stamps.items() if each is not None}
 
     def _note(self, event: str, args: tuple[Any, ...]) -> None:
@@ -125,7 +124,7 @@ def _source_of(path: str) -> str:
 
 
 def _ignored_folders() -> Iterator[str]:
-    """Each with a slash behind it; see `surroundings` for what tells their state."""
+    """Each ends in a slash; `surroundings` covers them."""
     places = [Path(tempfile.gettempdir()), *map(Path, ("/proc", "/sys", "/dev"))]
     places += [Path(os.environ.get("TRITON_CACHE_DIR", "~/.triton")).expanduser()]
     library = sysconfig.get_paths()
@@ -141,7 +140,7 @@ def _ignored_folders() -> Iterator[str]:
 
 
 def surroundings() -> tuple[object, ...]:
-    """What all answers of this process rest on besides files that kernels read."""
+    """What all answers of this process depend on besides files that kernels read."""
     variables = {
         name: value
         for name, value in os.environ.items()
@@ -152,7 +151,7 @@ def surroundings() -> tuple[object, ...]:
 
 @functools.cache
 def _installed() -> tuple[object, ...]:
-    """Versions, and the state of SolKit's sources: a developer changes them without a version."""
+    """Versions, and the state of SolKit's sources, which change without a version."""
     versions = tuple(map(_version, _PACKAGES))
     sources = tuple(sorted(stamped for room in _ROOMS for stamped in _sources(str(_ROOT / room))))
     return platform.python_version(), versions, sources

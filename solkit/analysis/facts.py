@@ -89,10 +89,9 @@ def facts_of(
 
 
 def portable(facts: Facts) -> Facts:
-    """The facts as every machine finds them.
+    """The same facts on every machine.
 
-    Sums differ in their last bits between versions of numpy, and lines of torch's own helpers
-    between versions of torch.
+    The last bits of sums vary with numpy's version, and lines of torch's helpers with torch's.
     """
     requests, mix = facts.requests, facts.instructions
     if requests is not None:
@@ -121,7 +120,7 @@ def extension_facts(
     """The facts of launches of CUDA C++, with seconds as above.
 
     Returns:
-        Those facts; and why those of other launches are not known, each a sentence.
+        The facts; and why those of other launches are unknown, each a sentence.
     """
     try:
         compiled = cuda.compile_launches(launches, device)
@@ -133,9 +132,7 @@ def extension_facts(
         if captured.launch is not None:
             facts = _extension_facts(captured, binary, device)
             found.append((facts, binary.seconds))
-            if (
-                binary.error is None and binary.registers is None
-            ):  # such as a header that is not here
+            if binary.error is None and binary.registers is None:  # e.g. a missing header
                 unknown |= dict.fromkeys(facts.notes)
             continue
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
@@ -183,10 +180,10 @@ def _with_estimates(facts: Facts, lowered: Compiled, limit: int | None) -> Facts
 
 
 def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device: Device) -> Facts:
-    """With what its code asks for, where it can run; where that cannot be read, with why."""
+    """With what its code requests, if it can run; or with a note if that cannot be read."""
     try:
         resident = occupancy_of(facts, device)
-    except ValueError:  # no block fits, which whoever describes it says
+    except ValueError:  # no block fits: `described` says so
         return facts
     if resident is None:
         return facts
@@ -194,14 +191,14 @@ def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device
         return replace(facts, requests=follow(resident))
     except TimeoutError:
         raise
-    except Exception as error:  # what the IR of a newer Triton may hold loses no other figure
+    except Exception as error:  # a newer Triton's IR may hold anything; the rest stays known
         reason = f"{type(error).__name__}: {error}"
         told = f"What {facts.launch.name} asks for could not be read: {reason}"
         return replace(facts, notes=(*facts.notes, told))
 
 
 def _merged(found: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
-    """Launches that turn out to do the same, although their arguments differ, as one."""
+    """Launches with equal facts become one, although their arguments differ."""
     once: list[tuple[Facts, float]] = []
     counts: list[int] = []
     for facts, seconds in found:

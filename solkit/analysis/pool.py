@@ -1,13 +1,13 @@
-"""Workers on all cores, each holding one kernel file, and the tasks that they share out.
+"""Workers on all cores, each holding one kernel file, and the tasks that they share.
 
 ::
 
-    submit ─► queue, by file ─► a thread a core ──request──► worker (a fork that holds one file)
+    submit ─► queue, by file ─► thread per core ──request──► worker (a fork that holds one file)
                                       │ ▲                        │
                                  future └────────answer──────────┘
 
-A thread keeps to its worker's file while there are tasks about it. A task that ends or hangs its
-worker fails alone: another worker takes the place.
+A thread stays with its worker's file while there are tasks about it. A task that ends or hangs its
+worker fails alone: another worker takes over.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -47,9 +47,8 @@ class Source:
 
     Attributes:
         path: the file, or problem folder.
-        reference: the file with the reference, where `path` lacks one.
-        surroundings: what else decides what is read there: working directory, module path and
-            environment.
+        reference: the file with the reference, if `path` lacks one.
+        surroundings: working directory, module path and environment.
     """
 
     path: str
@@ -58,7 +57,7 @@ class Source:
 
     @classmethod
     def here(cls, path: str, reference: str | None) -> Source:
-        """A file as it would be found now."""
+        """A file in the present surroundings."""
         environment = frozenset(os.environ.items())
         return cls(path, reference, (_here(), tuple(sys.path), hash(environment)))
 
@@ -78,11 +77,10 @@ class Request:
         method: its name.
         args: picklable.
         limit_s: seconds without progress after which the worker is killed.
-        together: how many may be asked at once: they take less time so.
-        compiles: whether the method takes options: ``jobs``, and whether kernels are ``isolated``,
-            and ``limit_s``.
-            It is asked again so, where it ends its worker: a compiler that crashes is to lose its
-            own kernel's figures alone.
+        together: how many may be asked at once, which takes less time.
+        compiles: whether the method takes the options ``jobs``, ``isolated`` and ``limit_s``. If it
+            ends its worker it is asked again with isolated kernels, so that a compiler's crash
+            costs only its own kernel's figures.
         run_limit_s: seconds that a candidate may run.
     """
 
@@ -100,8 +98,8 @@ class Answer:
 
     Attributes:
         value: a record of SolKit's.
-        seconds: that the worker took.
-        stamps: of each file that it has read so far.
+        seconds: worker time.
+        stamps: of each file that the worker has read so far.
     """
 
     value: Any
@@ -130,7 +128,7 @@ class Asked(Future[T]):
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A request, and who waits for the answer."""
+    """A request, and the future that waits for its answer."""
 
     source: Source
     request: Request
@@ -151,10 +149,10 @@ class Pool:
 
     Args:
         device: the target.
-        jobs: what workers are forked from.
+        jobs: forks the workers.
         workers: how many.
-        niceness: how far they give way to other processes.
-        env: environment variables that workers have besides the caller's.
+        niceness: of the workers, as in ``nice``.
+        env: environment variables of the workers, in addition to the caller's.
     """
 
     def __init__(
@@ -188,9 +186,9 @@ class Pool:
         Args:
             source: the file.
             request: what to ask about it.
-            future: gets what `told` returns or raises; it may be cancelled.
+            future: gets what `told` returns or raises.
             told: called in a thread of the pool with the answer, or with the error that the method
-                raised; with `JobDiedError` where it ended or hung the worker.
+                raised; `JobDiedError` if it ended or hung the worker.
 
         Raises:
             WorkerError: the pool is closed.
@@ -241,7 +239,7 @@ class Pool:
         self._end(worker)
 
     def _next(self, held: Source | None) -> list[_Task]:
-        """What to do next, about one file; nothing where the pool is closed."""
+        """The next tasks, all about one file; none if the pool is closed."""
         with self._changed:
             self._idle += 1
             while not self._waiting and not self._closed:
@@ -259,7 +257,7 @@ class Pool:
             return tasks
 
     def _taken(self, waiting: deque[_Task]) -> list[_Task]:
-        """The first that waits, with others like it; but not what idle threads could do."""
+        """The first that waits and others like it, but not those that idle threads can do."""
         tasks = [waiting.popleft()]
         first = tasks[0].request
         most = min(first.together, -(-self._queued // self._workers))
@@ -268,11 +266,11 @@ class Pool:
         return tasks
 
     def _need(self, source: Source) -> float:
-        """Least for the file with most tasks a worker."""
+        """Least for the file with the most tasks per worker."""
         return (self._served[source] + 1) / len(self._waiting[source])
 
     def _answer(self, tasks: Sequence[_Task], worker: _Worker | None) -> _Worker | None:
-        """Answer tasks that are alike; gives the worker to go on with, where one is left."""
+        """Answer tasks of one method; returns the worker, if it is still usable."""
         worker, found = self._asked(tasks, worker, isolated=False)
         if isinstance(found, JobDiedError) and not self._closed:
             if len(tasks) > 1:  # one of them is to blame
@@ -289,7 +287,7 @@ class Pool:
     def _asked(
         self, tasks: Sequence[_Task], worker: _Worker | None, *, isolated: bool
     ) -> tuple[_Worker | None, Sequence[Answer] | SolkitError]:
-        """The answers, or why there are none; and the worker, where it is left."""
+        """The worker, if still usable; and the answers, or why there are none."""
         options = {"jobs": self._spare(), "isolated": isolated}
         found: SolkitError
         try:
@@ -310,13 +308,13 @@ class Pool:
         return None, found
 
     def _spare(self) -> int:
-        """How many processes a thread may use, so that all cores have work."""
+        """Processes that a thread may use, so that all cores have work."""
         with self._changed:
             busy = len(self._threads) - self._idle
             return max(self._workers // max(busy + self._queued, 1), 1)
 
     def _fit(self, worker: _Worker | None, source: Source) -> _Worker:
-        """This worker, or a new one where it does not hold the file as it is now."""
+        """This worker, or a new one if it does not hold the file's present state."""
         if worker is not None and worker.is_fit_for(source):
             return worker
         self._end(worker)
@@ -368,7 +366,7 @@ class _Worker:
         )
 
     def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
-        """Its answers to requests that differ in arguments alone.
+        """Its answers to requests that differ only in arguments.
 
         Raises:
             JobDiedError: it ended, or made no progress for too long.
@@ -397,11 +395,11 @@ class _Worker:
         raise JobDiedError(ending(ended, first.limit_s if timed_out else None), timed_out)
 
     def kill(self) -> int:
-        """End it, from any thread; how it ended."""
+        """End it, from any thread; returns its return code."""
         with self._ending:
             return self._fork.end()
 
     def end(self) -> None:
-        """End it, from the thread that asks it."""
+        """End it and its channel, from the thread that asks it."""
         self.kill()
         self._channel.close()

@@ -1,6 +1,6 @@
 """What a problem costs at one shape, traced on fake tensors.
 
-Runs in a worker of the `Analyser` or a job, since it needs a torch that was patched.
+Runs in a worker of the `Analyser` or a job, since it needs a patched torch.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ Shape = Mapping[str, Value]
 
 
 def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str | None) -> Case:
-    """One shape's work, tolerance and outputs; its analysis is left out.
+    """One shape's work, tolerance and outputs, without an analysis.
 
     Args:
-        loaded: the file; this runs within `fake_cuda.fake_tensors`.
+        loaded: the file; call this within `fake_cuda.fake_tensors`.
         shape: sizes to override.
-        params: of the candidate; they matter where the file has no reference.
-        groups: cuts the problem into kernels as `solkit.roofline.fusion` reads them; one kernel an
-            op where empty, and none where ``None``.
+        params: of the candidate; used if the file has no reference.
+        groups: as in `solkit.analysis.study.Plan`.
 
     Raises:
         InputError: the file, the shape or a parameter is at fault.
@@ -102,7 +101,7 @@ def _arguments(workload: Workload) -> list[torch.Tensor]:
 def _work(
     workload: Workload, loaded: LoadedKernel, arguments: Drawn
 ) -> tuple[Program | None, Work, list[torch.Tensor]]:
-    """What the problem does, where it has a reference, what it costs, and its outputs."""
+    """The program, if the problem has a reference; what it costs; and its outputs."""
     outputs: list[torch.Tensor] = []
     problem = loaded.description.problem
     if workload.reference is None:
@@ -132,7 +131,7 @@ def _work(
 
 
 def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
-    """What rests on guessed values is no bound that every implementation must keep to."""
+    """Work that depends on guessed values bounds no implementation."""
     return replace(
         work,
         assumptions=(*work.assumptions, *guesses),

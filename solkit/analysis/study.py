@@ -1,4 +1,4 @@
-"""What can be learned of a kernel file without a GPU: its work and its analysis, per shape."""
+"""What is known about a kernel file without a GPU: work and analysis for each shape."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Plan:
 
     Attributes:
         path: the kernel file.
-        reference: the file with the reference, where `path` lacks one.
-        shapes: sizes to override, a case each; ``None`` for the file's own shapes.
+        reference: the file with the reference, if `path` lacks one.
+        shapes: sizes to override, one case each; ``None`` for the file's own shapes.
         params: the candidate's parameters to override.
         analysing: whether to capture and compile the candidate's launches.
-        groups: how the problem is cut into kernels, as `solkit.roofline.fusion` reads it; empty
-            for one kernel an op, ``None`` to leave fusion out.
+        groups: how the problem is cut into kernels, in the notation of `solkit.roofline.fusion`;
+            empty for one kernel per op, ``None`` to leave fusion out.
     """
 
     path: str
@@ -114,7 +114,7 @@ def _kept(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
 def _ask(
     analyser: Analyser, plan: Plan, kernel: KernelFile, shape: Shape, begun: set[Future[Any]]
 ) -> _Asked:
-    """The problem's side of a shape, and the candidate's where that is wanted."""
+    """The problem's side of a shape, and the candidate's if wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
     path, reference = _problem_of(plan, kernel)
@@ -145,7 +145,6 @@ def _read(asked: Future[T], path: str) -> T:
 def _case(
     problem: Case, candidate: Future[Analysed] | None, plan: Plan, kernel: KernelFile
 ) -> Case:
-    """A shape's two sides together."""
     own = kernel.candidate.params if kernel.candidate else {}
     case = replace(problem, params={**own, **plan.params})
     if candidate is None:
@@ -161,7 +160,7 @@ def _case(
 
 
 def _compared(analysis: Analysis, wanted: str) -> Analysis:
-    """With a note where the candidate's outputs are not of the reference's dtypes and shapes."""
+    """With a note if the candidate's outputs differ from the reference's in dtype or shape."""
     if analysis.outputs in ("", wanted):
         return analysis
     note = f"The kernel gives {analysis.outputs} where the reference gives {wanted}."
@@ -169,7 +168,7 @@ def _compared(analysis: Analysis, wanted: str) -> Analysis:
 
 
 def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
-    """One error where every shape failed: theirs, if it is the same for all."""
+    """One error for all shapes: theirs, if they agree."""
     if len({str(error) for _, error in errors}) == 1:
         return errors[0][1]
     named = [(",".join(f"{k}={v}" for k, v in shape.items()), error) for shape, error in errors]

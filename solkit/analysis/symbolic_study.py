@@ -1,6 +1,6 @@
-"""The work of a problem in symbols.
+"""The work of a problem as formulas.
 
-Apart from `solkit.analysis.worker`, which every job needs: this brings sympy and torch's compiler.
+Separate from `solkit.analysis.worker`, since this imports sympy and torch's compiler.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def symbolic_work(
 
     Args:
         path: the kernel file.
-        reference: the file with the reference, where `path` lacks one.
+        reference: the file with the reference, if `path` lacks one.
         device: the target.
         shape: overrides; ``None`` takes the file's first shape.
         names: integer sizes of the problem.
 
     Raises:
-        InputError: the file or a name is at fault, or too few sizes can be had to check a formula.
+        InputError: the file or a name is at fault, or too few sizes work to check a formula.
     """
     fake(device)
     with fake_cuda.fake_tensors() as mode:
@@ -64,7 +64,7 @@ def symbolic_work(
                 cases[key] = problem_case(loaded, {**base, **point}, {}, None)
         return amounts_of(cases[key].work)
 
-    count(sizes)  # a file that fails does so with its own message
+    count(sizes)  # a failing file raises its own error
     traced, conditions, reason = _traced_formulas(loaded, mode, base, sizes)
     formulas, points = explained_formulas(sizes, count, traced, reason)
     checked = tuple((point, cases[tuple(point.values())].work) for point in points)
@@ -77,7 +77,7 @@ def symbolic_work(
 def _traced_formulas(
     loaded: LoadedKernel, mode: FakeTensorMode, shape: Shape, sizes: Mapping[str, int]
 ) -> tuple[dict[str, Any], tuple[str, ...], str]:
-    """The formulas of a run on symbolic shapes, its conditions, and what went wrong."""
+    """The formulas of a run on symbolic shapes, its conditions, and why there are none."""
     with symbolic_sizes.symbolic_sizes(mode, sizes) as symbols:
         given: dict[str, Any] = {**shape, **symbols.sizes}
         try:

@@ -1,6 +1,6 @@
-"""What runs in a worker of the `Analyser`: it holds one kernel file and answers requests about it.
+"""The process of an `Analyser`'s worker: it holds one kernel file and answers requests about it.
 
-A worker patches torch and triton and runs user code, so it is a process that is thrown away.
+A worker patches torch and triton and runs user code, so it is a throw-away process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Shape = Mapping[str, Value]
 
 
 def warm_up() -> None:
-    """Load and compute now what every worker needs, so that forks find it there."""
+    """Load and compute what every worker needs, so that forks inherit it."""
     hashing = threading.Thread(target=triton_compiler.prepare)
     hashing.start()
     fake_cuda.defer_dynamo()
@@ -50,7 +50,7 @@ def warm_up() -> None:
 
 
 def _some_layers() -> list[torch.Tensor]:
-    """Ops that many problems have: torch imports and builds much for the first of a kind."""
+    """Common ops: torch imports and builds much for the first of a kind."""
     torch.manual_seed(0)
     with torch.device("cuda"), torch.no_grad():
         model = torch.nn.Sequential(
@@ -80,21 +80,20 @@ def describe(path: str, reference: str | None, device: Device) -> KernelFile:
 
 
 def serve(device: Device, path: str, reference: str | None, niceness: int, descriptor: int) -> None:
-    """Answer what comes from the `Analyser` until it hangs up.
+    """Answer requests of the `Analyser` until it hangs up.
 
-    A frame asks one thing about several: a method of `_File`, a tuple of arguments each, and what
-    all of them get. A frame comes back with the answers in their order, and before it empty ones as
-    long as there is progress.
+    A request is a method of `_File`, a tuple of arguments for each call, and options for all. The
+    reply has the answers in that order. Empty frames before it show progress.
 
     Args:
         device: the target.
         path: the kernel file.
-        reference: the file with the reference, where `path` lacks one.
-        niceness: how far to give way to other processes.
+        reference: the file with the reference, if `path` lacks one.
+        niceness: of this process, as in ``nice``.
         descriptor: of the channel.
     """
     os.nice(niceness)
-    sys.dont_write_bytecode = True  # of a file that is saved twice in a second Python keeps the old
+    sys.dont_write_bytecode = True  # Python keeps the old code of a file saved twice in a second
     reads = Reads()
     channel = Channel.of(descriptor, trusting=True)
     fake(device)
@@ -109,24 +108,24 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
 
 
 def _answered(ask: Callable[[], list[Any]], count: int) -> list[Any]:
-    """The answers, or an error of SolKit's in the place of each."""
+    """The answers, or the same error for each."""
     try:
         return ask()
     except SolkitError as error:
         return [error] * count
-    except BaseException:  # the caller must hear of it, whatever it was
+    except BaseException:  # the caller must receive any error
         return [WorkerError(f"analysing failed:\n{traceback.format_exc()}")] * count
 
 
 @dataclass(frozen=True)
 class _File:
-    """A kernel file, loaded when it is first needed.
+    """A kernel file, loaded when first needed.
 
     Attributes:
         path: the file.
-        reference: the file with the reference, where `path` lacks one.
+        reference: the file with the reference, if `path` lacks one.
         device: the target.
-        progress: called where a method takes long.
+        progress: called during long methods.
     """
 
     path: str

@@ -1,7 +1,7 @@
 """The instruction mix of a kernel: its machine code, counted by kind and loop depth.
 
-What an opcode does is told by the instruction-set tables of CUDA Binary Utilities (Ampere and Ada,
-Hopper, Blackwell). Counts are static: how often a loop runs, the code does not say.
+Opcodes are classified by the instruction-set tables of CUDA Binary Utilities (Ampere and Ada,
+Hopper, Blackwell). Counts are static: the code does not say how often a loop runs.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _OPCODES = {
 _KIND = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 
 KINDS = (*_OPCODES, "uniform", "other")
-"""The kinds that an instruction may be of, in the order in which a mix lists them.
+"""Kinds of instructions, in the order of a mix.
 
-``"async_copy"`` is ``cp.async`` (global to shared memory), ``"tma"`` a bulk copy, ``"warp"`` what
-lanes exchange, ``"uniform"`` what the scalar datapath computes once a warp, ``"local_load"`` and
-``"local_store"`` spills or indexed arrays, ``"other"`` whatever no table names.
+``"async_copy"`` is ``cp.async`` (global to shared memory), ``"tma"`` a bulk copy, ``"warp"`` an
+exchange between lanes, ``"uniform"`` once per warp on the scalar datapath, ``"local_load"`` and
+``"local_store"`` spills or indexed arrays, ``"other"`` anything that no table names.
 """
 
 _LANE_FLOPS = {
@@ -89,7 +89,7 @@ def mix_of(code: Code) -> InstructionMix:
     lines: Counter[str] = Counter()
     for block in code.blocks:
         for each in block.instructions:
-            if each.predicate in _NEVER:  # a hint for the scheduler, of the compiler's own making
+            if each.predicate in _NEVER:  # the compiler's hint for the scheduler
                 continue
             kind = _kind(each)
             told = each.opcode if kind == "tensor" else ""
@@ -117,7 +117,7 @@ def _kind(instruction: Instruction) -> str:
 
 
 def _loads_a_constant(instruction: Instruction) -> bool:
-    """``HFMA2 R9, -RZ, RZ, 0, 0``: the compiler's way to set a register on a pipe that is free."""
+    """``HFMA2 R9, -RZ, RZ, 0, 0`` sets a register on an idle pipe."""
     return instruction.name == "HFMA2" and instruction.operands[1:3] == ("-RZ", "RZ")
 
 
@@ -147,9 +147,9 @@ _SHORT_SHAPE = re.compile(r"(16|8)(8)(\d+)")  # HMMA.16816
 
 
 def _tensor_flops(instruction: Instruction) -> int:
-    """2 m n k, of which each warp of a group does a quarter; PTX ISA, the shapes of mma and wgmma.
+    """2 m n k, or a quarter of it for each warp of a group; PTX ISA, the shapes of mma and wgmma.
 
-    Integer products count alike. A sparse one (``SP``) leaves out half of its multiplications.
+    Integer products count the same. A sparse one (``SP``) skips half of its multiplications.
     """
     warps = _GROUP_WARPS if instruction.name in _OF_GROUPS else 1
     for modifier in instruction.modifiers:
@@ -173,9 +173,9 @@ _BY_NAME |= dict.fromkeys(("OMMA", "UTCOMMA"), "fp4") | dict.fromkeys(("BMMA", "
 def tensor_dtype(opcode: str) -> str:
     """The ceiling of a tensor instruction, as `Device.ceilings` names it without ``tensor.``.
 
-    The first type of an opcode is its accumulator's, those after it its operands':
+    The first type of an opcode is its accumulator's, the next ones its operands':
     ``"HMMA.16816.F32.BF16"`` is ``"bf16"``, ``"HGMMA.64x64x16.F16"`` is ``"fp16_acc16"``. tcgen05's
-    opcodes don't name types: that of UTCHMMA may as well be bf16 or tf32.
+    opcodes don't name types: UTCHMMA may also be bf16 or tf32.
     """
     name, *modifiers = opcode.split(".")
     types: Sequence[str] = [_INPUTS[each] for each in modifiers if each in _INPUTS]

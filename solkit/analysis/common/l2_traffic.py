@@ -1,13 +1,13 @@
 """How far apart a kernel's uses of the same bytes are, and which of them L1 absorbs.
 
-Blocks start in the order of their numbers, as many at a time as fit (a wave), and those of a wave
-go through their loops side by side: a *round* is one loop of one wave. What several blocks read in
-a round is fetched once. What was used in an earlier round is still there unless the bytes that were
-used since (Mattson et al., "Evaluation techniques for storage hierarchies", 1970: the stack
-distance) pushed it out. Written bytes take room as well.
+Blocks start in the order of their numbers, as many at a time as fit (a wave). Those of a wave go
+through their loops side by side: a *round* is one loop of one wave. What several blocks read in a
+round is fetched once. Data from an earlier round is still cached unless the bytes used since (the
+stack distance: Mattson et al., "Evaluation techniques for storage hierarchies", 1970) evicted it.
+Written bytes take space, too.
 
-L1 is one SM's, for plain loads (``cp.async`` of 16 bytes and TMA go past it, PTX ISA
-``cp.async.cg``), L2 the device's: see `solkit.analysis.common.reuse`.
+Each SM has an L1, for plain loads (``cp.async`` of 16 bytes and TMA bypass it, PTX ISA
+``cp.async.cg``); for L2 see `solkit.analysis.common.reuse`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SMS = 3
 """SMs whose L1 is followed."""
 
 _MOMENTS = (np.arange(4) + 0.5) / 4
-"""Of a round: how far its blocks have come."""
+"""How far the blocks of a round have come."""
 
 
 class Distances:
-    """Regions that are used in rounds, and how many bytes were used since each was used before."""
+    """Regions that are used in rounds, and how many bytes were used since their last use."""
 
     def __init__(self, regions: int) -> None:
         self.last = np.full(regions, -1)
@@ -56,8 +56,8 @@ class Distances:
             room: bytes that each takes.
 
         Returns:
-            Of each region, a row of the table; and the table [rows, moments]: bytes used since at
-            each of `_MOMENTS`, infinite where a region was never used before.
+            Each region's row in a table; and the table [rows, moments]: bytes used since the last
+            use, at each of `_MOMENTS`; infinite for first uses.
         """
         pasts, rows = np.unique(self.last[keys], return_inverse=True)
         rows = rows.reshape(-1)
@@ -66,8 +66,8 @@ class Distances:
         for row, past in enumerate(pasts.tolist()):
             if past < 0:
                 continue
-            # by the time that a block has come as far as it was then, it and the others have used
-            # the rest of that round, all since, and as much of this one
+            # when a block is as far as it was then, all blocks have used the rest of that round,
+            # everything since, and as much of this round
             alone = self.held[past] - again[row]
             new = float(room[self.last[keys] < past].sum())
             whole = sum(self.held[past + 1 :]) + again[row]
@@ -99,23 +99,23 @@ class Round:
     inverse: Array
 
     def summed(self, of_rows: Array) -> Array:
-        """By key, the sum over those that touch it of a number that each row has."""
+        """For each key, the sum of a number per row over those that touch the key."""
         each = np.repeat(of_rows[self.rows], len(self.programs)).astype(float)
         found: Array = np.bincount(self.inverse, each, len(self.keys))
         return found
 
     def chosen(self, table: Array) -> Array:
-        """By key, what a table [regions, programs] has for the first that touches it."""
+        """For each key, a table's entry [regions, programs] for the first that touches it."""
         found: Array = table[np.ix_(self.rows, self.programs)].reshape(-1)[self.first]
         return found
 
 
 def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> Iterator[Round]:
-    """The rounds of a launch, in their order.
+    """The rounds of a launch, in order.
 
     Args:
         regions: of all accesses, of the same programs.
-        keys: of the regions, [regions, programs], as `keys_of` gives them.
+        keys: of the regions, [regions, programs], from `keys_of`.
         waves: the programs of each.
     """
     phases = sorted({region.phase for region in regions})
@@ -130,7 +130,7 @@ def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> It
 
 
 def step_shares(regions: Sequence[Region], sizes: Array) -> Array:
-    """Of each region, the share that one execution touches."""
+    """The share of each region that one execution touches."""
     once = np.array([region.once for region in regions])[:, None]
     shares: Array = np.where(once > 0, once, sizes) / np.maximum(sizes, 1.0)
     return np.minimum(shares, 1.0)
@@ -146,10 +146,10 @@ def l1_misses(
     occupancy: Occupancy,
     device: Device,
 ) -> list[float]:
-    """Of each region, the share of the bytes moved that L1 does not have.
+    """The share of each region's moved bytes that L1 does not have.
 
     Args:
-        regions: of plain loads and stores, of the same programs; stores pass through L1 and stay.
+        regions: of plain loads and stores, of the same programs; stores stay in L1, too.
         together: distinct bytes of the loads of one step, over the sum of each one's own.
         shared_bytes: shared memory of a block.
         occupancy: of the launch.
@@ -187,7 +187,7 @@ def _book_l1(
     moved: Array,
     missed: Array,
 ) -> None:
-    """Add to each region's bytes, and to those that were not there."""
+    """Add to each region's bytes, and to those that missed."""
     shape = (len(each.rows), len(each.programs))
     own = [regions[row] for row in each.rows.tolist()]
     sizes = np.stack([region.size[each.programs] for region in own])

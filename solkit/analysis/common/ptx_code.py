@@ -1,6 +1,6 @@
 """PTX as text, read into statements.
 
-Source of all that is read here: PTX ISA 8.7.
+Source: PTX ISA 8.7.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
 
 
 class Statement(NamedTuple):
-    """An instruction as it stands in the text.
+    """An instruction of the text.
 
     Attributes:
         guard: the predicate that it runs under, ``"!%p1"``; empty without one.
         opcode: with all its modifiers.
         operands: as written, brackets and braces included.
         place: innermost, in the source.
-        block: how many labels stand before it.
+        block: labels before it.
         depth: loops around it.
-        callers: where the function that holds `place` was inlined, from the inside out.
+        callers: where the function around `place` was inlined, from the inside out.
     """
 
     guard: str
@@ -128,7 +128,7 @@ _Part = tuple[str, str, tuple[str, ...]]  # guard, opcode and operands
 
 
 def _parts(line: str) -> Iterator[_Part]:
-    """The statements of a line; of inline assembly there may be several."""
+    """The statements of a line; inline assembly may have several."""
     for part in line.split(";"):
         statement = _STATEMENT.match(part.lstrip("{} \t")) if part else None
         if statement:
@@ -141,7 +141,7 @@ def _parts(line: str) -> Iterator[_Part]:
 
 
 def _depths(parts: Sequence[_Part], labels: Mapping[str, int]) -> list[int]:
-    """Loops around each: one reaches from a label to the last branch back to it."""
+    """Loops around each; a loop reaches from a label to the last branch back to it."""
     ends: dict[int, int] = {}
     for i, (_, opcode, operands) in enumerate(parts):
         if opcode.startswith("bra") and labels.get(operands[0], i + 1) <= i:

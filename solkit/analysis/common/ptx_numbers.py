@@ -1,8 +1,8 @@
 """Integer arithmetic of PTX, on arrays of int64.
 
-A number of fewer than 64 bits is kept without its sign, as the bits of a register are. Source of
-what each instruction does: PTX ISA 8.7, "Integer Arithmetic Instructions" and those of comparison,
-logic, shift, data movement and conversion.
+A number of fewer than 64 bits is kept unsigned, like a register's bits. Source: PTX ISA 8.7,
+"Integer Arithmetic Instructions" and those of comparison, logic, shift, data movement and
+conversion.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLOATING = re.compile(r"b?f\d+(x2)?|tf32|e\dm\d(x2)?")
 
 
 def as_bits(values: Array, bits: int, signed: bool) -> Array:
-    """Numbers of so many bits; of 64 as they are."""
+    """Numbers in so many bits; those of 64 are unchanged."""
     if bits >= 64:
         return values
     low = values & ((1 << bits) - 1)
@@ -44,7 +44,7 @@ def type_of(modifiers: Sequence[str]) -> tuple[int, bool] | None:
 
 
 def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
-    """Of what an instruction of operands of so many bits gives."""
+    """Bits of the result of an instruction with operands of so many bits."""
     if name == "cvt":
         first = next((each for each in modifiers if _TYPE.fullmatch(each)), "b32")
         return int(first[1:])
@@ -56,7 +56,7 @@ def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
 
 
 def operation(name: str, modifiers: Sequence[str]) -> Callable[..., Array] | None:
-    """What an instruction makes of its operands; ``None`` where that is not known here."""
+    """How to compute an instruction; ``None`` if unknown here."""
     return _operation(name, tuple(modifiers))
 
 

@@ -1,7 +1,7 @@
-"""What programs touch with the accesses of a kernel's code, and how much of it is distinct.
+"""What programs touch with a kernel's accesses, and how much of it is distinct.
 
-What one program touches with one access is a *region*: the bytes between the lowest and the highest
-address, and how many of them. Equal regions are the same data.
+What one program touches with one access is a *region*: the lowest and highest address, and how many
+bytes between them. Equal regions are the same data.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Region:
     """What each of some programs touches with one access.
 
     Attributes:
-        low, high: the bytes between which it lies, of shape [programs]; -1 where that is not known.
+        low, high: first byte and end of it, of shape [programs]; -1 if unknown.
         size: bytes touched, each once; zero for programs that touch nothing.
-        storage_bytes: of the tensor behind it, which it cannot exceed; 0 where not known.
-        phase: accesses of one loop, or none, have the same; later ones a higher.
+        storage_bytes: of the tensor behind it, the most that it can touch; 0 if unknown.
+        phase: equal for accesses of one loop, or between loops; increases with the code.
         kind: ``"load"``, ``"store"`` or ``"atomic"``.
-        moved: bytes touched, once by each execution that goes elsewhere than the one before, of
-            shape [programs]; what exceeds `size` was touched before.
-        once: bytes that an execution touches, where the next ones may touch them again; zero where
-            all else is touched before they are, as in a loop within a loop.
-        covered: share of the bytes of its sectors that an execution asks for.
+        moved: bytes touched, counted again by each execution at another place than the previous
+            one, of shape [programs]; what exceeds `size` was touched before.
+        once: bytes that an execution touches, if the next ones may touch them again; zero if all
+            else is touched first, as in a nested loop.
+        covered: share of the bytes of its sectors that an execution requests.
         pairs: bytes of the 64-byte pairs of sectors that an execution touches, over `once`.
         gathered: whether the place comes from memory.
     """
@@ -79,12 +79,12 @@ class Region:
 
     @property
     def place(self) -> int:
-        """The number of the storage that it lies in; -1 where that is not known."""
+        """The number of its storage; -1 if unknown."""
         return int(self.low.max()) >> ADDRESS_BITS if self.low.max() >= 0 else -1
 
     @property
     def again(self) -> Array:
-        """Bytes that each program touches after having touched them before."""
+        """Bytes that each program touches again."""
         moved = self.size if self.moved is None else self.moved
         found: Array = np.maximum(moved - self.size, 0.0)
         return found
@@ -95,13 +95,13 @@ def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
 
     Args:
         regions: of the same programs.
-        scale: how many times as many programs there really are; they go on in the same way.
+        scale: programs of the launch over these; the others continue in the same way.
     """
     return sum(distinct_bytes(group, scale) for group in by_storage(regions))
 
 
 def by_storage(regions: Sequence[Region]) -> Iterator[list[Region]]:
-    """The regions of one storage together; each of an unknown one alone."""
+    """Regions grouped by storage; each of an unknown storage is alone."""
     groups: dict[int, list[Region]] = {}
     for number, region in enumerate(regions):
         groups.setdefault(region.place if region.place >= 0 else -1 - number, []).append(region)
@@ -122,7 +122,7 @@ def distinct_bytes(group: Sequence[Region], scale: float) -> float:
     late = float(sizes[first][first % programs >= programs // 2].sum()) / max(total, 1.0)
     known = (low >= 0) & (sizes[first] > 0)
     span = math.inf
-    if known.any():  # regions may overlap: no more than what lies between the ends of all
+    if known.any():  # regions may overlap: no more than the bytes between the ends of all
         first_sector, last_sector = low[known].min() // SECTOR, (high[known].max() - 1) // SECTOR
         span = float(last_sector - first_sector + 1) * SECTOR
     grown = min(total, span) * (1 + 2 * late * (scale - 1))
@@ -132,7 +132,7 @@ def distinct_bytes(group: Sequence[Region], scale: float) -> float:
 
 
 def are_scattered(regions: Sequence[Region], scale: float) -> bool:
-    """Whether programs gather with repetitions, and regions do not tell which are the same."""
+    """Whether programs gather with repetitions, where regions do not show which are equal."""
     return all(_is_scattered(region, scale) for region in regions)
 
 

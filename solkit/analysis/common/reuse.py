@@ -1,6 +1,6 @@
 """What DRAM has to move for a launch, for an L2 of any size: bytes by stack distance.
 
-In L2 of two partitions a line that both sides read takes room twice.
+In an L2 of two partitions, a line that both sides read takes space twice.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _PARTITIONED = {(8, 0), (9, 0), (10, 0), (10, 3)}
 access (NVIDIA A100 whitepaper, "A100 L2 cache"; H100 likewise, B200 and B300 by their two dies)."""
 
 _COMPLETE = 0.9
-"""Share of the bytes of its sectors that a store must write for them to count as written whole."""
+"""Share of its sectors' bytes above which a store counts as writing whole sectors."""
 
 _NEAREST, _OCTAVES = 18, 13
-"""Of stack distances: from 2^18 bytes on, in so many octaves. Any L2 keeps what is nearer than
-256 KiB and loses what is farther than 2 GiB: those of compute capability 8.0 and above have 2 to
+"""Ranges of stack distances: from 2^18 bytes, in so many octaves. Any L2 keeps what is nearer than
+256 KiB and loses what is farther than 2 GiB: GPUs of compute capability 8.0 and above have 2 to
 128 MiB."""
 
 _BINS = 8
-"""Ranges of distances to an octave. Within one the share that is lost differs by up to 14 %; with
-the mean distance in place of each, at most 0.5 % of the bytes are taken to cross wrongly."""
+"""Ranges per octave. Within one, the share that is lost varies by up to 14 %; taking the mean
+distance misplaces at most 0.5 % of the bytes."""
 
 _READ, _WRITE = 0, 1
 
@@ -59,9 +59,9 @@ def reuse_of(
     Args:
         regions: of all accesses, of the same programs, in their order.
         resident: programs that run at once.
-        device: a target; its compute capability alone counts.
-        scale: how many times as many programs there really are; they go on in the same way.
-        past_l1: of each region, the share that L1 does not have; all of it by default.
+        device: a target; only its compute capability matters.
+        scale: programs of the launch over these; the others continue in the same way.
+        past_l1: the share of each region that L1 does not have; all of it by default.
     """
     if not regions:
         return Reuse()
@@ -139,14 +139,14 @@ def _rounded(amounts: Array) -> tuple[int, ...]:
 
 
 def _most(regions: Sequence[Region], scale: float) -> float:
-    """Distinct bytes that all programs can touch of a storage; 0 where that is not known."""
+    """Distinct bytes of a storage that all programs can touch; 0 if unknown."""
     if are_scattered(regions, scale):
         return unique_bytes(regions, scale)
     return max((region.storage_bytes for region in regions), default=0)
 
 
 class _Books:
-    """Bytes by direction and storage: that cross in any case, and by how long ago they were used.
+    """Bytes by direction and storage: those that always cross, and others by stack distance.
 
     Args:
         storages: how many there are.
@@ -159,11 +159,11 @@ class _Books:
         """Bytes times their distances."""
 
     def add_cold(self, direction: int, storages: Array, amounts: Array) -> None:
-        """Add bytes that cross whatever L2 holds."""
+        """Add bytes that cross for any L2."""
         self.cold[direction] += np.bincount(storages, amounts, self.cold.shape[1])
 
     def add(self, direction: int, storages: Array, distances: Array, amounts: Array) -> None:
-        """Add bytes [n] of some storages [n] that are used again at distances [n, moments]."""
+        """Add bytes [n] of storages [n], used again at distances [n, moments]."""
         octaves = np.log2(np.maximum(distances, 1.0)) - _NEAREST
         bins = np.clip(np.floor(_BINS * octaves) + 1, 0, self.again.shape[2] - 1).astype(np.int64)
         places = (storages[:, None] * self.again.shape[2] + bins).reshape(-1)
@@ -174,7 +174,7 @@ class _Books:
 
 
 class _Ledger:
-    """Books what each round may move between L2 and DRAM."""
+    """Records what each round may move between L2 and DRAM."""
 
     def __init__(self, regions: Sequence[Region], device: Device, past_l1: Sequence[float]) -> None:
         self.regions = regions
@@ -214,7 +214,7 @@ class _Ledger:
         books.add(_READ, storages, far, size * asked_of_l2 * (~is_first & reading))
         books.add_cold(_WRITE, storages, size * (is_clean & writing))
         books.add(_WRITE, storages, far, size * (~is_clean & writing))
-        # what steps of a loop come back to lies as far back as one step of all blocks
+        # steps of a loop touch their data again at the distance of one step of all blocks
         step = np.full((len(row), 1), (room * each.chosen(self.steps)).sum())
         again, refilled = each.chosen(self.again), each.summed(self.refilled) > 0
         books.add(_READ, storages, step, again * (reading + 1.0 * refilled))
@@ -222,10 +222,10 @@ class _Ledger:
         self.dirty[each.keys] |= writing
 
     def _copies(self, readers: Array) -> Array:
-        """How often L2 holds a line: where it is at home, and where SMs of the other side read it.
+        """How often L2 holds a line: at home, and on the other side if SMs there read it.
 
-        A block is on either side of the device alike. That a line stays at home as well is not
-        documented; see docs/analysis.md.
+        A block is on either side with equal probability. That a line also stays at home is our
+        interpretation; see docs/analysis_reference.md.
         """
         if not self.partitioned:
             return np.ones(len(readers))
@@ -234,7 +234,7 @@ class _Ledger:
 
 
 def _thinned(regions: Sequence[Region]) -> Array:
-    """Of each region, distinct bytes over the bytes of regions that are not equal: they overlap."""
+    """For each region, distinct bytes over the sum of unequal regions, which may overlap."""
     shares = np.ones(len(regions))
     numbers = {id(region): i for i, region in enumerate(regions)}
     for group in by_storage(regions):
@@ -248,10 +248,10 @@ def _thinned(regions: Sequence[Region]) -> Array:
 
 
 def _never_whole(regions: Sequence[Region], scale: float) -> Iterator[int]:
-    """Of each storage, bytes that are read to complete sectors which stores leave in part.
+    """For each storage, bytes that are read to complete partly written sectors.
 
-    DRAM's error correction is over whole sectors (US patent 9,110,809, "Reducing memory traffic in
-    DRAM ECC mode"). Those that L2 still holds at the end are not completed yet.
+    DRAM's error correction covers whole sectors (US patent 9,110,809, "Reducing memory traffic in
+    DRAM ECC mode"). Sectors that L2 still holds at the end are not completed yet.
     """
     stores = [region for region in regions if region.kind == "store"]
     for group in by_storage(stores):

@@ -1,7 +1,7 @@
 """Count what the accesses of followed threads touch: requests, sectors, bytes, wavefronts.
 
-Statements that stem from one line of the source and do the same, as an unrolled loop's do, are one
-*site*. What a block's threads access there in one run of a piece of straight code is an execution.
+Statements of one source line that do the same, such as those of an unrolled loop, are one *site*.
+What a block's threads access there in one run of a basic block is one execution.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of"]
 _LINE_SECTORS = 4
 _WARP = 32
 _REMEMBERED = 1 << 18
-"""Sectors of a site that are remembered as touched; where two share a place, the later one is."""
+"""Sectors of a site that are remembered as touched; of two in one slot, the later one."""
 _NOWHERE = 1 << 62
-"""An address of lanes that make no access."""
+"""Address of lanes without an access."""
 _LINE_BYTES = SECTOR * _LINE_SECTORS
 _MOST_PATTERNS = 1 << 12
 _ODD = np.int64(-7046029254386353131)
@@ -40,15 +40,14 @@ Piece = tuple["Array | None", Active]
 
 @dataclass(frozen=True)
 class Site:
-    """What one line does with global memory in one way.
+    """One kind of access of global memory by one line.
 
     Attributes:
-        kind, path, line, width_bytes: as `solkit.core.Access` has them.
-        phase: `Kernel.phase` of where it stands.
+        kind, path, line, width_bytes: as in `solkit.core.Access`.
+        phase: as in `Kernel.phase`.
         depth: loops around it.
-        parameters: those that its addresses are computed from, and global variables.
-        gathered: whether its addresses depend on what was loaded.
-        plain: whether it is a load through L1.
+        parameters: that its addresses are computed from, and global variables.
+        gathered: whether its addresses depend on loaded values.
     """
 
     kind: str
@@ -68,7 +67,7 @@ class Site:
 
 @dataclass(frozen=True)
 class SharedSite:
-    """What one line does with shared memory in one way, as `solkit.core.SharedAccess` has it."""
+    """One kind of access of shared memory by one line, as in `solkit.core.SharedAccess`."""
 
     kind: str
     line: str
@@ -119,7 +118,7 @@ def _address_registers(kernel: Kernel, each: Statement, loads: bool = True) -> f
 
 
 def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
-    """Pointers among what an address is computed from: 64-bit parameters and variables."""
+    """Pointers that an address is computed from: 64-bit parameters and variables."""
     found: dict[str, None] = {}
     known = {parameter.name for parameter in kernel.parameters}
     for each in kernel.statements:
@@ -140,14 +139,13 @@ def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
 
 
 class Lanes:
-    """Counts every lane of every access of the blocks that are followed.
+    """Counts every lane of every access of the followed blocks.
 
-    Keys of the tables: (site, name) with ``"requests"``, ``"sectors"``, ``"lines"`` (of 128 bytes,
-    of each request), ``"bytes"``, ``"distinct"`` (sectors, each once an execution), ``"paired"``
-    (with them, those that share 64 bytes with one), ``"fresh"`` (those not touched before),
-    ``"made"``, ``"moves"`` (as in `Spots`); (shared site, name) with ``"requests"``,
-    ``"wavefronts"``, ``"least"``; (name, block's number) with ``"runs"``, ``"warps"``, ``"lanes"``;
-    and of plain loads of a piece of code together ``"apart"`` and ``"together"``.
+    Keys of the tables: (site, name) with the names of `solkit.analysis.common.counted.TOTALS`,
+    ``"fresh"`` (distinct sectors not touched before), ``"made"`` and ``"moves"`` (as in `Spots`);
+    (shared site, name) with ``"requests"``, ``"wavefronts"``, ``"least"``; (name, block's number)
+    with ``"runs"``, ``"warps"``, ``"lanes"``; and, for the plain loads of a block of code,
+    ``"apart"`` and ``"together"``.
     """
 
     def __init__(
@@ -202,7 +200,7 @@ class Lanes:
     def _site(
         self, site: Site, pieces: Iterable[tuple[Array | None, Active]]
     ) -> tuple[_Pattern, Array] | None:
-        """Count an execution; the sectors that it touches, and where each block's start."""
+        """Count an execution; returns the sectors that it touches, and each block's first."""
         lanes: list[Array] = []
         for addresses, active in pieces:
             self._add(site, "requests", active.warps)
@@ -222,7 +220,7 @@ class Lanes:
         return pattern, base // SECTOR
 
     def _pattern(self, lanes: Array) -> _Pattern:
-        """What pieces [piece, block, thread] touch, relative to where each block's start."""
+        """What pieces [piece, block, thread] touch, relative to each block's first line."""
         if bool((lanes == lanes[:, :1]).all()):
             lanes = lanes[:, :1]
         key = (lanes.shape, lanes.tobytes())
@@ -253,11 +251,11 @@ class Lanes:
                 for (p, _), at in zip(loads, starts)
             ]
             self.joint[key] = count_distinct(ordered(np.concatenate(flat, 1)))
-            self.kept.extend(p for p, _ in loads)  # so that their ids stay theirs
+            self.kept.extend(p for p, _ in loads)  # keeps their ids unique
         return np.broadcast_to(self.joint[key], (blocks,))
 
     def _unknown(self, site: Site, active: Active) -> None:
-        """Lanes at places that are not known: drawn from the storage, where its size is."""
+        """Lanes at unknown places: drawn at random from the storage, if its size is known."""
         whole = max((self.sizes.get(name, 0) for name in site.parameters), default=0) / SECTOR
         warps = np.maximum(active.warps, 1)
         of_warp = warps * _drawn(active.lanes / warps, whole)
@@ -268,7 +266,7 @@ class Lanes:
             self._add(site, name, of_block)
 
     def _fresh(self, site: Site, pattern: _Pattern, start: Array) -> Array:
-        """How many sectors of each block were not touched before, as far as is remembered."""
+        """How many sectors of each block were not touched before, as far as remembered."""
         table = self.touched.get(site)
         if table is None:
             table = self.touched[site] = np.full(_REMEMBERED, -1, np.int64)
@@ -301,7 +299,7 @@ class Lanes:
                 self.tables.add((site, name), amounts)
 
     def _wavefronts(self, where: Array, width: int) -> Array:
-        """Of each block: requests, wavefronts and the least of them."""
+        """For each block: requests, wavefronts, and wavefronts without conflicts."""
         low = where[where >= 0]
         shift = int(low.min()) // 128 * 128 if low.size else 0
         moved = np.where(where >= 0, where - shift, -1)
@@ -317,13 +315,11 @@ class Lanes:
 
 @dataclass(frozen=True, eq=False)
 class _Pattern:
-    """What an execution touches, of each block, or of one where all do alike.
+    """What an execution touches, for each block, or for one if all are equal.
 
     Attributes:
-        sectors, lines: of each request.
-        distinct: sectors, each once.
-        paired: with them, those that share 64 bytes with one.
-        touched: the distinct ones, relative to where the block's start, -1 between them.
+        sectors, lines, distinct, paired: as in `solkit.analysis.common.counted.TOTALS`.
+        touched: the distinct sectors, relative to the block's first; -1 in between.
     """
 
     sectors: Array
@@ -334,7 +330,7 @@ class _Pattern:
 
     @staticmethod
     def of(lanes: Array) -> _Pattern:
-        """Of addresses of shape [piece, block, thread], `_NOWHERE` and more for no access."""
+        """From addresses of shape [piece, block, thread]; `_NOWHERE` or more is no access."""
         pieces, blocks, threads = lanes.shape
         lanes = np.where(lanes < _NOWHERE // 2, lanes, -1)
         lanes = np.pad(lanes, ((0, 0), (0, 0), (0, -threads % _WARP)), constant_values=-1)

@@ -1,4 +1,4 @@
-"""The threads that are followed together, and who is told of what they do."""
+"""The threads that are followed together, and the watcher of what they do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solkit.analysis.cuda.flow import BasicBlock
 __all__ = ["Active", "Grid", "Value", "Watcher"]
 
 Value = Union[Array, None]
-"""Of shape [blocks, threads], of size 1 along an axis where all agree; ``None``: not known."""
+"""Of shape [blocks, threads], of size 1 along an axis if all agree; ``None`` if unknown."""
 
 
 @dataclass(frozen=True)
@@ -51,22 +51,22 @@ class Active:
         return found.astype(np.float64)
 
     def where(self, mask: Array) -> Active:
-        """Those of them that are in a mask as well."""
+        """Those that are also in a mask."""
         return Active(self.mask & mask, self.warps_of)
 
 
 class Watcher(Protocol):
-    """Told of each block of code that is run and of each access that is made there."""
+    """Notified of each block of code that runs, and of each access there."""
 
     def access(self, each: Statement, space: str, addresses: Value, active: Active) -> None:
         """An access of memory.
 
         Args:
-            each: that makes it.
+            each: makes it.
             space: ``"global"`` or ``"shared"``.
-            addresses: storage numbers above `ADDRESS_BITS`; of shared memory, offsets.
-            active: who makes it.
+            addresses: storage numbers above `ADDRESS_BITS`; offsets in shared memory.
+            active: the threads that make it.
         """
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """A block of the code was run."""
+        """A block of the code ran."""

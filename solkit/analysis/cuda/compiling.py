@@ -1,4 +1,4 @@
-"""Device code of CUDA extensions compiled for a target, and what came out."""
+"""Device code of CUDA extensions, compiled for a target."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Co
 def _loaded(
     launch: CudaLaunch, told: dict[tuple[Source, tuple[str, ...], str], Compiled], device: Device
 ) -> Compiled:
-    """With the shared memory that this launch asks for, where the device has that much."""
+    """With this launch's shared memory, or the reason why it cannot launch."""
     compiled = told[launch.source, launch.flags, launch.host.kernel]
     dynamic = launch.host.shared_bytes
     if compiled.shared_bytes is None or dynamic is None:
@@ -84,10 +84,10 @@ def _compile(
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
         missing = re.search(r'cannot open source file "(.*)"', str(error))
-        if missing:  # no fault of the kernel's
+        if missing:  # not the kernel's fault
             why = f"{missing[1]} is not here; pip install 'solkit[cuda]' brings CUDA's own headers"
             return dict.fromkeys(kernels, Compiled(unread=why))
-        if len(kernels) > 1:  # one that cannot be instantiated must not cost the others
+        if len(kernels) > 1:  # one that cannot be instantiated must not affect the others
             alone = (_compile(source, flags, [kernel], device) for kernel in kernels)
             return {name: compiled for each in alone for name, compiled in each.items()}
         return {kernels[0]: Compiled(error=_first_errors(str(error), kernels[0]))}
@@ -118,34 +118,34 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
 
 
 def _prelude(source: Source) -> str:
-    """What device code takes from headers that NVRTC has not."""
+    """Replacements for headers that NVRTC lacks."""
     names = ["prelude.cuh", *(["cub.cuh"] if "cub/cub.cuh" in source.text else [])]
     return "".join(Path(__file__).with_name(name).read_text() for name in names)
 
 
 def _static_shared(told_bytes: int, device: Device) -> int:
-    """What a kernel declares: from sm_90 on the cubin adds the system's share where there is any.
+    """What a kernel declares: from sm_90 on the cubin adds the system's share if there is any.
 
-    Held against ``nvcc -Xptxas -v``, which does not.
+    Checked against ``nvcc -Xptxas -v``, which does not add it.
     """
     counted = device.compute_capability >= (9, 0)
     return max(told_bytes - counted * device.limits.reserved_shared_per_block_bytes, 0)
 
 
 def _architecture(source: Source, device: Device) -> str:
-    """As torch would ask nvcc for; with the instructions of one model alone where they are used."""
+    """As torch asks nvcc for; the architecture-specific one if its instructions are used."""
     major, minor = device.compute_capability
     special = major >= 9 and re.search(r"\b(wgmma|setmaxnreg|tcgen05)\b", source.text)
     return f"sm_{major}{minor}{'a' if special else ''}"
 
 
 def _matters(flag: str) -> bool:
-    """Whether an option of nvcc's changes what NVRTC makes: speed, definitions, registers."""
+    """Whether an option of nvcc changes NVRTC's output: speed, definitions, registers."""
     return flag.lstrip("-").startswith(("use_fast_math", "D", "U", "maxrregcount", "fmad", "ftz"))
 
 
 def _first_errors(log: str, kernel: str) -> str:
-    """``file:line: message``, the first two; the kernel's name where that is what is at fault."""
+    """The first two as ``file:line: message``, or with the kernel's name if that is at fault."""
     found = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
     told = [
         f"{kernel if file == '__nv_name_map' else f'{file}:{line}'}: {message}"

@@ -52,10 +52,10 @@ _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_ca
 
 
 class Expressions(Walk):
-    """Evaluates tokens; `run` is the statements' part."""
+    """Evaluates tokens; subclasses implement `run` for statements."""
 
     def type_of(self, tokens: Sequence[Token]) -> Type:
-        """A type with the names that stand for types replaced."""
+        """A type with aliases and template parameters replaced."""
         texts: list[str] = []
         for token in tokens:
             value = self.scope.get(token.text)
@@ -63,14 +63,14 @@ class Expressions(Walk):
         return Type(re.sub(r"(?<=\w) (?=\W)|(?<=\W) ", "", " ".join(texts)))
 
     def expression(self) -> Any:
-        """``a, b``: the last one counts."""
+        """``a, b``: the last value."""
         value = self.assignment()
         while self.accept(","):
             value = self.assignment()
         return value
 
     def assignment(self) -> Any:
-        """``a = b``, ``a += b``, and whatever binds tighter."""
+        """``a = b``, ``a += b``, and everything that binds tighter."""
         name, operator = self.text(), self.text(1)
         if self.kind() == "name" and operator == "=":
             self.at += 2
@@ -101,7 +101,7 @@ class Expressions(Walk):
         return first if condition else second
 
     def binary(self, level: int) -> Any:
-        """Operators from a level of `_LEVELS` on."""
+        """Operators from a level of `_LEVELS` upwards."""
         if level == len(_LEVELS):
             return self.unary()
         value = self.binary(level + 1)
@@ -120,7 +120,7 @@ class Expressions(Walk):
         return text
 
     def unary(self) -> Any:
-        """Signs, ``!``, ``*``, ``&``, ``++`` in front, casts."""
+        """Signs, ``!``, ``*``, ``&``, prefix ``++``, casts."""
         operator = self.text()
         if operator in ("-", "+", "!", "~") and self.kind() == "mark":
             self.at += 1
@@ -152,7 +152,7 @@ class Expressions(Walk):
         return replace(value, type=name) if isinstance(value, Pointer) else Pointer(name)
 
     def _cast(self) -> int | None:
-        """Where the bracket here closes, if it holds a type alone and a value follows."""
+        """Where the bracket here closes, if it holds only a type and a value follows."""
         end = closing(self.tokens, self.at)
         inner = self.tokens[self.at + 1 : end]
         if not inner or not all(t.kind == "name" or t.text in ("*", "&", "::") for t in inner):
@@ -235,7 +235,7 @@ class Expressions(Walk):
         return self.constant(path)
 
     def _template_end(self, ahead: int, is_template: bool = False) -> int | None:
-        """How far ahead the ``>`` is, if template arguments stand between it and the ``<`` here.
+        """How far ahead the ``>`` is, if template arguments are between it and the ``<`` here.
 
         Args:
             ahead: where the ``<`` is.
@@ -281,7 +281,7 @@ class Expressions(Walk):
     # --------------------------------------------------------------------- calls
 
     def called(self, path: Sequence[str], template: Sequence[Token]) -> Any:
-        """What a call of a function gives."""
+        """The result of a call of a function."""
         name, source = path[-1], self.machine.source
         if name.startswith("AT_DISPATCH"):
             return self.dispatch()
@@ -316,7 +316,7 @@ class Expressions(Walk):
         return UNKNOWN
 
     def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
-        """What the template parameters of a host function stand for."""
+        """The values of a host function's template parameters."""
         names = [part[-1].text for part in split_arguments(function.template)]
         given = split_arguments(template, angles=True)
         return {name: self.template_argument(part) for name, part in zip(names, given)}
@@ -329,7 +329,7 @@ class Expressions(Walk):
         return self.type_of(tokens) if value is UNKNOWN else value
 
     def macro(self, body: str, args: Sequence[Sequence[Token]]) -> Any:
-        """A function-like macro, whose arguments are evaluated before and not after."""
+        """A function-like macro; its arguments are evaluated first."""
         parameters = re.match(r"\(([^)]*)\)", body)
         if parameters is None:
             return UNKNOWN
@@ -384,7 +384,7 @@ class Expressions(Walk):
     def run_torch(
         self, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
-        """What torch itself gives.
+        """The result of torch's own function.
 
         Raises:
             HostError: torch refuses the arguments.
@@ -397,7 +397,7 @@ class Expressions(Walk):
     # ------------------------------------------------------------------- members
 
     def postfix(self, value: Any) -> Any:
-        """What follows a value: members, indices, ``++``, calls."""
+        """After a value: members, indices, ``++``, calls."""
         while True:
             if self.text() in (".", "->"):
                 self.at += 1
@@ -442,7 +442,7 @@ class Expressions(Walk):
     def tensor_method(
         self, tensor: torch.Tensor, name: str, template: Sequence[Token], args: list[Any]
     ) -> Any:
-        """A method of a tensor: C++'s own, or that of Python with its name."""
+        """A method of a tensor: C++'s own, or Python's of the same name."""
         if name in _POINTERS or name.startswith("packed_accessor"):
             bare = [token for token in template if token.text != "const"]
             kind = self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, "")
@@ -485,7 +485,7 @@ class Expressions(Walk):
         return UNKNOWN
 
     def _written(self, name: str, args: Sequence[Any]) -> None:
-        """What the kernel may write to is not known any more."""
+        """Forget the contents that the kernel may overwrite."""
         function = self.machine.source.functions.get(name)
         for index, arg in enumerate(args):
             declared = function.parameters[index : index + 1] if function else ()
@@ -497,7 +497,7 @@ class Expressions(Walk):
         return all(self.text(ahead) == ">" for ahead in range(3)) and self.text(3) == "("
 
     def kernel_name(self, name: str, template: Sequence[Token], args: Sequence[Any]) -> str:
-        """With its template arguments, those deduced from the call included."""
+        """Its name with template arguments, including deduced ones."""
         given = [self.spelled(part) for part in split_arguments(template, angles=True)]
         function = self.machine.source.functions.get(name)
         parameters = split_arguments(function.template, angles=True) if function else []
@@ -510,7 +510,7 @@ class Expressions(Walk):
         return f"{name}<{', '.join(given)}>" if given else name
 
     def spelled(self, tokens: Sequence[Token]) -> str:
-        """A template argument as C++ writes it."""
+        """A template argument in C++ notation."""
         value = self.template_argument(tokens)
         if isinstance(value, bool):
             return str(value).lower()
@@ -527,11 +527,11 @@ _LEVELS = (
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="),
     ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
-"""C++'s binary operators, the loosest first."""
+"""C++'s binary operators, loosest first."""
 
 
 def _argument(value: Any) -> Argument:
-    """What a launch gives for a parameter, as `solkit.adapters.fake_triton` has it."""
+    """A launch's argument, as in `solkit.adapters.fake_triton`."""
     if not isinstance(value, Pointer):
         return value if isinstance(value, bool | int | float) else None
     if value.tensor is None:
@@ -549,7 +549,7 @@ def _is_check(name: str) -> bool:
 
 
 def _deduced(name: str, function: Function | None, args: Sequence[Any]) -> str | None:
-    """What a call makes of a template's type parameter: from a pointer to it."""
+    """A template's type parameter, deduced from a pointer to it."""
     for parameter, arg in zip(function.parameters if function else (), args):
         texts = [token.text for token in parameter]
         if name in texts and "*" in texts and isinstance(arg, Pointer) and arg.type:

@@ -31,7 +31,7 @@ class Parameter:
     Attributes:
         name: in PTX.
         size_bytes: of it.
-        is_struct: whether it is passed as bytes: a struct or class.
+        is_struct: whether it is a struct or class, passed as bytes.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A variable that is no register.
+    """A variable in memory.
 
     Attributes:
         name: in PTX.
         space: ``"shared"``, ``"global"``, ``"const"`` or ``"local"``.
-        offset: of a shared one, within the block's shared memory.
-        size_bytes: 0 where the launch says how large it is.
+        offset: in the block's shared memory, if it is there.
+        size_bytes: 0 if the launch decides.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Symbol:
 
 @dataclass(frozen=True)
 class BasicBlock:
-    """Statements that run one after the other.
+    """Statements that run in sequence.
 
     Attributes:
         number: its place in the text.
-        statements: a branch or return may be the last.
-        targets: where it goes: where the branch leads first, then what follows it.
+        statements: the last may be a branch or return.
+        targets: the branch's target, then the block that follows.
         loops: numbers of the loops around it, the outermost first.
     """
 
@@ -78,9 +78,9 @@ class Loop:
     """A loop, from its header to the last branch back to it.
 
     Attributes:
-        number: of the loops, in the order of their headers.
+        number: in the order of headers.
         header, last: numbers of blocks.
-        carried: registers that one iteration leaves to the next.
+        carried: registers that one iteration passes to the next.
     """
 
     number: int
@@ -91,10 +91,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What one kernel's PTX holds.
+    """One kernel's PTX.
 
     Attributes:
-        parameters: in their order.
+        parameters: in order.
         symbols: by name.
         blocks: in the order of the text.
         loops: in the order of their headers.
@@ -114,7 +114,7 @@ class Kernel:
             yield from block.statements
 
     def phase(self, block: BasicBlock) -> int:
-        """The number of the outermost loop around it, and what comes between, in their order."""
+        """The number of the outermost loop around it, or of the gap between loops."""
         outer = [loop for loop in self.loops if not self.blocks[loop.header].loops[:-1]]
         before = sum(loop.header <= block.number for loop in outer)
         return 2 * before - 1 if block.loops else 2 * before
@@ -130,15 +130,15 @@ class Kernel:
 
     @cached_property
     def after(self) -> tuple[frozenset[int], ...]:
-        """Of each block, those that every way from it to the end goes through."""
+        """For each block, those on every path from it to the end."""
         return tuple(_post_dominators(self.blocks))
 
     def depends_on(self, start: Iterable[str], loads: bool = True) -> frozenset[str]:
-        """All registers that some registers are computed from, themselves included.
+        """All registers that some registers are computed from, including themselves.
 
         Args:
             start: those registers.
-            loads: whether what is loaded depends on where it is loaded from.
+            loads: whether a loaded value depends on its address.
         """
         return _closure(start, self._sources[loads])
 
@@ -214,7 +214,7 @@ def _parameters(text: str) -> Iterator[Parameter]:
 
 
 def _symbols(text: str) -> dict[str, Symbol]:
-    """Shared variables one after the other; the one whose size the launch tells last."""
+    """Variables; shared ones in sequence, and last the one whose size the launch decides."""
     found: dict[str, Symbol] = {}
     end = 0
     for open_ended in (False, True):
@@ -240,7 +240,7 @@ _ENDS = ("bra", "ret", "exit", "trap", "brx")
 def _split(
     statements: Sequence[Statement], labels: Mapping[str, int]
 ) -> list[tuple[list[Statement], tuple[int, ...]]]:
-    """Basic blocks, each with where it goes; past the last one is the end."""
+    """Basic blocks with their targets; the end is past the last one."""
     starts = {0, *labels.values()}
     starts |= {i + 1 for i, each in enumerate(statements) if each.name in _ENDS}
     ordered = sorted(start for start in starts if start < len(statements))
@@ -276,7 +276,6 @@ def _around(block: int, loops: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _post_dominators(blocks: Sequence[BasicBlock]) -> Iterator[frozenset[int]]:
-    """By iteration to a fixed point; the end is none of them."""
     end = len(blocks)
     everything = (1 << (end + 1)) - 1
     after = [everything] * end + [1 << end]
@@ -303,7 +302,7 @@ _ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma")
 
 
 def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a statement writes and reads, its guard included among what it reads."""
+    """The registers that a statement writes and reads; it reads its guard."""
     guard = (each.guard.lstrip("!"),) if each.guard else ()
     operands = each.operands
     no_result = each.name in _NO_RESULT or each.opcode.startswith(("wmma.store", "stmatrix"))
@@ -314,7 +313,7 @@ def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def is_computed(each: Statement) -> bool:
-    """Whether a statement's result can be known: no float, and nothing that lanes exchange."""
+    """Whether a statement's result can be known: neither a float nor an exchange of lanes."""
     if each.name in ("ld", "cvta", "shfl", "setp"):
         return type_of(each.modifiers) is not None
     return operation(each.name, each.modifiers) is not None
@@ -330,7 +329,7 @@ def is_access(each: Statement) -> bool:
 
 
 def width_of(each: Statement) -> int:
-    """Bytes that one lane's address stands for; a row of 16 for ``ldmatrix``."""
+    """Bytes of one lane's address; a row of 16 for ``ldmatrix``."""
     if each.name in ("ldmatrix", "stmatrix"):
         return 16
     if each.name == "wmma":  # a register, or two neighbouring sums
@@ -381,7 +380,7 @@ def _closure(start: Iterable[str], sources: Mapping[str, frozenset[str]]) -> fro
 
 
 def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
-    """Of each block, the registers that may be read after its start before they are written."""
+    """For each block, the registers that may be read after its start before a write."""
     end = len(blocks)
     own = [_own(block) for block in blocks]
     live: list[frozenset[str]] = [frozenset()] * (end + 1)
@@ -398,7 +397,7 @@ def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
 
 
 def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
-    """What a block reads before it writes it, and what it writes for sure."""
+    """What a block reads before writing it, and what it certainly writes."""
     reads: set[str] = set()
     writes: set[str] = set()
     for each in block.statements:

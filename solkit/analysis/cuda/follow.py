@@ -1,14 +1,13 @@
 """Follow the threads of some blocks through a kernel's PTX, for the addresses that they access.
 
-All threads of all blocks that are followed go together: those that stand earliest in the code take
-the next step, which brings threads that parted together again where structured code does. Integers
-and predicates are computed as on the GPU; floats are not, since addresses hardly ever depend on
-them. What is loaded from memory is known where it is an index whose contents are; what cannot be
-known is guessed, and said.
+All threads of all followed blocks go together: those earliest in the code take the next step, so
+threads that diverged meet again where structured code does. Integers and predicates are computed as
+on the GPU. Floats are not, since addresses hardly ever depend on them. Loaded indices are known if
+their tensor's contents are. Unknown values are guessed, and a note says so.
 
-Every value is an array of shape [blocks, threads], of size 1 along an axis where all agree, or
-``None`` where it is not known. A loop whose iterations do the same is not run to its end:
-see `solkit.analysis.cuda.loops`.
+Every value is an array of shape [blocks, threads], of size 1 along an axis if all agree, or
+``None`` if unknown. Loops with equal iterations do not run to their end: see
+`solkit.analysis.cuda.loops`.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ __all__ = ["Follower", "line_of"]
 
 _WARP = 32
 _SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
-"""Numbers of the windows through which generic addresses reach other memory."""
+"""Window numbers of generic addresses outside global memory."""
 _WINDOWS = {"shared": _SHARED, "local": _LOCAL, "const": _CONST}
 _OFFSET = (1 << ADDRESS_BITS) - 1
 _MOST_WORK = 1_500_000.0
-"""Microseconds' worth of following, as `_STEP` and its like reckon them: some seconds at most."""
+"""Work in microseconds, as estimated by `_STEP` and the like: some seconds at most."""
 _HURRY = ((1.0, 3), (0.3, 6))
-"""Shares of that, after which a loop is given so few iterations to repeat; see `LoopRun.arrive`."""
+"""Shares of that, after which a loop gets so few iterations to repeat; see `LoopRun.arrive`."""
 _GIVEN_UP = 4.0
 _STEP, _STATEMENT, _ACCESS = (60.0, 0.02), (6.0, 0.006), (70.0, 0.1)
-"""What one takes, and what for each thread; measured on one core."""
+"""Time of one, and additional time per thread; measured on one core."""
 
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])")
 _REDUCTION_LIMITS = ("0f47CE4780", "0f47ce4780")
-"""105615.0, beyond which sine and cosine of the CUDA math library reduce their argument slowly."""
+"""105615.0: above it, CUDA's sine and cosine reduce their argument slowly."""
 
 
 @dataclass
@@ -70,8 +69,8 @@ class Follower:
         arguments: in the order of the kernel's parameters.
         numbers: of the blocks to follow, x fastest.
         threads: of each block to follow.
-        tables: what is counted, by block; loops that are not run to their end extrapolate it.
-        watcher: told of accesses.
+        tables: counts by block; shortened loops extrapolate them.
+        watcher: notified of accesses.
         line_bytes: as for `LoopRun`.
     """
 
@@ -157,7 +156,7 @@ class Follower:
         return [(to, who) for to, who in zip(block.targets, sides) if who.mask.any()]
 
     def _guessed(self, block: BasicBlock) -> int:
-        """Where a branch goes that is not known: into what it guards, out of a loop it ends."""
+        """Where an unknown branch goes: into what it guards, or out of a loop that it ends."""
         self._guess("a branch that depends on data is taken into what it guards", block)
         for n in reversed(block.loops):
             loop = self.kernel.loops[n]
@@ -172,7 +171,7 @@ class Follower:
         return taken if falls in self.kernel.after[block.number] else falls
 
     def _arrived(self, run: LoopRun, active: Active) -> None:
-        """At a loop's header: go ahead where its iterations repeat."""
+        """At a loop's header: skip iterations if they repeat."""
         patience = next((n for share, n in _HURRY if self.work > share * _MOST_WORK), None)
         told = run.arrive(active.mask, self.registers, patience)
         if told:
@@ -186,13 +185,13 @@ class Follower:
     # ------------------------------------------------------------------------------ statements
 
     def _matters(self, each: Statement) -> bool:
-        """Whether an address or a branch depends on it, or it makes an access."""
+        """Whether it makes an access, or an address or a branch depends on it."""
         shown = is_access(each) or self._unseen(each) != ""
         return shown or not self.kernel.relevant.isdisjoint(registers_of(each)[0])
 
     @staticmethod
     def _unseen(each: Statement) -> str:
-        """What is not seen of a statement; empty where nothing is hidden."""
+        """What cannot be followed of a statement; empty if nothing."""
         if "bulk" in each.modifiers and any(map(ADDRESS.search, each.operands)):
             return _UNSEEN["bulk"]
         elsewhere = [m for m in each.modifiers if m in ("const", "local")]
@@ -200,7 +199,7 @@ class Follower:
         return _UNSEEN.get(key, "")
 
     def _compiled(self, each: Statement) -> _Compiled:
-        """A statement with what it needs looked up once."""
+        """A statement with its operands looked up."""
         written, _ = registers_of(each)
         wanted = tuple(name for name in written if name in self.kernel.relevant)
         found = _Compiled(each, wanted, unseen=self._unseen(each))
@@ -225,7 +224,7 @@ class Follower:
         return found
 
     def _operand(self, text: str) -> str | Array | None:
-        """A register's name, or what stands there."""
+        """A register's name, or the value itself."""
         special = _SPECIAL.fullmatch(text)
         if special:
             return self._special(*special.groups())
@@ -331,7 +330,7 @@ class Follower:
         return each.compute(*known)
 
     def _decided(self, statement: Statement, values: Sequence[Value]) -> Value:
-        """What follows although an operand is not known: ``false and x``, ``true or x``."""
+        """A result despite an unknown operand: ``false and x``, ``true or x``."""
         known = [value for value in values if value is not None]
         if statement.name in ("and", "or") and "pred" in statement.modifiers and known:
             decided = 0 if statement.name == "and" else 1
@@ -351,7 +350,7 @@ class Follower:
         return found
 
     def _converted(self, each: _Compiled) -> Value:
-        """``cvta``: between an address within its memory and a generic one."""
+        """``cvta``: between an address in its own memory and a generic one."""
         value = self._value(each.operands[0])
         space = next((s for s in _WINDOWS if s in each.statement.modifiers), "")
         if value is None or not space or space == "local":
@@ -360,7 +359,7 @@ class Follower:
         return value - window if "to" in each.statement.modifiers else value + window
 
     def _shuffled(self, each: _Compiled) -> Value:
-        """``shfl.idx`` from one lane for all; else what lanes exchange is not known."""
+        """``shfl.idx`` from one lane for all; other exchanges are unknown."""
         value, lane = (self._value(operand) for operand in each.operands[:2])
         if value is None:
             return None
@@ -401,7 +400,7 @@ class Follower:
         return as_bits(_one(self.parameters[key]), bits, signed=False)
 
     def _addresses(self, statement: Statement) -> list[Value]:
-        """The address that a statement has; of ``cp.async`` where to, then where from."""
+        """A statement's address; for ``cp.async`` the target, then the source."""
         found: list[Value] = []
         for memory in map(ADDRESS.search, statement.operands):
             if memory:
@@ -412,7 +411,7 @@ class Follower:
     def _accessed(
         self, each: _Compiled, block: BasicBlock, addresses: Value, active: Active
     ) -> Value:
-        """Tell of an access; what it loads, where that is known."""
+        """Report an access; returns what it loads, if known."""
         statement = each.statement
         space = _space(statement, addresses)
         if space not in ("global", "shared"):
@@ -439,7 +438,7 @@ class Follower:
         return self._loaded(statement, addresses)
 
     def _rows(self, statement: Statement, base: Array) -> Iterator[Array]:
-        """The requests of ``wmma.load`` and ``store``: 8 rows of what 4 lanes hold side by side.
+        """The requests of ``wmma.load`` and ``store``: 8 rows, each held by 4 adjacent lanes.
 
         Source: PTX ISA, the fragments of mma; and the LDG.E and STG.E.64 that ptxas makes of 16-bit
         factors and fp32 sums on sm_90, their lanes' addresses.
@@ -461,7 +460,7 @@ class Follower:
                 yield base + ahead
 
     def _loaded(self, statement: Statement, addresses: Array) -> Value:
-        """Integers read from memory, where their contents are known; else guesses in order."""
+        """Integers from memory if the contents are known, else guesses in order."""
         kind = type_of(statement.modifiers)
         place = int(addresses.flat[0] >> ADDRESS_BITS) - 1
         if kind is None or not 0 <= place < len(self.storages):
@@ -490,7 +489,7 @@ _UNSEEN = {
 
 
 def line_of(each: Statement) -> str:
-    """``file:line`` in the user's source: the innermost place that is in no header."""
+    """``file:line`` in the user's source: the innermost place outside headers."""
     places = [place for place in (each.place, *each.callers) if place[0] and place[1]]
     own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
     file, line, _ = (own or places or [("", 0, 0)])[0]
@@ -502,7 +501,7 @@ def _leaves(block: BasicBlock, loop: Loop) -> bool:
 
 
 def _space(each: Statement, addresses: Value) -> str:
-    """The memory that an instruction accesses; that of its address where it does not say."""
+    """The memory that an instruction accesses; by default its address's."""
     if each.name == "cp":
         return "global"  # from there
     for modifier in each.modifiers:
@@ -517,7 +516,7 @@ def _one(value: int) -> Array:
 
 
 def _placed(follower: Follower) -> Mapping[str, int]:
-    """The address of each variable: within its own memory, or a storage of its own."""
+    """The address of each variable: in its memory, or a storage of its own."""
     found: dict[str, int] = {}
     for number, symbol in enumerate(follower.kernel.symbols.values()):
         if symbol.space == "shared":
@@ -533,7 +532,7 @@ def _placed(follower: Follower) -> Mapping[str, int]:
 
 
 def _bound(follower: Follower) -> dict[tuple[str, int], int]:
-    """What stands in parameter memory, by parameter and offset."""
+    """Parameter memory, by parameter and offset."""
     found: dict[tuple[str, int], int] = {}
     known: dict[int, int] = {}
     for parameter, argument in zip(follower.kernel.parameters, follower.arguments):

@@ -1,10 +1,9 @@
 """Follow the host code of a CUDA extension on fake tensors, to learn what it launches and returns.
 
-An interpreter of the C++ that launchers are written in: declarations, arithmetic on sizes,
-conditions, loops, calls of torch (which run on the fake tensors), ``AT_DISPATCH_*`` and
-``<<<grid, block, shared>>>``. It works on tokens, as they stand. What it cannot know it takes for
-`UNKNOWN`, which makes everything computed from it unknown too; a condition that is unknown ends the
-walk with a `HostError` that names the line.
+An interpreter of the C++ of launchers: declarations, arithmetic on sizes, conditions, loops, calls
+of torch (which run on the fake tensors), ``AT_DISPATCH_*`` and ``<<<grid, block, shared>>>``. It
+works on tokens. Values that it cannot know are `UNKNOWN`, and so is everything computed from them.
+An unknown condition ends the walk with a `HostError` that names the line.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ _QUALIFIERS = frozenset(
     "const constexpr static volatile register inline signed unsigned long extern typename".split()
 )
 _STEPS = 100_000
-"""Statements beyond which host code is given up."""
+"""The most statements of host code."""
 
 
 def call_host(source: Source, name: str, args: Sequence[Any], call: HostCall) -> None:
-    """Call a host function of a source; `call` fills up on the way, also where it fails.
+    """Call a host function of a source; `call` is filled on the way, even if it fails.
 
     Args:
-        source: which defines it.
+        source: defines it.
         name: of the function.
-        args: Python's, tensors being fake ones.
-        call: what is seen goes here.
+        args: Python's, with fake tensors.
+        call: gets what is seen.
 
     Raises:
         HostError: the source has no such function, or it could not be followed to its end.
@@ -71,7 +70,7 @@ class _Machine:
         self.steps = 0
         self.globals: dict[str, Any] = {}
         for tokens in source.constants:
-            with contextlib.suppress(HostError):  # one that no launcher uses, or that one will miss
+            with contextlib.suppress(HostError):  # a launcher that needs it fails by itself
                 _Walk(self, tokens, self.globals).run()
 
     def call(self, function: Function, args: list[Any], types: dict[str, Any]) -> Any:
@@ -320,7 +319,7 @@ def _three(head: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token], Seq
 
 
 def _is_label(body: Sequence[Token], index: int) -> bool:
-    """Whether a token belongs to ``case 3:`` or ``default:``."""
+    """Whether a token is part of ``case 3:`` or ``default:``."""
     start = index
     while start >= 0 and body[start].text not in ("case", "default", ";", "}", "{"):
         start -= 1

@@ -21,7 +21,7 @@ __all__ = ["CudaLaunch", "CudaRecording", "recording"]
 
 _WARP_THREADS = 32
 _MOST_ALIKE = 4
-"""Launches that are told apart by their integers alone: following each takes its time."""
+"""Launches that differ only in integers and are followed separately, which takes time."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class CudaLaunch:
     """A launch of a CUDA C++ kernel.
 
     Attributes:
-        host: as the host code makes it.
-        source: where the kernel is.
-        flags: options of the user's for the compiler.
-        count: how often it is launched alike: the same integers, tensors wherever they lie.
+        host: the launch in the host code.
+        source: the kernel's.
+        flags: the user's compiler options.
+        count: launches with the same integers, whatever the tensors' addresses.
     """
 
     host: HostLaunch
@@ -42,12 +42,12 @@ class CudaLaunch:
 
     @property
     def integers(self) -> tuple[int | None, ...]:
-        """The arguments that are, ``None`` in place of the others."""
+        """The integer arguments, with ``None`` in place of the others."""
         return tuple(each if isinstance(each, int) else None for each in self.host.arguments)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The kernel's parameters by their names in C++; empty where it is not found."""
+        """The kernel's parameters by their names in C++; empty if it is not found."""
         function = self.source.functions.get(self.host.kernel.partition("<")[0])
         if function is None:
             return ()
@@ -56,7 +56,7 @@ class CudaLaunch:
 
     @property
     def launch(self) -> Launch | None:
-        """The public noun; ``None`` where grid or block is not known."""
+        """The public noun; ``None`` if grid or block is unknown."""
         grid, block = self.host.grid, self.host.block
         if grid is None or block is None:
             return None
@@ -71,8 +71,8 @@ class CudaRecording:
 
     Attributes:
         launches: each distinct launch once, in the order of their first appearance.
-        remarks: what a reader must know; an ordered set of sentences.
-        files: that the extensions' sources are in; likewise.
+        remarks: notes, an ordered set of sentences.
+        files: that hold the extensions' sources; likewise.
     """
 
     launches: list[CudaLaunch] = field(default_factory=list)
@@ -83,7 +83,7 @@ class CudaRecording:
         """Follow a call of an extension's function.
 
         Raises:
-            UnsupportedError: it cannot be followed, or what it returns is not known.
+            UnsupportedError: it cannot be followed, or its result is unknown.
         """
         source = Source.of(extension.texts)
         self.files |= dict.fromkeys(file for _, file, _ in extension.texts)
@@ -120,13 +120,13 @@ class CudaRecording:
 
 @contextlib.contextmanager
 def recording() -> Iterator[CudaRecording]:
-    """Follow the functions of CUDA extensions that are called within."""
+    """Follow the functions of CUDA extensions that are called inside."""
     seen = CudaRecording()
     with fake_cuda.extension_calls(seen.answer):
         yield seen
 
 
 def _bound_to(source: Source, name: str) -> str:
-    """The C++ function that pybind11 gives a name to; the name itself by default."""
+    """The C++ function behind a name of pybind11; the name itself by default."""
     bound = re.search(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.text)
     return bound[1] if bound else name

@@ -1,13 +1,12 @@
-"""Loops whose iterations repeat, gone ahead in.
+"""Loops with equal iterations: most of them are skipped.
 
-Where what one iteration leaves to the next moves by constant steps, and what it counts is what the
-one before counted, so do all that follow, up to where a comparison gives something else: between
-values that move by constant steps that is a matter of arithmetic. Addresses repeat their place
-within a line of memory, and divisions, masks and shifts their result, only after several
-iterations; those are then taken together (a *period*).
+If carried values move by constant steps, and an iteration counts the same as the previous one, so
+do all that follow, up to the point where a comparison changes. That point follows by arithmetic.
+Addresses repeat their place within a line of memory, and divisions, masks and shifts their result,
+only after several iterations; these are taken together (a *period*).
 
-A loop that repeats in no such way is run for its first iterations, and its rest taken to be like
-them on average, which is said.
+A loop that does not repeat in this way runs for its first iterations. The rest is assumed to be
+like them on average, and a note says so.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ __all__ = ["Comparison", "LoopRun", "Tables"]
 
 _LONGEST_PERIOD = 64
 _PATIENCE = 96
-"""Iterations of a loop that does not repeat, before its rest is extrapolated; a quarter of it where
-there are loops within."""
+"""Iterations of a loop that does not repeat, before the rest is extrapolated; a quarter of that if
+it contains loops."""
 _MOST_TRACED = 4096
 _FOREVER = float(1 << 60)
 _SEGMENT = "segment"
-"""Stands for a comparison: a shift, a division or a remainder goes on as it does until what it is
-made of passes a multiple of a number."""
+"""Used like a comparison: a shift, division or remainder continues in the same way until its
+operand passes a multiple of a number."""
 _LINEAR = frozenset("add sub mov cvt cvta neg setp selp min max mul mad shl ld".split())
 _PERIODIC = frozenset("and or xor shr rem div bfe lop3 bfi prmt not".split())
 
@@ -54,7 +53,7 @@ class Tables:
         self.values[row] += amount
 
     def of(self, key: Any) -> Array:
-        """A key's numbers; zeros where nothing was added."""
+        """A key's numbers; zeros by default."""
         row = self.rows.get(key)
         found: Array = np.zeros(self.blocks) if row is None else self.values[row]
         return found
@@ -63,7 +62,7 @@ class Tables:
         return key in self.rows
 
     def copy(self) -> Array:
-        """All numbers as they stand, to be subtracted from later ones."""
+        """All present numbers, for `since`."""
         return self.values[: len(self.rows)].copy()
 
     def since(self, before: Array) -> Array:
@@ -75,7 +74,7 @@ class Tables:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A comparison as it was made: of what, and by which threads."""
+    """A comparison that was made: its operands and threads."""
 
     statement: Statement
     kind: str
@@ -86,7 +85,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class _Mark:
-    """How things stood at the start of a period."""
+    """The state at the start of a period."""
 
     registers: Mapping[str, Array | None]
     active: Array
@@ -94,13 +93,13 @@ class _Mark:
 
 
 class LoopRun:
-    """One loop of a kernel, as it is being run.
+    """One loop of a kernel while it runs.
 
     Args:
-        loop: which.
-        kernel: that it stands in.
-        tables: what is counted on the way.
-        line_bytes: the length after which addresses count alike; 1 where that does not matter.
+        loop: the loop.
+        kernel: contains it.
+        tables: counts.
+        line_bytes: period of what addresses count; 1 if it does not matter.
     """
 
     def __init__(self, loop: Loop, kernel: Kernel, tables: Tables, line_bytes: int = 128) -> None:
@@ -122,7 +121,7 @@ class LoopRun:
         self.entered()
 
     def entered(self) -> None:
-        """From outside: what was seen before says nothing of it."""
+        """Enter it from outside: forget what was seen before."""
         self.visits = self.at = 0
         self.failures = 0
         self.marks: list[_Mark] = []
@@ -136,12 +135,12 @@ class LoopRun:
     # -------------------------------------------------------------------------------- what happens
 
     def compared(self, comparison: Comparison) -> None:
-        """A comparison was made within it."""
+        """A comparison was made inside."""
         if len(self.traces[-1]) < _MOST_TRACED:
             self.traces[-1].append(comparison)
 
     def observe(self, statement: Statement, values: Sequence[Array], active: Array) -> None:
-        """A statement was computed within it."""
+        """A statement was computed inside."""
         if id(statement) not in self.periodic:
             return
         modulus = _modulus(statement, values)
@@ -152,22 +151,22 @@ class LoopRun:
             self.seen[id(statement)] = (values[0], modulus)
 
     def accessed(self, statement: Statement, addresses: Array) -> None:
-        """Memory was accessed within it."""
+        """Memory was accessed inside."""
         if self.line_bytes > 1:
             self.seen[id(statement)] = (addresses, self.line_bytes)
 
     def arrive(
         self, active: Array, registers: dict[str, Array | None], patience: int | None = None
     ) -> str:
-        """At its header, before an iteration; goes ahead where it can.
+        """At its header, before an iteration; skips iterations if possible.
 
         Args:
-            active: the threads that are there.
+            active: the threads at the header.
             registers: of all threads; those that the loop carries are moved.
-            patience: iterations after which to extrapolate it, where that is soon.
+            patience: iterations after which to extrapolate it, if that should be soon.
 
         Returns:
-            What was taken for granted; empty where nothing was.
+            What was assumed; empty if nothing.
         """
         self.visits += 1
         if patience is not None and self.visits >= patience:
@@ -189,7 +188,7 @@ class LoopRun:
         return told
 
     def _lengthen(self) -> None:
-        """Take so many iterations together that addresses and remainders repeat."""
+        """Take as many iterations together as addresses and remainders need to repeat."""
         period, known = self.period, len(self.segmented)
         for key, (values, modulus) in self.seen.items():
             if key in self.before and modulus > 1:
@@ -251,7 +250,7 @@ class LoopRun:
         self._forget()
 
     def _extrapolate(self, active: Array, registers: dict[str, Array | None]) -> str:
-        """The rest of a loop that does not repeat, by its comparisons that end it."""
+        """Extrapolate a loop that does not repeat, up to the comparisons that end it."""
         if self.visits < self.patience or self.start is None or self.steps is None:
             return ""
         ending = [[c for c in trace if _result(c.statement) in self.exits] for trace in self.traces]
@@ -268,7 +267,7 @@ class LoopRun:
     def _periods_left(
         self, before: Sequence[Comparison], now: Sequence[Comparison], alike: Array
     ) -> Array:
-        """Periods of each block that may be left out, all but the last one that is alike."""
+        """Periods of each block that may be skipped: all but the last equal one."""
         none = np.zeros(len(alike))
         same = len(before) == len(now) < _MOST_TRACED and all(
             a.statement is b.statement for a, b in zip(before, now)
@@ -282,7 +281,7 @@ class LoopRun:
         return np.asarray(np.maximum(left, 0.0))
 
     def _same_counts(self, now: Array, before: Array) -> Array:
-        """Whether the same blocks of the code were run as often, by block of the launch."""
+        """Which blocks of the launch ran the same code as often."""
         rows = [row for key, row in self.tables.rows.items() if key[0] == "runs"]
         rows = [row for row in rows if row < len(before)]
         return np.asarray((now[rows] == before[rows]).all(0))
@@ -306,7 +305,7 @@ def _same_steps(
 
 
 def _first_change(old: Comparison, new: Comparison) -> Array:
-    """The first period, counted from the last one as 0, in which a comparison gives otherwise."""
+    """The first period, with the last one as 0, in which a comparison changes."""
     if new.kind == _SEGMENT:
         return _end_of_segment(old, new)
     apart = new.a - new.b
@@ -346,7 +345,7 @@ def _end_of_segment(old: Comparison, new: Comparison) -> Array:
 
 
 def _varying(statements: Iterable[Statement], carried: Iterable[str]) -> frozenset[str]:
-    """Registers that depend on what an iteration leaves to the next."""
+    """Registers that depend on carried ones."""
     found = set(carried)
     listed = [registers_of(each) for each in statements]
     changed = True
@@ -362,7 +361,7 @@ def _varying(statements: Iterable[Statement], carried: Iterable[str]) -> frozens
 def _kinds(
     statements: Iterable[Statement], varying: frozenset[str], relevant: frozenset[str]
 ) -> tuple[frozenset[int], bool]:
-    """Statements that repeat after some iterations, by id; and whether some never do."""
+    """Ids of statements that repeat after some iterations; and whether some never do."""
     periodic: set[int] = set()
     irregular = False
     for each in statements:
@@ -381,7 +380,7 @@ def _kinds(
 
 
 def _is_product(each: Statement, varying: frozenset[str]) -> bool:
-    """Whether it multiplies by what moves, or keeps the upper half."""
+    """Whether it multiplies two varying factors, or keeps a product's upper half."""
     if each.name not in ("mul", "mad", "shl"):
         return False
     factors = [name for name in each.operands[1:3] if name in varying]
@@ -392,7 +391,7 @@ def _is_product(each: Statement, varying: frozenset[str]) -> bool:
 
 
 def _modulus(statement: Statement, values: Sequence[Array]) -> int:
-    """After how much of its first operand a statement repeats its result, but for a step."""
+    """The period of a statement's result in its first operand, up to a step."""
     if statement.name in ("rem", "div"):
         numbers = np.unique(values[1])
         return max(int(numbers[0]), 1) if len(numbers) == 1 else 1 << 30
@@ -409,7 +408,7 @@ def _modulus(statement: Statement, values: Sequence[Array]) -> int:
 
 
 def _exits(kernel: Kernel, loop: Loop) -> frozenset[str]:
-    """Predicates that branches out of it depend on."""
+    """Predicates that branches out of the loop depend on."""
     guards = [
         block.statements[-1].guard.lstrip("!")
         for block in kernel.blocks[loop.header : loop.last + 1]

@@ -1,8 +1,8 @@
-"""What a piece of PTX does by pipe, and how long it takes one after the other.
+"""What a piece of PTX does by pipe, and how long it takes in sequence.
 
-Integer arithmetic is left out, as it is of Triton kernels: what ptxas makes of addresses has little
-in common with what stands here, and the machine code's instructions are counted
-(`solkit.analysis.common.instructions`). Half floats go through the pipe of fp32, a pair at a time.
+Integer arithmetic is left out, as for Triton kernels: ptxas rewrites it, and the machine code's
+instructions are counted (`solkit.analysis.common.instructions`). Half floats use the fp32 pipe, a
+pair at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXACT: Mapping[str, Mapping[str, float]] = {
 """IEEE rounding of fp32: a first guess and Newton steps, as in
 `solkit.analysis.triton.operations`."""
 _DOUBLE = {"div": 18.0, "rcp": 10.0, "sqrt": 16.0}
-"""Likewise of doubles: two Newton steps more; counted in the code that ptxas makes."""
+"""The same for doubles, with two more Newton steps; counted in ptxas's code."""
 _FLOATS = re.compile(r"f16x2|bf16x2|f16|bf16|f32|f64")
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _TYPES = {
@@ -35,7 +35,7 @@ _TYPES = {
 }  # fmt: skip
 _GROUP_WARPS = 4
 _MMA_CYCLES = 33
-"""Of a dependent ``mma.sync``. Luo et al. (2024), table of tensor core latencies, H100."""
+"""A dependent ``mma.sync``. Luo et al. (2024), table of tensor core latencies, H100."""
 
 
 def lane_operations(each: Statement) -> Mapping[str, float]:
@@ -56,7 +56,7 @@ def lane_operations(each: Statement) -> Mapping[str, float]:
 
 
 def warp_operations(each: Statement) -> Mapping[str, float]:
-    """Operations of one warp on the tensor cores: 2 m n k, of a warp group's a quarter.
+    """Operations of one warp on the tensor cores: 2 m n k, or a quarter of a warp group's.
 
     Source of types and shapes: PTX ISA, mma, wmma.mma and wgmma.mma_async.
     """
@@ -74,9 +74,9 @@ def warp_operations(each: Statement) -> Mapping[str, float]:
 
 
 def chain_of(statements: Sequence[Statement]) -> float:
-    """SM cycles of the longest way through what depends on each other, pipes being free.
+    """SM cycles of the longest chain of dependent statements, with all pipes free.
 
-    Loads of global memory take none: how often a block waits for them is counted by itself.
+    Loads of global memory take none: waiting for them is counted separately.
     """
     ready: dict[str, float] = {}
     floor = longest = 0.0

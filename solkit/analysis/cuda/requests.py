@@ -1,9 +1,7 @@
-"""What a launch of a CUDA C++ kernel asks of the GPU by its own code.
+"""What a CUDA C++ launch's own code requests of a GPU: accesses, operations, traffic.
 
-As `solkit.analysis.triton.requests` does for Triton: some blocks are followed thread by thread
-(`Lanes`),
-and many by some of their threads (`Spots`); the first say how much an execution of an access costs,
-the second how often and where it is made. Small launches are followed whole.
+Some blocks are followed thread by thread (`Lanes`), many by some of their threads (`Spots`). Small
+launches are followed in full.
 """
 
 from __future__ import annotations
@@ -38,23 +36,23 @@ from solkit.core import Device, Occupancy, Requests, SharedAccess
 __all__ = ["cuda_requests"]
 
 _WHOLE_THREADS = 1 << 13
-"""Threads that are followed one by one, in up to `_WHOLE` blocks."""
+"""Threads followed one by one, in up to `_WHOLE` blocks."""
 _WHOLE = 16
 _SMALL = 1 << 14
-"""Threads of a launch that is followed whole."""
+"""Threads of a launch that is followed in full."""
 _MANY = 1 << 12
 _SPREAD = 1 << 10
-"""Blocks followed by some threads: the first ones, and of a larger grid some from all over it."""
+"""Blocks followed by some threads: the first ones, and others spread over a larger grid."""
 _MOST_WORK = 1_000_000.0
-"""`Follower.work` that the first ones may take; where it is more, there are fewer of them."""
+"""`Follower.work` that the first ones may take; beyond it, fewer are followed."""
 _MUCH_WORK = 250_000.0
-"""That of the others beyond which fewer blocks are followed thread by thread."""
+"""Work of the others beyond which fewer blocks are followed thread by thread."""
 _LINE = 128
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Some blocks as they were followed."""
+    """Some blocks that were followed."""
 
     numbers: Array
     follower: Follower
@@ -70,9 +68,9 @@ class _Followed:
         kernel: its code.
         statements: the site of each statement that accesses global memory, by its id.
         few: blocks followed thread by thread.
-        lanes: what watched those.
+        lanes: watched those.
         many: the first blocks of the launch, by some threads.
-        wide: some from all over it, likewise; the many where those are all there are.
+        wide: blocks spread over the launch, likewise; the many if those are all.
         chosen: which of the wide the few are.
         blocks: of the launch.
         names: of the kernel's parameters in C++, by those in PTX.
@@ -90,21 +88,21 @@ class _Followed:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """Where it accesses global memory, in the order of the code."""
+        """Its accesses of global memory, in program order."""
         return tuple(dict.fromkeys(self.statements.values()))
 
     @property
     def weight(self) -> float:
-        """How many times as many blocks as the wide the launch has."""
+        """Blocks of the launch over the wide."""
         return self.blocks / len(self.wide.numbers)
 
     @property
     def scale(self) -> float:
-        """How many times as many as the many."""
+        """Blocks of the launch over the many."""
         return self.blocks / len(self.many.numbers)
 
     def ratio(self, key: object, name: str) -> float:
-        """Executions over the launch for each one by the few."""
+        """Executions over the launch per execution by the few."""
         of_wide = self.wide.tables.of((key, name) if isinstance(key, Site) else (name, key))
         seen = float(of_wide[self.chosen].sum())
         if seen:
@@ -132,11 +130,10 @@ def cuda_requests(
 
     Args:
         compiled: its PTX, what it is called there, and its shared memory.
-        arguments: of the launch, in the order of the parameters; ``None`` for one not known.
-        names: of the parameters in C++; empty where not known.
+        arguments: of the launch, in the order of the parameters; ``None`` if unknown.
+        names: of the parameters in C++; empty if unknown.
         grid: the launch's blocks and threads.
-        device: a target; only its compute capability, with the limits of that, and its SM count
-            matter.
+        device: a target; only its compute capability and SM count matter.
         occupancy: of the launch.
 
     Raises:
@@ -171,12 +168,12 @@ def cuda_requests(
 
 
 def _runs(followed: _Followed) -> list[float]:
-    """How often blocks of the launch run each block of the code."""
+    """How often each block of the code runs, over the launch."""
     return [followed.block_total("runs", each.number) for each in followed.kernel.blocks]
 
 
 def _barriers(block: BasicBlock) -> int:
-    """Times that all warps wait for each other."""
+    """How often all warps synchronise."""
     waits = (each for each in block.statements if each.name in ("bar", "barrier"))
     return sum("warp" not in each.modifiers for each in waits)
 
@@ -228,7 +225,7 @@ def _follow(
 
 
 def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
-    """Threads that tell how far a block reaches: the ends of each axis and of a warp, and more."""
+    """Threads that show how far a block reaches: ends of each axis and of a warp, and more."""
     x, y, z = threads
     whole = x * y * z
     if y == z == 1:
@@ -283,7 +280,7 @@ def _counted(site: Site, followed: _Followed) -> Counted:
 
 
 def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
-    """The argument that it points into, by its name in C++, and the size of what is behind it."""
+    """The C++ name of the argument that it points into, and the size of its storage."""
     follower = followed.many.follower
     place = int(low.max()) >> ADDRESS_BITS if low.max() >= 0 else 0
     named = list(site.parameters)
@@ -302,7 +299,7 @@ def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
 
 
 def _together(followed: _Followed) -> float:
-    """Distinct sectors of the loads of one piece of code over the sum of each one's own."""
+    """Distinct sectors of the loads of one block of code over the sum of each one's own."""
     apart = float(followed.few.tables.of(("apart",)).sum())
     return float(followed.few.tables.of(("together",)).sum()) / apart if apart else 1.0
 
@@ -321,7 +318,7 @@ def _operations(followed: _Followed) -> dict[str, int]:
 
 
 def _instructions(followed: _Followed) -> float:
-    """Of all warps of the launch; moves left out."""
+    """Instructions of all warps of the launch, without moves."""
     return sum(
         followed.block_total("warps", block.number) * sum(s.name != "mov" for s in block.statements)
         for block in followed.kernel.blocks
@@ -329,7 +326,7 @@ def _instructions(followed: _Followed) -> float:
 
 
 def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
-    """Executions of the code within loops, each statement counting alike."""
+    """Executions of the code in loops, mean over its statements."""
     sizes = [len(block.statements) if block.loops else 0 for block in kernel.blocks]
     whole = sum(sizes)
     return sum(size * n for size, n in zip(sizes, runs)) / whole if whole else 0.0

@@ -1,9 +1,9 @@
 """Separate the device code of a CUDA C++ source from its host code.
 
-What LLM searches write for `torch.utils.cpp_extension.load_inline` mixes kernels with the host
-functions that launch them. NVRTC compiles device code alone, without torch's headers. A lexer and
-the nesting of brackets suffice to tell the two apart: whatever neither runs on the device nor is
-declared for it is blanked, so that the compiler's line numbers stay those of the user.
+Sources for `torch.utils.cpp_extension.load_inline` mix kernels with the host functions that launch
+them. NVRTC compiles only device code, without torch's headers. A lexer and the nesting of brackets
+separate the two: code that neither runs on the device nor is declared for it is blanked, so that
+the compiler's line numbers stay the user's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Token:
 
     Attributes:
         kind: ``"name"``, ``"number"``, ``"string"``, ``"directive"`` or ``"mark"``.
-        text: as written; ``>`` always stands alone, since it may close a template.
+        text: as written; ``>`` is always a token of its own, since it may close a template.
         start, end: offsets in the source.
     """
 
@@ -39,7 +39,7 @@ class Function:
 
     Attributes:
         name: without its namespace.
-        template: the tokens between the template's angle brackets; empty where it is none.
+        template: the tokens between the template's angle brackets; empty if it is none.
         parameters: the tokens of each parameter.
         body: the tokens between the braces.
         is_kernel: whether it is ``__global__``.
@@ -105,8 +105,8 @@ def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple
     """Tokens at their outer commas.
 
     Args:
-        tokens: what stands between two brackets.
-        angles: whether ``<`` and ``>`` nest as well.
+        tokens: between two brackets.
+        angles: whether ``<`` and ``>`` nest, too.
     """
     parts: list[list[Token]] = [[]]
     depth = 0
@@ -126,8 +126,8 @@ class Source:
     """CUDA C++, of one file or several.
 
     Attributes:
-        text: all of it; ``#line`` says where what follows it comes from, without the folder, on
-            which no fact of a kernel may depend.
+        text: all of it, with ``#line`` for each file, without the folder, on which no fact of a
+            kernel may depend.
     """
 
     text: str
@@ -137,7 +137,7 @@ class Source:
         """One source of several texts.
 
         Args:
-            parts: each text with its file and the line of the file that it starts on.
+            parts: each text with its file and its first line there.
         """
         named = ((text, Path(file).name, line) for text, file, line in parts)
         return cls("\n".join(f'#line {line} "{file}"\n{text}' for text, file, line in named))
@@ -154,7 +154,7 @@ class Source:
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
-        """The definitions by name; of several with one name the first."""
+        """The definitions by name; the first of several."""
         found: dict[str, Function] = {}
         for item in self._items:
             function = item.function
@@ -164,7 +164,7 @@ class Source:
 
     @cached_property
     def macros(self) -> Mapping[str, str]:
-        """What each macro stands for, with its parameters if it has some: ``"(a, b) a + b"``."""
+        """Each macro's replacement, with its parameters if any: ``"(a, b) a + b"``."""
         lines = (item.tokens[0].text for item in self._items if item.is_directive)
         defines = (re.match(r"#\s*define\s+(\w+)(.*)", line, re.DOTALL) for line in lines)
         return {found[1]: found[2].replace("\\\n", " ") for found in defines if found}
@@ -207,7 +207,7 @@ class _Item:
 
     @property
     def for_device(self) -> bool:
-        """Whether a compiler of device code needs it."""
+        """Whether the device's compiler needs it."""
         if self.is_directive:
             include = re.match(r'#\s*include\s*[<"]([^>"]+)', self.tokens[0].text)
             return include is None or _DEVICE_HEADERS.fullmatch(include[1]) is not None
@@ -250,7 +250,7 @@ class _Item:
 
     @property
     def _is_prototype(self) -> bool:
-        """``int f(int x);``, which the device has no use for."""
+        """``int f(int x);``, which the device does not need."""
         first, last = self.tokens[0].text, self.tokens[-2:]
         plain = first not in _TYPES | {"typedef", "using", "template"}
         return plain and [token.text for token in last] == [")", ";"]
@@ -312,7 +312,7 @@ def _is_function(header: Sequence[Token]) -> bool:
 
 
 def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
-    """Where ``name (`` stands, but for attributes such as ``__launch_bounds__(256)``."""
+    """The place of ``name (``, except for attributes such as ``__launch_bounds__(256)``."""
     index = 1
     while index < len(header):
         token = header[index]

@@ -1,6 +1,6 @@
-"""What host code computes with: C++ values as Python has them, and what is done to them.
+"""Values of host code: C++ values in Python, and operations on them.
 
-A value that cannot be known without a GPU is `UNKNOWN`, and so is whatever comes of it.
+A value that cannot be known without a GPU is `UNKNOWN`, and so is everything computed from it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class _Unknown:
-    """A value that cannot be known without a GPU; whatever is done with it stays unknown."""
+    """A value that cannot be known without a GPU."""
 
     def __repr__(self) -> str:
         return "unknown"
@@ -62,20 +62,20 @@ UNKNOWN = _Unknown()
 
 
 def is_unknown(value: Any) -> bool:
-    """Whether a value, or one within it, is not known."""
+    """Whether a value, or one inside it, is unknown."""
     several = isinstance(value, list | tuple)
     return any(map(is_unknown, value)) if several else value is UNKNOWN
 
 
 @dataclass(frozen=True)
 class Pointer:
-    """``x.data_ptr<float>()``; addresses of fake tensors are aligned as the allocator aligns.
+    """``x.data_ptr<float>()``; addresses of fake tensors have the allocator's alignment.
 
     Attributes:
         type: of what it points to.
-        address: a number, where it is known.
-        tensor: whose data that is; ``None`` where that is not known.
-        ahead_bytes: how far behind the tensor's first element it points.
+        address: a number, or `UNKNOWN`.
+        tensor: whose data that is; ``None`` if unknown.
+        ahead_bytes: its distance from the tensor's first element.
     """
 
     type: str
@@ -110,7 +110,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Lambda:
-    """``[&](int n) { ... }``, which sees the scope that it is called in."""
+    """``[&](int n) { ... }``, which sees its caller's scope."""
 
     body: tuple[Token, ...]
     parameters: tuple[tuple[Token, ...], ...]
@@ -191,7 +191,7 @@ def number(text: str) -> int | float:
 
 
 def converted(value: Any, names: set[str]) -> Any:
-    """A value in a variable of the type that these names make up."""
+    """A value in a variable of the type with these names."""
     if isinstance(value, Pointer) and names & INTEGERS:
         return value.address
     if isinstance(value, bool | int | float):
@@ -205,7 +205,7 @@ def converted(value: Any, names: set[str]) -> Any:
 
 
 def narrows(before: Any, value: Any) -> bool:
-    """Whether a float is assigned to what has held an integer."""
+    """Whether a float is assigned to a variable that held an integer."""
     held = isinstance(before, int) and not isinstance(before, bool)
     return held and isinstance(value, float) and math.isfinite(value)
 
@@ -264,7 +264,7 @@ def binary_of(operator: str, left: Any, right: Any) -> Any:
 
 
 def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """A result that fits the arguments, else unknown."""
+    """The function's result; unknown if the arguments do not fit."""
     if any(arg is UNKNOWN for arg in args):
         return UNKNOWN
     try:
@@ -292,7 +292,7 @@ def extent_of(value: Any) -> tuple[int, int, int] | None:
 
 
 def vector_of(args: Sequence[Any]) -> Any:
-    """``std::vector<int64_t>(...)`` and views of one: of a list, of two positions, or n alike."""
+    """``std::vector<int64_t>(...)`` and its views: of a list, two positions, or n equal values."""
     first: Any = args[0] if args else []
     if len(args) == 1 and isinstance(first, list):
         return list(first)
@@ -314,7 +314,7 @@ def element_of(value: Any, index: Any) -> Any:
 
 
 def option_of(options: dict[str, Any], name: str, args: Sequence[Any]) -> Any:
-    """``options.dtype(torch::kFloat32)``; what is not known of it is left as it was."""
+    """``options.dtype(torch::kFloat32)``; unknown values change nothing."""
     if not args:
         return options.get(name, UNKNOWN)
     known = name in ("dtype", "device") and args[0] is not UNKNOWN

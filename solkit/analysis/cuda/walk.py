@@ -1,4 +1,4 @@
-"""A walk over the tokens of host code, and what comes of it."""
+"""A walk over the tokens of host code, and its results."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class HostError(SolkitError):
 
 @dataclass(frozen=True)
 class HostLaunch:
-    """One launch as the host code makes it.
+    """One launch of the host code.
 
     Attributes:
-        kernel: as C++ names it, template arguments included: ``"softmax<float, 256>"``.
-        grid: blocks in x, y and z; ``None`` where that could not be evaluated.
-        block: threads in x, y and z; ``None`` likewise.
-        shared_bytes: dynamic shared memory; ``None`` likewise.
+        kernel: its C++ name with template arguments: ``"softmax<float, 256>"``.
+        grid: blocks in x, y and z; ``None`` (like the next two) if it could not be evaluated.
+        block: threads in x, y and z.
+        shared_bytes: dynamic shared memory.
         line: ``file:line`` of the CUDA source.
-        arguments: as the first of launches alike gave them, ``None`` for those not known.
+        arguments: of the first of equal launches; ``None`` for unknown ones.
     """
 
     kernel: str
@@ -48,8 +48,8 @@ class HostCall:
 
     Attributes:
         launches: in order.
-        result: what it returned; `UNKNOWN` where that is not known.
-        undeclared: names that the source uses and does not declare, with their lines.
+        result: what it returned, or `UNKNOWN`.
+        undeclared: names that the source uses but does not declare, with their lines.
     """
 
     launches: list[HostLaunch] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Returned(Exception):  # noqa: N818 - no error: it carries a value out of n
 
 
 class Machine(Protocol):
-    """What runs the functions of one source, as expressions need it."""
+    """Runs the functions of one source; what expressions need of it."""
 
     source: Source
     seen: HostCall
@@ -87,35 +87,35 @@ class Walk:
         self.at = 0
 
     def text(self, ahead: int = 0) -> str:
-        """The token there; empty past the end and for strings."""
+        """The token's text; empty past the end and for strings."""
         index = self.at + ahead
         if index >= len(self.tokens) or self.tokens[index].kind == "string":
             return ""
         return self.tokens[index].text
 
     def kind(self, ahead: int = 0) -> str:
-        """The kind of the token there; empty past the end."""
+        """The token's kind; empty past the end."""
         index = self.at + ahead
         return self.tokens[index].kind if index < len(self.tokens) else ""
 
     def accept(self, text: str) -> bool:
-        """Go past a token if it is this one."""
+        """Skip a token if it is this one."""
         if self.text() != text:
             return False
         self.at += 1
         return True
 
     def expect(self, text: str) -> None:
-        """Go past this token.
+        """Skip this token.
 
         Raises:
-            HostError: another one stands there.
+            HostError: there is another one.
         """
         if not self.accept(text):
             raise self.error(f"expected {text!r}, found {self.text()!r}")
 
     def inside(self) -> Sequence[Token]:
-        """The tokens between the bracket here and its partner; goes past it."""
+        """The tokens between the bracket here and its partner; skips them."""
         end = closing(self.tokens, self.at)
         found = self.tokens[self.at + 1 : end]
         self.at = end + 1

@@ -1,7 +1,7 @@
 """Count what the accesses of a kernel's programs touch: requests, sectors, bytes.
 
-A warp's instruction is one request; it touches as many 32-byte sectors as its lanes' addresses fall
-into, each counted once (Nsight Compute's ``l1tex__t_sectors_pipe_lsu_mem_global_op_*`` over
+A warp's instruction is one request. It touches the 32-byte sectors of its lanes' addresses, each
+counted once (Nsight Compute's ``l1tex__t_sectors_pipe_lsu_mem_global_op_*`` over
 ``l1tex__t_requests_*``). Which lane holds which element follows from the tensor's layout, how many
 elements one instruction moves from the PTX; without PTX from the layout and the addresses.
 """
@@ -61,7 +61,7 @@ def path_of(operation: Operation) -> str:
 
 
 def vector_bytes(operation: Operation, widths: Widths) -> int:
-    """What one thread's instruction moves; without line information, one element at least."""
+    """Bytes of one thread's instruction; one element without line information."""
     kind = "async" if path_of(operation) == "async" else kind_of(operation)
     for place in operation.places[:1]:
         found = widths.get((place.file_name, place.line, place.column, kind))
@@ -71,13 +71,11 @@ def vector_bytes(operation: Operation, widths: Widths) -> int:
 
 
 class Whole:
-    """Counts every lane of every request of the programs that are followed.
+    """Counts every lane of every request of the followed programs.
 
-    Keys of `counts`: (operation, ``"requests"``), ``"sectors"``, ``"lines"`` (those of each
-    request, of 128 bytes), ``"bytes"`` (of the elements asked for), ``"distinct"`` (sectors, each
-    once an execution) and ``"paired"`` (with them, those that share 64 bytes with one). And of
-    plain loads, over each step of the code: ``"apart"``, their distinct sectors summed, and
-    ``"together"``, those that are distinct among all of them.
+    Keys of `counts`: (operation, name) with the names of `solkit.analysis.common.counted.TOTALS`;
+    and for plain loads, over each step of the code: ``"apart"``, the sum of their distinct sectors,
+    and ``"together"``, the sectors that are distinct among all.
 
     Args:
         counts: where all is counted.
@@ -156,7 +154,7 @@ class Whole:
     def _uniform(
         self, operation: Operation, mask: Array | None, active: Array, known: bool
     ) -> None:
-        """A scalar, which each warp loads or one thread writes; or an address that is not known."""
+        """A scalar, which each warp loads or one thread writes; or an unknown address."""
         kind = operation.all_types[0]
         wide = None if mask is None else mask.reshape(len(mask), -1).mean(1, keepdims=True)
         made = active * (1.0 if wide is None else wide[:, 0])  # of a mask's shape, its share
@@ -194,12 +192,12 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class _Lanes:
-    """How the lanes of an access through pointers go through its tensor.
+    """How the lanes of an access through pointers cover its tensor.
 
     Attributes:
-        indices: along each dimension, of the first element that each lane of each request accesses;
-            of shape [warps, requests, lanes].
-        taking: which of the lanes take part; of the same shape.
+        indices: of the first element that each lane accesses, by dimension; each of shape
+            [warps, requests, lanes].
+        taking: which lanes take part; of the same shape.
         element_bytes: of one element.
         width_bytes: that one instruction of a lane moves.
     """
@@ -237,7 +235,7 @@ class _Lanes:
         return width
 
     def pick(self, values: Array) -> Array:
-        """Of values that broadcast to [programs, *shape], those of the lanes' elements."""
+        """The lanes' elements of values that broadcast to [programs, *shape]."""
         values = values.reshape(values.shape + (1,) * (1 + len(self.indices) - values.ndim))
         along = zip(self.indices, values.shape[1:], strict=True)
         where = (slice(None), *(index if size > 1 else 0 for index, size in along))
@@ -245,7 +243,7 @@ class _Lanes:
         return picked.reshape(len(values), *(picked.shape[1:] or (1, 1, 1)))
 
     def made(self, mask: Array | None, active: Array) -> Array:
-        """Which of the lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
+        """Which lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
         made = self.taking[None]
         if not active.all():
             made = made & active.reshape(-1, 1, 1, 1)
@@ -257,11 +255,11 @@ class _Touched:
     """What one execution of an access touches.
 
     Attributes:
-        first: the address that each lane gives.
-        made: which of the lanes make the access.
-        sectors: numbers of those touched, in order, of shape [programs or 1, any]; -1 for none.
-        once: how many of them are different.
-        amounts: what is counted, by name.
+        first: each lane's address.
+        made: which lanes make the access.
+        sectors: sorted numbers of those touched, of shape [programs or 1, any]; -1 for none.
+        once: how many of them differ.
+        amounts: counts by name.
     """
 
     first: Array
@@ -272,7 +270,7 @@ class _Touched:
 
     @staticmethod
     def by(first: Array, made: Array, width_bytes: int) -> _Touched:
-        """What lanes touch, each so many bytes."""
+        """For lanes of a given width."""
         by_request = ordered(np.where(made, first // SECTOR, -1))
         sectors = ordered(by_request.reshape(len(by_request), -1))
         once, per_sector = count_distinct(sectors), max(width_bytes // SECTOR, 1)
@@ -286,7 +284,7 @@ class _Touched:
         return _Touched(first, made, sectors, once, amounts)
 
     def moved(self, first: Array, made: Array) -> _Touched | None:
-        """The same, where all lanes of a program are as many whole lines further on."""
+        """The same, if all lanes of a program have moved by the same number of whole lines."""
         if first.shape != self.first.shape or not np.array_equal(made, self.made):
             return None
         way = (first - self.first).reshape(len(first), -1)
@@ -299,9 +297,9 @@ class _Touched:
 
 @dataclass
 class Extent:
-    """Where one operation's accesses lie, for each program: from `low` to `high`, in bytes.
+    """Where one operation's accesses are, for each program: from `low` to `high`, in bytes.
 
-    `low` is -1 where a program made none, or none at a known place.
+    `low` is -1 if a program made none, or none at a known place.
     """
 
     low: Array
@@ -310,17 +308,17 @@ class Extent:
 
     @staticmethod
     def nowhere(programs: int) -> Extent:
-        """Of programs that made none."""
+        """For programs that made none."""
         nothing = np.full(programs, -1, np.int64)
         return Extent(nothing, nothing.copy(), nothing.copy())
 
 
 class Corners:
-    """Says of many programs how often and where each operation accesses memory.
+    """Notes how often and where each operation of many programs accesses memory.
 
     Keys of `counts`: (operation, ``"runs"``), executions that access anything; ``"made"``, the
-    same, those masked in part counting in part; and ``"moves"``, those of them at another place
-    than the one before.
+    same, weighted by the share that the mask lets through; and ``"moves"``, those at another place
+    than the previous one.
     """
 
     def __init__(self, counts: Counts) -> None:
@@ -339,7 +337,7 @@ class Corners:
         if addresses is None:
             self._note(operation, share, None, None)
             return
-        # of a tensor that is masked in part, the whole: no corner tells where the mask ends
+        # the whole tensor if masked in part: corners do not show where the mask ends
         where = np.ascontiguousarray(addresses.reshape(len(addresses), -1).T)  # along programs
         size = element_bytes(operation.all_types[0])
         self._note(operation, share, where.min(0), where.max(0) + size)
@@ -355,7 +353,7 @@ class Corners:
         self._note(operation, share, first, high)
 
     def step_ends(self) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`; corners share nothing that can be told."""
+        """See `solkit.analysis.triton.programs.Watcher`; corners do not show what loads share."""
 
     def _note(
         self, operation: Operation, share: Array, low: Array | None, high: Array | None
@@ -389,13 +387,13 @@ def _wanted(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
 
 
 def ordered(values: Array) -> Array:
-    """Sorted along the last axis, where they mostly are in order as they come."""
+    """Sorted along the last axis; mostly they are sorted already."""
     in_order = (values[..., 1:] >= values[..., :-1]).all()
     return values if in_order else np.sort(values, axis=-1)
 
 
 def count_distinct(values: Array) -> Array:
-    """How many different values stand along the last axis, sorted; -1 is not counted."""
+    """How many values differ along the last, sorted axis, without -1."""
     found: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
     return found + (values[..., 0] >= 0)  # from -1 to the first is a change as well
 

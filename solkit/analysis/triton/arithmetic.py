@@ -1,8 +1,7 @@
-"""What the operations of a kernel's IR that addresses derive from make of their operands.
+"""The arithmetic of the IR operations that addresses derive from.
 
-A value is an array whose first axis is the programs, of size 1 where they agree; the others are the
-tensor's, of size 1 where it does not vary. Of *corners* a tensor's axis has the first, the middle
-and the last index alone.
+Values are arrays as in `solkit.analysis.triton.programs`. With *corners*, a tensor's axis has only
+the first, the middle and the last index.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ __all__ = [
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
-"""An array, or ``None`` where the value is not known."""
+"""An array, or ``None`` if unknown."""
 
 _PROBES = 3
-"""Indices that are kept of a corner's range."""
+"""Indices of a range that corners keep."""
 
 
 def scalar(number: int) -> Array:
@@ -49,7 +48,7 @@ def lead(numbers: Array, like: Array) -> Array:
 
 
 def aligned(values: Sequence[Array]) -> Sequence[Array]:
-    """A scalar beside a tensor gets its rank; elsewhere ranks agree already."""
+    """Values of the same rank: a scalar gets that of the tensor beside it."""
     ranks = {value.ndim for value in values}
     if len(ranks) == 1:
         return values
@@ -67,7 +66,7 @@ def element_bytes(kind: TensorType) -> int:
 
 
 def constant(operation: Operation) -> Value:
-    """Of ``arith.constant``, where it is an integer or a flag, or a tensor of one."""
+    """``arith.constant``, if it is an integer or a flag, or a tensor of one."""
     found = re.match(r"(?:dense<)?(-?\d+|true|false)>?(?:\s|$|,|\{)", operation.text + " ")
     if found is None:
         return None
@@ -79,7 +78,7 @@ def constant(operation: Operation) -> Value:
 
 
 def make_range(operation: Operation, corners: bool) -> Array:
-    """Of ``tt.make_range``."""
+    """``tt.make_range``."""
     start, end = operation.attribute("start") or 0, operation.attribute("end") or 0
     if corners and end - start > 2:
         return np.array([[start, (start + end) // 2, end - 1]])
@@ -90,7 +89,7 @@ def make_range(operation: Operation, corners: bool) -> Array:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """Towards zero, as the hardware does; by nothing gives nothing."""
+    """Rounded towards zero, as the hardware does; anything over 0 is itself."""
     quotient = np.abs(a) // np.maximum(np.abs(b), 1)
     return np.where((a < 0) ^ (b < 0), -quotient, quotient)
 
@@ -165,7 +164,7 @@ def integer(operation: Operation) -> Callable[..., Array]:
 
 
 def _wrapped(value: Array, bits: int) -> Array:
-    """What so many bits keep of a number; one of 64 stays as it is."""
+    """A number in so many bits; one of 64 stays unchanged."""
     if bits >= 64 or value.dtype == bool:
         return value
     half = 1 << (bits - 1)
@@ -174,7 +173,7 @@ def _wrapped(value: Array, bits: int) -> Array:
 
 
 def _unsigned(value: Array, bits: int) -> Array:
-    """As an unsigned number; one of 64 bits stays as it is, the largest aside."""
+    """As an unsigned number; one of 64 bits stays unchanged."""
     return value if value.dtype == bool or bits >= 64 else value & ((1 << bits) - 1)
 
 
@@ -211,7 +210,7 @@ def _expand(operation: Operation, value: Array, corners: bool) -> Array:  # noqa
 
 
 def _broadcast(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value  # numpy does it where it is needed
+    return value  # numpy does it when needed
 
 
 def _transpose(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
@@ -228,7 +227,7 @@ def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
 
 
 def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
-    """The corners of a vector made into a tensor, where its elements grow by a constant step."""
+    """The corners of a vector made into a tensor, if its elements grow by a constant step."""
     size = math.prod(before)
     if len(before) != 1 or size <= 2 or value.dtype == bool:
         return None
@@ -258,4 +257,4 @@ SHAPES: Mapping[str, Callable[[Operation, Array, bool], Value]] = {
     "tt.reshape": _reshape,
     "tt.unsplat": _unsplat,
 }
-"""By operation; given that, its operand and whether that has corners alone."""
+"""By operation; called with it, its operand, and whether that has only corners."""

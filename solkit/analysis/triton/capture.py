@@ -52,8 +52,8 @@ class Captured:
 
     Attributes:
         launches: each distinct launch once, in the order of first appearance.
-        notes: what a reader must know of them (autotuning, guesses), each a sentence.
-        outputs: how many tensors it gave, of what dtypes and shapes.
+        notes: about autotuning and guesses, each a sentence.
+        outputs: number, dtypes and shapes of its output tensors.
     """
 
     launches: tuple[CapturedLaunch, ...]
@@ -91,7 +91,7 @@ def capture(
 
 
 def described(tensors: Sequence[torch.Tensor]) -> str:
-    """How many tensors there are, of what dtypes and shapes."""
+    """Number, dtypes and shapes of tensors."""
     kinds = (f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}" for t in tensors)
     noun = "output" if len(tensors) == 1 else "outputs"
     return f"{len(tensors)} {noun} {', '.join(kinds)}".strip()

@@ -1,7 +1,7 @@
 """Compile or lower several kernels, here or each in a forked process.
 
 Triton's functions don't pickle, so a child inherits them by fork. A compiler that crashes or hangs
-takes only its own process along: here that is the caller's.
+ends only its own process, which without a fork is the caller's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solkit.core import Depth, Device
 __all__ = ["compile_all"]
 
 COMPILE_LIMIT_S = 120.0
-"""A compile that takes longer is given up; the slowest of 500 recorded ones took 5.2 s."""
+"""Limit of one compile; the slowest of 500 recorded ones took 5.2 s."""
 
 
 @dataclass
@@ -54,15 +54,15 @@ def compile_all(
         kernels: what to compile.
         device: the target.
         jobs: processes that may run at once; with one, kernels are compiled in this process.
-        isolated: whether each is compiled in its own process all the same.
-        limit_s: seconds after which a compile in its own process is given up.
+        isolated: whether each is compiled in a process of its own regardless.
+        limit_s: time limit of a compile in a process of its own.
         progress: called after each.
         depth: compiled or lowered.
 
     Returns:
         One result per kernel, in their order.
     """
-    prepare()  # here once, or in every child
+    prepare()  # once here instead of in every child
     make = lower_for if depth is Depth.LOWERED else compile_for
     if not isolated and (jobs <= 1 or len(kernels) <= 1):
         here = []
@@ -85,7 +85,7 @@ def compile_all(
 
 
 def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
-    """With their machine code counted: that is long, and the counts are short."""
+    """With instruction counts in place of machine code, which is long."""
     found = []
     for each, code in zip(compiled, machine_codes(compiled, device), strict=True):
         told = replace(each, cubin=None)
@@ -102,7 +102,7 @@ def _start(index: int, make: Callable[[], Compiled], limit_s: float) -> _Job:
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=lambda: sender.send(make()), daemon=True)
     process.start()
-    sender.close()  # the child's copy is then the last, and its death is seen as end of file
+    sender.close()  # the child's copy is the last, so its death is an end of file
     return _Job(index, process, receiver, time.monotonic() + limit_s)
 
 

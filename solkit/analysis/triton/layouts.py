@@ -1,8 +1,8 @@
-"""Which element of a tensor which thread holds.
+"""Which thread holds which element of a tensor.
 
 Triton's layouts are linear over bits (Zhou et al., "Linear Layouts: Robust Code Generation of
-Efficient Tensor Computation Using F2", 2025): each bit of the register's, the lane's and the
-warp's number adds (by exclusive or) a vector of coordinates.
+Efficient Tensor Computation Using F2", 2025): each bit of the register's, lane's and warp's number
+adds (by exclusive or) a vector of coordinates.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Spread:
 
     Attributes:
         shape: the tensor's.
-        registers, lanes, warps: one vector of coordinates a bit, lowest bit first. A vector of
-            zeros means that threads or registers hold the same element.
+        registers, lanes, warps: one vector of coordinates per bit, lowest bit first. Zeros mean
+            that threads or registers hold the same element.
     """
 
     shape: tuple[int, ...]
@@ -70,8 +70,8 @@ class Spread:
         """Row-major positions in the tensor, of shape [warps, registers, lanes].
 
         Args:
-            distinct: -1 for all but the first thread of those that hold the same element, as
-                stores, atomics and asynchronous copies are made.
+            distinct: -1 for all but the first of the threads that hold the same element, as for
+                stores, atomics and asynchronous copies.
         """
         strides = [math.prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
         found = _combine(self.warps, strides)[:, None, None]
@@ -84,7 +84,7 @@ class Spread:
 
 
 def _combine(bases: Sequence[Basis], strides: Sequence[int]) -> npt.NDArray[np.int64]:
-    # sizes are powers of two, so that exclusive or of coordinates is that of positions
+    # sizes are powers of two, so exclusive or of coordinates is that of positions
     positions = [sum(c * s for c, s in zip(basis, strides, strict=True)) for basis in bases]
     found = np.zeros(1, np.int64)
     for position in positions:
@@ -103,7 +103,7 @@ def spread(tensor: TensorType) -> Spread:
     """How a tensor is spread over a block's threads.
 
     Raises:
-        ValueError: its layout is of a kind that is not known.
+        ValueError: its layout is of an unknown kind.
     """
     if tensor.layout is None:
         raise ValueError("a tensor without a layout")
@@ -135,7 +135,7 @@ def _bases(layout: Layout, name: str) -> tuple[Basis, ...]:
 
 
 def _order(layout: Layout, rank: int) -> tuple[int, ...]:
-    """Dimensions, that along which registers repeat first in front."""
+    """Dimensions in the order in which registers repeat along them."""
     if layout.kind == "blocked":
         return layout.ints("order")
     return tuple(range(rank))[::-1]
@@ -192,7 +192,7 @@ def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:
-    """The parent's, along a dimension of size 1 that is then dropped."""
+    """The parent's layout without a dimension, which has size 1 there."""
     (dim,) = layout.ints("dim")
     whole = (*shape[:dim], 1, *shape[dim:])
     assert layout.parent is not None
@@ -206,7 +206,7 @@ def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _fitted(tile: Spread, shape: tuple[int, ...], order: Sequence[int]) -> Spread:
-    """Repeat the tile in registers where the shape is larger; drop what lies beyond it.
+    """Repeat the tile in registers to fill the shape; drop what is beyond it.
 
     Source: triton/lib/Dialect/TritonGPU/IR/LinearLayoutConversions.cpp, combineCtaCgaWithShape.
     """

@@ -1,4 +1,4 @@
-"""Loops whose iterations do the same: followed for a few of them, extrapolated for the rest."""
+"""Loops with equal iterations: followed for a few of them, extrapolated for the rest."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["PICKS", "Compared", "Counts", "Skipping", "is_linear"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
-"""An array, a `Descriptor`, or ``None`` where the value is not known."""
+"""An array, a `Descriptor`, or ``None`` if unknown."""
 
 Compared = dict[Operation, list[Array]]
-"""Of each comparison, a number for the results of each program, each time that it was made."""
+"""For each comparison, a hash of each program's results, each time that it was made."""
 
 _PROBED, _TAIL = 3, 5
 _MOST_IN_VAIN = 8
@@ -40,14 +40,14 @@ class Counts:
         if known is None:
             self.by_key[key] = np.broadcast_to(amount, (self.programs,)).astype(np.float64)
         else:
-            self.by_key[key] = known + amount  # not in place: a copy may have the array as well
+            self.by_key[key] = known + amount  # not in place: a copy may share the array
 
     def copy(self) -> dict[Any, Array]:
-        """As they stand now."""
+        """The present numbers."""
         return dict(self.by_key)
 
     def since(self, earlier: Mapping[Any, Array]) -> dict[Any, Array]:
-        """What was added since, where it is not nothing."""
+        """What was added since, without zeros."""
         changed = {k: n for k, n in self.by_key.items() if n is not earlier.get(k)}
         grown = {key: n - earlier.get(key, 0) for key, n in changed.items()}
         return {key: n for key, n in grown.items() if n.any()}
@@ -56,11 +56,11 @@ class Counts:
 class Skipping:
     """Whether and how far a loop may be extrapolated.
 
-    It may where its iterations differ by constant steps alone: no relevant value that changes with
-    the iteration goes through a division, a choice or a branch. Then, once two iterations in a row
-    counted the same and moved by the same steps, so do all up to where a comparison gives something
-    else, but for the last few. Between values that move by constant steps a comparison changes its
-    result once at most: where it gives the same at both ends of a stretch, it does in between.
+    It may if its iterations differ only by constant steps: no relevant value that changes with the
+    iteration goes through a division, a choice or a branch. Once two successive iterations counted
+    the same and moved by the same steps, so do all up to the point where a comparison changes its
+    result, except for the last few. A comparison of values that move by constant steps changes its
+    result at most once: if both ends of a stretch agree, so does all in between.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Skipping:
         index: Array,
         by: Array,
     ) -> tuple[Array, list[Value]]:
-        """Iterations done and values, after skipping where that is possible.
+        """Iterations done and values, after skipping if possible.
 
         Args:
             before: the counts when the iteration started.
             running: which programs made it.
-            trips: iterations of each program, in all.
-            done: those behind it.
-            old: the values carried, at its start.
+            trips: all iterations of each program.
+            done: those already made.
+            old: the carried values at its start.
             new: the same at its end.
-            index: the loop's variable in the next one.
+            index: the loop's variable in the next iteration.
             by: the loop's step.
         """
         if not self.possible:
@@ -131,7 +131,7 @@ class Skipping:
         ]
 
     def _until_changes(self, left: Array, new: list[Value], index: Array, by: Array) -> Array:
-        """So many iterations that no comparison gives something else in the one after them."""
+        """As many iterations as leave all comparisons unchanged in the one after them."""
         now = self.programs.compared
         while now and left.any():
             self.programs.active = left > 0
@@ -144,7 +144,7 @@ class Skipping:
         return left
 
     def _alike(self, counted: Mapping[Any, Array], steps: list[Value]) -> Array:
-        """Which programs did the same as the time before."""
+        """Which programs did the same as before."""
         alike = np.ones(self.programs.counts.programs, bool)
         for key in counted.keys() | self.counted.keys():
             alike &= np.equal(counted.get(key, 0.0), self.counted.get(key, 0.0))
@@ -158,7 +158,7 @@ class Skipping:
 
 
 def _difference(new: Value, old: Value) -> Value:
-    """What was added; ``None`` of what cannot be added to. A flag changes with a comparison."""
+    """What was added; ``None`` for flags, which change with a comparison, and unknown values."""
     if not (isinstance(new, np.ndarray) and isinstance(old, np.ndarray)) or new.dtype == bool:
         return None
     return new - old
@@ -167,7 +167,7 @@ def _difference(new: Value, old: Value) -> Value:
 def _same(
     now: Mapping[Operation, Sequence[Array]], then: Mapping[Operation, Sequence[Array]], count: int
 ) -> Array:
-    """Which programs' comparisons gave the same."""
+    """Which programs' comparisons agree."""
     same = np.ones(count, bool)
     for operation in now.keys() | then.keys():
         pairs = now.get(operation, ()), then.get(operation, ())
@@ -179,7 +179,7 @@ def _same(
 
 
 PICKS = {"arith.minsi", "arith.maxsi"}
-"""Operations whose result moves by another step once the other operand is picked."""
+"""Operations whose result changes its step when the other operand is picked."""
 
 _LINEAR = {
     *("arith.addi", "arith.subi", "arith.muli", "arith.extsi", "arith.extui", "arith.trunci"),
@@ -187,11 +187,11 @@ _LINEAR = {
     *("arith.minsi", "arith.maxsi", "arith.index_cast", "arith.cmpi", "arith.andi", "tt.load"),
     *("tt.reshape", "tt.trans", "scf.yield", "arith.shli", "tt.bitcast"),
 }
-"""Operations that keep a step constant, but for where a comparison tips over."""
+"""Operations that keep a step constant, except where a comparison changes."""
 
 
 def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
-    """Whether a loop's iterations differ by constant steps alone, but for comparisons."""
+    """Whether a loop's iterations differ only by constant steps, except for comparisons."""
     loop = operation.loop
     carried = {n for n in loop.names if n in relevant}
     varying = {loop.variable, *carried}

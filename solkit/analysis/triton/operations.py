@@ -1,9 +1,8 @@
-"""How many operations a kernel's code makes, by pipe, from its IR.
+"""How many operations a kernel's code executes, by pipe, from its IR.
 
-Each operation counts once for every element that a thread holds, copies of one element in several
-threads included: that is what the pipes execute. Integer arithmetic is left out, since most of what
-the IR has of it is gone after LLVM; `solkit.analysis.common.instructions` counts it in the machine
-code.
+Each operation counts once for every element in every thread, including copies of one element in
+several threads: the pipes execute these. Integer arithmetic is left out, since LLVM removes most of
+it; `solkit.analysis.common.instructions` counts it in the machine code.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ COSTS: Mapping[str, Cost] = {
     "math.tanh": {"sfu": 2.0, "fp32": 6.0},
     "math.erf": {"sfu": 1.0, "fp32": 30.0},
 }
-"""Floating-point operations an element. Sources: PTX ISA (ex2, lg2, sin, cos, rsqrt and sqrt.approx
-and the reciprocal in div.full are one MUFU each); the polynomial of erf and tanh as libdevice has
-them, counted in its machine code."""
+"""Floating-point operations per element. Sources: PTX ISA (ex2, lg2, sin, cos, rsqrt, sqrt.approx
+and the reciprocal in div.full are one MUFU each); libdevice's polynomials of erf and tanh, counted
+in its machine code."""
 
 _EXTERN = {
     "tanh": COSTS["math.tanh"],
@@ -65,7 +64,7 @@ def operations_of(function: Function, executions: Mapping[Any, float]) -> dict[s
 
     Args:
         function: the kernel.
-        executions: how often each of its blocks is run, over the launch.
+        executions: how often each of its blocks runs, over the launch.
     """
     total: dict[str, float] = {}
     for block in _all_blocks(function.blocks):
@@ -85,7 +84,7 @@ MUFU), and Luo et al. (2024) for Hopper (shared memory 29, wgmma 18 to 32 and it
 
 
 def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
-    """Cycles of all operations one after the other, over the launch; see `Demand.chain_cycles`.
+    """Cycles of all operations in sequence, over the launch; see `Requests.chain_cycles`.
 
     Args:
         function: the kernel.
@@ -114,7 +113,7 @@ def _latency(operation: Operation) -> float:
 
 
 def _exchange(operation: Operation) -> float:
-    """Shuffles for the lanes that share a row, then shared memory for the warps that do."""
+    """Shuffles between lanes that share a row, then shared memory between warps that do."""
     kind = operation.all_types[0]
     axis = operation.attribute("axis") or 0
     try:
@@ -154,9 +153,9 @@ def _cost(operation: Operation) -> Cost:
 
 
 def _held(kind: TensorType) -> int:
-    """Elements that all threads of a block hold together."""
+    """Elements in all threads of a block."""
     if not kind.shape or kind.layout is None:
-        return 0  # a scalar: next to nothing
+        return 0  # a scalar: negligible
     try:
         layout = spread(kind)
     except ValueError:
@@ -197,10 +196,10 @@ def _dot(operation: Operation) -> Cost:
 
 
 def _scaled(operation: Operation, a: TensorType, flops: float) -> Cost:
-    """Of operands with scales. Two numbers of 4 bits stand in a byte.
+    """A product of operands with scales; a byte holds two numbers of 4 bits.
 
-    Source: PTX ISA, tcgen05.mma, "Kinds": where one side has more bits than 4, it is
-    ``mxf8f6f4``, at the rate of 8.
+    Source: PTX ISA, tcgen05.mma, "Kinds": if one side has more than 4 bits, the kind is
+    ``mxf8f6f4``, at the rate of 8 bits.
     """
     formats = re.findall(r"\b[lr]hs = (\w+)", operation.text)
     packed = formats[:1] == ["e2m1"] and a.element == "i8"

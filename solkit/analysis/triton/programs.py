@@ -1,17 +1,16 @@
 """Follow a kernel's programs (thread blocks) through its IR, for the addresses that they touch.
 
-Integers, booleans and pointers are computed as on the GPU, for many programs at once; floating
-point is not computed at all, since no address depends on it. Index tensors have their real contents
-where they are known (`solkit.adapters.fake_cuda.known_value`). What cannot be known is guessed, and
-said.
+Integers, booleans and pointers are computed as on the GPU, for many programs at once. Floats are
+not computed, since no address depends on them. Index tensors have their real contents if these are
+known (`solkit.adapters.fake_cuda.known_value`). Unknown values are guessed, and a note says so.
 
-Every value is an array whose first axis is the programs, of size 1 where they agree; the others are
-the tensor's, of size 1 where it does not vary. There are two ways to follow: whole tensors, and
-*corners*, where only the first, the middle and the last index of each range is kept, so that some
-thousand programs cost as much as a few whole ones.
+Every value is an array whose first axis is the programs, of size 1 if they agree; the others are
+the tensor's, of size 1 if it does not vary. There are two ways to follow: whole tensors, and
+*corners*, which keep only the first, middle and last index of each range, so that thousands of
+programs cost as much as a few whole ones.
 
-A loop whose iterations do the same is not run to its end: after some iterations the rest is
-extrapolated, but for the last few, where a software pipeline drains.
+A loop with equal iterations is not run to its end: after some iterations the rest is extrapolated,
+except for the last few, where a software pipeline drains.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = [
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
-"""An array, a `Descriptor`, or ``None`` where the value is not known."""
+"""An array, a `Descriptor`, or ``None`` if unknown."""
 
 _MOST_ITERATIONS = 512
 _ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
@@ -73,7 +72,7 @@ _UNSEEN = {
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A TMA descriptor: where a tensor lies, outermost dimension first.
+    """A TMA descriptor: where a tensor is, outermost dimension first.
 
     Attributes:
         base: address of the first element.
@@ -97,9 +96,9 @@ class Watcher(Protocol):
         """An access through pointers.
 
         Args:
-            operation: that makes it.
-            addresses: that broadcast to [programs, *shape]; ``None`` where they are not known.
-            mask: likewise; ``None`` where all elements are accessed.
+            operation: makes it.
+            addresses: broadcast to [programs, *shape]; ``None`` if unknown.
+            mask: likewise; ``None`` if all elements are accessed.
             active: which programs make it.
         """
 
@@ -109,7 +108,7 @@ class Watcher(Protocol):
         """A TMA access of the box that starts at `corner`."""
 
     def step_ends(self) -> None:
-        """The end of a block of the code: an iteration of a loop, or of all that is in none."""
+        """The end of a block of the code, such as an iteration of a loop."""
 
 
 class Programs:
@@ -120,10 +119,10 @@ class Programs:
         arguments: by parameter.
         grid: programs in x, y and z.
         numbers: of the programs to follow, x fastest; shape [programs].
-        corners: keep the corners of tensors alone.
         watcher: told of each access.
-        counts: where executions of blocks are counted.
-        relevant: the values to compute, as `relevant_values` gives them.
+        counts: counts executions of blocks.
+        relevant: the values to compute, from `relevant_values`.
+        corners: keep only the corners of tensors.
     """
 
     def __init__(
@@ -191,7 +190,7 @@ class Programs:
     # ----------------------------------------------------------------------------- control flow
 
     def would_compare(self, block: Block, values: Mapping[str, Value]) -> Compared:
-        """The comparisons of a block, were it run with some values; nothing is counted."""
+        """The comparisons that a block would make with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active
         found: Compared = {}
         self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), found
@@ -230,7 +229,7 @@ class Programs:
         return np.broadcast_to(value.astype(bool), self.active.shape)
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
-        """How to follow an operation; not at all where no address depends on it."""
+        """How to follow an operation; ``None`` if no address depends on it."""
         name = operation.name
         if name == "scf.for":
             return partial(self._for, operation, is_linear(operation, self.relevant))
@@ -271,7 +270,7 @@ class Programs:
         return [self.env.get(name) for name in last.operands]
 
     def _partitions(self, operation: Operation) -> None:
-        """Warps that do different things; each partition gets what was captured."""
+        """Warps that do different things; each partition gets the captured values."""
         captured = [self.env.get(name) for name in operation.operands]
         for block in operation.blocks:
             self.env.update(zip(block.arguments, captured, strict=False))
@@ -289,12 +288,12 @@ class Programs:
         values = [self.env.get(start) for start in loop.starts]
         skipping = Skipping(self, operation, linear, trips)
         outer, start = self.active, self.counts.copy()
-        compared = self.compared  # by what is around the loop: all of its iterations' as well
+        compared = self.compared  # of the outer loop, which needs those of all iterations
         rounds, tired = 0, False
         while (running := outer & (done < trips)).any():
             if not tired and (tired := self._tired(rounds, operation)):
-                left = np.where(running, trips - done - 1, 0)  # the rest is like what was, and the
-                for key, amount in self.counts.since(start).items():  # last tells where it ends
+                left = np.where(running, trips - done - 1, 0)  # the rest is like this, and the last
+                for key, amount in self.counts.since(start).items():  # shows where it ends
                     self.counts.add(key, amount * left / np.maximum(done, 1))
                 done = done + left
             self.active = running
@@ -339,7 +338,7 @@ class Programs:
         self.active = outer
 
     def _tired(self, rounds: int, operation: Operation) -> bool:
-        """Whether a loop has been followed for long enough; says so where it has."""
+        """Whether a loop has been followed for long enough; if so, a note says it."""
         if rounds < _MOST_ITERATIONS and self.operations < _MOST_OPERATIONS:
             return False
         self._guess(f"a loop is followed for {rounds} iterations only", operation)
@@ -356,7 +355,7 @@ class Programs:
         def access() -> None:
             address = self.env.get(pointer)
             mask = None if mask_name is None else self.env.get(mask_name)
-            if not self.corners:  # of corners more is unknown, which decides nothing
+            if not self.corners:  # corners know less, which decides nothing
                 self._guess_of(operation, address is None, mask is None and mask_name is not None)
             self.watcher.pointers(operation, address, mask, self.active)
             if wanted:
@@ -374,7 +373,7 @@ class Programs:
             self._guess("an address that is not known counts a sector for each element", operation)
 
     def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
-        """Integers read from memory, where their contents are known; else spread-out guesses."""
+        """Integers from memory if the contents are known, else guesses in order."""
         element = operation.all_types[0]
         if not re.match(r"!tt\.ptr<[ui]\d+", element.element):
             return None
@@ -392,7 +391,7 @@ class Programs:
         return found if mask is None else np.where(*aligned([mask, found, self._other(operation)]))
 
     def _other(self, operation: Operation) -> Array:
-        """What a load gives where its mask is off; zero where it does not say."""
+        """What a load gives where its mask is off; zero by default."""
         names = operation.operands[2:3] if operation.name == "tt.load" else ()
         values = [self.env.get(name) for name in names]
         return values[0] if values and values[0] is not None else scalar(0)
@@ -414,7 +413,7 @@ class Programs:
             self.watcher.box(operation, target, corner, active)
 
     def _tensormap(self, operation: Operation) -> None:
-        """Of ``%map, %base, [box], [sizes], [strides], [steps]``, innermost dimension first."""
+        """``%map, %base, [box], [sizes], [strides], [steps]``, innermost dimension first."""
         lists: list[list[Value]] = [
             [self.env.get(name) for name in re.findall(r"%[\w$.\-#]+", part)]
             for part in re.findall(r"\[([^\]]*)\]", operation.text)
@@ -429,7 +428,7 @@ class Programs:
     # -------------------------------------------------------------------------------- arithmetic
 
     def _assignment(self, operation: Operation) -> Callable[[], None]:
-        """How to give its results their values, of which the first alone may be known."""
+        """How to compute its results; only the first may be known."""
         first, *rest = operation.results
         env, given = self.env, self._given(operation)
         names, compute = ((), given) if given else (operation.operands, self._computing(operation))
@@ -449,7 +448,7 @@ class Programs:
         return assign
 
     def _given(self, operation: Operation) -> Callable[[], Value] | None:
-        """The first result of an operation that takes no values."""
+        """The first result of an operation without operands."""
         if operation.name == "ttng.reinterpret_tensor_descriptor":
             return lambda: self.maps.get(operation.operands[0])
         value: Value
@@ -466,7 +465,7 @@ class Programs:
         return lambda: value
 
     def _computing(self, operation: Operation) -> Callable[..., Value]:
-        """How to compute its first result from its operands, all of which are known."""
+        """How to compute its first result from known operands."""
         name = operation.name
         if name in SHAPES:
             shaped = SHAPES[name]
@@ -489,7 +488,7 @@ class Programs:
         return lambda *_: None
 
     def _noted(self, operation: Operation, compared: Array, result: Array) -> Array:
-        """A result, after a comparison that it goes by was kept for the loop that asks for it."""
+        """The result; a loop that asks for comparisons gets this one."""
         if self.compared is not None:
             flat = compared.reshape(len(compared), -1)
             weights = np.arange(1, flat.shape[1] + 1) * _ODD
@@ -529,7 +528,7 @@ def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
 
 
 def _choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
-    """Per program: `new` where that is chosen. A side that is missing was not run."""
+    """Per program: `new` where chosen. A missing side was not run."""
     if not both:
         return old if new is None else new
     if new is None or old is None or isinstance(new, Descriptor) or new is old or where.all():

@@ -1,13 +1,13 @@
-"""What a launcher launches at any of its configurations, from as few runs of it as can be.
+"""What a launcher launches at any configuration, from as few runs as possible.
 
-Running a launcher on fake tensors takes milliseconds, and most do the same for every configuration
-but with other numbers. One run is recorded with stand-ins for the parameters
+Running a launcher on fake tensors takes milliseconds, and most do the same for every configuration,
+with other numbers. One run is recorded with stand-ins for the parameters
 (`solkit.adapters.recipes`): its steps give the launches of every configuration at which they hold.
-Elsewhere the launcher runs again, and is recorded again.
+Elsewhere the launcher runs again and is recorded again.
 
-A recipe is not taken at its word. It is compared with a real run when it is new, and again at its
-1st, 2nd, 4th, 8th ... use. One that differs shows a launcher that cannot be followed (state that
-lasts, say), which is then run each time. Needs a child process, as `capture` does.
+A recipe is compared with a real run when it is new, and at its 1st, 2nd, 4th, 8th ... use. If it
+differs, the launcher cannot be followed (it keeps state, for example) and is run each time. Needs a
+child process, as `capture` does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from solkit.kernelfiles import Workload
 __all__ = ["Recipes", "alike"]
 
 _MOST_RECIPES = 32
-"""Of one launcher at one shape; one that needs more is run each time."""
+"""For one launcher at one shape; one that needs more is run each time."""
 
 Params = Mapping[str, Value]
 
@@ -48,7 +48,7 @@ class _Recipe:
         steps: of the run.
         guesses: made in it.
         names: of the parameters.
-        uses: how often it gave an answer.
+        uses: answers that it gave.
     """
 
     steps: Steps
@@ -65,8 +65,8 @@ class Recipes:
 
     Attributes:
         recipes: how many recorded runs are in use.
-        runs: how often the launcher ran, to be recorded and to be compared with included.
-        why: why the launcher is run each time; empty where it is not.
+        runs: how often the launcher ran, for recordings and comparisons too.
+        why: why the launcher is run each time; empty if it is not.
     """
 
     def __init__(self, make: Callable[[Params], Workload]) -> None:
@@ -83,7 +83,7 @@ class Recipes:
         return len(self._recipes)
 
     def capture(self, params: Params) -> Captured:
-        """What the candidate launches, as `solkit.analysis.triton.capture.capture` gives it.
+        """What the candidate launches, the same as `solkit.analysis.triton.capture.capture`.
 
         Raises:
             CaptureError, ParamsError: as `capture` does.
@@ -97,7 +97,7 @@ class Recipes:
         return found
 
     def replay(self, params: Params) -> Captured | None:
-        """What the recorded runs give, never compared with a run; ``None`` where none holds."""
+        """The answer of a recorded run, without a comparison; ``None`` if none holds."""
         return self._replayed(params)[1]
 
     def _replayed(self, params: Params) -> tuple[_Recipe | None, Captured | None]:
@@ -111,13 +111,13 @@ class Recipes:
         return capture(self._workload(params), params)
 
     def _workload(self, params: Params) -> Workload:
-        """With the same inputs each time: what index tensors hold is part of a launch."""
+        """With the same inputs each time: contents of index tensors are part of a launch."""
         self.runs += 1
         torch.manual_seed(0)
         return self._make(params)
 
     def _trusted(self, recipe: _Recipe, found: Captured, params: Params) -> Captured:
-        """What a recipe gave, unless it was time to look and a run gives something else."""
+        """A recipe's answer, unless a comparison is due and a run differs."""
         recipe.uses += 1
         if recipe.uses & (recipe.uses - 1):
             return found
@@ -133,7 +133,7 @@ class Recipes:
     # -------------------------------------------------------------------------------- recording
 
     def _learn(self, params: Params, real: Captured) -> None:
-        """Record a run, where that can be done, and where it gives what was seen."""
+        """Record a run, if possible, and keep it if it gives what was seen."""
         if len(self._recipes) >= _MOST_RECIPES:
             self.why = f"more than {_MOST_RECIPES} runs would have to be recorded"
             return
@@ -209,7 +209,7 @@ class Recipes:
         self._outputs = described(outputs)
 
     def _again(self, recipe: _Recipe, params: Params) -> Captured | None:
-        """What a recipe gives; ``None`` where it does not hold."""
+        """A recipe's answer; ``None`` if it does not hold."""
         if params.keys() != recipe.names:
             return None
         tensors = fake_cuda.fake_tensors() if recipe.steps.makes_objects else nullcontext()
@@ -217,14 +217,14 @@ class Recipes:
             try:
                 if not recipe.steps.again(params):
                     return None
-            except Exception:  # as a run may raise; the run will tell
+            except Exception:  # the run that follows raises it again
                 return None
         notes = (*seen.notes(), *recipe.guesses)
         return Captured(tuple(seen.launches), notes, self._outputs)
 
 
 def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
-    """What may have to be fixed where nothing says what: words, or one of the others."""
+    """Which parameters to fix if nothing says which: words, or one of the others."""
     words = frozenset(name for name, value in params.items() if isinstance(value, str))
     return [words, *(words | {name} for name in params), frozenset(params)]
 
@@ -237,7 +237,7 @@ def _bound(workload: Workload) -> partial[Any] | None:
 
 
 def _unsound(launcher: Callable[..., Any]) -> str:
-    """Why a launcher cannot be followed: it, or a function it calls, looks at what a value is."""
+    """Why a launcher cannot be followed: it, or a function it calls, looks at identities."""
     try:
         tree = ast.parse(inspect.getsource(inspect.getmodule(launcher) or launcher))
     except (OSError, TypeError, SyntaxError):
@@ -262,7 +262,7 @@ def _look_at_a_value(node: ast.AST) -> str:
 
 
 def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
-    """The definitions of a file that one leads to, but for kernels, which are compiled."""
+    """The definitions of a file that one uses, without kernels, which are compiled."""
     defined = {
         each.name: each
         for each in tree.body
@@ -279,13 +279,13 @@ def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
 
 
 def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
-    """Whether a comparison is of identity, other than with ``None``."""
+    """Whether it compares identity, other than with ``None``."""
     is_none = isinstance(other, ast.Constant) and other.value is None
     return isinstance(operator, (ast.Is, ast.IsNot)) and not is_none
 
 
 def alike(a: Captured, b: Captured) -> bool:
-    """Whether two captures are the same, wherever their tensors lie."""
+    """Whether two captures are equal, wherever their tensors are."""
     if (a.notes, a.outputs) != (b.notes, b.outputs) or len(a.launches) != len(b.launches):
         return False
     storages: tuple[dict[int, int], dict[int, int]] = ({}, {})
@@ -304,7 +304,7 @@ def _alike(
 
 
 def _exact(launch: Any) -> tuple[Any, ...]:
-    """A launch with the types of its constants: 1 and True are two."""
+    """A launch with the types of its constants: 1 and True differ."""
     return launch, {name: type(value) for name, value in launch.constants.items()}
 
 

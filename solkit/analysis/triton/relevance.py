@@ -1,4 +1,4 @@
-"""Which operations of a kernel access global memory, and which values decide where they do."""
+"""Which operations of a kernel access global memory, and which values decide where."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
 
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
-    """The values that are computed from what was loaded."""
+    """The values that are computed from loaded ones."""
     operations = [operation for block in blocks for operation in block.walk()]
     found = {name for each in operations if each.name in LOADS for name in each.results}
     leads: dict[str, list[str]] = {}
@@ -81,7 +81,7 @@ def _steering(operation: Operation) -> Iterator[str]:
 
 
 def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
-    """(value, what it is computed from); through regions as well."""
+    """(value, what it is computed from), also through regions."""
     if operation.name == "scf.for":
         loop, body = operation.loop, operation.blocks[0]
         last = body.operations[-1].operands if body.operations else ()
@@ -99,7 +99,7 @@ def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     elif operation.name == "ttg.warp_specialize":
         for block in operation.blocks:
             yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
-    elif operation.name == "tt.load":  # what it gives where its mask is off
+    elif operation.name == "tt.load":  # its result if the mask is off
         yield operation.results[0], operation.operands[2:3]
     elif operation.name not in ACCESSES:
         yield from ((result, operation.operands) for result in operation.results)

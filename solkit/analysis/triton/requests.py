@@ -1,7 +1,6 @@
-"""What a launch asks of the GPU by its own code: accesses, operations, traffic.
+"""What a Triton launch's own code requests of a GPU: accesses, operations, traffic.
 
-Some programs are followed lane by lane (`Whole`), many by the corners of their tensors (`Corners`);
-the first say how much an execution of an access costs, the second how often and where it is made.
+Some programs are followed lane by lane (`Whole`), many by the corners of their tensors (`Corners`).
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _WHOLE = 16
 _CORNERS = 1 << 12
 """Programs followed by their corners."""
 _SPREAD = 1 << 10
-"""Programs of a larger grid that are followed by their corners besides, from all over it."""
+"""Programs spread over a larger grid that are followed by their corners, too."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -55,18 +54,18 @@ class _Followed:
         function: the kernel.
         few: counts of the programs that were followed whole.
         watcher: of those.
-        many: of the first ones of the launch, followed by their corners.
-        wide: of some from all over the launch, likewise; the many where those are all there are.
+        many: of the first programs, followed by their corners.
+        wide: of programs spread over the launch, likewise; the many if those are all.
         chosen: which of the wide the few are.
         corners: where the many make their accesses.
-        operations: that access memory, in any of the programs.
+        operations: that access memory in any program.
         programs: the many.
-        scale: how many times as many programs as the many the launch has.
-        weight: how many times as many as the wide.
-        guesses: what was taken for granted.
-        computed: the values that are computed from what was loaded.
+        scale: programs of the launch over the many.
+        weight: programs of the launch over the wide.
+        guesses: assumptions.
+        computed: values computed from loaded ones.
         phases: of each operation, as `_phases` numbers them.
-        depths: of each operation, how many loops are around it.
+        depths: loops around each operation.
     """
 
     function: Function
@@ -103,8 +102,7 @@ def requests_of(
             shared memory and instructions are then estimated.
         arguments: by parameter.
         grid: programs in x, y and z.
-        device: a target; only its compute capability, with the limits of that, and its SM count
-            matter.
+        device: a target; only its compute capability and SM count matter.
         occupancy: of the launch.
         shared_bytes: shared memory of a block.
 
@@ -245,7 +243,7 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
 
 
 def _phases(function: Function) -> dict[Operation, int]:
-    """Of each operation, the number of the outermost loop around it; between loops is another."""
+    """Each operation's outermost loop, numbered; the code between loops has numbers too."""
     found: dict[Operation, int] = {}
     number = 0
     for block in function.blocks:
@@ -279,7 +277,7 @@ def _steps(followed: _Followed) -> Array:
 
 
 def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
-    """Executions of the code within loops, each operation counting alike."""
+    """Executions of the code in loops, mean over its operations."""
     loops = [
         block
         for outer in function.blocks
@@ -293,7 +291,7 @@ def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
 
 
 def _executions(followed: _Followed) -> Mapping[Any, float]:
-    """How often each block of the code is run, over the launch."""
+    """How often each block of the code runs, over the launch."""
     return {
         block: float(numbers.sum()) * followed.weight
         for block, numbers in followed.wide.by_key.items()

@@ -1,11 +1,11 @@
 """Which bytes of shared memory the threads of a block access, from the kernel's PTX.
 
 PTX is followed for all threads of one block at once, through the integers that shared addresses are
-made of: whatever lowering the compiler chose (swizzles, padding, scratch of conversions and
-reductions) is in them. Code is followed once in the order of its text, which shows loops in their
-first round. Kernel arguments, block numbers and the like are one unknown number for all threads:
-added to an address, it moves all lanes alike, so that they meet in banks as before. What depends on
-data is not known. Source of all that is read here: PTX ISA 8.7.
+computed from. These contain the compiler's choices: swizzles, padding, scratch of conversions and
+reductions. Code is followed once, in the order of its text, so loops show their first iteration.
+Kernel arguments and block numbers are one unknown number for all threads: added to an address, it
+moves all lanes equally, so bank conflicts stay the same. What depends on data is unknown. Source:
+PTX ISA 8.7.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class SharedInstruction:
-    """One instruction that accesses shared memory, as it stands in the code.
+    """One instruction of the code that accesses shared memory.
 
     Attributes:
         kind: ``"load"``, ``"store"``, ``"copy"`` (``cp.async``) or ``"atomic"``.
         place: innermost, in the source.
         depth: loops around it.
-        width_bytes: that one address stands for: a row of 16 for ``ldmatrix`` and ``stmatrix``.
-        addresses: of each thread, up to a number that all have in common; -1 where it gives none.
-            ``None`` where they are not known.
-        run: what it shares with others of its kind that nothing keeps apart: guard and register of
-            the address, block of the code, stores and barriers so far.
+        width_bytes: of one address: a row of 16 for ``ldmatrix`` and ``stmatrix``.
+        addresses: of each thread, up to a common offset; -1 for inactive threads; ``None`` if
+            unknown.
+        run: equal for instructions that nothing separates: guard and register of the address,
+            block of the code, stores and barriers so far.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class SharedInstruction:
 
 @dataclass(frozen=True, eq=False)
 class _Value:
-    """A register of all threads; `shifted` by an unknown number that they share."""
+    """A register of all threads, `shifted` by an unknown common number."""
 
     threads: Array
     shifted: bool = False
@@ -70,7 +70,7 @@ class _Value:
 def shared_instructions(ptx: str) -> list[SharedInstruction]:
     """Every load, store, copy and atomic of shared memory in a kernel.
 
-    Loads side by side are one, as ptxas makes ``LDS.64`` and ``LDS.128`` of them.
+    Adjacent loads count as one, as ptxas makes ``LDS.64`` and ``LDS.128`` of them.
 
     Raises:
         ValueError: the kernel does not say how many threads its blocks have.
@@ -82,7 +82,7 @@ def shared_instructions(ptx: str) -> list[SharedInstruction]:
 
 
 def barriers_of(ptx: str) -> list[tuple[Place, int]]:
-    """Place and loop depth of each barrier at which a block's warps wait for each other."""
+    """Place and loop depth of each barrier of a block's warps."""
     return [
         (_short(each.place), each.depth)
         for each in read_ptx(ptx).statements
@@ -91,7 +91,7 @@ def barriers_of(ptx: str) -> list[tuple[Place, int]]:
 
 
 def instructions_of(ptx: str) -> Mapping[tuple[Place, int], int]:
-    """How many instructions stand at each place, by their loop depth; moves, which go, left out."""
+    """How many instructions each place has, by loop depth; without moves, which ptxas removes."""
     found = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
     told: Counter[tuple[Place, int]] = Counter()
     for (place, depth), count in found.items():
@@ -128,7 +128,7 @@ class _Follower:
                 yield self._access(each, name)
             if needed:
                 register, *others = _written(each)
-                # under a guard, what the other threads have had is not kept apart
+                # under a guard, the other threads keep an old value, which is not followed
                 self.registers[register] = None if each.guard else self._computed(each)
                 self.registers.update(dict.fromkeys(others))
 
@@ -143,7 +143,7 @@ class _Follower:
             if "matrix" in name:  # 8 lanes give the rows of one matrix
                 matrices = re.search(r"\.x(\d)", each.opcode)
                 active = active & (self.numbers % 32 < 8 * int(matrices[1] if matrices else 1))
-            # where they are all shifted they may be negative, which stands for none
+            # shifted addresses may be negative, which would mean inactive
             where = np.where(active, where - min(int(where.min()) // 128 * 128, 0), -1)
         run = (each.guard, memory.group(1) if memory else "", each.block, self.parted)
         return SharedInstruction(
@@ -156,7 +156,7 @@ class _Follower:
         value = self.registers.get(guard.lstrip("!"))
         if value is None:
             return None
-        if value.shifted:  # all or none: how it is where they do
+        if value.shifted:  # all threads or none: assume all
             return np.ones(len(self.numbers), bool) if value.uniform else None
         chosen: Array = (value.threads != 0) ^ guard.startswith("!")
         return chosen
@@ -165,7 +165,7 @@ class _Follower:
         if text in self.registers:
             return self.registers[text]
         value = self._given(text)
-        if value is not None:  # the text always stands for the same
+        if value is not None:  # the same text always has this value
             self.registers[text] = value
         return value
 
@@ -173,7 +173,7 @@ class _Follower:
         if text in ("%tid.x", "%laneid"):
             return _Value(self.numbers % (32 if text == "%laneid" else len(self.numbers)))
         if text in ("%tid.y", "%tid.z") or _SYMBOL.fullmatch(text):
-            return _Value(np.zeros_like(self.numbers))  # a variable: where others are is relative
+            return _Value(np.zeros_like(self.numbers))  # a variable: only relative places matter
         if _LITERAL.fullmatch(text):
             number = (int(text.rstrip("U"), 0) + (1 << 63)) % (1 << 64) - (1 << 63)
             return _Value(np.full_like(self.numbers, number))
@@ -200,7 +200,7 @@ class _Follower:
 
 
 def _shared_name(opcode: str) -> str:
-    """What begins the opcode of an access of shared memory; empty of any other."""
+    """The start of a shared-memory access's opcode; empty for other opcodes."""
     found = _SHARED.match(opcode) if ".shared" in opcode else None
     return found.group(1) if found else ""
 
@@ -213,7 +213,7 @@ def _written(each: Statement) -> list[str]:
 
 
 def _needed(statements: Sequence[Statement]) -> list[bool]:
-    """Which statements write a register that an access of shared memory further on derives from."""
+    """Which statements write a register that a later shared-memory address derives from."""
     wanted: set[str] = set()
     needed: list[bool] = []
     for each in reversed(statements):
@@ -237,7 +237,6 @@ def _width(each: Statement, name: str) -> int:
 
 
 def _short(place: Place) -> Place:
-    """With the file's name alone."""
     file, line, column = place
     return _file_name(file), line, column
 
@@ -251,7 +250,7 @@ def _file_name(path: str) -> str:
 
 
 def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
-    """With neighbouring loads put together, two words to 8 bytes and two of those to 16."""
+    """With adjacent loads merged: two words to 8 bytes, and two of those to 16."""
     found: list[SharedInstruction] = []
     runs: dict[tuple[Any, ...], dict[int, SharedInstruction]] = {}
     for each in instructions:
@@ -267,7 +266,7 @@ def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction
 
 
 def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, SharedInstruction]:
-    """Those of a width whose other half is there as well, by address, as one of twice the width."""
+    """By address; two adjacent ones of a width become one of twice the width."""
     left = dict(run)
     for at in sorted(run):
         low, high = left.get(at), left.get(at + width)
@@ -284,7 +283,7 @@ def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, Shar
 
 
 def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
-    """An instruction of numbers that are known, some of them but for what threads share."""
+    """An instruction on known numbers, some of which have an unknown common part."""
     operands, _ = OPERATIONS.get(name, (0, None))
     compute = operation(name, kinds)
     if compute is None or operands != len(values):

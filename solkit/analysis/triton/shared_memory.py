@@ -1,10 +1,10 @@
 """Traffic of shared memory: the wavefronts that a warp's accesses take, and barriers.
 
-Shared memory has 32 banks of 4 bytes; a wavefront takes one word of each, which any number of lanes
-may share (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later). Of
-accesses of 8 bytes half a warp is served at a time, of 16 a quarter (at least 4 wavefronts for a
-warp's ``LDS.128``, as Nsight Compute counts them), of ``ldmatrix`` the 8 rows of one matrix. Words
-of one bank that differ take a wavefront each.
+Shared memory has 32 banks of 4 bytes. A wavefront takes one word of each, which any number of lanes
+may share (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later).
+Different words of one bank take one wavefront each. Accesses of 8 bytes are served half a warp at a
+time, of 16 bytes a quarter (at least 4 wavefronts for a warp's ``LDS.128``, as Nsight Compute
+counts them), ``ldmatrix`` the 8 rows of one matrix.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _TRITON = "triton/language"  # its own library, whose functions are inlined
 
 @dataclass(frozen=True)
 class SharedTraffic:
-    """Of a launch.
+    """A launch's use of shared memory.
 
     Attributes:
         accesses: by line of the source.
-        barriers: times that all warps of a block wait for each other, over the launch.
+        barriers: how often all warps of a block synchronise, over the launch.
         instructions: of a warp of each block, over the launch.
-        guesses: what is not known, each a sentence.
+        guesses: what is unknown, each a sentence.
     """
 
     accesses: tuple[SharedAccess, ...] = ()
@@ -62,15 +62,15 @@ class SharedTraffic:
 
 
 def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
-    """What one instruction takes, run by all warps of a block.
+    """The cost of one instruction, run by all warps of a block.
 
     Args:
         addresses: of each thread, in bytes; -1 for one that does not take part.
         width_bytes: of each thread's access.
 
     Returns:
-        Requests (warps that take part), wavefronts, and the least of them that would do if no
-        words met in a bank: one for each half or quarter of a warp that takes part.
+        Requests (warps that take part), wavefronts, and wavefronts without bank conflicts: one for
+        each half or quarter of a warp that takes part.
     """
     warps = np.concatenate([addresses, np.full(-len(addresses) % _LANES, -1)])
     requests = int((warps.reshape(-1, _LANES) >= 0).any(1).sum())
@@ -89,7 +89,7 @@ def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
 
 
 def _in_pairs(warps: Array) -> bool:
-    """Whether lane n and n ^ 1, or n and n ^ 2, have the same address everywhere."""
+    """Whether lanes n and n ^ 1, or n and n ^ 2, always have the same address."""
     lanes = np.arange(len(warps))
     return any(bool((warps == warps[lanes ^ apart]).all()) for apart in (1, 2))
 
@@ -97,15 +97,15 @@ def _in_pairs(warps: Array) -> bool:
 def shared_traffic(
     ptx: str, function: Function, executions: Mapping[Any, float], programs: int
 ) -> SharedTraffic:
-    """What a launch asks of shared memory, and how often its warps wait for each other.
+    """What a launch requests of shared memory, and how often its warps synchronise.
 
-    An instruction is taken to run as often as the operations of the IR that stand at its place of
-    the source, within as many loops: the compiler unrolls no loop on its way to PTX.
+    An instruction runs as often as the IR's operations at the same place of the source and loop
+    depth: the compiler unrolls no loop on its way to PTX.
 
     Args:
         ptx: of the kernel.
         function: its IR.
-        executions: how often each block of that is run, over the launch.
+        executions: how often each block of the IR runs, over the launch.
         programs: of the launch.
     """
     if any(operation.name == "ttg.warp_specialize" for operation in _walk(function.blocks)):
@@ -137,7 +137,7 @@ def shared_traffic(
 def _access(
     each: SharedInstruction, runs: _Runs, patterns: dict[tuple[int, bytes], tuple[int, int, int]]
 ) -> SharedAccess:
-    """Its wavefronts, worked out once for all that differ by a multiple of all banks' width."""
+    """Its wavefronts, computed once for all that differ by a multiple of all banks' width."""
     assert each.addresses is not None
     there = each.addresses >= 0
     start = int(each.addresses.max(initial=0)) // (_BANKS * _WORD) * (_BANKS * _WORD)
@@ -161,7 +161,7 @@ def summed(a: SharedAccess, b: SharedAccess) -> SharedAccess:
 
 
 class _Runs:
-    """How often code is run, by its place in the source and the loops around it."""
+    """How often code runs, by its place in the source and the loops around it."""
 
     def __init__(self, function: Function, executions: Mapping[Any, float], programs: int) -> None:
         self.places: dict[Place, tuple[Location, ...]] = {}
@@ -180,7 +180,7 @@ class _Runs:
         self.by_depth[0] = float(programs)
 
     def of(self, place: Place, depth: int) -> float:
-        """Over the launch; where no operation stands there, as other code in as many loops."""
+        """Over the launch; the mean of code at that depth if no operation has the place."""
         found = self.by_place.get((place, depth))
         return self.by_depth.get(depth, 0.0) if found is None else found
 
@@ -211,8 +211,8 @@ def _walk(blocks: Sequence[Block]) -> Iterator[Operation]:
 def tensor_shared_bytes(function: Function, executions: Mapping[Any, float]) -> float:
     """Bytes of shared memory that ``wgmma`` reads as operands, over the launch.
 
-    Each instruction of 64 x n x k reads its 64 x k of A, where A lies in shared memory, and its
-    n x k of B (PTX ISA, wgmma.mma_async). ``mma.sync`` has both in registers.
+    Each instruction of 64 x n x k reads its 64 x k of A, if A is in shared memory, and its n x k of
+    B (PTX ISA, wgmma.mma_async). ``mma.sync`` has both in registers.
     """
     return sum(
         _operand_bytes(operation) * executions.get(block, 0.0)
