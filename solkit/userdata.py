@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_folder", "folder", "replaced_caches"]
+__all__ = ["cache_folder", "folder", "has_room", "replaced_caches"]
 
 _LEAST_BYTES = 64 << 20  # a kernel's files take up to some MB
 _CACHES = {
@@ -17,7 +17,7 @@ _CACHES = {
 """Caches of other libraries: variable, the variable of the folder above it, and path below that."""
 
 
-def folder(name: str, variable: str) -> Path:
+def folder(name: str, variable: str = "") -> Path:
     """The user's data folder of that name, which may be missing.
 
     ``$variable``, else ``$XDG_DATA_HOME/solkit/<name>``, else ``~/.local/share/solkit/<name>`` (XDG
@@ -31,7 +31,7 @@ def folder(name: str, variable: str) -> Path:
     return _folder(name, variable, "XDG_DATA_HOME", ".local/share")
 
 
-def cache_folder(name: str, variable: str) -> Path:
+def cache_folder(name: str, variable: str = "") -> Path:
     """The same for caches: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
     return _folder(name, variable, "XDG_CACHE_HOME", ".cache")
 
@@ -59,14 +59,16 @@ def replaced_caches(instead: str) -> dict[str, str]:
     found = {}
     for variable, (above, path) in _CACHES.items():
         default = Path(os.environ.get(above) or _home(), path)
-        if not _has_room(Path(os.environ.get(variable) or default)):
+        if not has_room(Path(os.environ.get(variable) or default)):
             found[variable] = str(Path(instead, variable))
     return found
 
 
-def _has_room(cache: Path) -> bool:
+def has_room(cache: Path) -> bool:
+    """Whether a folder, which may be missing, can be written and has at least 64 MiB free."""
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        return os.access(cache, os.W_OK | os.X_OK) and shutil.disk_usage(cache).free > _LEAST_BYTES
+        found = next(path for path in (cache, *cache.parents) if path.exists())
+        free = shutil.disk_usage(found).free
     except OSError:
         return False
+    return found.is_dir() and os.access(found, os.W_OK | os.X_OK) and free >= _LEAST_BYTES

@@ -44,3 +44,8 @@ def test_a_cache_below_a_file_is_replaced(monkeypatch, tmp_path):
     assert {name: Path(path).parent for name, path in found.items()} == {
         "TRITON_CACHE_DIR": Path("/instead")
     }
+
+
+def test_asking_for_room_creates_nothing(tmp_path):
+    assert userdata.has_room(tmp_path / "missing" / "cache")
+    assert list(tmp_path.iterdir()) == []

@@ -377,17 +377,25 @@ class _Reader:
 
 def _split_types(rest: str) -> tuple[str, str]:
     """Text and types, which follow the last ``:`` outside brackets."""
-    depth, cut = 0, None
-    for i, letter in enumerate(rest):
-        if letter in "([{<":
-            depth += 1
-        elif letter in ")]}" or (letter == ">" and rest[i - 1] != "-"):
-            depth -= 1
-        elif letter == ":" and depth == 0 and rest[i - 1 : i + 2] == " : ":
+    cut = None
+    for i in _outside_brackets(rest):
+        if rest[i - 1 : i + 2] == " : ":
             cut = i
             if "->" in rest[i:]:
                 break
     return (rest.strip(), "") if cut is None else (rest[:cut].strip(), rest[cut + 1 :].strip())
+
+
+def _outside_brackets(text: str) -> Iterator[int]:
+    """The places outside brackets; the ``>`` of an arrow closes none."""
+    depth = 0
+    for i, letter in enumerate(text):
+        if letter in "([{<":
+            depth += 1
+        elif letter in ")]}" or (letter == ">" and text[i - 1] != "-"):
+            depth -= 1
+        elif depth == 0:
+            yield i
 
 
 # -------------------------------------------------------------------------------------- types
@@ -395,11 +403,8 @@ def _split_types(rest: str) -> tuple[str, str]:
 
 def _after_arrow(operation: Operation) -> TensorType:
     """The first type after the arrow of ``(types) -> type`` or ``(types) -> (types)``."""
-    depth = 0
-    for i, letter in enumerate(operation.types):
-        depth += letter in "(<"
-        depth -= letter == ")" or (letter == ">" and operation.types[i - 1] != "-")
-        if letter == "-" and operation.types[i + 1] == ">" and depth == 0:
+    for i in _outside_brackets(operation.types):
+        if operation.types.startswith("->", i):
             return operation.types_in(operation.types[i + 2 :])[0]
     raise IrError(f"{operation.name} has no result")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 import threading
 from collections import Counter, deque
@@ -392,7 +393,8 @@ class _Worker:
         ended = self.kill()
         if not timed_out and not self._fork.server.is_alive:
             raise WorkerError(f"the worker process died while analysing {self.source.path}")
-        raise JobDiedError(ending(ended, first.limit_s if timed_out else None), timed_out)
+        why = ending(ended, first.limit_s if timed_out else None)
+        raise JobDiedError(why, timed_out or ended == -signal.SIGXCPU)
 
     def kill(self) -> int:
         """End it, from any thread; returns its return code."""

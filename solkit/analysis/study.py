@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -17,14 +18,17 @@ from solkit.core import (
     KernelFile,
     Study,
     Value,
+    Verdict,
     progress,
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
+from solkit.processes.jobs import ending
 
 __all__ = ["Plan", "describe", "study"]
 
 Shape = Mapping[str, Value]
 T = TypeVar("T")
+_OUT_OF_CPU_TIME = ending(-signal.SIGXCPU)  # `capture` limits only the candidate's
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,9 @@ def _case(
     found = candidate.result()
     if isinstance(found.error, JobDiedError):
         note = f"The candidate could not be run on fake tensors: {found.error}"
-        return replace(case, analysis=Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,)))
+        failure = Verdict.TIMED_OUT.value if str(found.error) == _OUT_OF_CPU_TIME else ""
+        captured = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,), failure=failure)
+        return replace(case, analysis=captured)
     if found.analysis is None:
         assert found.error is not None
         raise found.error

@@ -9,7 +9,6 @@ import ast
 import functools
 import hashlib
 import importlib
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from solkit import userdata
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles._source import import_file
 
@@ -130,8 +130,9 @@ class Solution:
 
     def _cache(self) -> Path:
         """A folder that outlives the process, as building CUDA takes a minute."""
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(root, "solkit", "solutions", self._digest)
+        folder = userdata.cache_folder("solutions") / self._digest
+        if not userdata.has_room(folder):
+            return Path(tempfile.mkdtemp())
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 

@@ -222,6 +222,8 @@ def ending(returncode: int, limit_s: float | None = None) -> str:
         return f"its process ran for over {limit_s:g} s and was killed"
     if returncode >= 0:
         return f"its process ended with exit code {returncode}"
+    if returncode == -signal.SIGXCPU:
+        return "its process used too much CPU time"
     if returncode == -signal.SIGKILL:
         return "its process was killed by SIGKILL, usually because memory ran out"
     return f"its process died of {signal.Signals(-returncode).name}"

@@ -39,28 +39,15 @@ def fake_attention(own: torch.library.Library, aten: torch.library.Library) -> N
 
 
 def _attention_shape(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None,
-    is_causal: bool,
+    query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_: Any
 ) -> torch.Tensor:
-    del key, attn_mask, is_causal
     return query.new_empty((*query.shape[:-1], value.shape[-1]))
 
 
-def _backward_shapes(
-    grad_out: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None,
-    is_causal: bool,
-    mask_wanted: bool,
-) -> list[torch.Tensor]:
-    del grad_out, is_causal
-    of = [query, key, value, *([attn_mask] if mask_wanted and attn_mask is not None else [])]
-    return [tensor.new_empty(tensor.shape) for tensor in of]
+def _backward_shapes(_grad_out: torch.Tensor, *inputs: Any) -> list[torch.Tensor]:
+    *tensors, mask, _is_causal, mask_wanted = inputs
+    tensors += [mask] if mask_wanted and mask is not None else []
+    return [tensor.new_empty(tensor.shape) for tensor in tensors]
 
 
 def _attention(

@@ -46,46 +46,31 @@ def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> N
 
 
 def _gru_cell(
-    gates: torch.Tensor,
-    hidden_gates: torch.Tensor,
-    state: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    hidden_bias: torch.Tensor | None = None,
+    _gates: torch.Tensor, _hidden_gates: torch.Tensor, state: torch.Tensor, *_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The new state, and a workspace of 5 values per element (ATen/native/cuda/RNN.cu)."""
-    del gates, hidden_gates, bias, hidden_bias
     return torch.empty_like(state), state.new_empty((state.shape[0], 5 * state.shape[1]))
 
 
 # ----------------------------------------------------------------------------------- layers
 
 
+_Tensors = Sequence[torch.Tensor]
+
+
 def _shapes(
-    input: torch.Tensor,  # noqa: A002 - torch's name
-    state: Sequence[torch.Tensor],
-    weights: Sequence[torch.Tensor],
-    bidirectional: bool,
-    batch_first: bool,
-    sequences: int,
+    x: torch.Tensor, state: _Tensors, _weights: _Tensors, bidirectional: bool, *_: Any
 ) -> list[torch.Tensor]:
     """The outputs of all steps, and the last states."""
-    del weights, batch_first, sequences
     width = state[0].shape[-1] * (2 if bidirectional else 1)
-    out = input.new_empty((*input.shape[:-1], width))
+    out = x.new_empty((*x.shape[:-1], width))
     return [out, *(last.new_empty(last.shape) for last in state)]
 
 
 def _backward_shapes(
-    grads: Sequence[torch.Tensor],
-    input: torch.Tensor,  # noqa: A002
-    state: Sequence[torch.Tensor],
-    weights: Sequence[torch.Tensor],
-    bidirectional: bool,
-    batch_first: bool,
-    sequences: int,
+    _grads: _Tensors, x: torch.Tensor, state: _Tensors, weights: _Tensors, *_: Any
 ) -> list[torch.Tensor]:
-    del grads, bidirectional, batch_first, sequences
-    return [tensor.new_empty(tensor.shape) for tensor in (input, *state, *weights)]
+    return [tensor.new_empty(tensor.shape) for tensor in (x, *state, *weights)]
 
 
 def _layer(

@@ -44,9 +44,8 @@ def fake_sparse(own: torch.library.Library) -> None:
 
 
 def _spmm_shape(
-    indices: Sequence[torch.Tensor], values: torch.Tensor, dense: torch.Tensor, rows: int
+    _indices: Sequence[torch.Tensor], values: torch.Tensor, dense: torch.Tensor, rows: int
 ) -> torch.Tensor:
-    del indices
     dtype = torch.promote_types(values.dtype, dense.dtype)
     return dense.new_empty((rows, *dense.shape[1:]), dtype=dtype)
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import math
+import resource
 import signal
+import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ from solkit.kernelfiles import Workload
 __all__ = ["CaptureError", "Captured", "capture", "described"]
 
 
+_GRACE_S = 2
 _PYTHONS = (*(ArithmeticError, AssertionError, LookupError, NameError, RecursionError, SystemExit),)
 """Errors that Python raises by itself whether or not there is a GPU."""
 
@@ -108,9 +112,14 @@ def _ended_after(limit_s: float | None) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
+    # C code that does not return keeps Python from handling the signal: SIGXCPU ends the process
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = math.ceil(time.process_time() + limit_s) + _GRACE_S
+    resource.setrlimit(resource.RLIMIT_CPU, (most if soft < 0 else min(soft, most), hard))
     try:
         yield
     finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
 
