@@ -29,8 +29,16 @@ percentile), and 2 for a candidate that rounds worse than the reference. c0 is a
 = 512 u in fp32, for longer sums and approximate special functions; 2 u for narrower outputs, for
 intermediates rounded once to their dtype, like tensor-core operands. In fp32, an author whose
 `rtol` is 1e-3 or more allows tf32 operands (`solkit.roofline.precision`), and with 1e-2 or more
-bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. lambda is the smallest normal number, since GPUs may flush
-smaller ones (Higham, chapter 2).
+bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. Where an input is fp8, c >= 4 * 2^-8, since tensor cores sum
+products of fp8 with some 14 bits: 2^-13 of a sum of 4096 products' sizes is 2^-7 of sigma
+(DeepSeek-V3 report, arXiv 2412.19437, section 3.3.2: errors of nearly 2 %). lambda is the smallest
+normal number, since GPUs may flush smaller ones (Higham, chapter 2).
+
+Where wide arithmetic gives (almost) zero, the reference's own value may be nothing but rounding: a
+softmax's sum less one. There any value passes that is as small as the roundings of a few numbers of
+the inputs' size, an exact zero included::
+
+    |y_ref| <= 8 u max(1, |x|) and |y| <= 2^-16 |y_ref|  =>  |y_got| <= 8 u max(1, |x|)
 """
 
 from __future__ import annotations
@@ -57,6 +65,7 @@ _LARGEST_SHARE = 0.25
 """A reference with a larger c computes something else in wide arithmetic."""
 _SAMPLED = 1 << 20
 """Elements, evenly spaced, that q is taken over."""
+_NOISE, _CANCELLED = 8, 2.0**-16
 _SIGNAL_SHARE = 0.25
 """An `atol` that is a larger share of the outputs would let zeros pass."""
 
@@ -121,6 +130,8 @@ class Standard:
         tolerance: the file's own, for floating outputs.
         exact: the reference's outputs in wide arithmetic.
         check: the file's own ``check(got, want)``.
+        scale: the largest number among the floating inputs.
+        sums_coarsely: whether inputs are fp8, whose products tensor cores sum with few bits.
     """
 
     def __init__(
@@ -129,8 +140,11 @@ class Standard:
         tolerance: Tolerance | None = None,
         exact: Sequence[Exact] | None = None,
         check: Callable[[Any, Any], Any] | None = None,
+        scale: float = 0.0,
+        sums_coarsely: bool = False,
     ) -> None:
         self._want, self._tolerance, self._check = want, tolerance, check
+        self._scale, self._least = scale, _MARGIN * _BF16_ROUNDOFF * sums_coarsely
         self._exact = exact if exact is not None and len(exact) == len(want) else None
         self._rules: dict[int, _Rule] = {}
 
@@ -190,7 +204,11 @@ class Standard:
     def _rule(self, index: int) -> _Rule:
         if index not in self._rules:
             exact = None if self._exact is None else self._exact[index]
-            self._rules[index] = _rule(self._want[index], self._tolerance, exact)
+            want = self._want[index]
+            rule = _rule(want, self._tolerance, exact)
+            if rule.exact is not None:
+                rule = replace(rule, computing=max(rule.computing, self._least))
+            self._rules[index] = _with_noise(rule, want, exact, self._scale)
         return self._rules[index]
 
 
@@ -205,6 +223,8 @@ class _Rule:
     exact: torch.Tensor | None = None  # y and sigma; ``None`` if only `permitted` decides
     sensitivity: torch.Tensor | None = None
     others: tuple[torch.Tensor, ...] = ()  # further outputs that pass, of integers and bools
+    noise: float = 0.0  # the largest size of pure rounding
+    cancelled: torch.Tensor | None = None  # whether the reference's value is pure rounding
 
     def of(self, part: slice) -> _Rule:
         """The rule for some elements."""
@@ -213,6 +233,7 @@ class _Rule:
             exact=None if self.exact is None else self.exact[part],
             sensitivity=None if self.sensitivity is None else self.sensitivity[part],
             others=tuple(other[part] for other in self.others),
+            cancelled=None if self.cancelled is None else self.cancelled[part],
         )
 
     def describe(self) -> str:
@@ -245,6 +266,21 @@ def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) 
         default = default_tolerance(want.dtype)
         permitted = Tolerance(default.rtol, default.atol * (level or 1.0))
     return _Rule(permitted)
+
+
+def _with_noise(rule: _Rule, want: torch.Tensor, exact: Exact | None, scale: float) -> _Rule:
+    """The rule with the elements that are pure rounding in the reference, if there are any."""
+    if exact is None or not is_inexact(want) or exact.value.shape != want.shape:
+        return rule
+    if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
+        return rule
+    noise = _NOISE * _roundoff(want.dtype) * max(1.0, scale)
+    theirs, true = _flat(want), _flat(exact.value)
+    cancelled = torch.zeros(theirs.shape, dtype=torch.bool, device=theirs.device)
+    for part in _chunks(theirs):
+        size = theirs[part].double().abs()
+        cancelled[part] = (size <= noise) & (true[part].double().abs() <= _CANCELLED * size)
+    return replace(rule, noise=noise, cancelled=cancelled) if bool(cancelled.any()) else rule
 
 
 def _capped(tolerance: Tolerance, level: float) -> Tolerance:
@@ -382,6 +418,8 @@ def _add_chunk(
         agree = agree | ((error <= permitted) & wide_want.isfinite())
     if rule.exact is not None:
         agree = agree | _explained(wide_got, wide_want, rule, torch.finfo(want.dtype).max)
+    if rule.cancelled is not None:
+        agree = agree | rule.cancelled & (wide_got.abs() <= rule.noise)
     finite = error.masked_fill(~error.isfinite(), 0.0)
     tally.max_error = max(tally.max_error, float(finite.max()))
     mismatched = int((~agree).sum())

@@ -49,8 +49,12 @@ class Trial:
     def standard(self, tolerance: Tolerance | None) -> Standard:
         """The standard for outputs, with a tolerance for floating ones."""
         if tolerance not in self._standards:
-            check = self.workload.check
-            self._standards[tolerance] = Standard(self.want, tolerance, self.exact, check)
+            leaves = tensors_of(self.workload)
+            self._standards[tolerance] = Standard(
+                *(self.want, tolerance, self.exact, self.workload.check),
+                scale=_scale(leaves),
+                sums_coarsely=any(map(_is_fp8, leaves)),
+            )
         return self._standards[tolerance]
 
     @property
@@ -150,7 +154,9 @@ class Trials:
     """Makes trials one at a time, from several seeds, shapes and distributions.
 
     Distributions replace only floating tensors of more than one element; integers, scalars and
-    modules' weights stay. A distribution is left out if the reference does not allow it:
+    modules' weights stay. So do structures that both of the file's own inputs have (zeros in the
+    same places, symmetric matrices), on which a kernel may rely. A distribution is left out if the
+    reference does not allow it:
 
     - the reference raises (if that breaks the CUDA context, another process must skip that trial:
       `ContextLostError`), or gives infinities or NaN that it did not give for ``inputs()``;
@@ -172,6 +178,7 @@ class Trials:
     seed: int
     shape: Mapping[str, Value] = field(default_factory=dict)
     skip: Collection[str] = ()
+    _structures: list[_Structure] = field(default_factory=list, repr=False)
 
     def own(self) -> Iterator[Trial]:
         """A candidate's private trials: ``inputs()`` with two seeds, and twins of the first."""
@@ -181,6 +188,7 @@ class Trials:
             if name not in self.skip:
                 trial = self._trial(name, self.seed + place, self.shape)
                 usual = max(usual, trial.nonfinite)
+                self._note(trial.workload)
                 yield trial
         for twin in (each for each in DISTRIBUTIONS if each.is_twin):
             yield from self._distributed(twin, self.seed, usual)
@@ -199,6 +207,14 @@ class Trials:
         others = [each for each in DISTRIBUTIONS if not each.is_twin]
         for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
             yield from self._distributed(distribution, self.seed + place, usual)
+
+    def _note(self, workload: Workload) -> None:
+        """What these inputs have in common with those noted before, tensor by tensor."""
+        found = [_Structure.of(leaf) for leaf in tensors_of(workload)]
+        known = self._structures
+        if len(known) == len(found):
+            found = [a.shared_with(b) for a, b in zip(known, found, strict=True)]
+        known[:] = found
 
     def _made(self, seed: int, shape: Mapping[str, Value]) -> Workload:
         seed_everything(seed)
@@ -226,7 +242,7 @@ class Trials:
         if name in self.skip:
             return
         workload = self._made(seed, self.shape)
-        if not _fill(workload, distribution):
+        if not _fill(workload, distribution, self._structures):
             return
         try:
             with naming(name):
@@ -300,23 +316,72 @@ def _distance(left: torch.Tensor, right: torch.Tensor) -> float:
     return float((pair[0] - pair[1]).norm()) / size if size else 0.0
 
 
-def _fill(workload: Workload, distribution: Distribution) -> bool:
+def _fill(
+    workload: Workload, distribution: Distribution, structures: Sequence[_Structure] = ()
+) -> bool:
     """Write a distribution's values into a workload's inputs; returns whether any fit."""
     seen: set[tuple[int, torch.Size]] = set()
-    for leaf in tensors_of(workload):
+    leaves = tensors_of(workload)
+    known = structures if len(structures) == len(leaves) else [None] * len(leaves)
+    for leaf, structure in zip(leaves, known, strict=True):
         if not (leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1):
             continue
         key = leaf.data_ptr(), leaf.shape
         if key not in seen and not (seen and distribution.first_only):
             seen.add(key)
-            _write(leaf, distribution)
+            _write(leaf, distribution, structure)
     return bool(seen)
 
 
-def _write(leaf: torch.Tensor, distribution: Distribution) -> None:
+def _scale(leaves: Sequence[torch.Tensor]) -> float:
+    """The largest finite number among floating tensors."""
+    sizes = [
+        _widened(leaf.detach()).abs().nan_to_num(0.0, 0.0, 0.0).max()
+        for leaf in leaves
+        if leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel()
+    ]
+    return max((float(size) for size in sizes), default=0.0)
+
+
+@dataclass(frozen=True)
+class _Structure:
+    """What a tensor has in every draw of the inputs."""
+
+    zeros: torch.Tensor | None = None  # where it is zero; ``None`` if nowhere or everywhere
+    mirrored: bool = False  # whether its last two dimensions hold symmetric matrices
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Structure:
+        """Of one draw."""
+        if not tensor.is_floating_point() or tensor.layout is not torch.strided:
+            return cls()
+        plain = _widened(distinct(tensor.detach()))
+        zeros = plain == 0
+        square = plain.dim() > 1 and plain.shape[-1] == plain.shape[-2] > 1
+        some = bool(zeros.any()) and not bool(zeros.all())
+        return cls(zeros if some else None, square and torch.equal(plain, plain.mT))
+
+    def shared_with(self, other: _Structure) -> _Structure:
+        """What both have; zeros in other places are chance."""
+        alike = self.zeros is not None and other.zeros is not None
+        alike = alike and torch.equal(self.zeros, other.zeros)  # type: ignore[arg-type]
+        return _Structure(self.zeros if alike else None, self.mirrored and other.mirrored)
+
+    def imposed_on(self, values: torch.Tensor) -> torch.Tensor:
+        """The values with this structure."""
+        if self.mirrored:
+            values = values.triu() + values.triu(1).mT
+        return values if self.zeros is None else values.masked_fill(self.zeros, 0.0)
+
+
+def _write(
+    leaf: torch.Tensor, distribution: Distribution, structure: _Structure | None = None
+) -> None:
     plain = distinct(leaf.detach())
     given = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
     values = distribution.values(given, plain.dtype)
+    if structure is not None and values.shape == plain.shape:
+        values = structure.imposed_on(values)
     limit = torch.finfo(plain.dtype).max
     plain.copy_(torch.where(values.isfinite(), values.clamp(-limit, limit), values))
 
@@ -330,9 +395,13 @@ def _spreads_not(outputs: list[torch.Tensor]) -> bool:
     )
 
 
+def _is_fp8(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() == 1
+
+
 def _widened(out: torch.Tensor) -> torch.Tensor:
     """fp8 has no `isfinite`."""
-    return out.float() if out.is_floating_point() and out.element_size() == 1 else out
+    return out.float() if _is_fp8(out) else out
 
 
 def _may_be_flushed(trial: Trial) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Union
 
 from solkit.measure.distrust.findings import Finding
@@ -70,15 +70,52 @@ _KEYS = {"data_ptr", "_version", "untyped_storage"}
 def suspicions(source: str, path: str) -> tuple[Finding, ...]:
     """Suspicious places in a candidate's Python source, in the order of its lines.
 
+    A file may hold the problem as well. What only the problem uses is not the candidate's, so a
+    reference that calls torch is no hint; a proof counts wherever it is.
+
     Raises:
         SyntaxError: it is not valid Python.
     """
-    reader = _Reader(ast.parse(source, path), path)
-    found = [(line, finding) for rule in _RULES for line, finding in rule(reader)]
+    tree = ast.parse(source, path)
+    whole, own = _Reader(tree, path), _Reader(_candidates(tree), path)
+    found = [each for rule in _RULES for each in rule(own)]
+    found += [each for rule in _RULES for each in rule(whole) if each[1].is_proof]
     return tuple(
         finding
         for _, finding in sorted(dict.fromkeys(found), key=lambda each: (each[0], each[1].trick))
     )
+
+
+_PROBLEM = {"reference", "inputs", "check", "valid", "Model", "get_inputs", "get_init_inputs"}
+
+
+def _candidates(tree: ast.Module) -> ast.Module:
+    """The source without the problem's functions and what only they use."""
+    defined = {
+        node.name: node
+        for node in tree.body
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    }
+    names = {
+        node: {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & defined.keys()
+        for node in tree.body
+    }
+
+    def reached(nodes: Iterable[ast.stmt]) -> set[ast.stmt]:
+        found: set[ast.stmt] = set()
+        todo = list(nodes)
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += [defined[name] for name in names[node]]
+        return found
+
+    problem = {node for name, node in defined.items() if name in _PROBLEM}
+    behind = reached(problem)
+    rest = [node for node in tree.body if node not in problem]
+    used = reached(node for node in rest if node not in behind)
+    return ast.Module([node for node in tree.body if node in used], tree.type_ignores)
 
 
 _Found = Iterator[tuple[int, Finding]]

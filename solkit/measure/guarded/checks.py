@@ -27,7 +27,13 @@ from solkit.measure.checking.faults import (
     explain,
     verdict_of,
 )
-from solkit.measure.checking.inputs import bound_workload, fresh, is_unchanged, same_bits
+from solkit.measure.checking.inputs import (
+    bound_workload,
+    fresh,
+    is_unchanged,
+    same_bits,
+    tensors_of,
+)
 from solkit.measure.checking.trial_cache import TrialCache
 from solkit.measure.checking.trials import Trial, Trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
@@ -349,6 +355,7 @@ def _effects(trial: Trial, machine: Machine) -> _Effects:
     """Run the reference once more, on a copy of the inputs, to see its effects on them."""
     workload = trial.workload
     copy = fresh(workload)
+    versions = [_version(tensor) for tensor in tensors_of(copy)]
     start = time.perf_counter()
     seed_everything(trial.seed)
     want = copy.run_reference()
@@ -356,6 +363,12 @@ def _effects(trial: Trial, machine: Machine) -> _Effects:
     reference_s = time.perf_counter() - start
     before, after = (_packed(each, machine.device).storages for each in (workload, copy))
     written = {n for n, (a, b) in enumerate(zip(before, after)) if not torch.equal(a, b)}
+    touched = {  # also by writes that left the values as they were, as `relu_` may
+        tensor.untyped_storage().data_ptr()
+        for tensor, version in zip(tensors_of(copy), versions)
+        if tensor.layout is torch.strided and _version(tensor) != version
+    }
+    written |= {n for n, storage in enumerate(after) if storage.data_ptr() in touched}
     declared = pack(workload.written_arguments(), machine.device).storages
     starts = {storage.data_ptr() for storage in declared}
     written |= {n for n, storage in enumerate(before) if storage.data_ptr() in starts}
@@ -363,6 +376,11 @@ def _effects(trial: Trial, machine: Machine) -> _Effects:
     strided = [tensor for tensor in want if tensor.layout is torch.strided]
     aliases = any(tensor.untyped_storage().data_ptr() in inside for tensor in strided)
     return _Effects(frozenset(written), aliases, reference_s)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often torch has written to it, by its own count; 0 for a tensor without a count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _packed(workload: Workload, device: str) -> Packed:

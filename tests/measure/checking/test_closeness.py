@@ -335,3 +335,35 @@ def test_chunks_change_nothing_of_the_rule(monkeypatch):
     monkeypatch.setattr(module, "_CHUNK", 64)
     assert compare([got], [want], None, known(want, 0.5)) == whole
     assert "3 of 1000" in whole.errors[0]
+
+
+# ------------------------------------------------------------------------- pure rounding
+
+
+def judged(got, reference, x):
+    """Errors of an output beside a reference in fp32 and in fp64."""
+    wide = reference(x.double())
+    exact = [Exact(wide, torch.zeros_like(wide))]
+    scale = float(x.abs().max())
+    return module.Standard([reference(x)], None, exact, scale=scale).compare([got]).errors
+
+
+def test_an_exact_zero_where_the_reference_has_rounding_noise():
+    x = torch.randn(64, 512)
+
+    def reference(x):
+        return torch.softmax(x, -1).sum(-1) - 1
+
+    assert reference(x).abs().max() > 0
+    assert judged(torch.zeros(64), reference, x) == ()
+    assert judged(torch.full((64,), 1e-3), reference, x)
+
+
+def test_zeros_are_wrong_where_a_rounding_is_what_was_asked_for():
+    x = torch.randn(64, 512)
+
+    def reference(x):
+        return x - x.half().to(x.dtype) if x.dtype is torch.float32 else x - x
+
+    assert judged(torch.zeros(64, 512), reference, x)
+    assert judged(reference(x), reference, x) == ()

@@ -150,3 +150,25 @@ def test_what_runs_in_neither_is_said():
 
     with pytest.raises(UnsupportedError, match="bf16 only"):
         exact(reference, torch.ones(4, dtype=BF16))
+
+
+def test_fp8_inputs_move_the_output_as_wide_ones_do():
+    a, b = (torch.randn(16, 64).to(torch.float8_e4m3fn) for _ in range(2))
+
+    def reference(a, b):
+        return a.float() @ b.float().mT
+
+    (narrow,), (wide,) = exact(reference, a, b), exact(reference, a.float(), b.float())
+    assert torch.equal(narrow.value, wide.value)
+    assert torch.allclose(narrow.sensitivity, wide.sensitivity, rtol=1e-3)
+
+
+def test_a_reference_that_takes_fp8_alone_still_has_an_exact_value():
+    x = torch.randn(16, 64).to(torch.float8_e4m3fn)
+
+    def reference(x):
+        assert x.dtype is torch.float8_e4m3fn
+        return x.float() * 3
+
+    (found,) = exact(reference, x)
+    assert torch.equal(found.value, x.double() * 3)

@@ -646,3 +646,85 @@ def test_a_lost_context_is_told_with_the_trial(monkeypatch):
     with pytest.raises(ContextLostError) as raised:
         list(trials(make, description, 0, skip=(name,)))
     assert raised.value.trial != name
+
+
+# ------------------------------------------------------- structures that the inputs always have
+
+
+def triangular():
+    return Workload(
+        args=(torch.randn(16, 16).triu(), torch.randn(16, 16).triu()),
+        kwargs={},
+        reference=lambda a, b: torch.triu(a @ b),
+        kernel=None,
+    )
+
+
+def symmetric():
+    def made():
+        half = torch.rand(16, 16)
+        return (half + half.mT) / 2
+
+    return Workload(args=(made(), made()), kwargs={}, reference=gemm, kernel=None)
+
+
+def trials_of(make):
+    trials = Trials(lambda _: make(), 0)
+    own = list(trials.own())
+    return [*own, *replace(trials, seed=7).common((), 0)]
+
+
+def wrong_on(make, kernel):
+    return [
+        each.name
+        for each in trials_of(make)
+        if judge([kernel(*fresh(each.workload).args)], each.want, None, None, each.exact).errors
+    ]
+
+
+def test_a_kernel_may_rely_on_zeros_that_every_draw_has():
+    upper = lambda a, b: torch.triu(a.triu() @ b.triu())  # noqa: E731
+    assert {"swapped values", "ramps", "negative"} <= {t.name for t in trials_of(triangular)}
+    assert wrong_on(triangular, upper) == []
+    assert wrong_on(triangular, lambda a, b: torch.triu(a.tril() @ b.triu()))
+
+
+def test_a_kernel_may_rely_on_a_symmetry_that_every_draw_has():
+    assert wrong_on(symmetric, lambda a, b: a.mT @ b.mT) == []
+    assert wrong_on(symmetric, lambda a, b: a @ b.tril())
+
+
+def test_zeros_by_chance_are_no_structure():
+    def dropped():
+        x = torch.nn.functional.dropout(torch.randn(64, 64))
+        return Workload(args=(x,), kwargs={}, reference=lambda x: x * 2, kernel=None)
+
+    (twin,) = [each for each in trials_of(dropped) if each.name == "ramps"]
+    assert int((twin.workload.args[0] == 0).sum()) <= 1  # of the ramp itself
+
+
+def summed_with_few_bits(a, b):
+    """A product of fp8 as Hopper's tensor cores sum it: 14 bits, truncated, in steps of 32."""
+    total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float64)
+    for start in range(0, a.shape[1], 32):
+        step = a[:, start : start + 32].double() @ b[start : start + 32].double()
+        total = total + step
+        unit = 2.0 ** (total.abs().log2().floor() - 13)
+        total = torch.where(total == 0, total, (total / unit).trunc() * unit)
+    return total.float()
+
+
+def test_tensor_cores_may_sum_products_of_fp8_with_few_bits():
+    def scaled():
+        a, b = (torch.randn(32, 4096).to(torch.float8_e4m3fn) for _ in range(2))
+        return Workload(
+            args=(a, b.mT), kwargs={}, reference=lambda a, b: a.float() @ b.float(), kernel=None
+        )
+
+    own = list(Trials(lambda _: scaled(), 0).own())
+    for trial in own:
+        a, b = trial.workload.args
+        assert not trial.standard(None).judge([summed_with_few_bits(a, b)]).errors
+        assert trial.standard(None).judge([summed_with_few_bits(a, b) * 1.05]).errors
+        wide = judge([summed_with_few_bits(a, b)], trial.want, None, None, trial.exact)
+        assert wide.errors  # as fp32 inputs would have it

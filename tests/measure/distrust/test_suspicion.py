@@ -135,3 +135,43 @@ def test_findings_name_the_line_in_their_order():
 def test_a_file_that_is_no_python():
     with pytest.raises(SyntaxError):
         suspicions("def", "mine.py")
+
+
+PROBLEM = """
+import torch
+import torch.nn.functional as F
+
+def helper(x):
+    return torch.softmax(x, -1)
+
+def reference(x):
+    return F.relu(helper(x) @ x)
+
+def inputs(device="cuda"):
+    return (torch.randn(4, 4, device=device),)
+"""
+
+
+def test_what_only_the_problem_uses_is_no_hint():
+    assert look(PROBLEM + "\ndef kernel(x): return mine(x)") == set()
+    model = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x @ x\n"
+    assert look(model + "class ModelNew(torch.nn.Module):\n    pass") == set()
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "def kernel(x): return helper(x)",  # shared with the reference
+        "def kernel(x): return reference(x)",
+        "def step(x): return torch.mm(x, x)\ndef kernel(x): return step(x)",
+        "kernel = reference",
+        "def unused(x): return torch.mm(x, x)\ndef kernel(x): return x",
+    ],
+)
+def test_what_the_candidate_uses_is_a_hint(kernel):
+    assert ("library fallback", False) in look(PROBLEM + "\n" + kernel)
+
+
+def test_a_proof_counts_in_the_problem_too():
+    hidden = "\ndef check(got, want):\n    torch.cuda.Event.elapsed_time = None\n    return True"
+    assert ("patched function", True) in look(PROBLEM + hidden + "\ndef kernel(x): return x")

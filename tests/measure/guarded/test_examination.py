@@ -303,6 +303,17 @@ def test_writing_into_inputs_that_the_reference_leaves_alone(run):
     assert "input tensor 0 was written into" in outcome.errors[0]
 
 
+def test_writes_in_place_that_change_no_value(run):
+    head = """
+        import torch
+        def inputs(N=16, device="cuda"):
+            return (torch.rand(N, device=device),)
+        def reference(x):
+            return torch.relu_(x)
+    """
+    assert run("def kernel(x): return torch.relu_(x)", head=head).verdict is Verdict.CORRECT
+
+
 def test_writing_into_inputs_as_the_reference_does(run):
     head = HEAD.replace("return x * 2", "return x.mul_(2)")
     assert run("def kernel(x): return x.mul_(2)", head=head).verdict is Verdict.CORRECT
