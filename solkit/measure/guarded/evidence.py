@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 from solkit.core import Needed, NeededProducts, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import fresh
 from solkit.measure.checking.trials import Trial, naming
 from solkit.measure.sensitivity.needed import LIMIT_S, needed
@@ -47,7 +48,9 @@ def needed_on(
         with naming(STAGE):
             each_s = limit_s / len(trials)
             found = [_needed(trial, make, tolerance, each_s) for trial in trials]
-    except (RuntimeError, ValueError, TypeError):  # user code, or out of memory
+    except ContextLostError:
+        raise
+    except Exception:  # user code on inputs that it was not written for, or out of memory
         return None
     measured = [each for each in found if each is not None]
     return _least(measured) if len(measured) == len(found) else None
