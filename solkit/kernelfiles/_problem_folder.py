@@ -185,9 +185,7 @@ class ProblemFolderKernel(LoadedKernel):
 
     def _all_axes(self, others: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
         """Given sizes, those that follow from them, and the rest from a workload."""
-        derived = self._derived_axes({**self._constants(), **given})
-        axes = {**others, **derived, **given}
-        axes = {**self._derived_axes({**self._constants(), **axes}), **axes}
+        axes = self._with_derived({**others, **self._with_derived(given)})
         missing = self._missing(axes)
         if missing:
             raise ShapeError(
@@ -200,25 +198,20 @@ class ProblemFolderKernel(LoadedKernel):
     def _missing(self, axes: Mapping[str, int]) -> list[str]:
         """Axes without a size, except those whose size follows from earlier ones."""
         missing: list[str] = []
-        known = {**self._constants(), **axes}
         for name in self._definition.var_axes:
-            if name not in known:
+            if name not in axes:
                 missing.append(name)
-                known[name] = 1
-                known = {**self._derived_axes(known), **known}
+                axes = self._with_derived({**axes, name: 1})
         return missing
 
-    def _constants(self) -> dict[str, int]:
+    def _with_derived(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Sizes with those of constant axes, expressions and constraints (``a == b + 1``)."""
         axes = self._definition.axes.items()
-        return {name: axis.value for name, axis in axes if axis.type == "const"}
-
-    def _derived_axes(self, known: Mapping[str, int]) -> dict[str, int]:
-        """Axes that a definition's expressions and constraints (``a == b + 1``) give a size."""
-        derived: dict[str, int] = {}
+        known = {**{name: axis.value for name, axis in axes if axis.type == "const"}, **sizes}
         for name, expression in self._formulas():
             with contextlib.suppress(ValueError):  # a size is missing, or it is not arithmetic
-                derived.setdefault(name, int(evaluate(expression, {**known, **derived})))
-        return derived
+                known.setdefault(name, int(evaluate(expression, known)))
+        return known
 
     def _formulas(self) -> list[tuple[str, str]]:
         axes = self._definition.axes
@@ -235,13 +228,12 @@ class ProblemFolderKernel(LoadedKernel):
         Raises:
             KernelFileError: the expression of one cannot be computed.
         """
-        known = {**self._constants(), **record.axes}
-        axes = {**self._derived_axes(known), **known}
+        axes = self._with_derived(record.axes)
         for name, expression in self._formulas():
             if name not in axes:
-                known_names = ", ".join(known)
+                known = ", ".join(axes)
                 raise KernelFileError(
-                    f"axis {name} is {expression!r}, which cannot be computed from {known_names}",
+                    f"axis {name} is {expression!r}, which cannot be computed from {known}",
                     self._files.path,
                 )
         return axes
