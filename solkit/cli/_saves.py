@@ -11,7 +11,7 @@ from solkit.errors import InputError
 
 __all__ = ["saves"]
 
-_SOURCES = frozenset((".py", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".json", ".jsonl"))
+_SOURCES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".json", ".jsonl")
 _POLL_S = 0.05
 _EMPTY_S = 1.0  # an editor that truncates a file before writing it is quicker
 
@@ -28,7 +28,7 @@ def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
 
     Args:
         paths: files, or problem folders.
-        poll_s: seconds between two looks.
+        poll_s: seconds between two checks.
 
     Raises:
         InputError: a path does not exist.
@@ -40,8 +40,10 @@ def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
     state, saved_s = _settled(watched, poll_s), time.time()
     while True:
         yield saved_s
+        began = time.monotonic()
         while _state(watched) == state:
-            time.sleep(poll_s)
+            time.sleep(max(poll_s, 10 * (time.monotonic() - began)))  # longer for a large folder
+            began = time.monotonic()
         saved_s = time.time()
         state = _settled(watched, poll_s)
 
@@ -61,9 +63,9 @@ def _state(watched: Iterable[Path]) -> _State:
     found: _State = {}
     for path in watched:
         folder = path if path.is_dir() else path.parent
-        for file in folder.glob("*.*"):
-            with contextlib.suppress(OSError):  # a temporary file of an editor may be gone again
-                if file.suffix in _SOURCES:
+        for file in folder.iterdir() if folder.is_dir() else ():
+            if file.suffix in _SOURCES:
+                with contextlib.suppress(OSError):  # an editor's temporary file may be gone again
                     status = file.stat()
                     found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ino
     return found
