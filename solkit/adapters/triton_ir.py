@@ -230,6 +230,19 @@ class Function:
     num_ctas: int
     divisible: frozenset[str] = frozenset()
 
+    def walk(self) -> Iterator[tuple[Block, Operation, int]]:
+        """Each operation with its block and the number of loops around it; not in reductions."""
+        yield from _walk(self.blocks, 0)
+
+
+def _walk(blocks: Sequence[Block], depth: int) -> Iterator[tuple[Block, Operation, int]]:
+    for block in blocks:
+        for operation in block.operations:
+            yield block, operation, depth
+            if operation.name not in ("tt.reduce", "tt.scan"):
+                inner = depth + (operation.name in ("scf.for", "scf.while"))
+                yield from _walk(operation.blocks, inner)
+
 
 # ------------------------------------------------------------------------------------ reading
 

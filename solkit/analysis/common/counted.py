@@ -24,6 +24,7 @@ from solkit.core import Access, Device, Occupancy, Reuse
 __all__ = [
     "TOTALS",
     "Counted",
+    "Extent",
     "longest_loads",
     "representative",
     "spread_out",
@@ -66,6 +67,29 @@ def representative(count: int, programs: int, made: Iterable[Array]) -> npt.NDAr
 
 
 # ------------------------------------------------------------------------------- accesses
+
+
+@dataclass
+class Extent:
+    """Where an access is made, for each program: from `low` to `high`, in bytes; -1 if nowhere."""
+
+    low: Array
+    high: Array
+    last: Array
+
+    @staticmethod
+    def nowhere(programs: int) -> Extent:
+        """For programs that did not make it."""
+        return Extent(*(np.full(programs, -1, np.int64) for _ in range(3)))
+
+    def widen(self, low: Array, high: Array, made: Array) -> Array:
+        """Add an execution; returns which programs made it at another place than before."""
+        moved: Array = made & (low != self.last)
+        self.last = np.where(made, low, self.last)
+        lowest = np.where(self.low < 0, low, np.minimum(self.low, low))
+        self.low = np.where(made, lowest, self.low)
+        self.high = np.where(made, np.maximum(self.high, high), self.high)
+        return moved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

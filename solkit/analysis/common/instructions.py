@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 
 from solkit.adapters.sass import Code, Instruction
 from solkit.core import InstructionCount, InstructionMix
 
-__all__ = ["KINDS", "mix_of", "tensor_dtype"]
+__all__ = ["KINDS", "mix_of"]
 
 _OPCODES = {
     "tensor": "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA "
@@ -158,27 +157,3 @@ def _tensor_flops(instruction: Instruction) -> int:
             flops = 2 * m * n * k // warps
             return flops // 2 if "SP" in instruction.modifiers else flops
     return 0
-
-
-_INPUTS = {
-    **{"BF16": "bf16", "TF32": "tf32", "E4M3": "fp8", "E5M2": "fp8", "S8": "int8", "U8": "int8"},
-    **{"S4": "int4", "U4": "int4", "E2M1": "fp4", "E3M2": "fp6", "E2M3": "fp6"},
-}
-_BY_NAME = {"HMMA": "fp16", "HGMMA": "fp16", "UTCHMMA": "fp16", "DMMA": "fp64"}
-_BY_NAME |= dict.fromkeys(("IMMA", "IGMMA", "UTCIMMA"), "int8")
-_BY_NAME |= dict.fromkeys(("QMMA", "QGMMA", "UTCQMMA"), "fp8")
-_BY_NAME |= dict.fromkeys(("OMMA", "UTCOMMA"), "fp4") | dict.fromkeys(("BMMA", "BGMMA"), "int1")
-
-
-def tensor_dtype(opcode: str) -> str:
-    """The ceiling of a tensor instruction, as `Device.ceilings` names it without ``tensor.``.
-
-    The first type of an opcode is its accumulator's, the next ones its operands':
-    ``"HMMA.16816.F32.BF16"`` is ``"bf16"``, ``"HGMMA.64x64x16.F16"`` is ``"fp16_acc16"``. tcgen05's
-    opcodes don't name types: UTCHMMA may also be bf16 or tf32.
-    """
-    name, *modifiers = opcode.split(".")
-    types: Sequence[str] = [_INPUTS[each] for each in modifiers if each in _INPUTS]
-    dtype = types[0] if types else _BY_NAME.get(name, name.lower())
-    halved = dtype in ("fp16", "fp8") and "F16" in modifiers and "F32" not in modifiers
-    return f"{dtype}_acc16" if halved else dtype

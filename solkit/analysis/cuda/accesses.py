@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from solkit.analysis.common.counted import Extent
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import SECTOR
@@ -34,8 +35,6 @@ _NOWHERE = 1 << 62
 _LINE_BYTES = SECTOR * _LINE_SECTORS
 _MOST_PATTERNS = 1 << 12
 _ODD = np.int64(-7046029254386353131)
-
-Piece = tuple["Array | None", Active]
 
 
 @dataclass(frozen=True)
@@ -417,15 +416,12 @@ def _doubled(
 
 
 class Spots:
-    """Says how often and where each site accesses memory, from some threads of each block.
+    """Notes how often and where each site accesses memory, from some threads of each block.
 
-    Keys of the tables: (site, name) with ``"made"``, executions, each with the share of the threads
-    that take part; ``"moves"``, those of them at another place than the one before; ``"made"`` and
-    a statement's id, how often it accesses anything; and (name, block's number) with ``"runs"`` and
+    Keys of the tables: (site, name) with ``"made"``, executions, weighted by the share of threads
+    that take part, and ``"moves"``, those at another place than the previous one; ``"made"`` and a
+    statement's id, how often it accesses anything; and (name, block's number) with ``"runs"`` and
     ``"lanes"``, the latter in threads of the whole block.
-
-    Attributes:
-        low, high: of each site and block, the bytes between which it lies; -1 where not known.
     """
 
     def __init__(
@@ -435,9 +431,7 @@ class Spots:
         self.tables = tables
         self.threads = threads
         self.inner = inner
-        self.low: dict[Site, Array] = {}
-        self.high: dict[Site, Array] = {}
-        self.last: dict[Site, Array] = {}
+        self.extents: dict[Site, Extent] = {}
         self.made: dict[int, Active] = {}
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
 
@@ -462,9 +456,6 @@ class Spots:
         blocks, followed = pieces[0][1].mask.shape
         share = np.mean([active.lanes for _, active in pieces], axis=0) / followed
         self.tables.add((site, "made"), share)
-        if site not in self.low:
-            for book in (self.low, self.high, self.last):
-                book[site] = np.full(blocks, -1, np.int64)
         known = [(at, active) for at, active in pieces if at is not None]
         if not known:
             self.tables.add((site, "moves"), share)
@@ -472,11 +463,6 @@ class Spots:
         top = np.int64(1) << 62
         low = np.min([np.where(a.mask, at, top).min(1) for at, a in known], axis=0)
         high = np.max([np.where(a.mask, at, -1).max(1) for at, a in known], axis=0)
-        high = high + site.width_bytes
-        made = low < top
-        self.tables.add((site, "moves"), np.where(made & (low != self.last[site]), share, 0.0))
-        self.last[site] = np.where(made, low, self.last[site])
-        first = self.low[site] < 0
-        lowest = np.where(first, low, np.minimum(self.low[site], low))
-        self.low[site] = np.where(made, lowest, self.low[site])
-        self.high[site] = np.where(made, np.maximum(self.high[site], high), self.high[site])
+        extent = self.extents.setdefault(site, Extent.nowhere(blocks))
+        moved = extent.widen(low, high + site.width_bytes, low < top)
+        self.tables.add((site, "moves"), share * moved)

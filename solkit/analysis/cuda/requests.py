@@ -17,6 +17,7 @@ from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.common.counted import (
     TOTALS,
     Counted,
+    Extent,
     longest_loads,
     representative,
     spread_out,
@@ -254,9 +255,8 @@ def _counted(site: Site, followed: _Followed) -> Counted:
         moved = few.of((site, "distinct")) * SECTOR * moves / np.maximum(made, 1e-9)
     few_moved = float(few.of((site, "moves")).sum()) * once / SECTOR
     fresh = float(few.of((site, "fresh")).sum())
-    nowhere = np.full(len(followed.many.numbers), -1, np.int64)
-    low = followed.many.spots.low.get(site, nowhere)
-    argument, size = _storage(site, low, followed)
+    extent = followed.many.spots.extents.get(site) or Extent.nowhere(len(followed.many.numbers))
+    argument, size = _storage(site, extent.low, followed)
     return Counted(
         kind=site.kind,
         path=site.path,
@@ -270,8 +270,8 @@ def _counted(site: Site, followed: _Followed) -> Counted:
         scale=followed.scale,
         executions=executions,
         totals=totals,
-        low=low,
-        high=followed.many.spots.high.get(site, nowhere),
+        low=extent.low,
+        high=extent.high,
         made=made,
         moves=moves,
         moved=moved,

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
+from solkit.analysis.common.counted import Extent
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.triton.arithmetic import element_bytes
 from solkit.analysis.triton.layouts import spread
@@ -24,7 +25,6 @@ from solkit.analysis.triton.programs import Descriptor
 
 __all__ = [
     "Corners",
-    "Extent",
     "Whole",
     "Widths",
     "count_distinct",
@@ -295,24 +295,6 @@ class _Touched:
         return replace(self, first=first, sectors=sectors)
 
 
-@dataclass
-class Extent:
-    """Where one operation's accesses are, for each program: from `low` to `high`, in bytes.
-
-    `low` is -1 if a program made none, or none at a known place.
-    """
-
-    low: Array
-    high: Array
-    last: Array = field(repr=False)
-
-    @staticmethod
-    def nowhere(programs: int) -> Extent:
-        """For programs that made none."""
-        nothing = np.full(programs, -1, np.int64)
-        return Extent(nothing, nothing.copy(), nothing.copy())
-
-
 class Corners:
     """Notes how often and where each operation of many programs accesses memory.
 
@@ -369,11 +351,7 @@ class Corners:
             return
         made = np.broadcast_to(share > 0, (programs,))
         low, high = np.broadcast_to(low, (programs,)), np.broadcast_to(high, (programs,))
-        self.counts.add((operation, "moves"), np.where(low != extent.last, share, 0.0))
-        extent.last = np.where(made, low, extent.last)
-        known = np.where(extent.low < 0, low, np.minimum(extent.low, low))
-        extent.low = np.where(made, known, extent.low)
-        extent.high = np.where(made, np.maximum(extent.high, high), extent.high)
+        self.counts.add((operation, "moves"), share * extent.widen(low, high, made))
 
 
 def _wanted(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:

@@ -18,7 +18,7 @@ from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bi
 from solkit.analysis.triton.layouts import spread
 from solkit.analysis.triton.operations import COSTS, DOTS
 from solkit.analysis.triton.relevance import ACCESSES, LOADS, mask_of
-from solkit.analysis.triton.shared_memory import SharedTraffic, depths, summed, user_line
+from solkit.analysis.triton.shared_memory import SharedTraffic, summed, user_line
 from solkit.core import SharedAccess
 
 __all__ = ["estimated_registers", "estimated_shared_traffic", "mask_runs"]
@@ -231,7 +231,7 @@ def estimated_shared_traffic(
     """
     known: dict[tuple[str, str], SharedAccess] = {}
     barriers = instructions = 0.0
-    for block, operation, depth in depths(function.blocks):
+    for block, operation, depth in function.walk():
         times = executions.get(block, 0.0) if depth else float(programs)
         instructions += times * _instructions(operation, function.num_warps)
         barriers += times * _barriers(operation)

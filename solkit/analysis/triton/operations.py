@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from solkit.adapters.triton_ir import Block, Function, Operation, TensorType
+from solkit.adapters.triton_ir import Function, Operation, TensorType
 from solkit.analysis.triton.layouts import spread
 
 __all__ = ["COSTS", "CYCLES", "DOTS", "chain_cycles", "operations_of"]
@@ -67,13 +67,10 @@ def operations_of(function: Function, executions: Mapping[Any, float]) -> dict[s
         executions: how often each of its blocks runs, over the launch.
     """
     total: dict[str, float] = {}
-    for block in _all_blocks(function.blocks):
+    for block, operation, _ in function.walk():
         times = executions.get(block, 0.0)
-        if not times:
-            continue
-        for operation in block.operations:
-            for pipe, count in _cost(operation).items():
-                total[pipe] = total.get(pipe, 0.0) + count * times
+        for pipe, count in _cost(operation).items() if times else ():
+            total[pipe] = total.get(pipe, 0.0) + count * times
     return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
 
 
@@ -90,10 +87,7 @@ def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
         function: the kernel.
         executions: how often each of its blocks is run.
     """
-    return sum(
-        executions.get(block, 0.0) * sum(map(_latency, block.operations))
-        for block in _all_blocks(function.blocks)
-    )
+    return sum(executions.get(block, 0.0) * _latency(each) for block, each, _ in function.walk())
 
 
 def _latency(operation: Operation) -> float:
@@ -125,14 +119,6 @@ def _exchange(operation: Operation) -> float:
     within = sum(bool(basis[axis]) for basis in layout.registers)
     cycles = steps * (CYCLES["shuffle"] + CYCLES["plain"]) + (1 << within) * CYCLES["plain"] / 2
     return cycles + across * (2 * CYCLES["shared"] + CYCLES["barrier"])
-
-
-def _all_blocks(blocks: Sequence[Block]) -> Iterator[Block]:
-    for block in blocks:
-        yield block
-        for operation in block.operations:
-            if operation.name not in ("tt.reduce", "tt.scan"):
-                yield from _all_blocks(operation.blocks)
 
 
 def _cost(operation: Operation) -> Cost:

@@ -18,6 +18,7 @@ from solkit.adapters.triton_ir import Function, Operation, parse, vector_widths
 from solkit.analysis.common.counted import (
     TOTALS,
     Counted,
+    Extent,
     longest_loads,
     representative,
     spread_out,
@@ -25,13 +26,13 @@ from solkit.analysis.common.counted import (
     unevenness,
 )
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
-from solkit.analysis.triton.accesses import Corners, Extent, Whole, Widths, kind_of, path_of
+from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
 from solkit.analysis.triton.estimates import estimated_shared_traffic, mask_runs
 from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.programs import Descriptor, Programs
 from solkit.analysis.triton.relevance import from_memory, relevant_values
-from solkit.analysis.triton.shared_memory import depths, shared_traffic, tensor_shared_bytes
+from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
 from solkit.core import Device, Occupancy, Requests
 
 __all__ = ["requests_of"]
@@ -183,7 +184,7 @@ def _follow(
         guesses=tuple({**guesses, **fine.guesses}),
         computed=from_memory(function.blocks),
         phases=_phases(function),
-        depths={operation: depth for _, operation, depth in depths(function.blocks)},
+        depths={operation: depth for _, operation, depth in function.walk()},
     )
 
 

@@ -10,13 +10,13 @@ counts them), ``ldmatrix`` the 8 rows of one matrix.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from solkit.adapters.triton_ir import Block, Function, Location, Operation, bits_of
+from solkit.adapters.triton_ir import Function, Location, Operation, bits_of
 from solkit.analysis.triton.shared_addresses import (
     Place,
     SharedInstruction,
@@ -28,7 +28,6 @@ from solkit.core import SharedAccess
 
 __all__ = [
     "SharedTraffic",
-    "depths",
     "shared_traffic",
     "summed",
     "tensor_shared_bytes",
@@ -40,7 +39,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _BANKS, _WORD, _LANES = 32, 4, 32
 _NOWHERE = np.iinfo(np.int64).max
-_LOOPS = ("scf.for", "scf.while")
 _TRITON = "triton/language"  # its own library, whose functions are inlined
 
 
@@ -108,7 +106,7 @@ def shared_traffic(
         executions: how often each block of the IR runs, over the launch.
         programs: of the launch.
     """
-    if any(operation.name == "ttg.warp_specialize" for operation in _walk(function.blocks)):
+    if any(operation.name == "ttg.warp_specialize" for _, operation, _ in function.walk()):
         told = "what warps that do different things do with shared memory is not counted"
         return SharedTraffic(guesses=(told,))
     runs = _Runs(function, executions, programs)
@@ -167,7 +165,7 @@ class _Runs:
         self.places: dict[Place, tuple[Location, ...]] = {}
         by_place: dict[tuple[Place, int], list[float]] = {}
         by_depth: dict[int, list[float]] = {}
-        for block, operation, depth in depths(function.blocks):
+        for block, operation, depth in function.walk():
             times = executions.get(block, 0.0)
             by_depth.setdefault(depth, []).append(times)
             if operation.places:
@@ -194,20 +192,6 @@ def user_line(places: Sequence[Location]) -> str:
     return next((str(at) for at in places if _TRITON not in at.file), "")
 
 
-def depths(blocks: Sequence[Block], depth: int = 0) -> Iterator[tuple[Block, Operation, int]]:
-    """Each operation with its block and the number of loops around it."""
-    for block in blocks:
-        for operation in block.operations:
-            yield block, operation, depth
-            if operation.name not in ("tt.reduce", "tt.scan"):
-                yield from depths(operation.blocks, depth + (operation.name in _LOOPS))
-
-
-def _walk(blocks: Sequence[Block]) -> Iterator[Operation]:
-    for block in blocks:
-        yield from block.walk()
-
-
 def tensor_shared_bytes(function: Function, executions: Mapping[Any, float]) -> float:
     """Bytes of shared memory that ``wgmma`` reads as operands, over the launch.
 
@@ -216,7 +200,7 @@ def tensor_shared_bytes(function: Function, executions: Mapping[Any, float]) -> 
     """
     return sum(
         _operand_bytes(operation) * executions.get(block, 0.0)
-        for block, operation, _ in depths(function.blocks)
+        for block, operation, _ in function.walk()
         if operation.name == "ttng.warp_group_dot"
     )
 
