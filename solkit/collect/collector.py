@@ -22,14 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from solkit.collect.cells import Cell
-from solkit.collect.choice import (
-    NEAR_BEST,
-    REPEAT,
-    Chooser,
-    Chosen,
-    is_sparse,
-    lacks_draws,
-)
+from solkit.collect.choice import NEAR_BEST, REPEAT, Chooser, Chosen, is_sparse, lacks_draws
 from solkit.core import Configuration, Outcome, Params, Verdict, canonical
 from solkit.measure.benches import HANDFUL, Bench
 

@@ -29,12 +29,7 @@ from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.outcomes import Prospect, protocol_of, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
-from solkit.pipeline.measuring import (
-    bench_for,
-    configuration_of,
-    outcomes_of,
-    wants_measurement,
-)
+from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
 from solkit.pipeline.scoring import SETTINGS
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target

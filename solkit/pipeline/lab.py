@@ -10,14 +10,7 @@ from itertools import islice
 from typing import Any
 
 from solkit.analysis.pool import cores
-from solkit.core import (
-    Analysis,
-    Bound,
-    Configuration,
-    Device,
-    MeasureSettings,
-    Outcome,
-)
+from solkit.core import Analysis, Bound, Configuration, Device, MeasureSettings, Outcome
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure.benches import Bench

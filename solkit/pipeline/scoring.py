@@ -22,12 +22,7 @@ from solkit.measure.counters.counting import counted
 from solkit.measure.outcomes import Prospect, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
-from solkit.pipeline.measuring import (
-    bench_for,
-    configuration_of,
-    outcomes_of,
-    wants_measurement,
-)
+from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target
 from solkit.roofline.cases import unmeasured

@@ -21,12 +21,7 @@ from solkit.core import Needed, Value, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.faults import (
-    CandidateError,
-    ContextLostError,
-    explain,
-    verdict_of,
-)
+from solkit.measure.checking.faults import CandidateError, ContextLostError, explain, verdict_of
 from solkit.measure.checking.inputs import (
     bound_workload,
     fresh,

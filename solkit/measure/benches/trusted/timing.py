@@ -309,29 +309,24 @@ class _Timing:
         self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
         """Each with its times, by the first timer that works; `WorkerError` if none does."""
-        from solkit.measure.timing.sampling import (
-            Plan,
-            Subject,
-            Timer,
-            by_first_that_works,
-            in_turns,
-            sample,
-        )
+        from solkit.measure.timing import sampling
 
         if not chosen:
             return {}
-        subjects = [Subject(str(number), partial(self._call, number, w)) for number, w in chosen]
-        plan = Plan(warmup=1, minimum=samples, maximum=samples)  # each was called twice just now
+        subjects = [sampling.Subject(str(n), partial(self._call, n, w)) for n, w in chosen]
+        # each was called twice just now
+        plan = sampling.Plan(warmup=1, minimum=samples, maximum=samples)
 
-        def taken(timer: Timer) -> tuple[tuple[Series, ...], dict[str, Any]]:
+        def taken(timer: sampling.Timer) -> tuple[tuple[Series, ...], dict[str, Any]]:
             with self._machine.conditions() as conditions:
-                series = sample(in_turns(timer, *subjects), plan, random.Random(SEED))
+                sides = sampling.in_turns(timer, *subjects)
+                series = sampling.sample(sides, plan, random.Random(SEED))
             seen = conditions.since()
             how = {"warmup_calls": plan.warmup, "method": timer.method}
             return series, {**how, "clock_mhz": seen.sm_clock_mhz, **conditions_seen(seen)}
 
         timers, _ = self._machine.timers()  # new ones: they learn the host's time per call
-        (every, how), _notes = by_first_that_works(timers, taken)
+        (every, how), _notes = sampling.by_first_that_works(timers, taken)
         return {
             number: replace(found[number], **how, **_times(series))
             for (number, _), series in zip(chosen, every, strict=True)
