@@ -54,7 +54,7 @@ def utilisation(uuid: str) -> Iterator[list[float]]:
 
 
 def main() -> int:
-    """Collect for a while and tell; 1 where the target is missed."""
+    """Collect for a while and report; returns 1 if the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--family", action="append", default=[])

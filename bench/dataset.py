@@ -1,17 +1,17 @@
-"""What measured sets hold, and whether that is enough to learn from.
+"""What measured sets contain, and whether that is enough to learn from.
 
     python bench/dataset.py [--spaces] [h100 h200 | STORE ...]
 
-Of each set: valid configurations, failures, families and problems, how many problems have several
+For each set: valid configurations, failures, families and problems, how many problems have several
 implementations, how dense the good region of each problem is and whether it was found without the
-search near the best, how well repeats agree, rows under their hard bound, rows whose time holds
-gaps that a stalled host left between launches, megabytes, seconds to load. Of several: the
+search near the best, how well repeats agree, rows under their hard bound, rows whose time includes
+gaps that a stalled host left between launches, megabytes, seconds to load. For several sets: the
 configurations that all have in common.
 
-A problem is *flat* where half of its configurations are within a tenth of the best: there is
-nothing to find. Of some problems all valid configurations were measured, and fewer than eight
-are good: with `--spaces` (minutes, as each kernel is asked for its valid configurations) it is told
-where that is so. The exit code is 1 where a target is missed.
+A problem is *flat* if half of its configurations are within a tenth of the best: there is nothing
+to find. Some problems have fewer than eight good configurations although all valid ones were
+measured: `--spaces` counts them (minutes, as each kernel lists its valid configurations). The exit
+code is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def near_best(right: pl.LazyFrame) -> pl.DataFrame:
 
 
 def wholly_measured(store: Store) -> Iterator[tuple[str, float]]:
-    """How many problems lack good configurations though every valid one was tried.
+    """How many problems lack good configurations although every valid one was tried.
 
     Raises:
         UnknownDeviceError: the set's GPU is not in the catalogue.
@@ -233,10 +233,14 @@ def _store(name: str) -> Store:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; 1 where a target is missed, 2 where a set cannot be read."""
+    """Print the figures; returns 1 if a target is missed, 2 if a set cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("sets", nargs="*", default=["h100", "h200"], metavar="SET")
-    parser.add_argument("--spaces", action="store_true", help="what was measured whole; minutes")
+    parser.add_argument(
+        "--spaces",
+        action="store_true",
+        help="find what was measured whole; minutes",
+    )
     options = parser.parse_args(arguments)
     names = options.sets
     try:

@@ -77,7 +77,7 @@ def _gpu(device: str) -> Device:
 
 
 def _time_ms(text: str, device: str) -> float | None:
-    """The modelled time of all launches of a call; ``None`` where one is not known."""
+    """The modelled time of all launches of a call; ``None`` if one is unknown."""
     gpu, total_ms = _gpu(device), 0.0
     for facts in facts_from_json(text):
         found = described(facts, gpu).model

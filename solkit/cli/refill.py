@@ -42,8 +42,9 @@ def refill(
 
     No GPU is needed. Each batch is saved immediately; the same command resumes an interrupted
     refill. `solkit data merge NEW STORE FILE` makes a store whose rows have the facts. GPUs with
-    the same compute capability and SM count share facts, so give their stores together. Rows that
-    another Triton version compiled are left out. Exit code 2 if no row can be refilled.
+    the same compute capability and SM count share facts, so give their stores together. Rows made
+    with another version of Triton, or of torch or NVRTC if these made the code, are left out. Exit
+    code 2 if no row can be refilled.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.collect.refill import refill as refilling
