@@ -52,7 +52,7 @@ class Pattern:
     block: int = 1
 
     def under(self, use: TensorUse) -> Mask | None:
-        """The set as a mask over a view; ``None`` where that would be too large."""
+        """The set as a mask over a view; ``None`` if that is too large."""
         steps = sorted({math.gcd(self.block, step) for step in (*use.stride, 1)}, reverse=True)
         for block in steps:  # the largest blocks that the view does not cut
             blocks, cut = in_blocks(use, block), self.cut(block)
@@ -74,7 +74,7 @@ class Pattern:
         return self.bits[places % period]
 
     def cut(self, block: int) -> Pattern | None:
-        """The same set in smaller blocks; ``None`` where that would be too large."""
+        """The same set in smaller blocks; ``None`` if that is too large."""
         copies = self.block // block
         if self.bits.size * copies > _MAX_BITS:
             return None
@@ -82,13 +82,13 @@ class Pattern:
 
 
 def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -> Pattern | None:
-    """What a mask over a view says of the storage; ``None`` where that would be too large.
+    """A mask over a view, as a pattern of the storage; ``None`` if that is too large.
 
     Args:
         use: the view.
         mask: broadcasts to its shape.
         extent: elements of the storage.
-        most: elements after which it has to repeat.
+        most: the largest period, in elements.
     """
     block = block_size(use, mask)
     blocks = in_blocks(use, block) if block > 1 and extent % block == 0 else None
@@ -109,7 +109,7 @@ def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -
 
 
 def block_size(use: TensorUse, mask: Mask) -> int:
-    """How many elements lie together in a storage of which a mask takes all or none."""
+    """The largest run of storage elements that a mask takes whole or leaves."""
     size, dims = 1, _moving(use, mask)
     while dims and dims[0][0] == size and dims[0][2] == 1:
         size *= dims.pop(0)[1]
@@ -117,7 +117,7 @@ def block_size(use: TensorUse, mask: Mask) -> int:
 
 
 def in_blocks(use: TensorUse, size: int) -> TensorUse | None:
-    """A view as one of blocks of `size` elements; ``None`` where its dimensions cut blocks."""
+    """A view in blocks of `size` elements; ``None`` if its dimensions cut blocks."""
     outer = [step % size == 0 for step in use.stride]
     inner = [(n, step) for n, step, out in zip(use.shape, use.stride, outer) if not out]
     reach = use.offset % size + sum((n - 1) * step for n, step in inner)
@@ -164,7 +164,7 @@ def as_axis(line: npt.NDArray[T], axis: int, ndim: int) -> npt.NDArray[T]:
 
 
 def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
-    """All that is in any of the sets; ``None`` where one is missing or periods do not fit."""
+    """The union of sets; ``None`` if one is missing or periods do not fit."""
     block = math.gcd(*(p.block for p in patterns if p is not None))
     cut = [p and p.cut(block) for p in patterns]
     found = [p.bits for p in cut if p is not None]
@@ -199,7 +199,7 @@ def any_along(mask: Mask, axis: int) -> Mask:
 
 
 def both(*masks: Mask | None) -> Mask | None:
-    """What is in all of the masks that are given; ``None`` stands for everything."""
+    """The intersection of masks; ``None`` stands for everything."""
     found: Mask | None = None
     for mask in masks:
         if mask is not None:

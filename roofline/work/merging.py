@@ -22,7 +22,7 @@ _RANDOM = {"normal", "uniform", "bernoulli", "exponential", "random", "rand", "r
 
 
 def merged(program: Program) -> Program:
-    """The program with repeated ops taken out; what read their results reads the first one's."""
+    """The program without repeated ops: their readers read the first one's results."""
     rewritten = {use.storage for op in program.ops for use in op.written}
     renamed: dict[int, int] = {}
     first: dict[Any, TracedOp] = {}
@@ -73,7 +73,7 @@ def _is_constant(op: TracedOp, constants: set[int]) -> bool:
 
 
 def _key(op: TracedOp, rewritten: set[int], writes: Counter[int]) -> Any:
-    """What two ops have in common that compute the same; ``None`` for an op that stands alone."""
+    """A key that ops share if they compute the same; ``None`` for an op that is never merged."""
     if op.written or not op.inputs or torch.Tag.nondeterministic_seeded in op.tags:
         return None
     if any(use.storage in rewritten for use in op.outputs):
@@ -89,5 +89,5 @@ def _is_use(leaf: Any) -> bool:
 
 
 def _plain(leaf: Any) -> Any:
-    """An argument that can be hashed, and told from others: 1 from 1.0 and True."""
+    """An argument in hashable form, in which 1, 1.0 and True differ."""
     return leaf if isinstance(leaf, TensorUse) else (type(leaf).__name__, str(leaf))

@@ -52,7 +52,7 @@ class _Held:
         self._scales: set[int] = set()  # storages whose elements repeat in blocks
 
     def annotate(self, op: TracedOp) -> TracedOp:
-        """The op with the origins of its operands; what it makes is noted."""
+        """The op with the origins of its operands. Notes the origin of its result."""
         origin = self._made_by(op)
         scales = op.name in _MOVES and self._is_scale(op.inputs, op.result)
         annotated = self._annotated(op)
@@ -101,7 +101,7 @@ class _Held:
 
 
 def _is_whole(op: TracedOp) -> bool:
-    """Whether an in-place op leaves nothing of what was there, or scales all of it."""
+    """Whether an in-place op replaces or scales all of its target."""
     written = op.written[0]
     return op.name in _SCALINGS or (op.name == "aten.copy_" and written.offset == 0)
 

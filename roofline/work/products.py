@@ -1,4 +1,4 @@
-"""Multiply-adds of a matrix product of which only some elements matter.
+"""Multiply-adds of a matrix product if only some elements matter.
 
 An element of the result needs one multiply-add for each k where both factors may be other than 0:
 the sum over m, k, n of L[m, k] R[k, n] W[m, n], with masks L and R of the factors' nonzero
@@ -31,7 +31,7 @@ def count(mask: Mask, shape: Sequence[int]) -> int:
 
 
 def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
-    """Of a product [*, M, K] x [*, K, N]; the same row, column or batch element counts once."""
+    """Multiply-adds of [*, M, K] x [*, K, N]; equal rows, columns or batch elements count once."""
     left, right, out = _as_matrices(left, right, out)
     batch = tuple(
         1 if a == 0 and b == 0 else n
@@ -122,7 +122,7 @@ def _pairs(left: Mask, right: Mask, k: int) -> npt.NDArray[np.int64]:
 def product_mask(
     left: Mask, right: Mask, left_shape: Sequence[int], right_shape: Sequence[int]
 ) -> Mask | None:
-    """Elements of a product that sum anything; ``None`` where that would take too long."""
+    """Elements of a product that sum anything; ``None`` if finding them takes too long."""
     m, k, n = left_shape[-2], left_shape[-1], right_shape[-1]
     if left.shape[-2] == 1 and left.shape[-1] == 1:
         return right.any(axis=-2, keepdims=True) & left
@@ -135,11 +135,11 @@ def product_mask(
 
 
 HIDDEN = -1e4
-"""From here down a score stands for minus infinity: behind a softmax it is 0 in every dtype."""
+"""A score this low stands for minus infinity: its softmax is 0 in every dtype."""
 
 
 def shown_pairs(mask: TensorUse) -> Mask | None:
-    """The pairs of query and key that an attention mask leaves; ``None`` where it is not known."""
+    """The pairs of query and key that an attention mask leaves; ``None`` if it is unknown."""
     if mask.value is None:
         return None
     value = compact(mask.value)

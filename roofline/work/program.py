@@ -39,11 +39,11 @@ class TensorUse:
         shape, stride: in elements.
         offset: of the first element, in elements.
         dtype: of the elements.
-        value: the data, where the contents are known.
-        mask: which elements matter: broadcasts to `shape`, ``None`` where all do.
-        sure: whether it is known which elements matter; else `shape` only tells how many.
+        value: the data, if known.
+        mask: which elements matter: broadcasts to `shape`; ``None`` if all do.
+        sure: whether it is known which elements matter; if not, `shape` only says how many.
         origin: the narrower dtype that held the values before they were converted and scaled.
-        values: at most so many of its elements differ; ``None`` where no copies are known.
+        values: the number of different elements, at the most; ``None`` if no copies are known.
     """
 
     storage: int
@@ -114,7 +114,7 @@ class TracedOp:
         return (self.outputs or self.written)[0]
 
     def mapped(self, function: Callable[[Any], Any]) -> TracedOp:
-        """The op with `function` applied to each of its uses, once: rules tell uses by identity."""
+        """The op with `function` applied to each use once: rules compare uses by identity."""
         done: dict[int, Any] = {}
 
         def once(leaf: Any) -> Any:
@@ -166,7 +166,7 @@ def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def _leaves(tree: Any) -> Iterator[Any]:
-    """All that lists, tuples and mappings hold."""
+    """All leaves of nested lists, tuples and mappings."""
     if isinstance(tree, (list, tuple, Mapping)):
         for item in tree.values() if isinstance(tree, Mapping) else tree:
             yield from _leaves(item)
@@ -286,7 +286,7 @@ class _Recorder(TorchDispatchMode):
         self.ops += _averages_apart(op) if op.name in _BATCH_NORMS else [op]
 
     def _same_storage(self, before: Any, out: Any) -> None:
-        """A view of a tensor that is not fake gets a storage of its own: give it the right one."""
+        """Give a view of a tensor that is not fake the storage of its base."""
         base = _uses(before)[0].storage
         for tensor in _leaves(out):
             if isinstance(tensor, torch.Tensor):
@@ -304,7 +304,7 @@ def _is_view(func: Any) -> bool:
 
 
 def _asks_for_shape(func: Any) -> bool:
-    """Whether an op like ``zeros_like`` or ``new_empty`` looks at no element of its argument."""
+    """Whether an op like ``zeros_like`` or ``new_empty`` only needs its argument's shape."""
     name = str(func.overloadpacket).rsplit(".", 1)[-1]
     return name.startswith("new_") or name.endswith("_like")
 
@@ -356,7 +356,7 @@ _OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "be
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[TensorUse]]:
-    """The arguments that an op writes, and those of them that it does not read."""
+    """The arguments that an op writes, and those that it only writes."""
     written: list[TensorUse] = []
     unread: list[TensorUse] = []
     overwrites = str(func.overloadpacket).rsplit(".", 1)[-1] in _OVERWRITING

@@ -13,8 +13,8 @@ from solkit.roofline.work.program import TensorUse
 
 __all__ = ["covered_bytes", "covers", "overlap"]
 
-_MAX_RUNS = 1 << 22  # beyond so many runs the largest single region stands in: a lower bound
-_BITS_A_RUN = 16  # it is faster to mark so many elements than to sort a run
+_MAX_RUNS = 1 << 22  # with more runs only the largest region counts: a lower bound
+_BITS_A_RUN = 16  # marking fewer elements is faster than sorting a run
 _MAX_BITS = 1 << 28
 
 _Region = tuple[tuple[int, ...], tuple[int, ...], int, int]
@@ -52,7 +52,7 @@ def covered_bytes(uses: Sequence[TensorUse]) -> int:
 
 
 def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
-    """Bytes of regions of which some are masked."""
+    """Bytes of regions, some of them masked."""
     item = uses[0].dtype.itemsize
     if len(uses) == 1 and _disjoint_size(*regions[0]) is not None:
         return uses[0].bytes
@@ -68,7 +68,7 @@ def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
     for use, mask in zip(blocks, masks):
         view = np.lib.stride_tricks.as_strided(bits[use.offset :], use.shape, use.stride)
         if _disjoint_size(*_canonical(use)) is None or 0 in use.stride:
-            view[np.broadcast_to(mask, use.shape)] = True  # an element may stand in many places
+            view[np.broadcast_to(mask, use.shape)] = True  # an element may have many places
         else:
             np.logical_or(view, mask, out=view)
     return int(bits.sum()) * size * item
@@ -91,7 +91,7 @@ def _canonical(use: TensorUse) -> _Region:
 def _disjoint_size(
     shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: int
 ) -> int | None:
-    """Elements of a region whose dimensions do not overlap; ``None`` where they may."""
+    """Elements of a region; ``None`` if its dimensions may overlap."""
     del offset, item
     reach = 0
     for n, step in zip(reversed(shape), reversed(stride)):
@@ -133,7 +133,7 @@ def covers(outer: TensorUse, inner: TensorUse) -> bool:
 def overlap(one: TensorUse, other: TensorUse) -> bool:
     """Whether two regions of a storage may share an element."""
     if not (one.numel and other.numel):
-        return True  # nothing is gained by taking it apart
+        return True  # empty regions gain nothing from a closer look
     if covers(one, other) or covers(other, one):
         return True
     meet = _masks_meet(one, other) if one.mask is not None or other.mask is not None else None
@@ -144,7 +144,7 @@ def overlap(one: TensorUse, other: TensorUse) -> bool:
 
 
 def _masks_meet(one: TensorUse, other: TensorUse) -> bool | None:
-    """Whether two masked regions share an element; ``None`` where masks do not tell."""
+    """Whether two masked regions share an element; ``None`` if the masks do not show it."""
     if one.dtype.itemsize != other.dtype.itemsize:
         return None
     extent = 1 + max(region[2] + _reach(region) for region in map(_canonical, (one, other)))

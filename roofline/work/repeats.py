@@ -1,4 +1,4 @@
-"""Elements that are copies of one another: what is computed of them is computed once.
+"""Copies of one element: what is computed from them is computed once.
 
 ``x.repeat(4, 1).exp()`` takes as many exponentials as x has elements, however many copies are
 written. Walking forwards, the number of different elements is carried from op to op.
@@ -22,7 +22,7 @@ _JOINING = {"aten.cat", "aten.stack"}
 
 
 def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
-    """The ops, with how many different elements their operands and results have (`values`)."""
+    """The ops, with the number of different elements of operands and results (`values`)."""
     different: dict[int, int] = {}
 
     def count(leaf: Any) -> Any:
@@ -56,7 +56,7 @@ def _values(op: TracedOp, different: dict[int, int]) -> int:
 
 
 def _different(use: TensorUse, different: dict[int, int]) -> int:
-    """How many different elements a view has: windows may overlap."""
+    """The number of different elements of a view: windows may overlap."""
     stored = covered_bytes([use]) // use.dtype.itemsize if use.mask is None else use.distinct
     return min(use.distinct, stored, different.get(use.storage, stored))
 

@@ -56,7 +56,7 @@ class _Facts:
 
     Attributes:
         zeros: elements that are 0.
-        floor: elements that are minus infinity, or stand for it.
+        floor: elements that are minus infinity, or low enough to act like it.
         guessed: only how many are known is certain, not which.
     """
 
@@ -71,7 +71,7 @@ class _Facts:
         return self.zeros | self.floor
 
     def over(self, ndim: int) -> _Facts:
-        """The same facts, as masks of so many dimensions."""
+        """The same facts, as masks of `ndim` dimensions."""
         zeros, floor = (None if m is None else lifted(m, ndim) for m in (self.zeros, self.floor))
         return _Facts(zeros, floor, self.guessed)
 
@@ -96,7 +96,7 @@ class _Known:
         self._extent: dict[int, int] = {}
 
     def annotate(self, op: TracedOp) -> TracedOp:
-        """The op with masks; the facts move on to behind it."""
+        """The op with masks. Updates the facts to what holds behind it."""
         for use in op.outputs:
             self._extent[use.storage] = use.distinct
         rule = _rule_of(op)
@@ -170,7 +170,7 @@ def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
 
 
 def _guessing(op: TracedOp) -> TracedOp:
-    """The op with operands marked of which it is guessed what they name."""
+    """The op, its operands marked whose indices are guessed."""
     unsure = {id(use): replace(use, sure=False) for use in op.inputs if use.value is None}
     return op.mapped(lambda leaf: unsure.get(id(leaf), leaf))
 

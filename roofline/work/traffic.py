@@ -84,7 +84,7 @@ class _Reads:
         self.spans[-1].append(use)
 
     def write(self, use: TensorUse) -> None:
-        """A write: what is read of it later comes from the program itself."""
+        """A write: later reads of these elements get what the program wrote."""
         if not use.sure:
             return
         if self.killed and not self.spans[-1]:
@@ -94,7 +94,7 @@ class _Reads:
             self.spans.append([])
 
     def bytes(self, counts: Callable[[TensorUse], bool]) -> int:
-        """Bytes read of what the program did not write itself before.
+        """Bytes read that the program has not written before.
 
         With R the reads so far and K the writes so far, each span adds |R + span + K| - |R + K|.
         """

@@ -40,7 +40,7 @@ FREE = Cost({})
 
 
 def cost_of(op: TracedOp) -> Cost | None:
-    """The cost of an op; ``None`` where SolKit has no model of it."""
+    """The cost of an op; ``None`` if SolKit has no model for it."""
     found = _RULES.get(op.name) or _RULES.get(op.name.removesuffix("_"))
     if found is not None:
         return found(op)
@@ -53,8 +53,8 @@ def rule(names: str, namespace: str = "aten") -> Callable[[Rule], Rule]:
     """Register a function as the cost of ops.
 
     Args:
-        names: the ops' names, divided by spaces.
-        namespace: theirs.
+        names: of the ops, separated by spaces.
+        namespace: of the ops.
     """
 
     def decorate(function: Rule) -> Rule:

@@ -31,7 +31,7 @@ def _grouped_mm(op: TracedOp) -> Cost:
 
 
 def _used(op: TracedOp, size: int) -> int:
-    """How much of the divided dimension belongs to a group: all of it, where that is unknown."""
+    """The group's part of the divided dimension; all of it if unknown."""
     ends = op.arguments.get("offs")
     if isinstance(ends, TensorUse) and ends.value is not None and ends.value.size:
         return min(int(ends.value[-1]), size)

@@ -25,7 +25,7 @@ def _foreach(op: TracedOp) -> Cost:
 
 
 def _one_of(op: TracedOp, index: int, made: TensorUse) -> TracedOp:
-    """The op on the tensors that stand at one place of its lists."""
+    """The op on the tensors at one position of its lists."""
     names = {"tensor1": "tensor1", "tensors1": "end", "scalar": "value", "scalars": "value"}
     lists = op.name.removeprefix("aten._foreach_").startswith(("addc", "lerp"))
     arguments = {

@@ -143,7 +143,7 @@ def _steps(op: TracedOp, run: int) -> int:
 
 
 def _wanted_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
-    """The first and the last step of the output that is wanted, which may be a slice of it."""
+    """The first and the last wanted step of the output."""
     out, given = op.result, op.arguments
     axis = 1 if given["batch_first"] else 0
     width = given["state"][0].shape[-1] * directions

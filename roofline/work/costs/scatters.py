@@ -1,4 +1,4 @@
-"""Scatters and gathers that accumulate: what is thrown in, less what only fills a slot.
+"""Scatters and gathers that accumulate: one operation per added number, none to fill a slot.
 
 The first number that falls into a slot counts as nothing where the target starts at zero.
 """
@@ -11,14 +11,14 @@ from solkit.roofline.work.costs._base import FREE, Cost, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 
-def accumulated(op: TracedOp, thrown: int) -> Cost:
-    """`thrown` numbers added up in a result that starts at zero."""
-    return scalar(op.result, max(thrown - op.result.distinct, 0))
+def accumulated(op: TracedOp, count: int) -> Cost:
+    """`count` numbers added up in a result that starts at zero."""
+    return scalar(op.result, max(count - op.result.distinct, 0))
 
 
-def _added(op: TracedOp, thrown: int) -> Cost:
-    """`thrown` numbers added to what the target holds."""
-    return scalar(op.result, max(thrown - _zeros(op), 0))
+def _added(op: TracedOp, count: int) -> Cost:
+    """`count` numbers added to what the target holds."""
+    return scalar(op.result, max(count - _zeros(op), 0))
 
 
 def _zeros(op: TracedOp) -> int:
@@ -68,9 +68,9 @@ def _region(op: TracedOp) -> int:
 
 @rule("put")
 def _put(op: TracedOp) -> Cost:
-    """As a scatter into the flattened tensor."""
-    thrown = op.arguments["index"].distinct
-    return _added(op, thrown) if op.arguments.get("accumulate") else FREE
+    """Like a scatter into the flattened tensor."""
+    count = op.arguments["index"].distinct
+    return _added(op, count) if op.arguments.get("accumulate") else FREE
 
 
 @rule("embedding_dense_backward")

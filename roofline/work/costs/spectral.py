@@ -58,7 +58,7 @@ def _real_to_complex(op: TracedOp) -> Cost:
 
 @rule("_fft_c2r")
 def _complex_to_real(op: TracedOp) -> Cost:
-    """The same backwards: operations as of the real result's transform."""
+    """The inverse: as many operations as the real result's transform."""
     return _wanted(op, op.result, _real(op.result.shape, op.arguments["dim"]))
 
 

@@ -71,7 +71,7 @@ def _asked_for(op: TracedOp, wanted: Mapping[int, list[TensorUse]]) -> TracedOp:
     return replace(op, arguments={**op.arguments, "output_mask": mask})
 
 
-_MANY = 16  # readers of a storage beyond which it is not asked who reads what of it
+_MANY = 16  # readers of a storage; with more of them all of it counts as wanted
 
 
 def _is_wanted(made: TensorUse, wanted: dict[int, list[TensorUse]]) -> bool:

@@ -13,7 +13,7 @@ Box = list[range]
 """Indices of a tensor, dimension by dimension."""
 
 Needs = dict[int, TensorUse]
-"""What an op needs of its operands: the uses that replace others, by the `id` of those."""
+"""What an op needs of its operands: the `id` of each use, and the narrower one that replaces it."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ _FALLBACKS: list[Callable[[TracedOp], Rule | None]] = []
 
 
 def rule(names: str, namespace: str = "aten") -> Callable[[Rule], Rule]:
-    """Register a function as what ops need of their operands.
+    """Register the function that says what ops need of their operands.
 
     Args:
-        names: the ops' names, divided by spaces.
-        namespace: theirs.
+        names: of the ops, separated by spaces.
+        namespace: of the ops.
     """
 
     def decorate(function: Rule) -> Rule:
@@ -66,6 +66,6 @@ def fallback(find: Callable[[TracedOp], Rule | None]) -> Callable[[TracedOp], Ru
 
 
 def rule_of(op: TracedOp) -> Rule | None:
-    """The rule of an op that makes its output; ``None`` where it needs its operands whole."""
+    """The rule of an op that makes its output; ``None`` if it needs its operands whole."""
     found = _RULES.get(op.name)
     return found or next((r for find in _FALLBACKS if (r := find(op)) is not None), None)

@@ -1,4 +1,4 @@
-"""Ops whose results need the operands' elements at their own place."""
+"""Elementwise ops: a result needs the operands' elements in the same place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _pointwise(op: TracedOp) -> Rule | None:
 
 
 def _aligned(op: TracedOp, wanted: Wanted) -> Needs:
-    """Each element needs the elements at its own place."""
+    """Each element needs the elements in the same place."""
     if not _fits(op, wanted) or (op.name == "aten._unsafe_view" and not _same_shape(op)):
         return {id(op.outputs[0]): op.outputs[0]}
     return {id(use): broadcast(use, wanted) for use in op.inputs}
@@ -45,7 +45,7 @@ def _fits(op: TracedOp, wanted: Wanted) -> bool:
 
 @rule("where")
 def _where(op: TracedOp, wanted: Wanted) -> Needs:
-    """Each branch is needed where it is chosen: of one that nobody knows, half.
+    """Each branch is needed where it is chosen. If the choice is unknown, half of it is needed.
 
     Every other element stands for that half.
     """
@@ -64,7 +64,7 @@ def _where(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 def _every_other(use: TensorUse) -> Mask:
-    """Every other element along the last dimension that has any."""
+    """Every other element along the last dimension with more than one."""
     axis = max((d for d, n in enumerate(use.shape) if n > 1), default=None)
     if axis is None:
         return everything(len(use.shape))
@@ -74,7 +74,7 @@ def _every_other(use: TensorUse) -> Mask:
 
 @rule("masked_fill")
 def _masked_fill(op: TracedOp, wanted: Wanted) -> Needs:
-    """What is filled is not needed."""
+    """Filled elements are not needed."""
     needs = _aligned(op, wanted)
     mask: TensorUse = op.arguments["mask"]
     if mask.value is not None and _fits(op, wanted):
@@ -83,7 +83,7 @@ def _masked_fill(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 def _chosen(op: TracedOp, wanted: Wanted, kept: dict[str, Mask]) -> Needs:
-    """What the wanted part needs of operands of which only some elements are chosen."""
+    """What the wanted part needs of operands if only some of their elements are chosen."""
     found: Needs = {}
     for name, mask in kept.items():
         use = op.arguments[name]

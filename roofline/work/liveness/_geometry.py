@@ -59,7 +59,7 @@ def sliced(use: TensorUse, box: Sequence[range | None], needed: Mask | None = No
 
 
 def nothing_of(use: TensorUse) -> TensorUse:
-    """A use of which no element is needed."""
+    """A use that needs no element."""
     return sliced(use, [range(0)] * len(use.shape))
 
 
@@ -72,7 +72,7 @@ def _index(ranges: Sequence[range], shape: Sequence[int]) -> tuple[slice, ...]:
 
 
 def broadcast(use: TensorUse, wanted: Wanted) -> TensorUse:
-    """A use narrowed to what the wanted part of the broadcast result needs of it."""
+    """A use narrowed to what the wanted part of the broadcast result needs."""
     tail = wanted.box[len(wanted.box) - len(use.shape) :] if use.shape else []
     part = sliced(use, [None if n == 1 else r for n, r in zip(use.shape, tail)])
     if wanted.mask is None or use.value is not None:  # known data has to be read to be known
@@ -81,7 +81,7 @@ def broadcast(use: TensorUse, wanted: Wanted) -> TensorUse:
 
 
 def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
-    """The smallest part of a tensor that holds all that `uses` see of its storage."""
+    """The smallest part of a tensor that holds all elements of its storage that `uses` see."""
     uses = [use for use in uses if use.numel]
     boxes = [_box(output, use) for use in uses]
     if not uses or any(use.dtype != output.dtype for use in uses):
@@ -93,7 +93,7 @@ def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
 
 
 def _tightened(box: Box, mask: Mask | None) -> Wanted:
-    """A masked box without the indices at which the mask leaves nothing, where they are a range."""
+    """A masked box without the indices that the mask leaves empty, if the others are a range."""
     if mask is None or not mask.any():
         return Wanted(box, mask)
     cuts: list[range] = []
@@ -110,7 +110,7 @@ def _tightened(box: Box, mask: Mask | None) -> Wanted:
 
 
 def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
-    """Which elements of a view some of `uses` see; ``None`` for all of them, or if unknown."""
+    """The elements of a view that some of `uses` see; ``None`` for all, or if unknown."""
     uses = [use for use in uses if use.numel]
     if not uses or any(use.dtype != target.dtype for use in uses):
         return None
@@ -122,7 +122,7 @@ def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
 
 
 def without(use: TensorUse, taken: TensorUse) -> TensorUse:
-    """A use without the elements that another one of its storage covers, where it can be told."""
+    """A use without the elements that another use of its storage covers, as far as known."""
     if use.dtype != taken.dtype or not use.numel:
         return use
     seen = _seen(use, taken)
@@ -133,7 +133,7 @@ _MAX_SEEN = 1 << 22  # elements without a repeat beyond which only boxes are tak
 
 
 def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
-    """Which elements of a view another one covers; ``None`` where that is not known."""
+    """The elements of a view that another use covers; ``None`` if unknown."""
     box = _box(view, other) if other.mask is None else None
     if box is not None and all(view.stride[d] for d in range(len(box))):
         return _box_mask(box, view.shape)
@@ -169,7 +169,7 @@ def _bounding(boxes: Sequence[Box]) -> Box:
 
 
 def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | None:
-    """All that `uses` want, as a mask over a box; ``None`` where that is all or too large."""
+    """All that `uses` want, as a mask over a box; ``None`` if that is all, or too large."""
     masks = [everything(len(use.shape)) if use.mask is None else use.mask for use in uses]
     views = [sliced(output, box), *uses]
     largest = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))

@@ -89,7 +89,7 @@ _GRID_TAPS = {0: 2, 1: 1, 2: 4}
 
 @rule("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler")
 def _grid_sample(op: TracedOp, wanted: Wanted) -> Needs:
-    """As many elements as the points' neighbours could be; *which* ones the grid's data says."""
+    """As many elements as the points have neighbours; the grid's data decide *which* ones."""
     x, grid = op.inputs[:2]
     axes = range(2, len(x.shape))
     neighbours = _GRID_TAPS[op.arguments.get("interpolation_mode", 0)] ** len(axes)
@@ -159,7 +159,7 @@ def _moved(
 
 
 def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
-    """What of an index names something that matters."""
+    """The part of an index that names something that matters."""
     if part is None:
         return index
     inner = range(dim, dim + len(index.shape))
@@ -219,7 +219,7 @@ def _padded(
 
 
 def _some(table: TensorUse, dims: Sequence[int], number: int) -> TensorUse:
-    """So many elements of the dimensions `dims` taken together, rounded down to whole lines."""
+    """That many elements of the dimensions `dims` together, rounded down to whole lines."""
     box = whole(table)
     for position, dim in enumerate(dims):
         inner = math.prod(table.shape[d] for d in dims[position + 1 :])

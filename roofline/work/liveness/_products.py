@@ -30,7 +30,7 @@ def _matmul(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 def _added(op: TracedOp, wanted: Wanted) -> Needs:
-    """What a product's added term gives."""
+    """What is needed of a product's added term."""
     unused = op.arguments.get("beta", 1) == 0
     return {
         id(use): nothing_of(use) if unused else broadcast(use, wanted) for use in op.inputs[-3:-2]
@@ -38,7 +38,7 @@ def _added(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 def _factor(use: TensorUse, rows: Mask | None, columns: Mask | None) -> TensorUse:
-    """A factor without the elements that meet nothing.
+    """A factor without the elements that meet only zeros.
 
     An element [i, j] is multiplied where some n has rows[i, n] and columns[n, j]: for the left
     factor that is the wanted output and the right factor's transpose, for the right one the left
@@ -111,7 +111,7 @@ def _triangle(matrix: TensorUse, upper: bool) -> TensorUse:
 
 @rule("attention", namespace="solkit")
 def _attention(op: TracedOp, wanted: Wanted) -> Needs:
-    """Heads and, where no mask ties them to keys, queries; columns of the values.
+    """Heads; queries, unless a mask ties them to keys; columns of the values.
 
     Keys that a known mask hides from every query are not read.
     """

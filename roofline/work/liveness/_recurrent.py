@@ -11,7 +11,7 @@ from solkit.roofline.work.program import TracedOp
 
 @rule("lstm gru rnn_tanh rnn_relu", namespace="solkit")
 def _recurrent(op: TracedOp, wanted: Wanted) -> Needs:
-    """The wanted steps of the output; of the input, in one direction, none after the last of them.
+    """The wanted steps of the output. In one direction, the input after them is not needed.
 
     A layer that takes its only step from a state of zeros does not use its recurrent weights, nor
     the gate that looks at the state alone.

@@ -40,7 +40,7 @@ def _scan(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 def _before(mask: Mask, dim: int, places: range) -> Mask | None:
-    """What comes before some masked element of a line, of which the mask covers some places."""
+    """What comes before some masked element of a line."""
     if mask.shape[dim] == 1:
         return both(mask)
     line = np.zeros((*mask.shape[:dim], places[-1] + 1, *mask.shape[dim + 1 :]), dtype=bool)
@@ -58,7 +58,7 @@ def _layer_norm(op: TracedOp, wanted: Wanted) -> Needs:
 
 @rule("_fused_rms_norm")
 def _rms_norm(op: TracedOp, wanted: Wanted) -> Needs:
-    """As a layer norm."""
+    """Like a layer norm."""
     return _layer_norm(op, wanted)
 
 
@@ -72,7 +72,7 @@ def _leading_part(wanted: Wanted, uses: list[TensorUse], count: int) -> Needs:
 
 
 def _leading(count: int) -> Rule:
-    """The output's first dimensions are the input's, the others are left whole."""
+    """The output's first dimensions are the input's; the others stay whole."""
 
     def narrow(op: TracedOp, wanted: Wanted) -> Needs:
         return _leading_part(wanted, [op.inputs[0], op.outputs[0]], count)

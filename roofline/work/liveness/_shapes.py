@@ -11,7 +11,7 @@ from solkit.roofline.work.program import Mask, TracedOp
 
 @rule("cat")
 def _cat(op: TracedOp, wanted: Wanted) -> Needs:
-    """Each part gives what of the box falls into it."""
+    """Each part gives its overlap with the box."""
     box = wanted.box
     dim = op.arguments.get("dim", 0) % len(box)
     needs, start = {}, 0
@@ -44,7 +44,7 @@ def _stack(op: TracedOp, wanted: Wanted) -> Needs:
 
 @rule("constant_pad_nd")
 def _pad(op: TracedOp, wanted: Wanted) -> Needs:
-    """What of the box lies inside; a margin may be negative."""
+    """The part of the box that lies inside; a margin may be negative."""
     x, pad = op.inputs[0], op.arguments["pad"]
     box, mask = list(wanted.box), wanted.mask
     for axis, before in enumerate(pad[::2]):
@@ -85,7 +85,7 @@ def _repeat(op: TracedOp, wanted: Wanted) -> Needs:
 
 @rule("roll")
 def _roll(op: TracedOp, wanted: Wanted) -> Needs:
-    """What is wanted, moved back."""
+    """The wanted part, moved back."""
     x, dims = op.inputs[0], op.arguments.get("dims") or []
     if not dims or wanted.is_all_of(op.outputs[0]):
         return {}
@@ -97,7 +97,7 @@ def _roll(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 def _overlap(indices: range, start: int, stop: int) -> tuple[range, slice]:
-    """What of `indices` lies in [start, stop), counted from `start`; and which of them it is."""
+    """The part of `indices` in [start, stop), counted from `start`; and its positions."""
     first, last = _position(indices, start), _position(indices, stop)
     inside = indices[first:last]
     return range(inside.start - start, inside.stop - start, inside.step), slice(first, last)

@@ -90,7 +90,7 @@ def _spatial(wanted: Wanted, output: TensorUse) -> Mask | None:
 
 
 def _outer(lines: Sequence[Line], leading: int) -> Mask | None:
-    """The product of one line per axis, behind so many dimensions that are left whole."""
+    """The product of one line per axis, behind dimensions that stay whole."""
     if all(line.all() for line in lines):
         return None
     found = np.ones((1,) * (leading + len(lines)), dtype=bool)

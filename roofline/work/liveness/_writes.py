@@ -27,9 +27,9 @@ class Write:
 
     Attributes:
         overwrites: the elements that it writes.
-        reads: the elements of which it needs the old value; ``None`` where none.
+        reads: the elements whose old value it needs; ``None`` if none.
         operands: what it needs of other operands, by the `id` of their uses.
-        wanted: which elements of the target matter later; ``None`` where all do.
+        wanted: which elements of the target matter later; ``None`` if all do.
     """
 
     overwrites: TensorUse
@@ -51,7 +51,7 @@ _Rule = Callable[[TracedOp], Write]
 
 
 def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | None:
-    """The rule of an in-place op; ``None`` where it reads and writes its target whole.
+    """The rule of an in-place op; ``None`` if it reads and writes its target whole.
 
     Besides the op it takes which elements of the target matter later.
     """
@@ -62,7 +62,7 @@ def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | 
 
 
 def _applied(found: Write, wanted: Mask | None) -> Write:
-    """What is wanted narrows a write whose shape is the target's."""
+    """The wanted part narrows a write of the target's shape."""
     if not found.overwrites.sure or wanted is None:
         return found
     reads = found.reads if found.reads is None else _masked(found.reads, wanted)
@@ -70,7 +70,7 @@ def _applied(found: Write, wanted: Mask | None) -> Write:
 
 
 def _in_place(op: TracedOp, wanted: Mask | None) -> Write:
-    """Each element depends on its own old value, if at all, and on the operands' in its place."""
+    """Each element depends on its old value, if at all, and on the operands in the same place."""
     target = op.written[0]
     reads = _masked(target, wanted) if any(use is target for use in op.inputs) else None
     part = Wanted(whole(target), wanted)
@@ -98,7 +98,7 @@ def _by_position(op: TracedOp) -> TensorUse:
 
 
 def _source(op: TracedOp) -> Needs:
-    """A scatter reads of its source what the shape of the index says."""
+    """A scatter reads as much of its source as the index has places."""
     source, index = op.arguments.get("src"), op.arguments["index"]
     if not isinstance(source, TensorUse):
         return {}
@@ -157,7 +157,7 @@ _RULES: dict[str, _Rule] = {
 
 @rule("index_copy index_fill scatter index_put _unsafe_index_put index_add scatter_add")
 def _into_a_copy(op: TracedOp, wanted: Wanted) -> Needs:
-    """Of the original, what is not overwritten."""
+    """The part of the original that is not overwritten."""
     del wanted
     found = _RULES[f"aten.{op.name.removeprefix('aten.').removeprefix('_unsafe_')}_"](op)
     target, output = op.arguments["self"], op.outputs[0]
