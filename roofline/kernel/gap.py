@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Bound, Device, Gap, GapFactor, KernelAnalysis, Measurement
+from solkit.core.quantities import amount, count
 from solkit.roofline.kernel.causes import MATTERS, cause_of
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import ahead, resident
@@ -37,6 +38,9 @@ FACTORS = (
     *("dispatch", "launch", "clock", "unexplained"),
 )
 """Names of the factors, in the order in which they multiply."""
+
+
+_HALVES = ("fp16", "bf16")
 
 
 def modelled_ms(kernels: Sequence[KernelAnalysis], bound: Bound) -> float | None:
@@ -105,12 +109,13 @@ def _steps(
     bound: Bound, kernels: Sequence[Followed], device: Device, measurement: Measurement | None
 ) -> Iterator[_Step]:
     sol_ms = bound.time_ms
+    halves = [pipe for pipe in _HALVES if pipe in bound.flops_by_pipe]
     contraction = max(
         (pipe for pipe in bound.flops_by_pipe if pipe.startswith("tensor.")),
         key=lambda pipe: bound.flops_by_pipe[pipe],
         default=None,
     )
-    work_ms = max(sol_ms, _pipes_ms(kernels, device, contraction))
+    work_ms = max(sol_ms, _pipes_ms(kernels, device, contraction, halves))
     yield _Step("extra work", work_ms, _operations(bound, kernels))
     pipe_ms = max(work_ms, _pipes_ms(kernels, device, None))
     yield _Step("wrong pipe", pipe_ms, _pipes_used(contraction, kernels))
@@ -139,15 +144,22 @@ def _total(kernels: Sequence[Followed], of: Callable[[Followed], float]) -> floa
 # --------------------------------------------------------------------------------------- steps
 
 
-def _pipes_ms(kernels: Sequence[Followed], device: Device, contraction: str | None) -> float:
-    """The busiest pipe at its ceiling; products on the bound's pipe if one is named."""
+def _pipes_ms(
+    kernels: Sequence[Followed],
+    device: Device,
+    contraction: str | None,
+    halves: Sequence[str] = (),
+) -> float:
+    """The busiest pipe at its ceiling; on the bound's pipes if they are named."""
 
     def of(kernel: Followed) -> float:
         times = []
-        for pipe, amount in kernel.demand.operations.items():
+        for pipe, done in kernel.demand.operations.items():
             chosen = contraction if contraction and _is_product(pipe, kernel) else pipe
+            if chosen == "fp32" and halves:
+                chosen = halves[0]
             if chosen in device.ceilings:
-                times.append(1e3 * amount / device.ceilings[chosen].value)
+                times.append(1e3 * done / device.ceilings[chosen].value)
         return max(times, default=0.0)
 
     return _total(kernels, of)
@@ -187,10 +199,12 @@ def _clock_factor(kernels: Sequence[Followed], device: Device, seen_mhz: float) 
 
 
 def _operations(bound: Bound, kernels: Sequence[Followed]) -> str:
-    asked, needed = _by_pipe(kernels), bound.flops_by_pipe
+    asked, needed = _by_pipe(kernels), dict(bound.flops_by_pipe)
+    for half in (pipe for pipe in _HALVES if pipe not in asked):  # computed in fp32 instead
+        needed["fp32"] = needed.get("fp32", 0) + needed.pop(half, 0)
     told = [
-        f"{pipe} {amount / 1e9:.4g} G, {needed.get(pipe, 0) / 1e9:.4g} G needed"
-        for pipe, amount in asked.items()
+        f"{pipe}: {count(done, 'operations')}, {count(needed.get(pipe, 0))} needed"
+        for pipe, done in asked.items()
     ]
     return ("; ".join(told) or "No floating-point operations") + "."
 
@@ -198,8 +212,8 @@ def _operations(bound: Bound, kernels: Sequence[Followed]) -> str:
 def _by_pipe(kernels: Sequence[Followed]) -> dict[str, int]:
     total: dict[str, int] = {}
     for kernel in kernels:
-        for pipe, amount in kernel.demand.operations.items():
-            total[pipe] = total.get(pipe, 0) + amount * kernel.count
+        for pipe, done in kernel.demand.operations.items():
+            total[pipe] = total.get(pipe, 0) + done * kernel.count
     return total
 
 
@@ -216,11 +230,10 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     shared = sum(each.wavefronts * k.count for k in kernels for each in k.demand.shared)
     least = sum(each.least_wavefronts * k.count for k in kernels for each in k.demand.shared)
     banks = (
-        f"; {shared / 1e6:.4g} M wavefronts of shared memory, {least / 1e6:.4g} M without bank "
-        "conflicts"
+        f"; {count(shared, 'wavefronts')} of shared memory, {count(least)} without bank conflicts"
     )
     return (
-        f"{dram / 1e6:.4g} MB from and to DRAM, {needed / 1e6:.4g} MB needed; {l2 / 1e6:.4g} MB "
+        f"{amount(dram, 'B')} from and to DRAM, {amount(needed, 'B')} needed; {amount(l2, 'B')} "
         f"between L2 and the SMs{banks if shared > least else ''}."
     )
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term
+from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term, quantities
 
 __all__ = ["LAUNCH_US", "ahead", "model", "rate", "resident", "spilled", "together", "unrolling"]
 
@@ -187,7 +187,7 @@ def rate(name: str, device: Device) -> float:
 
 def _traffic(name: str, amount: float, device: Device) -> Term:
     per_s = rate(name, device)
-    evidence = f"{amount / 1e6:.4g} MB at {per_s / 1e12:.3g} TB/s"
+    evidence = f"{quantities.amount(amount, 'B')} at {quantities.amount(per_s, 'B/s')}"
     return Term(name, 1e3 * amount / per_s, evidence)
 
 
@@ -195,7 +195,7 @@ def _l1(demand: Demand, stacks: float, device: Device) -> Term:
     """Source of the rate: Nsight Compute, "Hardware Model": L1TEX looks up one line per cycle."""
     per_ms = device.sm_count * device.clock_mhz * 1e3
     lines = demand.l1_wavefronts + stacks / 128
-    evidence = f"{lines / 1e6:.4g} M lines looked up, one per clock and SM"
+    evidence = f"{quantities.count(lines, 'lines')} looked up, one per clock and SM"
     return Term("l1", lines / per_ms * demand.unevenness, evidence)
 
 
@@ -203,9 +203,10 @@ def _shared(demand: Demand, device: Device) -> Term:
     """Rate from CUDA C++ Programming Guide, shared memory: each bank 32 bits per clock."""
     wavefronts = sum(access.wavefronts for access in demand.shared)
     least = sum(access.least_wavefronts for access in demand.shared)
-    evidence = f"{wavefronts / 1e6:.4g} M wavefronts of shared memory, one per clock and SM"
+    told = quantities.count(wavefronts, "wavefronts")
+    evidence = f"{told} of shared memory, one per clock and SM"
     if wavefronts > least:
-        evidence += f"; {least / 1e6:.4g} M without bank conflicts"
+        evidence += f"; {quantities.count(least)} without bank conflicts"
     per_ms = device.sm_count * device.clock_mhz * 1e3
     return Term("shared", wavefronts / per_ms * demand.unevenness, evidence)
 
@@ -239,7 +240,8 @@ def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: D
     if grouped and device.compute_capability[0] == 9 and not _wgmma(kernel):
         per_s, how = per_s * _MMA_SYNC_SHARE, ", by mma.sync"
     uneven = kernel.demand.unevenness if kernel.demand else 1.0
-    told = f"{amount / 1e9:.4g} G at {per_s / 1e12:.3g} T/s{how}"
+    unit = device.ceilings[name].unit.removesuffix("/s")
+    told = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s{how}"
     if uneven > 1.005:
         told += (
             f", {uneven:.3g} times that on the busiest SM ({blocks} blocks, {device.sm_count} SMs)"
@@ -265,7 +267,8 @@ def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) 
         return
     warps = blocks * kernel.launch.num_warps
     per_s = rate("issue", device) / 32
-    evidence = f"{each:.4g} instructions{of_ptx} per warp, {warps} warps, at {per_s / 1e12:.3g} T/s"
+    told = f"{each:.4g} instructions{of_ptx} per warp, {warps:,} warps"
+    evidence = f"{told}, {quantities.count(per_s)} a second"
     yield Term("issue", 1e3 * each * warps / per_s * demand.unevenness, evidence)
 
 

@@ -1,0 +1,48 @@
+"""Quantities as text, in the units that people use."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["PREFIXES", "amount", "binary_bytes", "count", "duration", "significant"]
+
+_DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
+PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_BINARY_PREFIXES = ((2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_FULL = 1000
+
+
+def duration(time_ms: float | None, digits: int = 3) -> str:
+    """A time in ms as s, ms, µs or ns, e.g. ``"128 µs"``; ``"-"`` for ``None``."""
+    if time_ms is None:
+        return "-"
+    size, unit = next((s, u) for s, u in _DURATIONS if time_ms >= s or u == "ns")
+    return f"{significant(time_ms / size, digits)} {unit}"
+
+
+def amount(value: float, unit: str) -> str:
+    """An amount with a decimal prefix, e.g. ``"137 GFLOP"``."""
+    size, prefix = next((s, p) for s, p in PREFIXES if value >= s or not p)
+    return f"{significant(value / size)} {prefix}{unit}"
+
+
+def count(number: float, noun: str = "") -> str:
+    """A number of things, e.g. ``"20.0 k wavefronts"``; small whole numbers in full."""
+    if number == int(number) and number < _FULL:
+        return f"{int(number)} {noun}".rstrip()
+    size, prefix = next((s, p) for s, p in PREFIXES if number >= s or not p)
+    return f"{significant(number / size)} {prefix} {noun}".rstrip()
+
+
+def binary_bytes(value: int) -> str:
+    """On-chip memory in binary units, e.g. ``"96 KiB"``."""
+    size, unit = next((s, u) for s, u in _BINARY_PREFIXES if value >= s or s == 1)
+    return f"{value / size:.4g} {unit}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with this many significant digits, and all digits before the point."""
+    if not math.isfinite(value):
+        return str(value)
+    before = len(str(int(abs(value)))) if abs(value) >= 1 else 1
+    return f"{value:.{max(0, digits - before)}f}"
