@@ -164,18 +164,13 @@ def l1_misses(
     moved, missed = np.zeros(len(regions)), np.zeros(len(regions))
     sms = min(device.sm_count, programs)
     for sm in range(0, sms, -(-sms // _SMS)):
-        waves = _of_sm(sm, programs, occupancy.blocks_per_sm, device.sm_count)
+        own, blocks = np.arange(sm, programs, device.sm_count), occupancy.blocks_per_sm
+        waves = [own[start : start + blocks] for start in range(0, len(own), blocks)]
         distances = Distances(int(keys.max()) + 1)
         for each in rounds(regions, keys, waves):
             _book_l1(each, regions, distances, capacity, together, moved, missed)
     shares: list[float] = np.where(moved > 0, missed / np.maximum(moved, 1e-9), 1.0).tolist()
     return shares
-
-
-def _of_sm(sm: int, programs: int, blocks: int, sms: int) -> list[Array]:
-    """The programs of one SM, wave by wave."""
-    own = np.arange(sm, programs, sms)
-    return [own[start : start + blocks] for start in range(0, len(own), blocks)]
 
 
 def _book_l1(

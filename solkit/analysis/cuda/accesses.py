@@ -158,7 +158,7 @@ class Lanes:
         self.sites = sites
         self.tables = tables
         self.sizes = sizes
-        self.spots = Spots(sites, tables, threads, inner=True)
+        self.spots = Spots(sites, tables, threads)
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
         self.shared: list[tuple[Statement, Array | None, Active]] = []
         self.known: dict[Any, Array] = {}
@@ -424,13 +424,10 @@ class Spots:
     ``"lanes"``, the latter in threads of the whole block.
     """
 
-    def __init__(
-        self, sites: Mapping[int, Site], tables: Tables, threads: int, inner: bool = False
-    ) -> None:
+    def __init__(self, sites: Mapping[int, Site], tables: Tables, threads: int) -> None:
         self.sites = sites
         self.tables = tables
         self.threads = threads
-        self.inner = inner
         self.extents: dict[Site, Extent] = {}
         self.made: dict[int, Active] = {}
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}

@@ -176,7 +176,9 @@ def read_kernel(ptx: str, name: str) -> Kernel:
     loops = _loop_ranges(parts)
     relevant = _relevant(statements)
     blocks = tuple(
-        BasicBlock(n, tuple(part), targets, tuple(_around(n, loops)))
+        BasicBlock(
+            n, tuple(part), targets, tuple(i for i, (a, b) in enumerate(loops) if a <= n <= b)
+        )
         for n, (part, targets) in enumerate(parts)
     )
     live = _live(blocks)
@@ -269,10 +271,6 @@ def _loop_ranges(
             if to <= n:
                 ends[to] = max(n, ends.get(to, n))
     return sorted(ends.items())
-
-
-def _around(block: int, loops: Sequence[tuple[int, int]]) -> list[int]:
-    return [i for i, (first, last) in enumerate(loops) if first <= block <= last]
 
 
 def _post_dominators(blocks: Sequence[BasicBlock]) -> Iterator[frozenset[int]]:

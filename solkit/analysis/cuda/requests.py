@@ -145,7 +145,8 @@ def cuda_requests(
     sites = [_counted(site, followed) for site in followed.sites]
     how = compiled.shared_bytes or 0, occupancy, device
     l2_read_bytes, reuse = traffic(sites, _together(followed), *how)
-    steps, runs, blocks = _steps(followed), _runs(followed), followed.blocks
+    steps, blocks = _steps(followed), followed.blocks
+    runs = [followed.block_total("runs", each.number) for each in kernel.blocks]
     warps = blocks * math.ceil(math.prod(grid.threads) / 32)
     return Requests(
         accesses=tuple(site.access for site in sites if site.access.requests),
@@ -166,11 +167,6 @@ def cuda_requests(
         guesses=tuple(_guesses(followed)),
         reuse=reuse,
     )
-
-
-def _runs(followed: _Followed) -> list[float]:
-    """How often each block of the code runs, over the launch."""
-    return [followed.block_total("runs", each.number) for each in followed.kernel.blocks]
 
 
 def _barriers(block: BasicBlock) -> int:

@@ -201,22 +201,6 @@ def compare(operation: Operation) -> Callable[[Array, Array], Array]:
 # ---------------------------------------------------------------------------------------- shapes
 
 
-def _splat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value.reshape(value.shape[:1] + (1,) * len(operation.result_type.shape))
-
-
-def _expand(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return np.expand_dims(value, 1 + (operation.attribute("axis") or 0))
-
-
-def _broadcast(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value  # numpy does it when needed
-
-
-def _transpose(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    return value.transpose(0, *(1 + dim for dim in operation.integers("order")))
-
-
 def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
     before, after = operation.all_types[0].shape, operation.result_type.shape
     if corners and [s for s in before if s > 1] != [s for s in after if s > 1]:
@@ -244,17 +228,12 @@ def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
     return folded
 
 
-def _unsplat(operation: Operation, value: Array, corners: bool) -> Array:  # noqa: ARG001
-    found: Array = value.reshape(value.shape[0], -1)[:, 0]
-    return found
-
-
 SHAPES: Mapping[str, Callable[[Operation, Array, bool], Value]] = {
-    "tt.splat": _splat,
-    "tt.expand_dims": _expand,
-    "tt.broadcast": _broadcast,
-    "tt.trans": _transpose,
+    "tt.splat": lambda op, a, _: a.reshape(a.shape[:1] + (1,) * len(op.result_type.shape)),
+    "tt.expand_dims": lambda op, a, _: np.expand_dims(a, 1 + (op.attribute("axis") or 0)),
+    "tt.broadcast": lambda _, a, __: a,  # numpy does it when needed
+    "tt.trans": lambda op, a, _: a.transpose(0, *(1 + dim for dim in op.integers("order"))),
     "tt.reshape": _reshape,
-    "tt.unsplat": _unsplat,
+    "tt.unsplat": lambda _, a, __: a.reshape(a.shape[0], -1)[:, 0],
 }
 """By operation; called with it, its operand, and whether that has only corners."""

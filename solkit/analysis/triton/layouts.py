@@ -124,14 +124,10 @@ def _tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
     if layout.kind == "slice" and layout.parent is not None:
         return _slice(layout, shape)
     if layout.kind == "linear":
-        return Spread(shape, *(_bases(layout, name) for name in ("register", "lane", "warp")))
+        return Spread(shape, *(dict(layout.bases).get(n, ()) for n in ("register", "lane", "warp")))
     if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "blocked":
         return _blocked(layout.parent, shape)
     raise ValueError(f"a layout that is not known: {layout.kind}")
-
-
-def _bases(layout: Layout, name: str) -> tuple[Basis, ...]:
-    return dict(layout.bases).get(name, ())
 
 
 def _order(layout: Layout, rank: int) -> tuple[int, ...]:

@@ -57,6 +57,7 @@ _MOST_ITERATIONS = 512
 _ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
 _MOST_OPERATIONS = 60_000  # some seconds' worth
 
+_UNKNOWN_ADDRESS = "an address that is not known counts a sector for each element"
 _UNSEEN = {
     "tt.call": "what a function does that is not inlined is not seen",
     **dict.fromkeys(
@@ -356,7 +357,10 @@ class Programs:
             address = self.env.get(pointer)
             mask = None if mask_name is None else self.env.get(mask_name)
             if not self.corners:  # corners know less, which decides nothing
-                self._guess_of(operation, address is None, mask is None and mask_name is not None)
+                if mask is None and mask_name is not None:
+                    self._guess("a mask that depends on data lets everything through", operation)
+                if address is None:
+                    self._guess(_UNKNOWN_ADDRESS, operation)
             self.watcher.pointers(operation, address, mask, self.active)
             if wanted:
                 loaded = None
@@ -365,12 +369,6 @@ class Programs:
                 self.env[operation.results[0]] = loaded
 
         return access
-
-    def _guess_of(self, operation: Operation, no_address: bool, no_mask: bool) -> None:
-        if no_mask:
-            self._guess("a mask that depends on data lets everything through", operation)
-        if no_address:
-            self._guess("an address that is not known counts a sector for each element", operation)
 
     def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
         """Integers from memory if the contents are known, else guesses in order."""
