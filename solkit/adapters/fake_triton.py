@@ -42,7 +42,6 @@ from triton.runtime.jit import JITFunction
 from solkit.adapters import fake_cuda
 from solkit.adapters.recipes import Steps, bare
 from solkit.adapters.triton_compiler import (
-    TESTED_TRITON,
     Specialisation,
     compile_kernel,
     describe_launch,
@@ -54,7 +53,6 @@ from solkit.core import Device, Launch, Value
 from solkit.errors import ParamsError, SolkitError
 
 __all__ = [
-    "TESTED_TRITON",
     "Argument",
     "AutotuneSpace",
     "CapturedLaunch",

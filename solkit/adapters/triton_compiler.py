@@ -311,16 +311,14 @@ def uses_tensor_cores(ptx: str) -> bool:
     return any(name in ptx for name in ("wgmma.mma_async.", "mma.sync.", "tcgen05.mma."))
 
 
-def describe_launch(
-    kernel: Specialisation, grid: tuple[int, int, int], num_warps: int | None = None
-) -> Launch:
-    """A launch of a kernel; `num_warps` is given if the compiler changed it."""
+def describe_launch(kernel: Specialisation, grid: tuple[int, int, int]) -> Launch:
+    """A launch of a kernel."""
     names = list(kernel.signature)
     constants = {names[path[0]]: value for path, value in kernel.constexprs.items()}
     return Launch(
         name=kernel.function.__name__,
         grid=grid,
-        num_warps=num_warps or kernel.options["num_warps"],
+        num_warps=kernel.options["num_warps"],
         num_stages=kernel.options["num_stages"],
         num_ctas=kernel.options["num_ctas"],
         constants={name: _plain(value) for name, value in constants.items()},

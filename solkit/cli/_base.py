@@ -103,10 +103,12 @@ def check_readable(*files: str | None) -> None:
     """Raise at once, before anything heavy starts, if a file or folder is missing.
 
     Raises:
-        InputError: it is not there.
+        InputError: it is missing, or reports could not hold its name.
     """
-    for file in files:
-        if file is not None and not Path(file).exists():
+    for file in filter(None, files):
+        if file != file.encode(errors="ignore").decode():
+            raise InputError(f"{file!a} is not a name in UTF-8: rename it")
+        if not Path(file).exists():
             raise InputError(f"{file}: no such file")
 
 

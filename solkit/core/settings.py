@@ -21,7 +21,8 @@ class MeasureSettings:
         precision: what contractions may be computed in, for the bound that a time is held against;
             see `solkit.roofline.precision.Rule`.
         protocol: the name of a timing protocol (`solkit.measure.timing.protocols`).
-        time_limit_s: wall seconds that one candidate may take at one shape.
+        time_limit_s: wall seconds that one candidate may take at one shape. Running it on fake
+            tensors may take half of them.
         study_limit_s: wall seconds for tracing one file, or compiling its candidate, at one shape.
         turns_s: wall seconds for a comparison's turns beyond the minimum number.
         sandbox: whether untrusted code runs under bubblewrap.

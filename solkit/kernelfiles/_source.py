@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import itertools
 import linecache
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -91,7 +92,7 @@ def import_text(text: str, path: str) -> ModuleType:
 
 
 def _name_for(path: str) -> str:
-    return f"solkit_kernel_{hashlib.sha256(path.encode()).hexdigest()[:12]}"
+    return f"solkit_kernel_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
 
 
 @contextlib.contextmanager

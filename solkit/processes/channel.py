@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Channel", "ClosedError", "Frame", "NonsenseError", "pair"]
+__all__ = ["Channel", "ClosedError", "Frame", "NonsenseError", "is_readable", "pair"]
 
 _PREFIX = struct.Struct("!II")  # lengths of header and payload
 _MOST_HEADER_BYTES = 4 << 20  # enough for the description of a candidate's launches
@@ -73,9 +73,7 @@ class Channel:
 
     def is_waiting(self, timeout_s: float) -> bool:
         """Whether a frame arrives, or the other end closes, within that time."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(max(timeout_s, 0.0) * 1e3))
+        return is_readable(self._socket, timeout_s)
 
     def send(
         self,
@@ -153,6 +151,13 @@ class Channel:
 def pair() -> tuple[socket.socket, socket.socket]:
     """Two ends of a socket that children inherit only on request."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+def is_readable(end: socket.socket, timeout_s: float) -> bool:
+    """Whether a socket has data, or the other end closes, within that time."""
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return bool(poll.poll(max(timeout_s, 0.0) * 1e3))
 
 
 def _deadline(timeout_s: float | None) -> float | None:

@@ -48,7 +48,7 @@ from typing import Any, NoReturn
 
 from solkit import userdata
 from solkit.errors import UnsupportedError, WorkerError
-from solkit.processes.channel import Channel, ClosedError, Frame, pair
+from solkit.processes.channel import Channel, ClosedError, Frame, is_readable, pair
 
 __all__ = ["Fork", "ForkServer", "children_of", "python", "python_path"]
 
@@ -226,7 +226,7 @@ class Fork:
 
     def wait(self, timeout_s: float) -> int | None:
         """Its return code as in `subprocess`; ``None`` if it has not ended within that time."""
-        if self._returncode is None and _is_readable(self._lifeline, timeout_s):
+        if self._returncode is None and is_readable(self._lifeline, timeout_s):
             told = _read(self._lifeline, _NUMBER.size)
             # no report: the server was killed, and the system killed its forks
             self._returncode = _NUMBER.unpack(told)[0] if told else -signal.SIGKILL
@@ -258,7 +258,7 @@ class Fork:
 
     def _number(self) -> int:
         """Its process id, which it sends first."""
-        if not _is_readable(self._lifeline, _START_S):
+        if not is_readable(self._lifeline, _START_S):
             raise WorkerError(f"no process was forked within {_START_S:g} s")
         told = _read(self._lifeline, _NUMBER.size)
         if not told:
@@ -329,12 +329,6 @@ def _has_fileno(stream: Any) -> bool:
     except (AttributeError, io.UnsupportedOperation, ValueError):
         return False
     return True
-
-
-def _is_readable(end: socket.socket, timeout_s: float) -> bool:
-    poll = select.poll()
-    poll.register(end, select.POLLIN)
-    return bool(poll.poll(max(timeout_s, 0.0) * 1e3))
 
 
 def _read(end: socket.socket, size: int) -> bytes:

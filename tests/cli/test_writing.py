@@ -120,3 +120,10 @@ def test_two_outputs_are_two_files(tmp_path):
 def test_a_missing_input_is_reported_before_anything_starts(tmp_path):
     with pytest.raises(InputError, match=r"gone\.py: no such file"):
         check_readable(str(tmp_path), None, str(tmp_path / "gone.py"))
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py")
+    Path(path).touch()
+    with pytest.raises(InputError, match=r"\\udcff\.py' is not a name in UTF-8"):
+        check_readable(path)

@@ -9,6 +9,7 @@ again. Steps are repeated in order, so a failed pin stops what depends on it.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -94,7 +95,7 @@ class Steps:
         index, made = self._call(function, (_Ref(0),), _NOTHING)
         if index is None:  # the run is over
             return dict(made)
-        self._pin(self._call(_names, (_Ref(index),), _NOTHING)[0])
+        self._pin(self._call(", ".join, (_Ref(index),), _NOTHING)[0])
         return {name: self._value(index, name, type(value)) for name, value in made.items()}
 
     def _value(self, index: int, name: str, kind: type) -> Any:
@@ -187,7 +188,7 @@ class Steps:
         if isinstance(result, (tuple, list)):
             count, _ = self._call(len, (_Ref(index),), {})
             self._pin(count)
-            parts = [self.apply(_item, (_Ref(index), i)) for i in range(len(result))]
+            parts = [self.apply(operator.getitem, (_Ref(index), i)) for i in range(len(result))]
             return parts if isinstance(result, list) else tuple(parts)
         if _is_constant(result):
             self._pin(index)
@@ -284,20 +285,12 @@ def bare(tree: Any, steps: Steps | None = None) -> Any:
     return tree if all(a is b for a, b in zip(found, inner)) else make(found)
 
 
-def _names(mapping: Mapping[str, Any]) -> str:
-    return ", ".join(mapping)
-
-
 def _of_type(params: Mapping[str, Any], name: str, kind: type) -> Any:
     """A parameter; raises TypeError if its type is not the recorded one."""
     value = params[name]
     if type(value) is not kind:
         raise TypeError(f"{name} is of another type")
     return value
-
-
-def _item(container: Any, index: int) -> Any:
-    return container[index]
 
 
 def _is_constant(value: Any) -> bool:
