@@ -25,10 +25,10 @@ _SUMS = {"sum", "mean"}
 
 
 class Fixed:
-    """What is known of the results of a program so far; ask of its ops in their order.
+    """What is known of the results of a program so far. Takes the ops in program order.
 
     Args:
-        rewritten: storages that the program writes in place, of which nothing is known.
+        rewritten: storages that the program writes in place; nothing is known of them.
     """
 
     def __init__(self, rewritten: set[int]) -> None:
@@ -78,7 +78,7 @@ class Fixed:
         rule = _RANGES.get(base)
         given = self._known(op.inputs[0])
         found = rule(op, given) if rule else None
-        if found is None:
+        if found is None or (base in _WRAPPING and not op.outputs[0].dtype.is_floating_point):
             return _ANY
         rounds = base in _ROUNDING and found[0] != found[1]
         return (found[0] - _ulps(found[0]), found[1] + _ulps(found[1])) if rounds else found
@@ -122,6 +122,7 @@ _ANY = (-math.inf, math.inf)
 
 _COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
 _ROUNDING = set("mul div add sub rsub mean pow square _to_copy".split())
+_WRAPPING = _ROUNDING | {"abs", "neg"}  # of integers, which overflow
 _Rule = Callable[[TracedOp, Range], "Range | None"]
 
 

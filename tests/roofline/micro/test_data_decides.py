@@ -139,6 +139,7 @@ TABLE = {
         "return a0.sigmoid() > 0.5",
         *(B * N, N, 0),
     ),
+    "integers that overflow": ("I(99, 64, 32, d=i8)", "return a0 * a0 < 0", N, N, 0),
     # early exits
     "any": ("R(64, 32)", "return (a0 > 0).any(1)", 0, 64, 0),
     "all": ("R(64, 32)", "return (a0 > 0).all()", 0, 1, 0),
