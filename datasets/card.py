@@ -1,4 +1,4 @@
-"""A set of data to publish: Parquet files, and a card that says what they are.
+"""A set of data to publish: Parquet files and a card that describes them.
 
 The card is a ``README.md`` with the front matter that Hugging Face's Hub reads
 (https://huggingface.co/docs/hub/datasets-cards). The folder is a `Store` as well.
@@ -34,9 +34,8 @@ class Repeats:
     """How well the times of a configuration agree between runs.
 
     Attributes:
-        configurations: how many were timed in two runs or more.
-        median, p95: of the relative differences between a run's time and the first run's, over all
-            of them, signs left out.
+        configurations: how many were timed in at least two runs.
+        median, p95: of the absolute relative differences between a run's time and the first run's.
     """
 
     configurations: int
@@ -45,7 +44,7 @@ class Repeats:
 
 
 def repeats(rows: polars.LazyFrame) -> Repeats:
-    """Compare the times of each configuration between runs; within a run the median counts."""
+    """Compare the times of each configuration between runs, by the median of each run."""
     pl = polars_module()
     timed = rows.filter(pl.col("time_ms").is_not_null(), pl.col("verdict").is_in(RIGHT))
     a_run = timed.group_by(*CONFIGURATION, "run_id").agg(
@@ -72,14 +71,14 @@ def export(
     notes: str = "",
     where: str | None = None,
 ) -> Path:
-    """Write rows, the files that they refer to, and a card into a new folder.
+    """Write rows, the files and facts that they refer to, and a card into a new folder.
 
     Args:
-        store: where they are.
-        folder: a new or empty one; a new one is complete or absent.
+        store: with the rows.
+        folder: new or empty; a new one is complete or absent.
         title: the set's name, for the card.
         notes: Markdown for the card: how, when and where it was measured, and its known limits.
-        where: which rows, as a condition in SQL; all by default.
+        where: a condition on rows in SQL; all by default.
 
     Returns:
         The card.
@@ -118,7 +117,7 @@ def export(
 def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     """Write rows, and the files and facts that they refer to, as a store.
 
-    Paths are left out: they only describe the machine.
+    Paths are left out, as they only describe the machine.
     """
     pl = polars_module()
     rows = rows.with_columns(path=pl.lit(None, pl.String), problem_path=pl.lit(None, pl.String))
@@ -136,7 +135,7 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
 
 
 def render(store: Store, title: str, notes: str = "") -> str:
-    """The card of a set, as Markdown: counts and conditions, and the text of `notes`."""
+    """The card of a set as Markdown: counts, conditions and the text of `notes`."""
     rows = store.scan()
     body = [
         _front_matter(store, title, _count(rows)),
@@ -237,7 +236,7 @@ import polars as pl
 from solkit.datasets.store import Store
 
 rows = Store("{name}").scan()  # or: pl.scan_parquet("{name}/parts/*.parquet")
-right = rows.filter(pl.col("verdict").is_in({list(RIGHT)}))
+right = rows.filter(pl.col("verdict").is_in({json.dumps(RIGHT)}))
 print(right.group_by("problem_id").agg(pl.min("time_ms")).collect())
 ```
 

@@ -54,11 +54,8 @@ def _read(document: Document, labels: Labels) -> Imported:
             created=document.changed,
         )
 
-    return converted(document.path, _numbered(told["rows"]), row)
-
-
-def _numbered(rows: list[Any]) -> list[tuple[str, Any]]:
-    return [(f"row {number}", row) for number, row in enumerate(rows)]
+    rows = ((f"row {number}", each) for number, each in enumerate(told["rows"]))
+    return converted(document.path, rows, row)
 
 
 FORMAT = Format("columns", "brute-forced spaces in columns", _recognises, _read)
