@@ -1,17 +1,16 @@
 """What analysing in bulk costs, and where the cores' time goes: zoo kernels from empty caches.
 
     python bench/analyser.py                           # 200 configurations on all cores
-    python bench/analyser.py --count 40 --peer DIR     # beside an older checkout's `solkit.analyse`
+    python bench/analyser.py --count 40 --peer DIR     # also in an older checkout
 
-Configurations are drawn by a fixed seed from Triton kernels of the zoo, spread over the families.
-Nothing is cached before: Triton's cache and SolKit's are empty folders. Time is CPU time: that of
-ptxas and nvdisasm by `getrusage(RUSAGE_CHILDREN)` around each run, that of Triton's compiler and of
-following by `process_time` around the call; the rest of a worker's, of the server's
-and of this process is read from /proc. Idle is what is left of cores times wall time, and counts
-other programs of the machine as well.
+A fixed seed draws configurations of the zoo's Triton kernels, spread over the families. Triton's
+cache and SolKit's are empty folders. Time is CPU time: of ptxas and nvdisasm by
+`getrusage(RUSAGE_CHILDREN)` around each run, of Triton's compiler and of following by
+`process_time` around the call, and the rest from /proc. Idle is cores times wall time without it,
+so it includes other programs: on a shared machine, read the share of what was used.
 
-The peer analyses the same configurations one after the other, as it must: `solkit.analyse` held a
-lock for the whole process.
+The peer analyses the same configurations in sequence, since its `solkit.analyse` held a lock for
+the whole process.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ print((len(asked) - 1) / (time.perf_counter() - start))
 
 
 def prepare() -> None:
-    """Prepare the server as usual, and count what its forks spend on what."""
+    """Prepare the server as usual, and time what its forks do."""
     from solkit.adapters import triton_compiler
     from solkit.analysis import candidate, facts, worker
 
@@ -109,7 +108,7 @@ def _note(name: str, seconds: float) -> None:
 
 
 def chosen(count: int, seed: int = 0) -> list[Configuration]:
-    """Configurations of as many kernels as may be, a few each."""
+    """Configurations of as many kernels as possible, a few each."""
     files = sorted(path for path in ZOO.glob("*/*.py") if not is_left_out(path))
     random.Random(seed).shuffle(files)
     each = max(4, -(-count // len(files)))
@@ -131,7 +130,7 @@ def is_left_out(path: Path) -> bool:
 
 
 def measured(asked: Sequence[Configuration], workers: int) -> dict[str, Any]:
-    """Analyse all, from empty caches: seconds by what they were spent on, and how many failed."""
+    """Analyse all from empty caches: seconds by activity, and how many failed."""
     with tempfile.TemporaryDirectory() as folder, environment(folder) as notes:
         pool = jobs._shared = jobs.Jobs("analyser:prepare")
         with Analyser("h100", cache=False, workers=workers) as analyser:
@@ -185,7 +184,7 @@ def _family(pid: int | str = "self") -> Iterator[int | str]:
 
 
 def show(found: dict[str, Any], count: int, workers: int) -> float:
-    """Print a measurement; gives the share of the cores' time that the tools have."""
+    """Print a measurement; returns the tools' share of the cores' time."""
     cores_s = workers * found["wall_s"]
     rate, failed = count / found["wall_s"], found["failed"]
     print(f"{count} configurations ({failed} failed) on {workers} cores: {rate:.2f} a second")

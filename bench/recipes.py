@@ -1,12 +1,11 @@
-"""How many launchers one recorded run serves, whether it is right, and how fast it is.
+"""How many launchers one recorded run serves, whether its answers are right, and how fast it is.
 
     python bench/recipes.py [zoo inductor | FILES ...] [--configurations 30] [--every 1]
 
-Of each launcher, at a shape drawn at random, as many configurations are captured from recipes
-(`solkit.analysis.triton.recipes`) as by running it, and compared: all but CUDA C++, which is run
-each time. The rate is that of configurations that were not seen before, up to nine times as many,
-in a core's own time, where one run serves them all: without the comparisons that recipes make
-now and then, and with them.
+For each launcher, at a random shape, the same configurations are captured from recipes
+(`solkit.analysis.triton.recipes`) and by running it, and compared. CUDA C++ is left out, since it
+runs each time. If one run serves all, the rate is measured on other configurations, up to nine
+times as many, in CPU time: without the comparisons that recipes make now and then, and with them.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Params = dict[str, Value]
 
 @dataclass
 class Found:
-    """What came of one launcher."""
+    """The result for one launcher."""
 
     name: str
     compared: int
@@ -80,13 +79,13 @@ def _rate(function: Any, configurations: list[Params]) -> float:
 
 
 def _drawn(loaded: Any, count: int, seed: str) -> tuple[Any, list[Params], list[Params]]:
-    """What makes workloads at a shape, and two lots of configurations that are legal there."""
+    """A maker of workloads at a shape, and two sets of configurations that are legal there."""
     shapes = list(loaded.description.problem.shapes)
     random.Random(seed).shuffle(shapes)
     for shape in shapes:
         try:
             drawn = list(islice(loaded.space(shape).shuffled(seed), 10 * count))
-        except SolkitError:  # they are too few to be found
+        except SolkitError:  # too few are legal
             continue
         if not drawn:
             continue
