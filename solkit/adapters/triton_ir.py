@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import PurePath
 
 __all__ = [
@@ -256,6 +256,7 @@ _HEAD = re.compile(r"(?:(%[^=]+?) = )?\"?([a-z_]\w*\.[\w.]+|[a-z_]\w+)\"?(.*)$")
 _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 
 
+@lru_cache(maxsize=2)  # launches of one kernel come one after the other
 def parse(text: str) -> Function:
     """The kernel in a TTGIR module; raises IrError if there is none, or a line is unknown."""
     return _Reader(text).function()

@@ -61,7 +61,7 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
         tolerance=(
             workload.tolerance or loaded.description.problem.tolerance or _tightest(outputs)
         ),
-        analysis=Analysis(AnalysisStatus.NOT_CAPTURED, notes=("Analysis was not asked for.",)),
+        analysis=Analysis(AnalysisStatus.NOT_CAPTURED, notes=("No analysis was requested.",)),
         unfused=kernels.unfused if kernels else (),
         grouped=kernels.grouped(groups) if kernels and groups else (),
         outputs=described(outputs),
