@@ -93,6 +93,7 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
         descriptor: of the channel.
     """
     os.nice(niceness)
+    sys.setrecursionlimit(2 * sys.getrecursionlimit())  # fake tensors add frames to the user's
     sys.dont_write_bytecode = True  # Python keeps the old code of a file saved twice in a second
     reads = Reads()
     channel = Channel.of(descriptor, trusting=True)

@@ -32,6 +32,8 @@ __all__ = ["CaptureError", "Captured", "capture", "described"]
 _GRACE_S = 2
 _PYTHONS = (*(ArithmeticError, AssertionError, LookupError, NameError, RecursionError, SystemExit),)
 """Errors that Python raises by itself whether or not there is a GPU."""
+_TRITONS = (AssertionError, KeyError, TypeError, ValueError)
+"""Errors with which Triton refuses arguments and options of a launch."""
 
 
 class CaptureError(SolkitError):
@@ -150,11 +152,13 @@ def _is_candidates(error: BaseException) -> bool:
     if last is None:
         return False
     file = Path(last.tb_frame.f_code.co_filename)
-    if file.is_relative_to(Path(triton.__file__).parent):  # refused by its own, unfaked front end
-        return True
+    if file.is_relative_to(Path(triton.__file__).parent):  # its front end is not faked
+        return isinstance(error, _TRITONS)
     is_users = fake_cuda.user_line(last.tb_frame).rpartition(":")[0] == str(file)
     if not is_users or "site-packages" in file.parts or error.__context__ is not None:
-        return False  # a missing library may be what it fails for
+        return False  # the cause may be a missing library
+    if isinstance(error, ImportError | OSError):
+        return False  # or a missing file
     return isinstance(error, _PYTHONS) or _raises(last)
 
 
