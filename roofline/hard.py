@@ -18,9 +18,30 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from solkit.core import Bound, Device, Needed, OpWork, Resource, Tolerance, Work
+from solkit.roofline.names import short_name
 from solkit.roofline.precision import contraction_dtype
 
 __all__ = ["hard_ms", "slack", "where_needed"]
+
+SHORTCUTS = {
+    "": "what becomes of its output may leave less to compute.",
+    "attention": "its mask, equal operands, or what becomes of its result may leave less to "
+    "compute.",
+    "beyond": "what {about} makes of its output is not followed, so none of it is proven to be "
+    "needed.",
+    "chained": "it is one of two products in a row with {about}, and (A B) C may be A (B C).",
+    "operand": "{about} makes an operand that may hold zeros or repeat itself, which leaves less "
+    "to multiply.",
+    "part": "a product of a matrix with its own transpose is symmetric, so half of it will do.",
+    "selected": "{about} may use only some elements of its output, so the others need not be "
+    "computed.",
+    "summed": "{about} sums its output, and the sum of a product needs a matrix-vector product "
+    "alone.",
+    "transform": "Winograd and FFT forms of a convolution multiply less.",
+    "uncounted": "the hard bound counts no product of this kind.",
+    "weights": "its operands are weights alone, so it can be computed before the call.",
+}
+"""Why a contraction may do with less, by `OpWork.shortcut`."""
 
 _FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
 _MATTERS = 0.01  # of the contractions, or of the bytes: a smaller part explains nothing
@@ -169,8 +190,9 @@ def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
 def _about_contractions(resource: Resource, work: Work) -> Iterator[str]:
     total = sum(_contracted(op) for op in work.ops)
     soft = [op for op in work.ops if _contracted(op) - op.hard_flops > _MATTERS * total]
-    for name in dict.fromkeys((op.op, op.hard_flops > 0) for op in soft):
-        yield f"{name[0]}: {_shortcut(*name)}"
+    for name, shortcut in dict.fromkeys((op.op, op.shortcut) for op in soft):
+        kind, _, about = shortcut.partition(":")
+        yield f"{name}: {SHORTCUTS[kind].format(about=short_name(about) or 'an op')}"
     if work.hard_operations:
         yield (
             f"The precision may allow a faster pipe than the {resource.ceiling / 1e12:.4g} "
@@ -180,20 +202,6 @@ def _about_contractions(resource: Resource, work: Work) -> Iterator[str]:
 
 def _contracted(op: OpWork) -> int:
     return sum(n for key, n in op.operations.items() if contraction_dtype(key))
-
-
-def _shortcut(name: str, partly: bool) -> str:
-    """Which known algebra may do less than a contraction of that name."""
-    if "conv" in name:
-        return "Winograd and FFT forms of a convolution multiply less."
-    if name == "solkit.attention":
-        return "its mask, equal operands, or what becomes of its result may leave less to compute."
-    if partly:
-        return "a product of a matrix with its own transpose is symmetric, so half of it will do."
-    return (
-        "its operands or what becomes of its result admit an algorithm that does less (a sum over "
-        "a product needs a matrix-vector product alone, and (A B) C may be A (B C))."
-    )
 
 
 def _size(count: int) -> str:

@@ -21,7 +21,7 @@ from solkit.roofline.work.merging import merged
 from solkit.roofline.work.origins import with_origins
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.repeats import without_repeats
-from solkit.roofline.work.shortcuts import hard_flops
+from solkit.roofline.work.shortcuts import hard_flops, shortcuts
 from solkit.roofline.work.structure import annotated
 from solkit.roofline.work.traffic import Traffic, traffic
 
@@ -59,7 +59,8 @@ def work_of_live(program: Program) -> Work:
     live = list(program.ops)
     costs = [cost_of(op) for op in without_repeats(live)]
     moved = traffic(program, live)
-    ops = _op_works(live, costs, hard_flops(program, live), moved)
+    hard = hard_flops(program, live)
+    ops = _op_works(live, costs, hard, shortcuts(program, live, hard), moved)
     return Work(
         operations=_sum(op.operations for op in ops),
         hard_operations=_sum(_hard_part(op) for op in ops),
@@ -77,6 +78,7 @@ def _op_works(
     live: Sequence[TracedOp],
     costs: Sequence[Cost | None],
     hard: Mapping[int, int],
+    reasons: Mapping[int, str],
     moved: Traffic,
 ) -> tuple[OpWork, ...]:
     """What each op costs; ops that cost nothing are left out."""
@@ -88,6 +90,7 @@ def _op_works(
             op=op.name,
             operations=dict(cost.operations) if cost is not None else {},
             hard_flops=hard.get(position, 0),
+            shortcut=reasons.get(position, ""),
             position=position,
             read_bytes=read[position],
             write_bytes=written[len(live) - 1 - position],

@@ -24,7 +24,7 @@ multiplication (Strassen) is not considered: no GPU library gains from it at ten
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.products import is_gram
@@ -32,7 +32,7 @@ from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 from solkit.roofline.work.sparsity import Sparsity
 
-__all__ = ["hard_flops", "surely_read", "surely_written"]
+__all__ = ["hard_flops", "shortcuts", "surely_read", "surely_written"]
 
 _CONTRACTIONS = {
     "aten.mm": ("self", "mat2"),
@@ -74,6 +74,10 @@ _SUMMING_TO_A_CONSTANT = {"aten._softmax", "aten._log_softmax", *_NORMALISING}
 _REDUCING = {
     f"aten.{name}" for name in "sum mean amax amin max min logsumexp linalg_vector_norm".split()
 }
+_SUMMING = {
+    *("aten.sum", "aten.mean", "aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d"),
+    *("aten.avg_pool2d", "aten.avg_pool3d"),
+}
 _DEEP = 64  # ops that are followed before an output counts as lost
 
 
@@ -93,6 +97,27 @@ def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
         seen.add(again)
         if all(map(uses.unstructured, operands)) and uses.vary(operands) and uses.kept(op):
             found[position] = _flops(op, [uses.origin(use) for use in operands])
+    return found
+
+
+def shortcuts(
+    program: Program, live: Sequence[TracedOp], hard: Mapping[int, int]
+) -> dict[int, str]:
+    """Why contractions are not counted in full, as `OpWork.shortcut`, by position in `live`.
+
+    Args:
+        program: as traced.
+        live: its ops that matter.
+        hard: what `hard_flops` found.
+    """
+    uses = _Uses(program, live)
+    found: dict[int, str] = {}
+    for position, op in enumerate(live):
+        cost = cost_of(op)
+        flops = cost.operations.items() if cost is not None else ()
+        whole = sum(n for key, n in flops if key.startswith("contraction."))
+        if hard.get(position, 0) < whole:
+            found[position] = "part" if position in hard else uses.shortcut(op)
     return found
 
 
@@ -197,6 +222,43 @@ class _Uses:
         if len(makers) == 1 and makers[0].name in _CONVERSIONS:
             return self.origin(makers[0].inputs[-1])
         return use.storage
+
+    def shortcut(self, op: TracedOp) -> str:
+        """What may make a contraction unnecessary; see `OpWork.shortcut`."""
+        if op.name == _ATTENTION:
+            return "attention"
+        names = _CONTRACTIONS.get(op.name)
+        operands = [op.arguments[name] for name in names] if names else []
+        if operands and not self.vary(operands):
+            return "weights"
+        for use in operands:
+            makers = self._maker[use.storage]
+            if any(maker.name in _CONTRACTIONS for maker in makers):
+                return f"chained:{makers[0].name}"
+            if not self.unstructured(use):
+                return f"operand:{makers[-1].name}" if makers else "operand"
+        fate = self._fate(op)
+        weight = op.arguments.get("weight")
+        if not fate and isinstance(weight, TensorUse) and any(n > 1 for n in weight.shape[2:]):
+            return "transform"
+        return fate or "uncounted"
+
+    def _fate(self, op: TracedOp, depth: int = 0) -> str:
+        """What becomes of a contraction's output; empty if all of it is a result."""
+        use = op.result
+        if use.storage in self._results:
+            return ""
+        for reader, seen in self._readers[use.storage]:
+            if reader.name in _CONTRACTIONS:
+                return f"chained:{reader.name}"
+            if reader.name in _SUMMING:
+                return f"summed:{reader.name}"
+            if seen.distinct < use.distinct or self.selects(reader, seen):
+                return f"selected:{reader.name}"
+            if reader.name in _LINEAR | _CONVERSIONS and depth < _DEEP:
+                return self._fate(reader, depth + 1)
+            return f"beyond:{reader.name}"
+        return "beyond"
 
     def unstructured(self, use: TensorUse) -> bool:
         """Whether the elements of an operand can take any values, each on its own."""

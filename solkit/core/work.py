@@ -30,6 +30,8 @@ class OpWork:
             a matrix product (a multiply-add is two); ``fp32``, ``fp64`` and ``int32`` those of the
             scalar pipes; ``sfu`` results of the special-function unit.
         hard_flops: the part of its contraction that no known algorithm avoids.
+        shortcut: why that is not all of it, a key of `solkit.roofline.hard.SHORTCUTS`; after a
+            colon the op that it is about.
         position: its index among the ops that the results depend on, in program order.
         read_bytes: DRAM bytes of the inputs that it needs first.
         write_bytes: DRAM bytes of the results that it writes last.
@@ -39,6 +41,7 @@ class OpWork:
     op: str
     operations: Mapping[str, int]
     hard_flops: int = 0
+    shortcut: str = ""
     position: int = 0
     read_bytes: int = 0
     write_bytes: int = 0

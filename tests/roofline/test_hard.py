@@ -44,17 +44,18 @@ def test_special_functions():
 
 
 @pytest.mark.parametrize(
-    ("name", "hard_flops", "says"),
+    ("name", "hard_flops", "shortcut", "says"),
     [
-        ("aten.convolution", 0, "Winograd"),
-        ("aten.mm", 0, "admit an algorithm that does less"),
-        ("aten.mm", 5 * 10**11, "symmetric"),
-        ("solkit.attention", 0, "mask"),
+        ("aten.convolution", 0, "transform", "Winograd"),
+        ("aten.mm", 0, "summed:aten.mean", "mean sums its output"),
+        ("aten.mm", 0, "beyond:aten.max_pool2d", "what max_pool2d makes of its output"),
+        ("aten.mm", 5 * 10**11, "part", "symmetric"),
+        ("solkit.attention", 0, "attention", "mask"),
     ],
 )
-def test_contractions_with_a_shortcut_say_which(name, hard_flops, says):
+def test_contractions_with_a_shortcut_say_which(name, hard_flops, shortcut, says):
     hard = {"contraction.bf16": hard_flops} if hard_flops else {}
-    work = make([OpWork(name, {"contraction.bf16": 10**12}, hard_flops)], hard=hard)
+    work = make([OpWork(name, {"contraction.bf16": 10**12}, hard_flops, shortcut)], hard=hard)
     sentences = reasons(work)
     assert sentences[0].startswith(f"{name}: ")
     assert says in sentences[0]
