@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from solkit.errors import InputError
-
 __all__ = ["saves"]
 
 _SOURCES = (".py", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".json", ".jsonl")
@@ -29,14 +27,8 @@ def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
     Args:
         paths: files, or problem folders.
         poll_s: seconds between two checks.
-
-    Raises:
-        InputError: a path does not exist.
     """
     watched = [Path(path) for path in paths]
-    for path in watched:
-        if not path.exists():
-            raise InputError(f"{path}: no such file or folder")
     state, saved_s = _settled(watched, poll_s), time.time()
     while True:
         yield saved_s

@@ -106,14 +106,11 @@ class _Page:
 
     def show(self, saved_s: float) -> None:
         """Score what was saved at a `time.time`, and print; the next save may fix a failure."""
-        from rich.console import Console
-
         from solkit.report import schema
 
-        busy = Console(stderr=True).status("scoring" if not self.shown else "scoring again")
         try:
             for i, run in enumerate(self.runs):
-                with busy, _base.stdout_kept_for_the_report():
+                with _base.working("scoring"), _base.stdout_kept_for_the_report():
                     report = run()
                 model = schema.to_model(report)
                 if i == 0 or model != self.shown[0]:  # else nothing could be measured

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from cli_reports import NOT_MEASURED, report_of, solkit
 
-from solkit.cli import _saves
+from solkit.cli import _base, _saves
+from solkit.cli._base import check_readable
 from solkit.core import Verdict
 from solkit.errors import KernelFileError
 
@@ -94,7 +95,8 @@ def test_a_file_that_stays_empty_is_scored_all_the_same(kernel, monkeypatch):
     next(found)
 
 
-def test_a_file_that_does_not_exist_is_refused(tmp_path):
+def test_a_file_that_does_not_exist_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_base, "check_readable", check_readable)
     ended = solkit("watch", tmp_path / "none.py", "--device", "h100")
     assert ended.exit_code == 2
     assert "none.py: no such file" in ended.stderr
