@@ -76,7 +76,7 @@ class Changes:
         """Whether an element's sector holds nothing but zeros, which stay."""
         region = self._regions[at]
         return region.flat.is_floating_point() and not bool(
-            region.flat[region.sector_of(element)].any()
+            region.flat[region.sector_of(element)].double().any()
         )
 
     def of(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
@@ -216,10 +216,7 @@ class Changes:
         picked = [self._below(region.count) for _ in range(places.numel())]
         found = torch.tensor(picked, device=region.flat.device)
         found = found if region.places is None else region.places[found]
-        values = region.flat[found]
-        if values.is_floating_point():  # a zero here may stand for nothing
-            values = torch.where(values == 0, region.flat[places], values)
-        return values
+        return region.flat[found]
 
     def _change(
         self, at: int, places: torch.Tensor, values: torch.Tensor, is_within: bool = True
@@ -230,9 +227,10 @@ class Changes:
             limit = other.flat[places].to(values.dtype)
             values = torch.maximum(values, limit) if is_above else torch.minimum(values, limit)
         if flat.is_floating_point():
-            # what is not zero stays so: a kernel may know where the zeros are
-            values = values.to(flat.dtype)
-            values = torch.where(values == 0, flat[places], values)
+            # zeros and infinities stay where they are: a kernel may know their places
+            rounded = values.to(flat.dtype).double()  # fp8 has no arithmetic
+            stays = (rounded == 0) | ~rounded.isfinite()
+            values = torch.where(stays, flat[places].double(), rounded)
         return Change(((flat, places, values.to(flat.dtype)),), is_within)
 
     def _below(self, count: int) -> int:
