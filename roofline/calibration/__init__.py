@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from solkit.roofline.calibration.choice import Chosen, calibrated, choose, doubts
 from solkit.roofline.calibration.record import Calibration, Reading, Regime
-from solkit.roofline.calibration.store import folder, own, read, save, shipped
+from solkit.roofline.calibration.store import check_room, folder, own, read, save, shipped
 
 __all__ = [
     "Calibration",
@@ -24,6 +24,7 @@ __all__ = [
     "Reading",
     "Regime",
     "calibrated",
+    "check_room",
     "choose",
     "doubts",
     "folder",

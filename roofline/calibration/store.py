@@ -13,7 +13,7 @@ from solkit import userdata
 from solkit.errors import InputError
 from solkit.roofline.calibration.record import Calibration
 
-__all__ = ["VARIABLE", "folder", "own", "read", "save", "shipped"]
+__all__ = ["VARIABLE", "check_room", "folder", "own", "read", "save", "shipped"]
 
 VARIABLE = "SOLKIT_CALIBRATIONS"
 """The environment variable that names another folder for the user's own calibrations."""
@@ -24,6 +24,28 @@ _SHIPPED = Path(__file__).with_name("shipped")
 def folder() -> Path:
     """The folder of the user's own calibrations: see `solkit.userdata.folder`."""
     return userdata.folder("calibrations", VARIABLE)
+
+
+def check_room(path: Path | None = None) -> None:
+    """Raise before a calibration is measured, not after it, if it could not be saved.
+
+    Args:
+        path: as for `save`.
+
+    Raises:
+        InputError: the file exists already, or its folder takes no files.
+    """
+    where = folder() if path is None else path.parent
+    if path is not None and path.exists():
+        raise InputError(f"{path} exists: a calibration is never overwritten")
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=where, suffix=".part"):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {where}: {error.strerror} ({VARIABLE} names another folder)"
+        ) from error
 
 
 def save(calibration: Calibration, path: Path | None = None) -> Path:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from solkit.cli import _base, _options, exit_codes
-from solkit.errors import InputError
 
 __all__ = ["calibrate"]
 
@@ -35,14 +34,13 @@ def calibrate(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         path = None if out is None else Path(out)
-        if path is not None and path.exists():
-            raise InputError(f"--out: {out} exists; calibrations are never overwritten")
         with _base.stdout_kept_for_the_report(), _base.working("calibrating"):
             from solkit import calibrate as measuring
             from solkit.core import MeasureSettings
             from solkit.roofline import calibration
             from solkit.roofline.nvml import live_device
 
+            calibration.check_room(path)
             gpu = live_device(MeasureSettings(on=on).gpu_index)
             found = measuring.calibrate(gpu, quick=quick)
             kept = calibration.save(found, path)

@@ -224,3 +224,13 @@ def test_a_reading_by_name():
     )
     assert made.find("l2.read", Regime.BURST).value == 8e12
     assert made.find("l2.read", Regime.SUSTAINED) is None
+
+
+def test_room_is_checked_before_anything_is_measured(tmp_path):
+    calibration.check_room(tmp_path / "new" / "mine.json")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "mine.json").write_text("{}")
+    with pytest.raises(InputError, match=r"mine\.json exists: a calibration is never overwritten"):
+        calibration.check_room(tmp_path / "mine.json")
+    with pytest.raises(InputError, match=r"cannot write to .*mine\.json: .* names another folder"):
+        calibration.check_room(tmp_path / "mine.json" / "below.json")
