@@ -28,7 +28,9 @@ def report(make):
     whole = replace(whole, resources=(resource, *whole.resources[1:]))
     part = PartBound(Part((0, 1), ("aten.mm", "aten._softmax"), "model.py:3", make.work()), whole)
     levels = Fusion(0.1, (part, part, part), (part,))
-    work = make.work(ops=(OpWork("aten.convolution", make.work().operations),))
+    work = make.work(
+        ops=(OpWork("aten.convolution", make.work().operations, shortcut="transform"),)
+    )
     first = make.result(bound=whole, fusion=levels, work=work)
     second = make.result(shape={"M": 8}, bound=make.bound())
     return make.report(first, second, failed=(FailedShape({"M": 7}, "model.py:3: no"),))
@@ -75,7 +77,9 @@ def test_scores_page_can_be_explained_too(report):
 
 
 def test_a_time_between_hard_bound_and_roofline_is_explained(make):
-    work = make.work(ops=(OpWork("aten.convolution", make.work().operations),))
+    work = make.work(
+        ops=(OpWork("aten.convolution", make.work().operations, shortcut="transform"),)
+    )
     beaten = make.measured(verdict=Verdict.BEATS_ALGORITHM, work=work)
     beaten = replace(beaten, measurement=make.measurement(median_ms=0.1))
     text = page(terminal.render, make.report(beaten), width=140)
