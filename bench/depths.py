@@ -137,8 +137,10 @@ def show(found: Sequence[Costs]) -> float:
 def _show_estimates(found: Sequence[Costs]) -> None:
     times = [b / a for each in found for a, b in each.times()]
     off = [max(each, 1 / each) for each in times]
-    print(f"modelled time, {len(off)} configurations: off by {statistics.median(off):.2f} in the ")
-    print(f"  median; {np.mean(np.array(off) < 1.5):.0%} within a factor of 1.5")
+    print(
+        f"modelled time, {len(off)} configurations: off by {statistics.median(off):.2f} in the "
+        f"median, {np.mean(np.array(off) < 1.5):.0%} within a factor of 1.5"
+    )
     kernels = [
         (one.facts, other.facts)
         for each in found
