@@ -13,6 +13,7 @@ from rich.text import Text
 from solkit.core import (
     AnalysisStatus,
     Device,
+    Gap,
     KernelAnalysis,
     Measurement,
     Protocol,
@@ -42,6 +43,7 @@ __all__ = ["render", "worst"]
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 _LAUNCHES = 6  # further ones are counted, not shown
 _ERROR_LINES = 12
+_MATTERS = 1.02  # a smaller factor of a gap is not worth a look
 
 _STATUS = {
     AnalysisStatus.COMPLETE: "",
@@ -106,24 +108,38 @@ def _page(report: Report, width: int, details: bool, explained: bool) -> Iterato
 def _overview(results: Sequence[Result]) -> Table:
     """A row per shape, named by the sizes that differ."""
     names = differing_sizes(results)
-    rows = columns(["shape"], ["SOL", "measured", "gap", "score"], ["limiter", "verdict"])
+    measured = any(r.measurement for r in results) or not any(r.gap for r in results)
+    numbers = ["measured", "gap", "score"] if measured else ["modelled", "gap"]
+    rows = columns(["shape"], ["SOL", *numbers], ["limiter", "verdict"])
     for result in results:
-        rows.add_row(*_overview_row(result, names))
+        sizes = {name: result.shape[name] for name in names if name in result.shape}
+        rows.add_row(
+            Text(units.shape_words(sizes)),
+            Text(units.duration(result.bound.time_ms)),
+            *(_measured_cells if measured else _modelled_cells)(result),
+            Text(result.bound.limiter),
+            verdict_text(result.verdict),
+        )
     return rows
 
 
-def _overview_row(result: Result, names: Sequence[str]) -> tuple[Text, ...]:
-    sizes = {name: result.shape[name] for name in names if name in result.shape}
+def _measured_cells(result: Result) -> tuple[Text, ...]:
     measurement, score = result.measurement, result.score
     return (
-        Text(units.shape_words(sizes)),
-        Text(units.duration(result.bound.time_ms)),
         Text(units.duration(measurement.median_ms if measurement else None)),
         Text(units.ratio(score.gap) if score else "-"),
         Text(f"{score.sol_score:.2f}" if score else "-", style="bold"),
-        Text(result.bound.limiter),
-        verdict_text(result.verdict),
     )
+
+
+def _modelled_cells(result: Result) -> tuple[Text, ...]:
+    gap = result.gap
+    times = (units.duration(gap.time_ms), units.ratio(_of(gap))) if gap else ("-", "-")
+    return tuple(map(Text, times))
+
+
+def _of(gap: Gap) -> float:
+    return gap.time_ms / gap.sol_ms
 
 
 # ------------------------------------------------------------------------------ one shape
@@ -156,10 +172,24 @@ def _summary(result: Result) -> Iterator[Row]:
         yield "verdict", verdict_text(result.verdict)
     if score:
         share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
-        yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share)
+        yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share, _mostly(result.gap))
+    elif result.gap and not measurement:
+        told = f" by the model ({units.duration(result.gap.time_ms)})"
+        yield (
+            "gap",
+            Text.assemble((units.ratio(_of(result.gap)), "bold"), told, _mostly(result.gap)),
+        )
     if score and measurement:
         scale = f"; the reference ({units.duration(measurement.reference_ms)}) scores 0.5"
         yield "score", Text.assemble((f"{score.sol_score:.2f}", "bold"), scale)
+
+
+def _mostly(gap: Gap | None) -> str:
+    """The largest factor of a gap that is worth a look."""
+    largest = max(gap.factors, key=lambda factor: factor.factor, default=None) if gap else None
+    if largest is None or largest.factor < _MATTERS:
+        return ""
+    return f"; mostly {largest.name}, {units.ratio(largest.factor)}"
 
 
 def _measured(measurement: Measurement, verdict: Verdict) -> Text:

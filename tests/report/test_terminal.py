@@ -34,6 +34,25 @@ def several(make, count):
     return make.report(*results)
 
 
+def test_where_nothing_was_measured_the_model_is_shown(make):
+    def modelled(n):
+        gap = make.gap(measured=False, time_ms=0.12839 * n)
+        return make.result(shape=SIZES | {"M": 1024 * n}, gap=gap)
+
+    text = page(make.report(modelled(2), modelled(3)), width=100)
+    assert re.search(r"shape +SOL +modelled +gap +limiter +verdict", text)
+    assert re.search(r"M=2048 +128 µs +257 µs +2\.00×", text)
+    assert re.search(r"M=3072 +128 µs +385 µs +3\.00×", text)
+    largest = max(make.gap().factors, key=lambda factor: factor.factor)
+    assert f"gap          2.00× by the model (257 µs); mostly {largest.name}, " in text
+
+
+def test_shapes_without_a_model_show_dashes(make):
+    text = page(make.report(make.result(), make.result(shape=SIZES | {"M": 1})), width=100)
+    assert re.search(r"shape +SOL +measured +gap +score", text)
+    assert re.search(r"M=1 +128 µs +- +- +-", text)
+
+
 def test_the_facts_of_a_measured_kernel(make):
     text = page(make.report())
     for fact in (
