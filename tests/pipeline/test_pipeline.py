@@ -89,7 +89,7 @@ def test_a_score_says_what_fusion_is_worth(write):
     (result,) = solkit.score(path, device="h100", measure=False).results
     assert result.fusion.fused_ms == result.bound.time_ms
     assert len(result.fusion.unfused) == 2
-    assert result.fusion.worth > 2
+    assert result.fusion.worth == pytest.approx(2)  # one launch instead of two: so little is moved
 
 
 @pytest.fixture
