@@ -371,7 +371,7 @@ class _Worker:
 
         Raises:
             JobDiedError: it ended, or made no progress for too long.
-            WorkerError: it answered nonsense, or its server is gone.
+            WorkerError: its answer makes no sense, or its server is gone.
         """
         first, timed_out = requests[0], False
         given = {**options, "limit_s": first.run_limit_s} if first.compiles else {}
