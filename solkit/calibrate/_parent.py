@@ -94,4 +94,6 @@ def _conclude(answer: str) -> Calibration:
     try:
         return Calibration.model_validate(told)
     except ValidationError as error:
-        raise WorkerError(f"the calibrating process sent an answer that makes no sense: {error}") from error
+        raise WorkerError(
+            f"the answer of the calibrating process makes no sense: {error}"
+        ) from error

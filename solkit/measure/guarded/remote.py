@@ -217,7 +217,7 @@ class Remote:
 
 
 def _nonsense(doing: str, error: Exception) -> CandidateError:
-    text = f"{doing}: the candidate's process sent an answer that makes no sense: {str(error)[:_MOST_TEXT]}"
+    text = f"{doing}: an answer of the candidate makes no sense: {str(error)[:_MOST_TEXT]}"
     return CandidateError(Verdict.CRASHED, (text,))
 
 

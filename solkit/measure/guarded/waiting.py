@@ -101,7 +101,7 @@ class Wait:
         try:
             return self.control.receive(_GRACE_S).header
         except (NonsenseError, TimeoutError) as error:
-            raise WorkerError(f"the referee's process sent an answer that makes no sense: {error}") from error
+            raise WorkerError(f"an answer of the referee makes no sense: {error}") from error
 
     def _watch(self) -> None:
         if self._stage == "timing":

@@ -212,7 +212,7 @@ def test_a_candidate_that_speaks_for_the_harness(check):
     """
     outcome = check(kernel)
     assert outcome.verdict is Verdict.CRASHED
-    assert "an answer that makes no sense" in outcome.errors[0]
+    assert "an answer of the candidate makes no sense" in outcome.errors[0]
 
 
 def test_a_reference_that_never_ends(check):
