@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from solkit.report.changes import Group
 from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.standing import Time, modelled_ms, time_of
-from solkit.report.units import ratio, shape_words, signed_duration
+from solkit.report.units import TELLING, ratio, shape_words, signed_duration
 
 __all__ = [
     "RATES",
@@ -45,7 +45,7 @@ __all__ = [
     "times_of",
 ]
 
-_MEMORIES = ("dram", "l2")
+_MEMORIES = ("dram", "last_level", "l2")
 _ROOM = 3.0
 RATES = ("roofline", "datasheet", "calibrated")
 """The sets of ceilings: at the highest clock, the vendor's, and measured by calibration."""
@@ -303,13 +303,18 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def gap_of(result: ResultJson) -> Gap | None:
-    """The gap of one shape, step by step; ``None`` if it was not split into factors."""
+    """The gap of one shape, step by step; ``None`` if it was not split into factors.
+
+    Factors that round to 1.00 are left out.
+    """
     gap = result.gap
     if gap is None or not gap.sol_ms or gap.time_ms is None:
         return None
     steps, product = [], 1.0
     for each in gap.factors:
         factor = each.factor if each.factor else 1.0
+        if abs(factor - 1) < TELLING:
+            continue
         end = product * factor
         cost_ms = gap.sol_ms * (end - product)
         steps.append(Step(each.name, factor, product, end, cost_ms, each.evidence, each.advice))

@@ -48,7 +48,6 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _PLAIN = str.maketrans(
     "µ·×█─◄•…" + _EIGHTHS[1:], "u-x#-<*." + "   ####"
 )  # for terminals and pipes without Unicode
-_TELLING = 0.005  # a factor closer to 1 rounds to 1.00 and is not shown
 _LAUNCH_LIMITED = "launch-limited: one launch takes {}, more than the bound"
 
 Row = tuple[str, Text]
@@ -157,7 +156,7 @@ def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> I
 def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:
     """The factors of a gap that cost something, with their evidence."""
     for name, factor, evidence in factors:
-        if abs(factor - 1) >= _TELLING:
+        if abs(factor - 1) >= units.TELLING:
             yield "made of", Text.assemble((units.ratio(factor), "bold"), f" {name}: {evidence}")
 
 

@@ -8,6 +8,7 @@ from solkit.core import Value
 from solkit.core.quantities import PREFIXES, amount, binary_bytes, duration, significant
 
 __all__ = [
+    "TELLING",
     "amount",
     "binary_bytes",
     "duration",
@@ -19,6 +20,10 @@ __all__ = [
     "shape_words",
     "signed_duration",
 ]
+
+
+TELLING = 0.005
+"""A factor closer to 1 rounds to 1.00× and is not shown."""
 
 
 def signed_duration(time_ms: float) -> str:

@@ -1,8 +1,9 @@
 import math
+from dataclasses import replace
 
 import pytest
 
-from solkit.core import Ceiling, Resource
+from solkit.core import Ceiling, GapFactor, Resource
 from solkit.report import charts, schema
 
 FLOPS, DRAM_BYTES = 2 * 4096**3, 3 * 2 * 4096**2
@@ -95,6 +96,14 @@ def test_steps_of_a_gap_lie_end_to_end(make):
         [factor.factor for factor in make.gap().factors]
     )
     assert math.fsum(step.cost_ms for step in gap.steps) == pytest.approx(0.5 * 0.12839)
+
+
+def test_factors_that_round_to_one_are_no_steps(make):
+    gap = make.gap()
+    quiet = replace(gap, factors=(*gap.factors, GapFactor("launch", 1.004, "1 launch")))
+    result = replace(make.explained(), gap=quiet)
+    steps = charts.gap_of(schema.to_model(make.report(result)).results[0]).steps
+    assert [step.name for step in steps] == [factor.name for factor in gap.factors]
 
 
 def test_no_gap_no_steps(make):
