@@ -48,6 +48,8 @@ RIGHT = tuple(each.value for each in Verdict if each.is_right)
 _COUNTING = (*RIGHT, Verdict.NOT_MEASURED.value)
 """Rows with these verdicts count towards the time of their configuration."""
 
+_WRITING = ("ALTER", "CREATE", "DELETE", "DROP", "INSERT", "MERGE", "TRUNCATE", "UPDATE")
+
 _UNCOMPARED = ("created", "device", "kind", "schema_version", LAUNCHES, "facts_id")
 """What is ignored when rows of one run and place are compared.
 
@@ -224,8 +226,11 @@ class Store:
         """The result of a query in SQL on the tables ``data``, ``sources`` and ``facts``.
 
         Raises:
-            InputError: a part is damaged, or the query is invalid.
+            InputError: a part is damaged, or the query is invalid or would write.
         """
+        verb = sql.split(maxsplit=1)[0].upper() if sql.strip() else ""
+        if verb in _WRITING:
+            raise InputError(f"{sql!r}: a query only reads; {verb} would change the store")
         rows = self.scan()
         tables = {"data": rows, "sources": self.sources(), "facts": self.facts()}
         context = polars_module().SQLContext(tables)

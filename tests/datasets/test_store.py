@@ -199,6 +199,14 @@ def test_a_query_in_sql_is_answered(store):
         store.query("nonsense")
 
 
+@pytest.mark.parametrize("sql", ["delete from data", " DROP TABLE data", "update data set x = 0"])
+def test_a_query_that_would_write_is_refused(store, sql):
+    store.add(numbered(0, 1, 2), [SOURCE])
+    with pytest.raises(InputError, match=r"a query only reads; (DELETE|DROP|UPDATE) would change"):
+        store.query(sql)
+    assert store.query("select count(*) from data").item() == 3
+
+
 def test_a_row_that_is_none_is_told_with_its_store(store):
     table = tables.table_of(Outcome, [ROW])
     place = table.schema.get_field_index("verdict")
