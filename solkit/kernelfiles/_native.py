@@ -252,7 +252,7 @@ def _shapes(
     return tuple({k: _plain(v) for k, v in shape.items()} for shape in listed)
 
 
-_MOST_VALUES = 100_000  # of a parameter; each is kept, sent to workers and shown
+_MOST_VALUES = 100_000  # listed for a parameter: each is kept and sent to workers, unlike a range
 
 
 def _space(module: ModuleType) -> Space:
@@ -266,10 +266,10 @@ def _space(module: ModuleType) -> Space:
             file_of(module),
         )
     for name, values in space.items():
-        if len(values) > _MOST_VALUES:
+        if not isinstance(values, range) and len(values) > _MOST_VALUES:
             raise KernelFileError(
                 f"SPACE[{name!r}] has {len(values):,} values, more than {_MOST_VALUES:,}: list "
-                "fewer, powers of two say",
+                "fewer, or give a range",
                 file_of(module),
             )
     plain = {n: v if isinstance(v, range) else list(map(_plain, v)) for n, v in space.items()}
