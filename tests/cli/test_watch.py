@@ -92,7 +92,9 @@ def test_a_file_that_stays_empty_is_scored_all_the_same(kernel, monkeypatch):
     found = _saves.saves([str(kernel)], POLL_S)
     next(found)
     kernel.write_text("")
+    start = time.monotonic()
     next(found)
+    assert time.monotonic() - start >= 5 * POLL_S  # an editor had time to write it
 
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path, monkeypatch):
