@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,6 +25,7 @@ _USUAL = "inputs()"
 _SEEDS = 2
 _PLANTED_EVERY = 64
 _UNSOUND = 0.1
+_CHANCE_SIGMAS = 6.0  # how far above chance zeros must agree to be a structure
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -362,10 +364,17 @@ class _Structure:
         return cls(zeros if some else None, square and torch.equal(plain, plain.mT))
 
     def shared_with(self, other: _Structure) -> _Structure:
-        """What both have; zeros in other places are chance."""
-        alike = self.zeros is not None and other.zeros is not None
-        alike = alike and torch.equal(self.zeros, other.zeros)  # type: ignore[arg-type]
-        return _Structure(self.zeros if alike else None, self.mirrored and other.mirrored)
+        """What both have: zeros in the same places, unless as few agree as by chance."""
+        zeros = None
+        if self.zeros is not None and other.zeros is not None:
+            both = self.zeros & other.zeros
+            a, b = (float(each.double().mean()) for each in (self.zeros, other.zeros))
+            # if the places were independent: the moments of the hypergeometric distribution
+            by_chance = a * b * both.numel()
+            sigma = math.sqrt(by_chance * (1 - a) * (1 - b))
+            if int(both.sum()) > by_chance + _CHANCE_SIGMAS * sigma + 1:
+                zeros = both
+        return _Structure(zeros, self.mirrored and other.mirrored)
 
     def imposed_on(self, values: torch.Tensor) -> torch.Tensor:
         """The values with this structure."""

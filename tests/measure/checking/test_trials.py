@@ -689,6 +689,26 @@ def test_a_kernel_may_rely_on_zeros_that_every_draw_has():
     assert wrong_on(triangular, lambda a, b: torch.triu(a.tril() @ b.triu()))
 
 
+def test_a_zero_by_chance_hides_no_structure():
+    def unlucky():
+        made = triangular()
+        made.args[0][0, int(torch.randint(1, 16, ()))] = 0.0  # above the diagonal
+        return made
+
+    upper = lambda a, b: torch.triu(a.triu() @ b.triu())  # noqa: E731
+    assert wrong_on(unlucky, upper) == []
+
+
+@pytest.mark.parametrize("share", [0.02, 0.9])
+def test_zeros_in_a_fixed_mask_are_a_structure_however_many_they_are(share):
+    mask = torch.rand(32, 32, generator=torch.Generator().manual_seed(1)) >= share
+
+    def masked():
+        return Workload((torch.randn(32, 32) * mask,), {}, lambda x: x.exp(), None)
+
+    assert wrong_on(masked, lambda x: torch.where(mask, x, 0.0).exp()) == []
+
+
 def test_a_kernel_may_rely_on_a_symmetry_that_every_draw_has():
     assert wrong_on(symmetric, lambda a, b: a.mT @ b.mT) == []
     assert wrong_on(symmetric, lambda a, b: a @ b.tril())
