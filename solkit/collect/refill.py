@@ -12,12 +12,13 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from solkit.analysis.analyser import Analysed, Analyser
-from solkit.core import Configuration, Outcome, Source, StoredFacts
+from solkit.core import Configuration, Outcome, Source, StoredFacts, canonical
 from solkit.datasets.facts import facts_id, facts_to_json, made_with, nvrtc_release
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
@@ -27,6 +28,7 @@ from solkit.roofline.devices import find
 __all__ = ["Group", "Progress", "fresh_facts", "groups_of", "refill"]
 
 _BATCH = 32
+_ROUND = 4  # configurations of a kernel and shape: with fewer, files change too often
 _KEPT_S = 900.0  # of a kernel in Triton's cache, where each configuration leaves 0.2 MB
 _TRIMMED_EVERY = 512  # configurations
 
@@ -64,7 +66,7 @@ def refill(
     """Write the facts of rows to a log, with a link from each row to its facts.
 
     Args:
-        rows: of any stores or logs; rows with facts are skipped.
+        rows: of any stores or logs; rows with the facts of this version are skipped.
         sources: that the rows refer to.
         log: receives the facts in batches.
         held: the log's contents: facts there are not computed again.
@@ -78,10 +80,9 @@ def refill(
         TraceError: the log could not be written; what it holds is safe.
     """
     progress = Progress()
-    wanting = (r for r in rows if not r.facts_id and (r.run_id, r.sequence) not in held.facts_of)
     known = {each.id for each in held.facts}
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
-        groups = groups_of(wanting, sources, Path(folder), progress)
+        groups = groups_of(rows, sources, Path(folder), progress, held.facts_of)
         _write(log, [(group, None) for group in groups if group.facts_id in known], progress)
         batch: list[tuple[Group, str | None]] = []
         unknown = [group for group in groups if group.facts_id not in known]
@@ -100,10 +101,16 @@ def refill(
 
 
 def groups_of(
-    rows: Iterable[Outcome], sources: Sequence[Source], folder: Path, progress: Progress
+    rows: Iterable[Outcome],
+    sources: Sequence[Source],
+    folder: Path,
+    progress: Progress,
+    held: Mapping[RowKey, str] = MappingProxyType({}),
 ) -> list[Group]:
-    """Rows by their configuration, those of one file together.
+    """Rows by their configuration, in rounds, so that a part of them is a fair sample.
 
+    A round has `_ROUND` configurations of each kernel and shape, those of one file together. Rows
+    that have the facts of this version, by their own `facts_id` or by `held`, are left out.
     Sources that the checkout lacks are written to `folder`, which must outlive the groups.
     `progress` counts the rows that can, and cannot, be analysed here.
     """
@@ -121,14 +128,28 @@ def groups_of(
         if theirs != ours:
             progress.left_out[f"made with {', '.join(theirs)}, not {', '.join(ours)}"] += 1
             continue
-        progress.total += 1
         key = facts_id(on, file.text)
+        if key in (row.facts_id, held.get((row.run_id, row.sequence))):
+            continue
+        progress.total += 1
         if key not in found:
             entry_point = row.entry_point or "kernel"
             asked = Configuration(file.path, entry_point, row.shape, row.params, file.reference)
             found[key] = Group(asked, row.device, key, [])
         found[key].rows.append((row.run_id, row.sequence))
-    return sorted(found.values(), key=lambda group: group.configuration.path)
+    return _in_rounds(found.values())
+
+
+def _in_rounds(groups: Iterable[Group]) -> list[Group]:
+    cells: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in sorted(groups, key=lambda group: group.facts_id):  # a hash: a random order
+        cells[group.configuration.path, canonical(group.configuration.shape)].append(group)
+    placed = [
+        (place // _ROUND, group) for cell in cells.values() for place, group in enumerate(cell)
+    ]
+    return [
+        group for _, group in sorted(placed, key=lambda each: (each[0], each[1].configuration.path))
+    ]
 
 
 def fresh_facts(

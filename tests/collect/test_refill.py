@@ -17,7 +17,8 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from solkit import cli, pipeline
-from solkit.core import Outcome, Verdict
+from solkit.collect.refill import Progress, groups_of
+from solkit.core import Outcome, StoredFacts, Verdict
 from solkit.datasets import outcomelog
 from solkit.datasets.facts import facts_from_json
 from solkit.datasets.record import kernel_id, source_of
@@ -145,3 +146,34 @@ def test_a_limit_draws_rows(refilled, tmp_path):
     out = tmp_path / "few.jsonl"
     data("refill", refilled.before.folder, "--out", out, "--limit", 3, "--workers", 1)
     assert 0 < len(outcomelog.read(out).facts_of) <= 3
+
+
+def test_facts_of_an_older_version_are_found_again(refilled, tmp_path):
+    old = Store(tmp_path / "old", create=True)
+    stale = [replace(row, facts_id="0" * 64) for row in refilled.after.rows()]
+    old.add(stale, [SOURCE, INLINING], [StoredFacts("0" * 64, "{}")])
+    log = tmp_path / "facts.jsonl"
+    assert "5 rows refilled" in data("refill", old.folder, "--out", log, "--workers", 1)
+    assert outcomelog.read(log).facts_of == outcomelog.read(refilled.log).facts_of
+    data("merge", tmp_path / "new", old.folder, log)
+    kept = {(row.run_id, row.sequence): row.facts_id for row in Store(tmp_path / "new").rows()}
+    assert kept == dict.fromkeys(kept, "0" * 64) | outcomelog.read(log).facts_of
+
+
+def test_rows_whose_facts_are_of_this_version_are_left_alone(refilled, tmp_path):
+    out = tmp_path / "none.jsonl"
+    told = data("refill", refilled.after.folder, "--out", out, code=2)
+    assert "0 rows refilled" in told
+
+
+def test_the_first_round_has_a_few_configurations_of_each_kernel_and_shape(tmp_path):
+    sizes, many = (1024, 2048, 4096), range(100, 120)
+    rows = [
+        replace(ROW, sequence=n * 100 + block, shape={"N": n}, params={"BLOCK": block})
+        for n in sizes
+        for block in many
+    ]
+    groups = groups_of(rows, [SOURCE], tmp_path, Progress())
+    assert len(groups) == 60
+    first = [group.configuration.shape["N"] for group in groups[:12]]
+    assert {n: first.count(n) for n in sizes} == dict.fromkeys(sizes, 4)
