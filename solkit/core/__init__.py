@@ -37,6 +37,7 @@ from solkit.core.launches import (
     InstructionMix,
     Launch,
     Occupancy,
+    Pace,
     SharedAccess,
 )
 from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
@@ -118,6 +119,7 @@ __all__ = [
     "Occupancy",
     "OpWork",
     "Outcome",
+    "Pace",
     "Params",
     "Part",
     "PartBound",

@@ -16,7 +16,7 @@ from solkit.core.launches import Access, InstructionMix, Launch, SharedAccess
 
 __all__ = ["FACTS_VERSION", "Depth", "Facts", "Requests", "Reuse", "Stream"]
 
-FACTS_VERSION = 1
+FACTS_VERSION = 2
 """Version of what facts hold and how they are found; part of their key. Raise it with every change
 that alters a figure."""
 

@@ -13,6 +13,7 @@ __all__ = [
     "InstructionMix",
     "Launch",
     "Occupancy",
+    "Pace",
     "SharedAccess",
 ]
 
@@ -88,6 +89,26 @@ class InstructionCount:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How long one warp alone takes for the code at one loop depth, once.
+
+    A warp issues in order and waits for operands, so this counts what the code itself lets overlap.
+
+    Attributes:
+        depth: number of enclosing loops.
+        cycles: SM cycles of issuing and of waiting for results on the SM.
+        trips: waits for global memory besides, in latencies; loads that are on their way together
+            count once.
+        local_trips: the same for spilled registers and other local memory.
+    """
+
+    depth: int
+    cycles: float
+    trips: float
+    local_trips: float
+
+
+@dataclass(frozen=True)
 class InstructionMix:
     """A kernel's static instruction mix: each instruction counted as often as its code contains it.
 
@@ -96,11 +117,13 @@ class InstructionMix:
         loops: number of loops, including waits for a barrier.
         lines: instructions per ``file:line`` of the source, files without their folders; empty if
             the code has no line table.
+        paces: of one warp alone, by depth; empty if unknown.
     """
 
     counts: tuple[InstructionCount, ...]
     loops: int
     lines: Mapping[str, int] = field(default_factory=dict)
+    paces: tuple[Pace, ...] = ()
 
     @property
     def total(self) -> int:

@@ -21,6 +21,7 @@ __all__ = [
     "KernelModelJson",
     "LaunchJson",
     "Number",
+    "PaceJson",
     "Setting",
     "SharedAccessJson",
     "TermJson",
@@ -128,12 +129,22 @@ class InstructionCountJson(JsonModel):
     warp_flops: int
 
 
+class PaceJson(JsonModel):
+    """`solkit.core.Pace`."""
+
+    depth: int
+    cycles: Number
+    trips: Number
+    local_trips: Number
+
+
 class InstructionMixJson(JsonModel):
     """`solkit.core.InstructionMix`."""
 
     counts: list[InstructionCountJson]
     loops: int
     lines: dict[str, int]
+    paces: list[PaceJson] = []
 
 
 class CountersJson(JsonModel):

@@ -101,7 +101,7 @@ def test_what_a_later_version_adds_is_passed_over():
         ('{"launches":[]}', "no facts"),
         ('{"version":1,"launches":[{"depth":"compiled"}]}', "launch"),
         ('{"version":1,"launches":[{"launch":{},"depth":"deep"}]}', "no facts|depth|deep"),
-        ('{"version":99,"launches":[]}', "99 are newer than 1"),
+        ('{"version":99,"launches":[]}', "99 are newer than"),
     ],
 )
 def test_what_is_no_facts_is_refused(text, reason):

@@ -13,6 +13,7 @@ from solkit.core import (
     InstructionCount,
     InstructionMix,
     OpWork,
+    Pace,
     Part,
     PartBound,
     Verdict,
@@ -189,13 +190,15 @@ def test_launches_come_from_the_analysis(make):
 
 def test_instructions_are_the_contract(make):
     counts = (InstructionCount("tensor", "HMMA.16816.F32", 1, 4, 0, 0, 4096),)
-    kernel = make.kernel(instructions=InstructionMix(counts, 1, {"matmul.py:7": 4}))
+    paces = (Pace(1, 33.5, 0.5, 0.0),)
+    kernel = make.kernel(instructions=InstructionMix(counts, 1, {"matmul.py:7": 4}, paces))
     analysis = replace(make.result().analysis, kernels=(kernel,))
     (result,) = written(make.report(make.result(analysis=analysis)))["results"]
     assert result["launches"][0]["instructions"] == {
         "counts": [{"kind": "tensor", "opcode": "HMMA.16816.F32", "depth": 1, "count": 4,
                     "predicated": 0, "width_bytes": 0, "warp_flops": 4096}],
         "loops": 1, "lines": {"matmul.py:7": 4},
+        "paces": [{"depth": 1, "cycles": 33.5, "trips": 0.5, "local_trips": 0.0}],
     }  # fmt: skip
 
 
