@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from solkit.core import Access, Cause, Value
+from solkit.core import Cause
+from solkit.roofline.kernel import traffic_causes
 from solkit.roofline.kernel.followed import Followed
-from solkit.roofline.kernel.model import ahead, resident, spilled
+from solkit.roofline.kernel.model import ahead, resident
+from solkit.roofline.kernel.naming import Needs, named
+from solkit.roofline.kernel.traffic_causes import between_launches, in_a_launch, narrowest, spills
 
-__all__ = ["CAUSES", "MATTERS", "cause_of"]
+__all__ = ["CAUSES", "MATTERS", "Needs", "cause_of"]
 
 CAUSES = (
-    *("bank conflicts", "bank conflicts of a turned operand", "bank conflicts of one's own layout"),
-    *("dispatch", "few blocks", "launch", "launches", "little under way", "lost from L2"),
-    *("narrow requests", "part-filled wave", "products alone", "repeated reads", "scalar product"),
-    *("spills", "uncoalesced", "uneven blocks", "unneeded work", "waits for loads"),
-    "wide product",
+    *traffic_causes.CAUSES,
+    *("arithmetic instructions", "branches", "conversions", "dispatch", "doubles", "few blocks"),
+    *("index arithmetic", "launch", "launches", "little under way", "one trip at a time"),
+    *("part-filled wave", "products alone", "products beside L2", "scalar product"),
+    *("uneven blocks", "unneeded work", "waits for loads", "warp products", "wide product"),
 )
 """The names of causes."""
 
@@ -26,106 +29,147 @@ MATTERS = 1.05
 """No cause is sought for smaller factors."""
 
 _WORK_MATTERS = 1.2  # below, partial tiles and online rescaling
-_COALESCED = 0.6  # of the bytes in a request's sectors
+_REUSE_MATTERS = 1.15  # below, no kernel reuses more
 _FEW_BLOCKS = 0.75  # of the SMs
-_OCCUPANCY_MATTERS = 1.3  # below, any occupancy may be as good as possible
+_OCCUPANCY_MATTERS = 1.15  # below, any occupancy may be as good as possible
+_PRODUCTS_MATTER = 1.3  # the same beside matrix products
+_MANY_REQUESTS = 8  # of a warp at one load
+_FULL = 0.9  # of an SM's warps
+_LEADS = 0.7  # of the time of the longest resource
+_MOST = 0.4  # of a warp's instructions
 
 
-def cause_of(name: str, factor: float, kernels: Sequence[Followed]) -> Cause | None:
-    """The cause of a large factor, in the longest kernel that shows one."""
+def cause_of(
+    name: str, factor: float, kernels: Sequence[Followed], needs: Needs | None = None
+) -> Cause | None:
+    """The cause of a large factor, in the first kernel that shows one.
+
+    Args:
+        name: of the factor.
+        factor: by how much.
+        kernels: all launches, those first to which the factor adds most.
+        needs: of the problem; unknown if not given.
+    """
+    if factor < MATTERS:
+        return None
+    needs = needs or Needs()
+    if name == "extra traffic":
+        return _on_traffic(kernels, factor, needs)
+    if name == "extra work":
+        return _on_work(kernels, factor, needs)
     rule = _RULES.get(name)
-    if factor < MATTERS or rule is None:
+    if rule is None:
         return None
-    longest = sorted(kernels, key=lambda kernel: -kernel.running() * kernel.count)
-    return next((cause for kernel in longest if (cause := rule(kernel, factor))), None)
+    return next((cause for kernel in kernels if (cause := rule(kernel, factor, needs))), None)
 
 
-def _on_pipe(kernel: Followed, factor: float) -> Cause | None:  # noqa: ARG001
-    operations = kernel.demand.operations
-    used = max(operations, key=lambda pipe: operations[pipe], default="")
+# ------------------------------------------------------------------------------- work and pipes
+
+
+def _on_work(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause | None:
+    """Operations beyond those of the problem; with no more, launches just do not overlap."""
+    first = kernels[0]
+    if factor < _WORK_MATTERS:
+        return None
+    if first.pipe == "int32":
+        return _indices(first)
+    if needs.operations and not _asked_beyond(kernels, needs):
+        return None
+    return named("unneeded work", first, times=factor)
+
+
+def _asked_beyond(kernels: Sequence[Followed], needs: Needs) -> bool:
+    """Whether the launches do more of anything than the problem needs."""
+    asked: dict[str, float] = {}
+    for kernel in kernels:
+        for pipe, done in kernel.demand.operations.items():
+            asked[_kind(pipe)] = asked.get(_kind(pipe), 0.0) + done * kernel.count
+    needed: dict[str, float] = {}
+    for pipe, least in needs.operations.items():
+        needed[_kind(pipe)] = needed.get(_kind(pipe), 0.0) + least
+    if not asked.get("tensor"):  # the products are among the scalar operations
+        needed["scalar"] = needed.get("scalar", 0.0) + needed.pop("tensor", 0.0)
+    return any(done > MATTERS * needed.get(kind, 0.0) for kind, done in asked.items())
+
+
+def _kind(pipe: str) -> str:
+    if pipe.startswith("tensor."):
+        return "tensor"
+    return pipe if pipe in ("sfu", "int32") else "scalar"
+
+
+def _on_pipe(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
+    used = kernel.pipe
+    if kernel.has_needless_doubles(needs.operations):
+        return _doubles(kernel)
     if used == "fp32" and kernel.kernel.facts.tensor_cores is False:
-        return _cause("scalar product", kernel)
+        return named("scalar product", kernel)
     if used.startswith("tensor."):
-        return _cause("wide product", kernel, dtype=used.removeprefix("tensor."))
+        if "mma.sync" in kernel.term(used).evidence:
+            return named("warp products", kernel, warps=kernel.kernel.launch.num_warps)
+        return named("wide product", kernel, dtype=used.removeprefix("tensor."))
     return None
 
 
-def _on_work(kernel: Followed, factor: float) -> Cause | None:
-    return _cause("unneeded work", kernel, times=factor) if factor >= _WORK_MATTERS else None
+def _doubles(kernel: Followed) -> Cause:
+    operations = kernel.demand.operations.get("fp64", 0)
+    return named("doubles", kernel, millions=operations / 1e6)
 
 
-def _on_traffic(kernel: Followed, factor: float) -> Cause | None:  # noqa: ARG001
-    accesses = kernel.demand.accesses
-    if kernel.traffic_ms() >= MATTERS * kernel.traffic_ms(conflicts=False):
-        return _conflicts(kernel)
-    moved = sum(access.sector_bytes for access in accesses)
-    if spilled(kernel.kernel, kernel.device)[0] > moved:
-        return _spills(kernel)
-    known = [access for access in accesses if access.argument]  # its location and so its sectors
-    if not known:
+# --------------------------------------------------------------------- traffic and instructions
+
+
+def _on_traffic(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause | None:
+    """Between launches where DRAM limits; else what fills the memory that limits a launch."""
+    own = next((cause for kernel in kernels if (cause := in_a_launch(kernel))), None)
+    if own is not None and own.name in _OF_REUSE and factor < _REUSE_MATTERS:
+        own = None
+    if kernels[0].memory != "dram" or (own is not None and own.name == "uncoalesced"):
+        return own
+    return between_launches(kernels, needs) or own
+
+
+_OF_REUSE = ("busy shared memory", "order of blocks", "repeated reads")
+
+
+def _on_instructions(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
+    """What most of a warp's instructions are."""
+    made = kernel.instructions
+    total = sum(made.values())
+    if not total:
         return None
-    wasteful = max(known, key=lambda a: a.sector_bytes - a.requested_bytes)
-    if wasteful.sector_bytes - wasteful.requested_bytes > 0.2 * moved:
-        return _wasted(wasteful, kernel)
-    again = max(known, key=lambda a: a.requested_bytes - a.unique_bytes)
-    repeated = again.requested_bytes - again.unique_bytes
-    if again.kind == "load" and again.unique_bytes and repeated > 0.2 * moved:
-        times = again.requested_bytes / again.unique_bytes
-        return _cause("repeated reads", kernel, again, argument=again.argument, times=times)
-    if len(known) == len(accesses) and kernel.demand.dram_read_bytes > 1.5 * _read(known):
-        most = max((a for a in accesses if a.kind == "load"), key=lambda a: a.unique_bytes)
-        return _cause("lost from L2", kernel, most, argument=most.argument)
+
+    def share(*kinds: str) -> float:
+        return sum(made.get(kind, 0.0) for kind in kinds) / total
+
+    branches = sum("branch that depends on data" in guess for guess in kernel.demand.guesses)
+    if branches > 1:
+        return named("branches", kernel, branches=branches)
+    if share("local_load", "local_store") > _MOST:
+        return spills(kernel)
+    if share("int32", "uniform") > _MOST:
+        return _indices(kernel)
+    if share("convert") > _MOST:
+        return named("conversions", kernel)
+    if share("fp32", "sfu", "fp16") > _MOST:
+        return named("arithmetic instructions", kernel, each=total)
     return None
 
 
-def _read(accesses: Sequence[Access]) -> int:
-    """Bytes of all arguments, each by the access that reads most of it."""
-    most: dict[str, int] = {}
-    for access in accesses:
-        if access.kind != "store":
-            most[access.argument] = max(most.get(access.argument, 0), access.unique_bytes)
-    return sum(most.values())
+def _indices(kernel: Followed) -> Cause:
+    made = kernel.instructions
+    total = sum(made.values())
+    integer = made.get("int32", 0.0) + made.get("uniform", 0.0)
+    return named("index arithmetic", kernel, percent=100 * integer / total if total else 0.0)
 
 
-def _wasted(access: Access, kernel: Followed) -> Cause | None:
-    """An access whose requests touch much more than they request."""
-    if 32 * access.block_sectors < 0.7 * access.sector_bytes:  # L1 coalesces it
-        if access.vector_bytes >= 16:  # warps request the same
-            return None
-        figures = {"vector_bytes": access.vector_bytes, "requests": access.requests}
-        return _cause("narrow requests", kernel, access, kind=access.kind, **figures)
-    if access.efficiency >= _COALESCED:
-        return None
-    asked = {"megabytes": access.requested_bytes / 1e6, "percent": 100 * access.efficiency}
-    return _cause("uncoalesced", kernel, access, kind=access.kind, sectors=access.sectors, **asked)
+# ------------------------------------------------------------------------------ filling the GPU
 
 
-def _spills(kernel: Followed) -> Cause:
-    return _cause("spills", kernel, words=kernel.kernel.facts.spills)
-
-
-def _conflicts(kernel: Followed) -> Cause:
-    """Source for wgmma: PTX ISA, wgmma.mma_async: only f16 and bf16 may be transposed."""
-    worst = max(kernel.demand.shared, key=lambda each: each.wavefronts - each.least_wavefronts)
-    figures: dict[str, Value] = {
-        "place": worst.line,
-        "kind": worst.kind,
-        "wavefronts": worst.wavefronts / worst.requests,
-        "least": worst.least_wavefronts / worst.requests,
-    }
-    pipes = (pipe.removeprefix("tensor.") for pipe in kernel.demand.operations)
-    turned = [pipe for pipe in pipes if pipe in ("tf32", "fp8", "int8")]
-    if turned and worst.kind == "store" and kernel.demand.tensor_shared_bytes:
-        return Cause("bank conflicts of a turned operand", {**figures, "dtype": turned[0]})
-    if not kernel.kernel.launch.signature:  # CUDA C++
-        return Cause("bank conflicts of one's own layout", figures)
-    return Cause("bank conflicts", figures)
-
-
-def _on_tail(kernel: Followed, factor: float) -> Cause | None:  # noqa: ARG001
+def _on_tail(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
-    return _cause("uneven blocks" if kernel.demand.imbalance > 1.2 else "part-filled wave", kernel)
+    return named("uneven blocks" if kernel.demand.imbalance > 1.2 else "part-filled wave", kernel)
 
 
 def _has_few_blocks(kernel: Followed) -> bool:
@@ -133,59 +177,104 @@ def _has_few_blocks(kernel: Followed) -> bool:
 
 
 def _few_blocks(kernel: Followed) -> Cause:
-    return _cause("few blocks", kernel, blocks=kernel.blocks, sms=kernel.device.sm_count)
+    how = "split along the reduction"
+    if not _l2_leads(kernel):
+        how = f"smaller tiles, or {how}"
+    return named("few blocks", kernel, blocks=kernel.blocks, sms=kernel.device.sm_count, how=how)
 
 
-def _on_latency(kernel: Followed, factor: float) -> Cause | None:
+def _l2_leads(kernel: Followed) -> bool:
+    """Whether L2 is as good as the limit, so that smaller tiles would cost time."""
+    return kernel.memories.get("l2", 0.0) >= _LEADS * kernel.longest(even=True)
+
+
+def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
     occupancy = kernel.kernel.occupancy
     assert occupancy is not None
-    tensor = any(pipe.startswith("tensor.") for pipe in kernel.demand.operations)
     if kernel.count > 1:
-        return _on_launch(kernel, factor)
+        return _on_launch(kernel, factor, needs)
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
     if kernel.kernel.facts.spills:
-        return _spills(kernel)
-    if kernel.demand.steps > 2 and ahead(kernel.kernel) == 1 and tensor:
-        return _cause("waits for loads", kernel)
-    if factor < _OCCUPANCY_MATTERS:
+        return spills(kernel)
+    stepwise = kernel.products or (kernel.is_cuda and kernel.demand.barriers > kernel.demand.steps)
+    if kernel.demand.steps > 2 and ahead(kernel.kernel) == 1 and stepwise:
+        return named("waits for loads", kernel)
+    if factor < (_PRODUCTS_MATTER if kernel.products else _OCCUPANCY_MATTERS):
         return None
-    if tensor and occupancy.blocks_per_sm >= 3:
+    if kernel.products:
+        return _products_wait(kernel)
+    return _little(kernel, needs)
+
+
+def _products_wait(kernel: Followed) -> Cause | None:
+    """Matrix products wait for other work; smaller tiles would make more of L2's."""
+    occupancy = kernel.kernel.occupancy
+    assert occupancy is not None
+    there, limiter = occupancy.blocks_per_sm, occupancy.limiter
+    if _l2_leads(kernel):
+        return named("products beside L2", kernel, blocks=there, limiter=limiter)
+    if there >= 3:
         return None
-    if tensor:
-        there, limiter = occupancy.blocks_per_sm, occupancy.limiter
-        return _cause("products alone", kernel, blocks=there, limiter=limiter)
-    blocks = resident(kernel.kernel, kernel.device)
+    return named("products alone", kernel, blocks=there, limiter=limiter)
+
+
+def _little(kernel: Followed, needs: Needs) -> Cause:
+    occupancy = kernel.kernel.occupancy
+    assert occupancy is not None
+    blocks, warps = resident(kernel.kernel, kernel.device), kernel.kernel.launch.num_warps
+    if occupancy.fraction >= _FULL and blocks == occupancy.blocks_per_sm:
+        return named("one trip at a time", kernel, warps=blocks * warps)
     limiter = occupancy.limiter if blocks == occupancy.blocks_per_sm else "the grid"
-    warps = kernel.kernel.launch.num_warps
-    return _cause("little under way", kernel, blocks=blocks, warps=warps, limiter=limiter)
+    if limiter == "registers" and kernel.has_needless_doubles(needs.operations):
+        return _doubles(kernel)  # each takes two registers
+    narrow = _narrow_in_many(kernel)
+    if limiter == "registers" and narrow is not None:  # each request has its own address
+        return narrow
+    remedy = _REMEDIES.get(limiter, "Use more warps")
+    if limiter == "registers" and _l2_leads(kernel):
+        remedy = "Use more warps to share the registers"
+    return named(
+        "little under way", kernel, blocks=blocks, warps=warps, limiter=limiter, remedy=remedy
+    )
 
 
-def _on_dispatch(kernel: Followed, factor: float) -> Cause | None:  # noqa: ARG001
+def _narrow_in_many(kernel: Followed) -> Cause | None:
+    """Accesses that a warp makes in many narrow requests at once."""
+    cause = narrowest(kernel, kernel.demand.accesses)
+    if cause is None:
+        return None
+    warps = kernel.blocks * kernel.kernel.launch.num_warps
+    rounds = max(kernel.demand.steps, 1.0)
+    requests = cause.figures["requests"]
+    assert isinstance(requests, int)
+    return cause if requests > _MANY_REQUESTS * warps * rounds else None
+
+
+_REMEDIES = {
+    "the grid": "Use more warps a block, or more blocks",
+    "blocks": "Use more warps a block",
+    "registers": "Use fewer registers a thread (smaller tiles, or more warps to share them)",
+    "shared": "Use less shared memory a block, or more warps in it",
+}
+"""By what limits the warps on an SM."""
+
+
+def _on_dispatch(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
     if kernel.running() < MATTERS * kernel.running("dispatch"):
         return None
-    return _cause("dispatch", kernel, evidence=kernel.term("dispatch").evidence)
+    return named("dispatch", kernel, evidence=kernel.term("dispatch").evidence)
 
 
-def _on_launch(kernel: Followed, factor: float) -> Cause:  # noqa: ARG001
+def _on_launch(kernel: Followed, factor: float, needs: Needs) -> Cause:  # noqa: ARG001
     if kernel.count > 1:
-        return _cause("launches", kernel, count=kernel.count)
-    return _cause("launch", kernel)
+        return named("launches", kernel, count=kernel.count)
+    return named("launch", kernel)
 
 
-def _cause(
-    name: str, kernel: Followed, access: Access | None = None, **figures: str | float | None
-) -> Cause:
-    """A cause in a kernel, at an access's line if known."""
-    launch = kernel.kernel.launch.name
-    place = (access.line if access is not None else "") or launch
-    return Cause(name, {"kernel": launch, "place": place, **figures})
-
-
-_RULES: Mapping[str, Callable[[Followed, float], Cause | None]] = {
-    "extra work": _on_work,
+_RULES: Mapping[str, Callable[[Followed, float, Needs], Cause | None]] = {
     "wrong pipe": _on_pipe,
-    "extra traffic": _on_traffic,
+    "instructions": _on_instructions,
     "tail": _on_tail,
     "latency": _on_latency,
     "dispatch": _on_dispatch,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from solkit.core import Demand, Device, KernelAnalysis, Term
-from solkit.roofline.kernel.model import ahead, resident, spilled, together
+from solkit.roofline.kernel.model import ahead, rate, resident, together, unrolling
 
 __all__ = ["Followed"]
+
+_NO_RESOURCES = ("latency", "dispatch", "launch")
+_DOUBLES_TELL = 0.2  # of a warp's instructions
+_SCALAR_PIPES = ("fp16", "bf16", "fp32", "fp64", "int32", "sfu")
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,11 @@ class Followed:
         return self.kernel.model.terms
 
     @property
+    def name(self) -> str:
+        """Its function's name."""
+        return self.kernel.launch.name
+
+    @property
     def count(self) -> int:
         """How often a call launches it."""
         return self.kernel.launch.count
@@ -46,14 +56,20 @@ class Followed:
         """The busiest SM's work over the mean."""
         return self.demand.unevenness
 
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is CUDA C++, not Triton."""
+        return not self.kernel.launch.signature
+
+    @property
+    def products(self) -> bool:
+        """Whether it uses tensor cores."""
+        return any(pipe.startswith("tensor.") for pipe in self.demand.operations)
+
     def longest(self, even: bool) -> float:
         """The longest of the resources' terms, in ms; `even`: as if all SMs had the mean."""
-        times = [
-            term.time_ms / (self.uneven if even and term.name not in ("dram", "l2") else 1.0)
-            for term in self.terms
-            if term.name not in ("latency", "dispatch", "launch")
-        ]
-        return max(times, default=0.0)
+        own = (term.time_ms for term in self.terms if term.name not in _NO_RESOURCES)
+        return max(self.evenly.values() if even else own, default=0.0)
 
     def term(self, name: str) -> Term:
         """The term of that name."""
@@ -65,19 +81,101 @@ class Followed:
         blocks = resident(self.kernel, self.device)
         return together(terms, blocks, ahead(self.kernel))
 
-    def traffic_ms(self, conflicts: bool = True) -> float:
-        """The busiest memory at its ceiling, optionally without bank conflicts."""
-        demand, ceilings = self.demand, self.device.ceilings
-        stacks, in_l1 = spilled(self.kernel, self.device)
-        lines = demand.l1_wavefronts + (stacks / 128 if in_l1 else 0.0)
-        wavefronts = sum(
-            each.wavefronts if conflicts else each.least_wavefronts for each in demand.shared
-        )
-        times = [
-            (demand.dram_read_bytes + demand.dram_write_bytes) / ceilings["dram"].value,
-            max(lines, wavefronts) / (self.device.sm_count * self.device.clock_mhz * 1e6),
-        ]
-        if "l2" in ceilings:
-            l2 = demand.l2_read_bytes + demand.l2_write_bytes
-            times.append((l2 + (0.0 if in_l1 else stacks)) / ceilings["l2"].value)
-        return 1e3 * max(times)
+    @cached_property
+    def evenly(self) -> Mapping[str, float]:
+        """Each resource's time, in ms, as if all SMs had the mean."""
+        return {
+            term.name: term.time_ms / (1.0 if term.name in ("dram", "l2") else self.uneven)
+            for term in self.terms
+            if term.name not in _NO_RESOURCES
+        }
+
+    @property
+    def pipes(self) -> Mapping[str, float]:
+        """`evenly` of the arithmetic pipes."""
+        return {name: ms for name, ms in self.evenly.items() if _is_pipe(name)}
+
+    @property
+    def memories(self) -> Mapping[str, float]:
+        """`evenly` of DRAM, the caches, shared memory, and whatever else is not a pipe."""
+        left = (name for name in self.evenly if name != "issue" and not _is_pipe(name))
+        return {name: self.evenly[name] for name in left}
+
+    @property
+    def pipe(self) -> str:
+        """The busiest of the pipes; empty without arithmetic."""
+        return max(self.pipes, key=self.pipes.__getitem__, default="")
+
+    @property
+    def memory(self) -> str:
+        """The busiest of the memories."""
+        return max(self.memories, key=self.memories.__getitem__, default="")
+
+    @property
+    def pipes_ms(self) -> float:
+        """The busiest pipe."""
+        return max(self.pipes.values(), default=0.0)
+
+    @property
+    def ceiling_ms(self) -> float:
+        """The busiest pipe, at the ceilings instead of the sustained rates."""
+        return max((ms * self.sustained(name) for name, ms in self.pipes.items()), default=0.0)
+
+    def used_ms(self, needed: Mapping[str, float]) -> float:
+        """`ceiling_ms`; with needless doubles all instructions, as they multiply most of them.
+
+        Args:
+            needed: the problem's operations by pipe.
+        """
+        doubled = self.issue_ms if self.has_needless_doubles(needed) else 0.0
+        return max(self.ceiling_ms, doubled)
+
+    def has_needless_doubles(self, needed: Mapping[str, float]) -> bool:
+        """Whether much of it is fp64 and its conversions, which the problem has no need of."""
+        if "fp64" in needed or not self.demand.operations.get("fp64"):
+            return False
+        made = self.instructions
+        doubles = made.get("fp64", 0.0) + made.get("convert", 0.0)
+        return self.pipe == "fp64" or doubles > _DOUBLES_TELL * sum(made.values())
+
+    @property
+    def traffic_ms(self) -> float:
+        """The busiest memory."""
+        return max(self.memories.values(), default=0.0)
+
+    @property
+    def issue_ms(self) -> float:
+        """Instructions, at one a clock and scheduler; 0 if they are not known."""
+        return self.evenly.get("issue", 0.0)
+
+    def without_conflicts_ms(self) -> float:
+        """`traffic_ms` without bank conflicts."""
+        made = sum(each.wavefronts for each in self.demand.shared)
+        least = sum(each.least_wavefronts for each in self.demand.shared)
+        memories = dict(self.memories)
+        if made:
+            memories["shared"] = memories.get("shared", 0.0) * least / made
+        return max(memories.values(), default=0.0)
+
+    @cached_property
+    def instructions(self) -> Mapping[str, float]:
+        """Machine instructions that a warp executes, by kind; empty if they were not read."""
+        mix, demand = self.kernel.facts.instructions, self.demand
+        if mix is None:
+            return {}
+        rounds = demand.iterations / unrolling(self.kernel) if demand.iterations else 1.0
+        found: dict[str, float] = {}
+        for each in mix.counts:
+            made = each.count * (rounds if each.depth else 1.0)
+            found[each.kind] = found.get(each.kind, 0.0) + made
+        return found
+
+    def sustained(self, name: str) -> float:
+        """The share of its ceiling that a resource sustains."""
+        if name not in self.device.ceilings:
+            return 1.0
+        return min(rate(name, self.device) / self.device.ceilings[name].value, 1.0)
+
+
+def _is_pipe(name: str) -> bool:
+    return name.startswith("tensor.") or name in _SCALAR_PIPES

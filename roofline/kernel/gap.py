@@ -2,13 +2,15 @@
 
 Steps lead from the speed of light to the kernel's own time; each adds one thing that the kernel
 does or meets. A factor is one step over the previous one, so all of them multiply to the gap. Steps
-are times from `solkit.roofline.kernel.model`'s terms, over all launches of a call:
+are times from `solkit.roofline.kernel.model`'s terms. Each launch takes the longest of what it has
+so far; a step is the sum over all launches of a call, as they do not overlap:
 
 =================  ================================================================================
 extra work         its operations, each on the pipe that the bound chose
 wrong pipe         the same on the pipes that it uses
+sustained rates    these, and the bytes that the problem needs, at rates that a GPU sustains
 extra traffic      what its own loads and stores move through DRAM, L2, L1 and shared memory
-sustained rates    rates that calibration measured, instead of ceilings
+instructions       issuing all instructions: addresses, conversions, branches, whole functions
 tail               the busiest SM instead of the mean
 latency            what the busiest resource does not hide: occupancy, stages, dependences
 dispatch           starting blocks one by one, if that takes longer than their work
@@ -17,7 +19,8 @@ clock              the observed SM clock, if the kernel depends on it
 unexplained        the measured time over all of the above
 =================  ================================================================================
 
-`solkit.roofline.kernel.causes` names the causes of large factors.
+`solkit.roofline.kernel.causes` names the causes of large factors. A large factor without one says
+that no cause is known.
 """
 
 from __future__ import annotations
@@ -25,20 +28,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from solkit.core import Bound, Device, Gap, GapFactor, KernelAnalysis, Measurement
+from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Measurement
 from solkit.core.quantities import amount, count
-from solkit.roofline.kernel.causes import MATTERS, cause_of
+from solkit.roofline.kernel.causes import MATTERS, Needs, cause_of
 from solkit.roofline.kernel.followed import Followed
-from solkit.roofline.kernel.model import ahead, resident
+from solkit.roofline.kernel.model import ahead, rate, resident
 
 __all__ = ["FACTORS", "gap", "modelled_ms"]
 
 FACTORS = (
-    *("extra work", "wrong pipe", "extra traffic", "sustained rates", "tail", "latency"),
-    *("dispatch", "launch", "clock", "unexplained"),
+    *("extra work", "wrong pipe", "sustained rates", "extra traffic", "instructions", "tail"),
+    *("latency", "dispatch", "launch", "clock", "unexplained"),
 )
 """Names of the factors, in the order in which they multiply."""
 
+_LARGE = 1.15
+"""A factor from here on says so if no cause of it is known."""
+_UNKNOWN = " No cause of this is known."
+_GIVEN = " Nothing in the kernel changes this."
 
 _HALVES = ("fp16", "bf16")
 
@@ -74,14 +81,13 @@ def gap(
     if expected_ms is None or bound.time_ms <= 0:
         return None
     followed = [Followed(kernel, device) for kernel in kernels]
+    needs = Needs(bound.flops_by_pipe, _needed_bytes(bound))
     time_ms = expected_ms if measurement is None else measurement.median_ms
-    steps = _steps(bound, followed, device, measurement)
     factors, before = [], bound.time_ms
-    for step in steps:
+    for step in _steps(bound, followed, device, measurement):
         after = max(step.time_ms, 1e-9)
-        factor = after / before
-        cause = cause_of(step.name, factor, followed)
-        factors.append(GapFactor(step.name, factor, step.evidence, cause))
+        cause = cause_of(step.name, after / before, step.kernels, needs)
+        factors.append(_factor(step.name, after / before, step.evidence, cause))
         before = after
     if measurement is not None:
         factors.append(_unexplained(time_ms / before))
@@ -96,81 +102,125 @@ _UNSEEN_WORK = (
 )
 
 
+def _factor(name: str, factor: float, evidence: str, cause: Cause | None) -> GapFactor:
+    if cause is None and factor >= _LARGE:
+        evidence += _GIVEN if name in ("sustained rates", "clock") else _UNKNOWN
+    return GapFactor(name, factor, evidence, cause)
+
+
 @dataclass(frozen=True)
 class _Step:
-    """A time between the speed of light and the kernel's own."""
+    """A time between the speed of light and the kernel's own.
+
+    Attributes:
+        kernels: the launches, those first to which it adds most.
+    """
 
     name: str
     time_ms: float
     evidence: str
+    kernels: Sequence[Followed]
 
 
 def _steps(
     bound: Bound, kernels: Sequence[Followed], device: Device, measurement: Measurement | None
 ) -> Iterator[_Step]:
-    sol_ms = bound.time_ms
-    halves = [pipe for pipe in _HALVES if pipe in bound.flops_by_pipe]
+    total_ms, reached = bound.time_ms, [0.0] * len(kernels)
+    for name, of, evidence in _levels(bound, device):
+        before = reached
+        reached = [
+            max(each, of(kernel) * kernel.count)
+            for each, kernel in zip(before, kernels, strict=True)
+        ]
+        total_ms = max(sum(reached), total_ms)
+        if name == "sustained rates":
+            total_ms = max(total_ms, _needed_ms(bound, device))
+        ordered = _by_growth(kernels, before, reached)
+        yield _Step(name, total_ms, evidence(ordered), ordered)
+    launch_ms = total_ms + _launches_ms(kernels, measurement)
+    ordered = sorted(kernels, key=lambda kernel: -kernel.count)
+    yield _Step("launch", launch_ms, _launches(kernels, measurement), ordered)
+    if measurement is not None and measurement.sm_clock_mhz:
+        slower = _clock_factor(kernels, device, measurement.sm_clock_mhz)
+        seen = f"{measurement.sm_clock_mhz:.0f} MHz of {device.clock_mhz:.0f}"
+        yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.", kernels)
+
+
+_Level = tuple[str, Callable[[Followed], float], Callable[[Sequence[Followed]], str]]
+
+
+def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
+    """The steps up to the launch: names, times of one launch in ms, and evidence."""
     contraction = max(
         (pipe for pipe in bound.flops_by_pipe if pipe.startswith("tensor.")),
         key=lambda pipe: bound.flops_by_pipe[pipe],
         default=None,
     )
-    work_ms = max(sol_ms, _pipes_ms(kernels, device, contraction, halves))
-    yield _Step("extra work", work_ms, _operations(bound, kernels))
-    pipe_ms = max(work_ms, _pipes_ms(kernels, device, None))
-    yield _Step("wrong pipe", pipe_ms, _pipes_used(contraction, kernels))
-    traffic_ms = max(pipe_ms, _total(kernels, Followed.traffic_ms))
-    yield _Step("extra traffic", traffic_ms, _bytes_moved(bound, kernels))
-    even_ms = max(_total(kernels, lambda k: k.longest(even=True)), traffic_ms)
-    yield _Step("sustained rates", even_ms, "Calibrated rates instead of the ceilings.")
-    full_ms = max(_total(kernels, lambda k: k.longest(even=False)), even_ms)
-    yield _Step("tail", full_ms, _filling(kernels))
-    begun_ms = max(_total(kernels, lambda k: k.running("dispatch")), full_ms)
-    yield _Step("latency", begun_ms, _waiting(kernels))
-    running_ms = max(_total(kernels, Followed.running), begun_ms)
-    yield _Step("dispatch", running_ms, _beginning(kernels))
-    launch_ms = running_ms + _launches_ms(kernels, measurement)
-    yield _Step("launch", launch_ms, _launches(kernels, measurement))
-    if measurement is not None and measurement.sm_clock_mhz:
-        slower = _clock_factor(kernels, device, measurement.sm_clock_mhz)
-        seen = f"{measurement.sm_clock_mhz:.0f} MHz of {device.clock_mhz:.0f}"
-        yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.")
+    return (
+        (
+            "extra work",
+            lambda k: _work_ms(k, bound, device, contraction),
+            lambda kernels: _operations(bound, kernels),
+        ),
+        (
+            "wrong pipe",
+            lambda k: k.used_ms(bound.flops_by_pipe),
+            lambda kernels: _pipes_used(bound, kernels),
+        ),
+        ("sustained rates", lambda k: k.pipes_ms, _sustained),
+        ("extra traffic", lambda k: k.traffic_ms, lambda kernels: _bytes_moved(bound, kernels)),
+        ("instructions", lambda k: k.issue_ms, _issued),
+        ("tail", lambda k: k.longest(even=False), _filling),
+        ("latency", lambda k: k.running("dispatch"), _waiting),
+        ("dispatch", lambda k: k.running(), _beginning),
+    )
 
 
-def _total(kernels: Sequence[Followed], of: Callable[[Followed], float]) -> float:
-    return sum(of(kernel) * kernel.count for kernel in kernels)
+def _by_growth(
+    kernels: Sequence[Followed], before: Sequence[float], after: Sequence[float]
+) -> Sequence[Followed]:
+    grown = sorted(
+        zip(kernels, before, after, strict=True), key=lambda each: (each[1] - each[2], -each[2])
+    )
+    return [kernel for kernel, *_ in grown]
+
+
+def _needed_bytes(bound: Bound) -> float:
+    return next((r.amount for r in bound.resources if r.name == "dram"), 0)
 
 
 # --------------------------------------------------------------------------------------- steps
 
 
-def _pipes_ms(
-    kernels: Sequence[Followed],
-    device: Device,
-    contraction: str | None,
-    halves: Sequence[str] = (),
-) -> float:
-    """The busiest pipe at its ceiling; on the bound's pipes if they are named."""
+def _needed_ms(bound: Bound, device: Device) -> float:
+    """The bytes that the problem needs, at the rate that DRAM sustains."""
+    return 1e3 * _needed_bytes(bound) / rate("dram", device)
 
-    def of(kernel: Followed) -> float:
-        times = []
-        for pipe, done in kernel.demand.operations.items():
-            chosen = contraction if contraction and _is_product(pipe, kernel) else pipe
-            if chosen == "fp32" and halves:
-                chosen = halves[0]
-            if chosen in device.ceilings:
-                times.append(1e3 * done / device.ceilings[chosen].value)
-        return max(times, default=0.0)
 
-    return _total(kernels, of)
+def _work_ms(kernel: Followed, bound: Bound, device: Device, contraction: str | None) -> float:
+    """The busiest of the bound's pipes at its ceiling."""
+    done: dict[str, float] = {}
+    for pipe, operations in kernel.demand.operations.items():
+        chosen = _chosen(pipe, kernel, bound, contraction)
+        if chosen in device.ceilings:
+            done[chosen] = done.get(chosen, 0.0) + operations
+    return max((1e3 * n / device.ceilings[p].value for p, n in done.items()), default=0.0)
+
+
+def _chosen(pipe: str, kernel: Followed, bound: Bound, contraction: str | None) -> str:
+    """The pipe on which the bound has a kernel's operations."""
+    if contraction and _is_product(pipe, kernel):
+        return contraction
+    if pipe == "fp64" and "fp64" not in bound.flops_by_pipe:
+        pipe = "fp32"
+    if pipe == "fp32":
+        return next((half for half in _HALVES if half in bound.flops_by_pipe), pipe)
+    return pipe
 
 
 def _is_product(pipe: str, kernel: Followed) -> bool:
     """Whether a pipe's operations are those of a matrix product."""
-    if pipe.startswith("tensor."):
-        return True
-    tensor = any(name.startswith("tensor.") for name in kernel.demand.operations)
-    return pipe == "fp32" and not tensor
+    return pipe.startswith("tensor.") or (pipe in ("fp32", "fp64") and not kernel.products)
 
 
 def _launches_ms(kernels: Sequence[Followed], measurement: Measurement | None) -> float:
@@ -217,30 +267,54 @@ def _by_pipe(kernels: Sequence[Followed]) -> dict[str, int]:
     return total
 
 
-def _pipes_used(contraction: str | None, kernels: Sequence[Followed]) -> str:
-    if contraction is None:
-        return "No matrix product."
-    return f"The bound uses {contraction}; the kernel uses {', '.join(_by_pipe(kernels))}."
+def _pipes_used(bound: Bound, kernels: Sequence[Followed]) -> str:
+    used, chosen = ", ".join(_by_pipe(kernels)), ", ".join(bound.flops_by_pipe)
+    return f"The bound uses {chosen or 'no pipe'}; the kernel uses {used or 'none'}."
 
 
 def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     dram = sum((k.demand.dram_read_bytes + k.demand.dram_write_bytes) * k.count for k in kernels)
     l2 = sum((k.demand.l2_read_bytes + k.demand.l2_write_bytes) * k.count for k in kernels)
-    needed = next((r.amount for r in bound.resources if r.name == "dram"), 0)
     shared = sum(each.wavefronts * k.count for k in kernels for each in k.demand.shared)
     least = sum(each.least_wavefronts * k.count for k in kernels for each in k.demand.shared)
     banks = (
         f"; {count(shared, 'wavefronts')} of shared memory, {count(least)} without bank conflicts"
     )
+    first = kernels[0]
     return (
-        f"{amount(dram, 'B')} from and to DRAM, {amount(needed, 'B')} needed; {amount(l2, 'B')} "
-        f"between L2 and the SMs{banks if shared > least else ''}."
+        f"{amount(dram, 'B')} from and to DRAM, {amount(_needed_bytes(bound), 'B')} needed; "
+        f"{amount(l2, 'B')} between L2 and the SMs{banks if shared > least else ''}"
+        f"; {first.name} is limited by {_MEMORIES.get(first.memory, first.memory)}."
     )
+
+
+_MEMORIES = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
+_TOLD_KINDS = 3
+
+
+def _issued(kernels: Sequence[Followed]) -> str:
+    first = kernels[0]
+    if not first.issue_ms:
+        return "The number of instructions is not known."
+    told = f"{first.name}: {first.term('issue').evidence}"
+    made = sum(first.instructions.values())
+    kinds = sorted(first.instructions.items(), key=lambda each: -each[1])[:_TOLD_KINDS]
+    shares = ", ".join(f"{100 * number / made:.0f} % {kind}" for kind, number in kinds if made)
+    return f"{told}{f'; {shares}' if shares else ''}."
+
+
+def _sustained(kernels: Sequence[Followed]) -> str:
+    """What DRAM and the busiest pipe of the first launch sustain."""
+    first = kernels[0]
+    shares = [
+        f"{name} {100 * first.sustained(name):.0f} %" for name in ("dram", first.pipe) if name
+    ]
+    return f"Sustained rates instead of the ceilings: {', '.join(shares)}."
 
 
 def _filling(kernels: Sequence[Followed]) -> str:
     worst = max(kernels, key=lambda kernel: kernel.uneven)
-    told = f"{worst.kernel.launch.name}: {worst.blocks} blocks on {worst.device.sm_count} SMs"
+    told = f"{worst.name}: {worst.blocks} blocks on {worst.device.sm_count} SMs"
     if worst.demand.imbalance > MATTERS:
         told += f", the longest takes {worst.demand.imbalance:.3g} times the mean"
     return told + "."
@@ -250,7 +324,7 @@ def _waiting(kernels: Sequence[Followed]) -> str:
     worst = max(kernels, key=lambda k: k.running("dispatch") - k.longest(even=False))
     blocks = resident(worst.kernel, worst.device)
     return (
-        f"{worst.kernel.launch.name}: {blocks:.3g} block{'s' * (blocks != 1)} of "
+        f"{worst.name}: {blocks:.3g} block{'s' * (blocks != 1)} of "
         f"{worst.kernel.launch.num_warps} warps per SM, "
         f"steps in flight: {ahead(worst.kernel):.3g}; {worst.term('latency').evidence}."
     )
@@ -258,7 +332,7 @@ def _waiting(kernels: Sequence[Followed]) -> str:
 
 def _beginning(kernels: Sequence[Followed]) -> str:
     worst = max(kernels, key=lambda kernel: kernel.running() - kernel.running("dispatch"))
-    return f"{worst.kernel.launch.name}: {worst.term('dispatch').evidence}."
+    return f"{worst.name}: {worst.term('dispatch').evidence}."
 
 
 def _launches(kernels: Sequence[Followed], measurement: Measurement | None) -> str:
@@ -271,8 +345,7 @@ def _launches(kernels: Sequence[Followed], measurement: Measurement | None) -> s
 
 
 def _unexplained(factor: float) -> GapFactor:
-    if factor >= 1:
-        told = "The measured time over all of the above."
-    else:
+    told = "The measured time over all of the above."
+    if factor < 1:
         told = "The kernel is faster than modelled."
-    return GapFactor("unexplained", factor, told)
+    return _factor("unexplained", factor, told, None)

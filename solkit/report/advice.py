@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from solkit.core import AnalysisStatus, Bound, Cause, Device, KernelAnalysis, Result, Verdict
+from solkit.report.remedies import advice_on
 from solkit.report.units import binary_bytes, duration, ratio
 from solkit.roofline.kernel.model import LAUNCH_US
 
@@ -28,86 +29,6 @@ _NO_CAUSE = (
     "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
     "next step."
 )
-
-
-_CONFLICTS = (
-    "{place}: a {kind} of shared memory takes {wavefronts:.3g} wavefronts; without bank "
-    "conflicts {least:.3g} would do. "
-)
-_ON_CAUSES = {
-    "bank conflicts": _CONFLICTS
-    + "Try another tile shape, another num_warps, or one reduction behind the loop instead of one "
-    "in each iteration.",
-    "bank conflicts of a turned operand": _CONFLICTS
-    + "wgmma takes {dtype} operands only with K contiguous, so this one is transposed first. Keep "
-    "the narrower input type if it has 16 bits, or make K contiguous in memory.",
-    "bank conflicts of one's own layout": _CONFLICTS
-    + "Pad the tile's rows by one word, or swizzle the index.",
-    "dispatch": ("{kernel} has {evidence}: use larger blocks, or fewer that loop."),
-    "few blocks": (
-        "{kernel} has {blocks} blocks for {sms} SMs: split the work into more (smaller tiles, "
-        "or split along the reduction)."
-    ),
-    "launch": ("Launches take much of the time: use a CUDA graph, or fuse with a neighbour."),
-    "launches": ("{kernel} is launched {count} times: do it in one launch."),
-    "little under way": (
-        "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} warps on an SM, "
-        "limited by {limiter}. Use more warps, or more elements a step."
-    ),
-    "lost from L2": (
-        "{place}: {argument} is read again after L2 has evicted it: make one pass over it, or "
-        "keep parts in registers or L2 between passes."
-    ),
-    "narrow requests": (
-        "{place}: this {kind} moves {vector_bytes} bytes a lane and request, in {requests:,} "
-        "requests. It could move 16 if sizes and strides were multiples of 16, or masks ended "
-        "at one."
-    ),
-    "part-filled wave": (
-        "{kernel} ends in a part-filled wave: try other tiles, or a persistent kernel that "
-        "splits the last ones."
-    ),
-    "products alone": (
-        "{kernel}'s tensor cores wait for the work between two products, with too few other blocks "
-        "to fill in ({blocks} on an SM, limited by {limiter}): use smaller tiles, or "
-        "warps that take turns."
-    ),
-    "repeated reads": (
-        "{place}: {argument} is read {times:.3g} times: use larger tiles, or an order of blocks "
-        "that reuses L2."
-    ),
-    "scalar product": (
-        "{kernel} multiplies on the scalar pipe: use tl.dot on tiles of at least 16 in each "
-        "dimension, in the inputs' own type."
-    ),
-    "spills": (
-        "{kernel} spills {words} words per thread to local memory: use smaller tiles, or more "
-        "warps to share them."
-    ),
-    "uncoalesced": (
-        "{place}: this {kind} is not coalesced: it moves {sectors:,} sectors for "
-        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. Let neighbouring lanes access "
-        "neighbouring addresses."
-    ),
-    "uneven blocks": (
-        "{kernel}'s blocks differ in length: start the longest first, or balance them."
-    ),
-    "unneeded work": (
-        "{kernel} computes {times:.3g} times what the problem needs: skip what is masked, "
-        "padded or computed twice."
-    ),
-    "waits for loads": (
-        "{kernel} waits for each step's loads: use more pipeline stages (num_stages), and loads "
-        "that can be copied asynchronously."
-    ),
-    "wide product": ("{kernel} multiplies as {dtype}: keep the narrower input type."),
-}
-"""By cause: a description and the change most likely to help."""
-
-
-def advice_on(cause: Cause | None) -> str:
-    """The sentence about the cause of a gap's factor; empty if the cause is unknown."""
-    return _ON_CAUSES[cause.name].format_map(cause.figures) if cause else ""
 
 
 Rule = Callable[["_Case"], Iterator[str]]
@@ -275,7 +196,8 @@ def _spills(case: _Case) -> Iterator[str]:
     for kernel in case.compiled:
         if kernel.facts.spills:
             name, words = kernel.launch.name, kernel.facts.spills
-            yield advice_on(Cause("spills", {"kernel": name, "words": words}))
+            what = f"spills {words} words per thread"
+            yield advice_on(Cause("spills", {"kernel": name, "words": words, "what": what}))
 
 
 def _clock(case: _Case) -> Iterator[str]:

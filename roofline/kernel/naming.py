@@ -1,0 +1,31 @@
+"""How a cause of a gap's factor is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from solkit.core import Access, Cause, Value
+from solkit.roofline.kernel.followed import Followed
+
+__all__ = ["Needs", "named"]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the problem needs at the least.
+
+    Attributes:
+        operations: by pipe, as in `solkit.core.Bound.flops_by_pipe`.
+        dram_bytes: that must cross DRAM.
+    """
+
+    operations: Mapping[str, float] = field(default_factory=dict)
+    dram_bytes: float = 0.0
+
+
+def named(name: str, kernel: Followed, access: Access | None = None, **figures: Value) -> Cause:
+    """A cause in a kernel, at an access's line if known, with the kernel's language."""
+    place = (access.line if access is not None else "") or kernel.name
+    language = "CUDA C++" if kernel.is_cuda else "Triton"
+    return Cause(name, {"kernel": kernel.name, "place": place, "language": language, **figures})

@@ -1,0 +1,308 @@
+"""Causes of extra traffic: what fills the memory that limits a launch.
+
+Only what burdens that memory is named: reads that L2 serves again cost nothing where DRAM limits,
+and scattered requests that L1 gathers cost nothing where L2 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from solkit.core import Access, Cause, Value
+from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.model import spilled
+from solkit.roofline.kernel.naming import Needs, named
+
+__all__ = ["CAUSES", "between_launches", "in_a_launch", "in_memory", "narrowest", "spills"]
+
+CAUSES = (
+    *("bank conflicts", "bank conflicts of a turned operand", "bank conflicts of one's own layout"),
+    *("busy shared memory", "contended atomics", "hand-over", "lost from L2", "narrow requests"),
+    *("order of blocks", "read by several launches", "repeated reads", "scattered requests"),
+    *("several passes", "spills", "uncoalesced"),
+)
+"""The names of causes that are found here."""
+
+_MATTERS = 1.05
+_TELLING = 0.2  # of the bytes of the memory that limits
+_COALESCED = 0.6  # of the bytes in a request's sectors
+_AGAIN = 1.5  # times its own size
+_ALIKE = 0.02  # between what one launch writes and another reads
+_WIDEST = 16  # bytes of one lane's access
+_SECTOR, _LANES = 32, 32
+
+
+# ----------------------------------------------------------------------------- between launches
+
+
+@dataclass(frozen=True)
+class _Use:
+    """An access of one launch, and the bytes of its tensor that cross DRAM in it."""
+
+    kernel: Followed
+    access: Access
+
+    @property
+    def moved(self) -> float:
+        return self.access.unique_bytes * self.kernel.count
+
+
+def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
+    """What several launches move through DRAM and one would not.
+
+    Args:
+        kernels: all launches, in their order.
+        needs: of the problem.
+
+    Facts do not say which tensors of two launches are the same. Those are taken for one that one
+    launch writes and a later one reads in whole, of the same size, if the launches together move so
+    much more than the problem needs.
+    """
+    if len(kernels) < 2:
+        return None
+    excess = sum(_dram(kernel) * kernel.count for kernel in kernels) - needs.dram_bytes
+    found = [*_handed_over(kernels, excess), *_read_again(kernels, excess)]
+    largest = max(found, key=lambda each: each[0], default=None)
+    return largest[1] if largest and largest[0] > _TELLING * max(excess, 0.0) else None
+
+
+def _dram(kernel: Followed) -> float:
+    return kernel.demand.dram_read_bytes + kernel.demand.dram_write_bytes
+
+
+def _uses(kernel: Followed, kind: str) -> list[_Use]:
+    """The largest access of each argument, of one kind."""
+    largest: dict[str, Access] = {}
+    for access in kernel.demand.accesses:
+        if not access.argument or access.kind != kind or not access.unique_bytes:
+            continue
+        known = largest.get(access.argument, access)
+        largest[access.argument] = max(known, access, key=lambda each: each.unique_bytes)
+    return [_Use(kernel, access) for access in largest.values()]
+
+
+def _handed_over(kernels: Sequence[Followed], excess: float) -> Iterator[tuple[float, Cause]]:
+    for at, writer in enumerate(kernels):
+        for written in _uses(writer, "store"):
+            readers = [use for other in kernels[at + 1 :] for use in _uses(other, "load")]
+            read = next((use for use in readers if _alike(written, use)), None)
+            if read is None or written.moved + read.moved > (1 + _TELLING) * excess:
+                continue
+            figures: dict[str, Value] = {
+                "megabytes": written.moved / 1e6,
+                "argument": written.access.argument,
+                "reader": read.kernel.name,
+                "read_as": read.access.argument,
+            }
+            cause = named("hand-over", writer, written.access, **figures)
+            yield written.moved + read.moved, cause
+
+
+def _alike(one: _Use, other: _Use) -> bool:
+    return abs(one.moved - other.moved) <= _ALIKE * one.moved
+
+
+def _read_again(kernels: Sequence[Followed], excess: float) -> Iterator[tuple[float, Cause]]:
+    for at, kernel in enumerate(kernels):
+        for use in _uses(kernel, "load"):
+            again = [
+                other
+                for later in kernels[at + 1 :]
+                for other in _uses(later, "load")
+                if other.access.argument == use.access.argument and _alike(use, other)
+            ]
+            extra = sum(other.moved for other in again)
+            if not again or extra > (1 + _TELLING) * excess:
+                continue
+            names = dict.fromkeys((kernel.name, *(other.kernel.name for other in again)))
+            figures: dict[str, Value] = {
+                "argument": use.access.argument,
+                "launches": len(again) + 1,
+                "kernels": ", ".join(names),
+                "megabytes": use.moved / 1e6,
+            }
+            yield extra, named("read by several launches", kernel, use.access, **figures)
+
+
+# --------------------------------------------------------------------------------- in one launch
+
+
+def in_a_launch(kernel: Followed) -> Cause | None:
+    """What fills the memory that limits a launch."""
+    memory = kernel.memory
+    if memory in ("dram", "l2", "l1"):
+        return in_memory(kernel, memory)
+    if memory == "shared":
+        return _in_shared_memory(kernel)
+    return _atomics(kernel)
+
+
+def in_memory(kernel: Followed, memory: str) -> Cause | None:
+    """What fills one memory of a launch: ``"dram"``, ``"l2"`` or ``"l1"``."""
+    moved = _moved(kernel, memory)
+    if _spilled_bytes(kernel, memory) > max(moved - _spilled_bytes(kernel, memory), 0.0):
+        return spills(kernel)
+    known = [access for access in kernel.demand.accesses if access.argument]
+    if not known:  # its location and so its sectors
+        return None
+    wasteful = max(known, key=lambda access: _wasted(access, memory))
+    if _wasted(wasteful, memory) > _TELLING * moved:
+        cause = _of_waste(wasteful, kernel, memory)
+        if cause is not None:
+            return cause
+    if memory == "dram":
+        return _lost(kernel, known)
+    return _repeated(kernel, known, moved) if memory == "l2" else narrowest(kernel, known)
+
+
+def _moved(kernel: Followed, memory: str) -> float:
+    """Bytes through a memory, as its time counts them."""
+    demand = kernel.demand
+    spilled_bytes = _spilled_bytes(kernel, memory)
+    if memory == "dram":
+        return _dram(kernel)
+    if memory == "l2":
+        return demand.l2_read_bytes + demand.l2_write_bytes + spilled_bytes
+    return sum(access.sector_bytes for access in demand.accesses) + spilled_bytes
+
+
+def _spilled_bytes(kernel: Followed, memory: str) -> float:
+    stacks, in_l1 = spilled(kernel.kernel, kernel.device)
+    return stacks if memory == ("l1" if in_l1 else "l2") else 0.0
+
+
+def _wasted(access: Access, memory: str) -> float:
+    """Bytes of sectors that nobody requested; L1 gathers those that a block's loads share."""
+    sectors = access.sectors if memory == "l1" or access.kind != "load" else access.block_sectors
+    return _SECTOR * sectors - access.requested_bytes
+
+
+def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
+    """An access whose requests touch much more than they request."""
+    per_request = access.sectors / max(access.requests, 1)
+    least = max(access.requested_bytes / max(access.requests, 1) / _SECTOR, 1.0)
+    figures: dict[str, Value] = {
+        "kind": access.kind,
+        "sectors": access.sectors,
+        "megabytes": access.requested_bytes / 1e6,
+        "percent": 100 * access.efficiency,
+        "per_request": per_request,
+        "least": least,
+    }
+    gathered = _SECTOR * access.block_sectors < 0.7 * access.sector_bytes
+    if memory == "l1" and gathered and per_request < 2 * least:
+        return narrowest(kernel, [access])
+    if access.efficiency >= _COALESCED:
+        return None
+    return named("scattered requests" if gathered else "uncoalesced", kernel, access, **figures)
+
+
+def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
+    """The access with most requests, if its lanes move less than they could."""
+    most = max(known, key=lambda access: access.requests)
+    if most.vector_bytes >= _WIDEST or most.path == "tma":
+        return None
+    figures: dict[str, Value] = {"vector_bytes": most.vector_bytes, "requests": most.requests}
+    return named("narrow requests", kernel, most, kind=most.kind, **figures)
+
+
+def _lost(kernel: Followed, known: Sequence[Access]) -> Cause | None:
+    """Reads from DRAM of what L2 held before."""
+    if len(known) < len(kernel.demand.accesses):
+        return None
+    if kernel.demand.dram_read_bytes <= _AGAIN * _distinct(known):
+        return None
+    loads = [access for access in known if access.kind == "load"]
+    most = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
+    if most is not None and most.requested_bytes > _AGAIN * most.unique_bytes:
+        times = most.requested_bytes / most.unique_bytes
+        return named("order of blocks", kernel, most, argument=most.argument, times=times)
+    most = max(loads, key=lambda access: access.unique_bytes, default=None)
+    if most is None:
+        return None
+    return named("lost from L2", kernel, most, argument=most.argument)
+
+
+def _distinct(accesses: Sequence[Access]) -> int:
+    """Bytes of all arguments, each by the access that reads most of it."""
+    most: dict[str, int] = {}
+    for access in accesses:
+        if access.kind != "store":
+            most[access.argument] = max(most.get(access.argument, 0), access.unique_bytes)
+    return sum(most.values())
+
+
+def _repeated(kernel: Followed, known: Sequence[Access], moved: float) -> Cause | None:
+    """Reads of the same bytes through L2: by several blocks, or by several loads of one."""
+    loads = [access for access in known if access.kind == "load" and access.unique_bytes]
+    again = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
+    if again is None:
+        return None
+    argument = again.argument
+    if again.requested_bytes - again.unique_bytes > _TELLING * moved:
+        times = again.requested_bytes / again.unique_bytes
+        return named("repeated reads", kernel, again, argument=argument, times=times)
+    by_argument: dict[str, list[Access]] = {}
+    for access in loads:
+        by_argument.setdefault(access.argument, []).append(access)
+    passes = max(by_argument.values(), key=_of_passes)
+    if _of_passes(passes) <= _TELLING * moved:
+        return None
+    times = sum(a.unique_bytes for a in passes) / max(a.unique_bytes for a in passes)
+    argument = passes[0].argument
+    return named("several passes", kernel, passes[-1], argument=argument, times=times)
+
+
+def _of_passes(accesses: Sequence[Access]) -> float:
+    """Bytes that further loads of an argument read again."""
+    read = [access.unique_bytes for access in accesses]
+    return sum(read) - max(read)
+
+
+def spills(kernel: Followed) -> Cause:
+    """Registers, or an array, in local memory."""
+    guesses = kernel.demand.guesses
+    array = any("array in local memory" in guess for guess in guesses)
+    words = kernel.kernel.facts.spills or 0
+    what = "keeps an array in local memory" if array else f"spills {words} words per thread"
+    return named("spills", kernel, words=words, what=what)
+
+
+def _in_shared_memory(kernel: Followed) -> Cause | None:
+    if kernel.traffic_ms >= _MATTERS * kernel.without_conflicts_ms():
+        return _conflicts(kernel)
+    worst = max(kernel.demand.shared, key=lambda each: each.wavefronts, default=None)
+    if worst is None:
+        return None
+    share = 100 * worst.wavefronts / sum(each.wavefronts for each in kernel.demand.shared)
+    cause = named("busy shared memory", kernel, kind=worst.kind, percent=share)
+    return Cause(cause.name, {**cause.figures, "place": worst.line or kernel.name})
+
+
+def _conflicts(kernel: Followed) -> Cause:
+    """Source for wgmma: PTX ISA, wgmma.mma_async: only f16 and bf16 may be transposed."""
+    worst = max(kernel.demand.shared, key=lambda each: each.wavefronts - each.least_wavefronts)
+    figures: dict[str, Value] = {
+        "place": worst.line,
+        "kind": worst.kind,
+        "wavefronts": worst.wavefronts / worst.requests,
+        "least": worst.least_wavefronts / worst.requests,
+    }
+    pipes = (pipe.removeprefix("tensor.") for pipe in kernel.demand.operations)
+    turned = [pipe for pipe in pipes if pipe in ("tf32", "fp8", "int8")]
+    if turned and worst.kind == "store" and kernel.demand.tensor_shared_bytes:
+        return Cause("bank conflicts of a turned operand", {**figures, "dtype": turned[0]})
+    if kernel.is_cuda:
+        return Cause("bank conflicts of one's own layout", figures)
+    return Cause("bank conflicts", figures)
+
+
+def _atomics(kernel: Followed) -> Cause | None:
+    """Atomics that wait for one another."""
+    made = [access for access in kernel.demand.accesses if access.kind == "atomic"]
+    most = max(made, key=lambda access: access.requested_bytes, default=None)
+    if most is None or "atomic" not in kernel.memory:
+        return None
+    evidence = kernel.term(kernel.memory).evidence
+    return named("contended atomics", kernel, most, evidence=evidence)

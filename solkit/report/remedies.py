@@ -1,0 +1,224 @@
+"""What to do about each cause of a large factor of the gap, in the words of the kernel's language.
+
+`solkit.roofline.kernel.causes` finds the causes; their figures fill the sentences here.
+"""
+
+from __future__ import annotations
+
+from solkit.core import Cause
+
+__all__ = ["IN_CUDA", "REMEDIES", "advice_on"]
+
+_CONFLICTS = (
+    "{place}: a {kind} of shared memory takes {wavefronts:.3g} wavefronts; without bank "
+    "conflicts {least:.3g} would do. "
+)
+_SCATTERED = (
+    "{place}: this {kind} touches {per_request:.3g} sectors a request where {least:.3g} would do. "
+)
+_NARROW = (
+    "{place}: this {kind} moves {vector_bytes} bytes a lane and request, in {requests:,} requests"
+)
+_LITTLE = (
+    "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} warps on an SM, "
+    "limited by {limiter}. {remedy}, or "
+)
+REMEDIES = {
+    "arithmetic instructions": (
+        "{kernel} is limited by issuing instructions, {each:.4g} a warp, most of them arithmetic: "
+        "use cheaper formulas (multiply instead of pow or a division, exp2 instead of exp)."
+    ),
+    "bank conflicts": _CONFLICTS
+    + "Try another tile shape, another num_warps, or one reduction behind the loop instead of one "
+    "in each iteration.",
+    "bank conflicts of a turned operand": _CONFLICTS
+    + "wgmma takes {dtype} operands only with K contiguous, so this one is transposed first. Keep "
+    "the narrower input type if it has 16 bits, or make K contiguous in memory.",
+    "bank conflicts of one's own layout": _CONFLICTS
+    + "Pad the tile's rows by one word, or swizzle the index.",
+    "branches": (
+        "{kernel} is limited by issuing instructions: {branches} branches depend on data, and a "
+        "warp executes every path that one of its lanes takes. Group like elements, or compute "
+        "one formula with tl.where."
+    ),
+    "busy shared memory": (
+        "{place}: {kernel} is limited by shared memory, {percent:.0f} % of it by this {kind}: let "
+        "each warp compute a larger tile (larger blocks with as many warps), so that each value "
+        "is used more often once it is in registers."
+    ),
+    "contended atomics": (
+        "{place}: {evidence}. Reduce within the block first, with larger or looping blocks, or "
+        "give each block a place of its own and add those up afterwards."
+    ),
+    "conversions": (
+        "{kernel} is limited by issuing instructions, most of them conversions: convert each "
+        "value once, and keep it in one type."
+    ),
+    "dispatch": ("{kernel} has {evidence}: use larger blocks, or fewer that loop."),
+    "doubles": (
+        "{kernel} computes {millions:.4g} million operations in fp64, which the problem does not "
+        "need: use tl.float32 (sums of differences from the mean keep it accurate)."
+    ),
+    "few blocks": ("{kernel} has {blocks} blocks for {sms} SMs: split the work into more ({how})."),
+    "hand-over": (
+        "{place}: {kernel} writes {megabytes:.4g} MB ({argument}) that {reader} reads again "
+        "({read_as}): fuse the two launches, so that it stays on the chip."
+    ),
+    "index arithmetic": (
+        "{kernel} is limited by issuing instructions, {percent:.0f} % of them integer: compute "
+        "indices in 32 bits, once a block where they allow, and avoid // and % (a grid of more "
+        "dimensions, or tl.constexpr sizes)."
+    ),
+    "launch": ("Launches take much of the time: use a CUDA graph, or fuse with a neighbour."),
+    "launches": ("{kernel} is launched {count} times: do it in one launch."),
+    "little under way": _LITTLE + "more elements a step.",
+    "lost from L2": (
+        "{place}: {argument} is read again after L2 has evicted it: make one pass over it, or "
+        "keep parts in registers or L2 between passes."
+    ),
+    "narrow requests": _NARROW
+    + ". It could move 16 if sizes and strides were multiples of 16 (tl.multiple_of tells of "
+    "them), or masks ended at one.",
+    "one trip at a time": (
+        "{kernel} fills the SM with {warps:.3g} warps and still waits: let each thread load "
+        "several elements before it uses the first (a larger BLOCK)."
+    ),
+    "order of blocks": (
+        "{place}: {argument} is read {times:.3g} times and L2 does not hold it so long: use an "
+        "order of blocks that brings those that share it together (grouped program ids), or larger "
+        "tiles."
+    ),
+    "part-filled wave": (
+        "{kernel} ends in a part-filled wave: try other tiles, or a persistent kernel that "
+        "splits the last ones."
+    ),
+    "products alone": (
+        "{kernel}'s tensor cores wait for the work between two products, with too few other blocks "
+        "to fill in ({blocks} on an SM, limited by {limiter}): use smaller tiles, or "
+        "warps that take turns."
+    ),
+    "products beside L2": (
+        "{kernel}'s tensor cores wait for the work between two products while L2 is nearly as busy "
+        "({blocks} on an SM, limited by {limiter}): use warps that take turns (warp "
+        "specialisation) or more stages, but no smaller tiles."
+    ),
+    "read by several launches": (
+        "{place}: {argument} ({megabytes:.4g} MB) is read from DRAM by {launches} launches "
+        "({kernels}): fuse them, so that it is read once."
+    ),
+    "repeated reads": (
+        "{place}: {argument} is read {times:.3g} times: use larger tiles, so that less passes "
+        "through L2, which is the limit."
+    ),
+    "scalar product": (
+        "{kernel} multiplies on the scalar pipe: use tl.dot on tiles of at least 16 in each "
+        "dimension, in the inputs' own type, with input_precision 'tf32' for fp32."
+    ),
+    "scattered requests": _SCATTERED + "Let neighbouring lanes access neighbouring addresses.",
+    "several passes": (
+        "{place}: {argument} is read {times:.3g} times by {kernel}, one pass after the other: keep "
+        "it in registers, or make one pass."
+    ),
+    "spills": ("{kernel} {what}, to local memory: use smaller tiles, or more warps to share them."),
+    "uncoalesced": (
+        "{place}: this {kind} is not coalesced: it moves {sectors:,} sectors for "
+        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. Let neighbouring lanes access "
+        "neighbouring addresses."
+    ),
+    "uneven blocks": (
+        "{kernel}'s blocks differ in length: start the longest first, or balance them."
+    ),
+    "unneeded work": (
+        "{kernel} computes {times:.3g} times what the problem needs: skip what is masked, "
+        "padded or computed twice."
+    ),
+    "waits for loads": (
+        "{kernel} waits for each step's loads: use more pipeline stages (num_stages), and loads "
+        "that can be copied asynchronously."
+    ),
+    "warp products": (
+        "{kernel} multiplies with mma.sync, at 63 % of the tensor cores' rate: wgmma takes tiles "
+        "of at least 64 rows and a multiple of 4 warps (here {warps})."
+    ),
+    "wide product": ("{kernel} multiplies as {dtype}: keep the narrower input type."),
+}
+"""By cause: a description and the change most likely to help."""
+
+IN_CUDA = {
+    "branches": (
+        "{kernel} is limited by issuing instructions: {branches} branches depend on data, and a "
+        "warp executes every path that one of its threads takes. Sort or group like elements, so "
+        "that the threads of a warp agree."
+    ),
+    "arithmetic instructions": (
+        "{kernel} is limited by issuing instructions, {each:.4g} a warp, most of them arithmetic: "
+        "use cheaper functions (products instead of powf, __expf, __fdividef)."
+    ),
+    "busy shared memory": (
+        "{place}: {kernel} is limited by shared memory, {percent:.0f} % of it by this {kind}: let "
+        "each thread compute several results (a tile in registers), so that each value is used "
+        "more often once it is loaded; read it as float4."
+    ),
+    "doubles": (
+        "{kernel} computes {millions:.4g} million operations in fp64, which the problem does not "
+        "need: a literal without an f (0.5) is a double, and so is what it touches; write 0.5f, "
+        "and use float and its functions."
+    ),
+    "dispatch": (
+        "{kernel} has {evidence}: use larger blocks, or fewer that loop (a grid-stride loop)."
+    ),
+    "index arithmetic": (
+        "{kernel} is limited by issuing instructions, {percent:.0f} % of them integer: index with "
+        "32-bit int, move what does not change out of loops, and avoid / and % by sizes known "
+        "only at run time (a grid of more dimensions, or template parameters)."
+    ),
+    "little under way": _LITTLE + "let each thread load several elements at once (#pragma unroll).",
+    "narrow requests": _NARROW
+    + ": load and store 16 at once (float4), where pointers and sizes are aligned to 16 bytes.",
+    "one trip at a time": (
+        "{kernel} fills the SM with {warps:.3g} warps and still waits: let each thread load "
+        "several elements (float4, or an unrolled grid-stride loop) before it uses the first."
+    ),
+    "order of blocks": (
+        "{place}: {argument} is read {times:.3g} times and L2 does not hold it so long: use an "
+        "order of blocks that brings those that share it together (swizzled blockIdx), or larger "
+        "tiles."
+    ),
+    "products beside L2": (
+        "{kernel}'s tensor cores wait for the work between two products while L2 is nearly as busy "
+        "({blocks} on an SM, limited by {limiter}): use warp specialisation or more "
+        "buffers, but no smaller tiles."
+    ),
+    "scalar product": (
+        "{kernel} multiplies on the scalar pipe: use the tensor cores, by mma or wgmma "
+        "(nvcuda::wmma, CUTLASS), in the inputs' own type."
+    ),
+    "scattered requests": _SCATTERED
+    + "Let neighbouring threads access neighbouring addresses, or go through shared memory.",
+    "several passes": (
+        "{place}: {argument} is read {times:.3g} times by {kernel}, one pass after the other: keep "
+        "it in registers or shared memory, or make one pass."
+    ),
+    "spills": (
+        "{kernel} {what}, in local memory: index arrays only by constants (unrolled loops), or "
+        "keep less per thread; __launch_bounds__ and -maxrregcount set the limit of registers."
+    ),
+    "uncoalesced": _SCATTERED
+    + "Let neighbouring threads access neighbouring addresses, or go through shared memory.",
+    "waits for loads": (
+        "{kernel} waits for each step's loads: load the next tile while this one is in use "
+        "(cp.async or TMA, with two or more buffers)."
+    ),
+    "wide product": ("{kernel} multiplies as {dtype}: use the mma of the narrower input type."),
+}
+"""The same for CUDA C++, where its words differ."""
+
+
+def advice_on(cause: Cause | None) -> str:
+    """The sentence about the cause of a gap's factor; empty if the cause is unknown."""
+    if cause is None:
+        return ""
+    template = REMEDIES[cause.name]
+    if cause.figures.get("language") == "CUDA C++":
+        template = IN_CUDA.get(cause.name, template)
+    return template.format_map(cause.figures)
