@@ -33,6 +33,7 @@ from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
 from solkit.core.facts import FACTS_VERSION, Depth, Facts, Requests, Reuse, Stream
 from solkit.core.launches import (
     Access,
+    Contention,
     InstructionCount,
     InstructionMix,
     Launch,
@@ -92,6 +93,7 @@ __all__ = [
     "Conditions",
     "Configuration",
     "Constraint",
+    "Contention",
     "Contributor",
     "Count",
     "Counters",

@@ -9,6 +9,7 @@ from solkit.core.values import Value
 
 __all__ = [
     "Access",
+    "Contention",
     "InstructionCount",
     "InstructionMix",
     "Launch",
@@ -136,6 +137,31 @@ class InstructionMix:
 
 
 @dataclass(frozen=True)
+class Contention:
+    """Where the atomics of one `Access` meet, over a whole launch.
+
+    An operation is that of one lane on one element. Of a large launch some blocks are followed; the
+    rest are assumed to spread their operations over addresses like those.
+
+    Attributes:
+        operations: of all lanes.
+        warp_addresses: distinct addresses of one request, summed over the requests;
+            `operations` / `warp_addresses` lanes of a warp meet at an address, on average.
+        addresses: distinct addresses of the launch.
+        busiest_address: operations at the address that meets the most.
+        busiest_sector: operations in the 32-byte sector that meets the most.
+        is_assumed: whether addresses depend on unknown data and are assumed to be spread evenly.
+    """
+
+    operations: int
+    warp_addresses: int
+    addresses: int
+    busiest_address: int
+    busiest_sector: int
+    is_assumed: bool = False
+
+
+@dataclass(frozen=True)
 class Access:
     """One load, store or atomic of a kernel's code, over a whole launch.
 
@@ -150,6 +176,17 @@ class Access:
         requested_bytes: bytes of the unmasked elements.
         unique_bytes: distinct bytes of those, in whole sectors.
         vector_bytes: the width of one thread's instruction.
+        cache: the cache operator as in PTX: ``"ca"``, ``"cg"``, ``"cs"``, ``"cv"``, ``"lu"``,
+            ``"wb"``, ``"wt"`` or ``"nc"`` (read-only); empty if the code names none.
+        eviction: the eviction priority: ``"evict_first"``, ``"evict_last"``, ``"no_allocate"`` ...;
+            empty if the code names none.
+        is_volatile: whether it must reach memory.
+        semantics: ``"relaxed"``, ``"acquire"``, ``"release"`` or ``"acq_rel"``; empty for a plain
+            access.
+        scope: of the semantics: ``"cta"``, ``"cluster"``, ``"gpu"`` or ``"sys"``; empty likewise.
+        operation: of an atomic: ``"add"``, ``"max"``, ``"exch"``, ``"cas"`` ...; else empty.
+        is_returned: whether an atomic's old value is used.
+        contention: of an atomic; ``None`` for the rest.
     """
 
     kind: str
@@ -162,6 +199,14 @@ class Access:
     requested_bytes: int
     unique_bytes: int
     vector_bytes: int
+    cache: str = ""
+    eviction: str = ""
+    is_volatile: bool = False
+    semantics: str = ""
+    scope: str = ""
+    operation: str = ""
+    is_returned: bool = False
+    contention: Contention | None = None
 
     @property
     def sector_bytes(self) -> int:

@@ -12,6 +12,7 @@ from solkit.roofline.kernel.counted import compared
 
 __all__ = [
     "AccessJson",
+    "ContentionJson",
     "ComparedJson",
     "CountersJson",
     "DemandJson",
@@ -54,6 +55,17 @@ class JsonModel(BaseModel):
     )
 
 
+class ContentionJson(JsonModel):
+    """`solkit.core.Contention`."""
+
+    operations: int
+    warp_addresses: int
+    addresses: int
+    busiest_address: int
+    busiest_sector: int
+    is_assumed: bool = False
+
+
 class AccessJson(JsonModel):
     """`solkit.core.Access`."""
 
@@ -67,6 +79,14 @@ class AccessJson(JsonModel):
     requested_bytes: int
     unique_bytes: int
     vector_bytes: int
+    cache: str = ""
+    eviction: str = ""
+    is_volatile: bool = False
+    semantics: str = ""
+    scope: str = ""
+    operation: str = ""
+    is_returned: bool = False
+    contention: ContentionJson | None = None
 
 
 class SharedAccessJson(JsonModel):

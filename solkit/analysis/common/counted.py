@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from solkit.analysis.common.contention import Meetings, contention_of
 from solkit.analysis.common.l2_traffic import l1_misses
+from solkit.analysis.common.manners import Manner
 from solkit.analysis.common.regions import SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
-from solkit.core import Access, Device, Occupancy, Reuse
+from solkit.core import Access, Contention, Device, Occupancy, Reuse
 
 __all__ = [
     "TOTALS",
@@ -34,7 +36,10 @@ __all__ = [
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-TOTALS = ("requests", "sectors", "lines", "bytes", "distinct", "paired")
+TOTALS = (
+    *("requests", "sectors", "lines", "bytes", "distinct", "paired"),
+    *("operations", "warp_addresses"),
+)
 """What is counted of an access; see `Counted.totals`."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -104,11 +109,15 @@ class Counted:
         executions: how often it is made.
         totals: ``"requests"``, ``"sectors"``, ``"lines"`` (128 bytes, each request), ``"bytes"``,
             ``"distinct"`` (sectors, once an execution) and ``"paired"`` (with their neighbours in
-            64 bytes).
+            64 bytes); and of atomics ``"operations"`` and ``"warp_addresses"``, as in
+            `solkit.core.Contention`.
         low, high: between which bytes each of the first programs makes it; -1 if unknown.
         made, moves: how often each does so, and how often at another place than before.
         moved: bytes that each touches, once for each of those.
         fresh: share of them that it has not touched before.
+        manner: how it is made.
+        meetings: of an atomic, where the few that were followed make it; ``None`` if unknown.
+        followed: how many those are.
     """
 
     kind: str
@@ -129,6 +138,9 @@ class Counted:
     moves: Array
     moved: Array
     fresh: float = 1.0
+    manner: Manner = Manner()
+    meetings: Meetings | None = None
+    followed: int = 1
 
     @property
     def once(self) -> float:
@@ -162,6 +174,7 @@ class Counted:
     @cached_property
     def access(self) -> Access:
         """The public noun."""
+        unique = unique_bytes([self.region], self.scale)
         return Access(
             kind=self.kind,
             path=self.path,
@@ -171,9 +184,16 @@ class Counted:
             sectors=round(self.totals["sectors"]),
             block_sectors=round(self.totals["distinct"]),
             requested_bytes=round(self.totals["bytes"]),
-            unique_bytes=round(unique_bytes([self.region], self.scale)),
+            unique_bytes=round(unique),
             vector_bytes=self.vector_bytes,
+            contention=self._contention(unique) if self.kind == "atomic" else None,
+            **vars(self.manner),
         )
+
+    def _contention(self, unique: float) -> Contention:
+        operations, apart = self.totals["operations"], self.totals["warp_addresses"]
+        blocks = round(self.scale * len(self.low))
+        return contention_of(self.meetings, operations, apart, unique, self.followed, blocks)
 
     def l2_read_bytes(self, together: float, missed: float | None) -> float:
         """Bytes from L2 to the SMs.

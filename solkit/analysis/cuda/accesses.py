@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from solkit.analysis.common.contention import Meetings
 from solkit.analysis.common.counted import Extent
+from solkit.analysis.common.manners import Manner, ptx_manner
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import SECTOR
@@ -47,6 +49,8 @@ class Site:
         depth: loops around it.
         parameters: that its addresses are computed from, and global variables.
         gathered: whether its addresses depend on loaded values.
+        element_bytes: of an element.
+        manner: how it is made.
     """
 
     kind: str
@@ -57,6 +61,8 @@ class Site:
     depth: int
     parameters: tuple[str, ...]
     gathered: bool
+    element_bytes: int
+    manner: Manner
 
     @property
     def plain(self) -> bool:
@@ -101,8 +107,15 @@ def sites_of(kernel: Kernel) -> dict[int, Site]:
                 depth=len(block.loops),
                 parameters=bases,
                 gathered=gathered,
+                element_bytes=_element_bytes(each),
+                manner=ptx_manner(each.name, each.modifiers),
             )
     return found
+
+
+def _element_bytes(each: Statement) -> int:
+    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)", each.opcode)
+    return max(int(kinds[-1]) // 8, 1) if kinds else 4
 
 
 def _kind(each: Statement) -> str:
@@ -167,6 +180,7 @@ class Lanes:
         self.kept: list[_Pattern] = []
         self.touched: dict[Site, Array] = {}
         self.uncounted: dict[str, int] = {}
+        self.meetings: dict[Site, Meetings] = {}
         self.joined = _Joined(kernel)
 
     def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
@@ -204,6 +218,8 @@ class Lanes:
         for addresses, active in pieces:
             self._add(site, "requests", active.warps)
             self._add(site, "bytes", active.lanes * site.width_bytes)
+            if site.kind == "atomic":
+                self._met(site, addresses, active)
             if addresses is None:
                 self._unknown(site, active)
             else:
@@ -217,6 +233,25 @@ class Lanes:
             self._add(site, name, getattr(pattern, name))
         self._add(site, "fresh", self._fresh(site, pattern, base // SECTOR))
         return pattern, base // SECTOR
+
+    def _met(self, site: Site, addresses: Array | None, active: Active) -> None:
+        """Note where the lanes of an atomic meet."""
+        elements = max(site.width_bytes // site.element_bytes, 1)
+        sizes = site.element_bytes, elements
+        meetings = self.meetings.setdefault(site, Meetings(*sizes))
+        self._add(site, "operations", active.lanes * elements)
+        if addresses is None:
+            meetings.is_assumed = True
+            whole = max((self.sizes.get(name, 0) for name in site.parameters), default=0)
+            warps = np.maximum(active.warps, 1)
+            apart = warps * _drawn(active.lanes / warps, whole / site.width_bytes)
+            self._add(site, "warp_addresses", apart * elements)
+            return
+        at = np.where(active.mask, addresses, -1)
+        lanes = np.pad(at, ((0, 0), (0, -at.shape[1] % _WARP)), constant_values=-1)
+        warps = np.sort(lanes.reshape(len(lanes), -1, _WARP), axis=-1)
+        self._add(site, "warp_addresses", count_distinct(warps).sum(1) * elements)
+        meetings.add(at[active.mask], np.nonzero(active.mask)[0])
 
     def _pattern(self, lanes: Array) -> _Pattern:
         """What pieces [piece, block, thread] touch, relative to each block's first line."""

@@ -272,6 +272,9 @@ def _counted(site: Site, followed: _Followed) -> Counted:
         moves=moves,
         moved=moved,
         fresh=min(fresh / few_moved, 1.0) if few_moved else 1.0,
+        manner=site.manner,
+        meetings=followed.lanes.meetings.get(site),
+        followed=len(followed.few.numbers),
     )
 
 

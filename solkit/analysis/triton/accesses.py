@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
+from solkit.analysis.common.contention import Meetings
 from solkit.analysis.common.counted import Extent
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.triton.arithmetic import element_bytes
@@ -98,6 +99,7 @@ class Whole:
         self.lanes: dict[Operation, _Lanes] = {}
         self.touched: dict[Operation, _Touched] = {}  # the last time
         self.step: list[tuple[Array, Array]] = []
+        self.meetings: dict[Operation, Meetings] = {}
 
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -106,6 +108,8 @@ class Whole:
         kind = operation.all_types[0]
         if not kind.shape or addresses is None or kind.layout is None:
             self._uniform(operation, mask, active, addresses is not None)
+            if kind_of(operation) == "atomic":
+                self._met_at_one(operation, addresses, mask, active)
             return
         lanes = self.lanes.get(operation)
         if lanes is None:
@@ -121,6 +125,37 @@ class Whole:
             self._add(operation, name, amount)
         if operation.name == "tt.load":
             self.step.append((touched.sectors, touched.once))
+        if kind_of(operation) == "atomic":
+            self._met(operation, first, made, lanes)
+
+    def _met(self, operation: Operation, first: Array, made: Array, lanes: _Lanes) -> None:
+        """Note where the lanes of an atomic meet."""
+        elements = max(lanes.width_bytes // lanes.element_bytes, 1)
+        sizes = lanes.element_bytes, elements
+        meetings = self.meetings.setdefault(operation, Meetings(*sizes))
+        shape = np.broadcast_shapes(first.shape, made.shape, (self.counts.programs, 1, 1, 1))
+        first, made = np.broadcast_to(first, shape), np.broadcast_to(made, shape)
+        apart = count_distinct(np.sort(np.where(made, first, -1), axis=-1)).sum((1, 2))
+        self._add(operation, "operations", made.sum((1, 2, 3)) * elements)
+        self._add(operation, "warp_addresses", apart * elements)
+        meetings.add(first[made], np.nonzero(made)[0])
+
+    def _met_at_one(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """The same for a scalar, or at unknown places."""
+        kind = operation.all_types[0]
+        elements = math.prod(kind.shape)
+        wide = 1.0 if mask is None else mask.reshape(len(mask), -1).mean(1)
+        made = np.broadcast_to(active * wide, (self.counts.programs,))
+        for name in ("operations", "warp_addresses"):
+            self._add(operation, name, made * elements)
+        meetings = self.meetings.setdefault(operation, Meetings(element_bytes(kind)))
+        if addresses is None:
+            meetings.is_assumed = True
+        elif not kind.shape:
+            at = np.broadcast_to(addresses.reshape(len(addresses)), made.shape)
+            meetings.add(at[made > 0], np.flatnonzero(made > 0))
 
     def step_ends(self) -> None:
         """See `solkit.analysis.triton.programs.Watcher`."""
@@ -185,6 +220,9 @@ class Whole:
         self._add(operation, "sectors", active * rows * per_row)
         self._add(operation, "distinct", active * rows * per_row)
         self._add(operation, "bytes", active * rows * row_bytes)
+        if kind_of(operation) == "atomic":  # a bulk copy meets each element once
+            for name in ("operations", "warp_addresses"):
+                self._add(operation, name, active * rows * row_bytes / at.element_bytes)
 
     def _add(self, operation: Operation, name: str, amount: Array) -> None:
         self.counts.add((operation, name), amount)

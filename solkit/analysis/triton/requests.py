@@ -25,6 +25,7 @@ from solkit.analysis.common.counted import (
     traffic,
     unevenness,
 )
+from solkit.analysis.common.manners import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
 from solkit.analysis.triton.estimates import estimated_shared_traffic, mask_runs
@@ -240,7 +241,16 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
         made=made,
         moves=moves,
         moved=moved,
+        manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
+        meetings=followed.watcher.meetings.get(operation),
+        followed=few.programs,
     )
+
+
+def _is_used(operation: Operation, function: Function) -> bool:
+    """Whether any operation uses its result."""
+    results = set(operation.results)
+    return any(not results.isdisjoint(other.operands) for _, other, _ in function.walk())
 
 
 def _phases(function: Function) -> dict[Operation, int]:
