@@ -79,7 +79,9 @@ def facts_of(
         facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
 
     def follow(resident: Occupancy) -> Requests:
-        arguments, grid = captured.arguments, facts.launch.grid
+        given, kinds = captured.arguments, captured.kernel.signature
+        arguments = {n: a for n, a in given.items() if str(kinds.get(n)) != "constexpr"}
+        grid = facts.launch.grid
         shared_bytes = facts.shared_bytes or 0
         return requests_of(
             compiled.ttgir, compiled.ptx, arguments, grid, device, resident, shared_bytes

@@ -22,6 +22,7 @@ __all__ = [
     "aligned",
     "compare",
     "constant",
+    "cornered",
     "element_bytes",
     "integer",
     "lead",
@@ -83,6 +84,14 @@ def make_range(operation: Operation, corners: bool) -> Array:
     if corners and end - start > 2:
         return np.array([[start, (start + end) // 2, end - 1]])
     return np.arange(start, end)[None]
+
+
+def cornered(value: Array) -> Array:
+    """The corners of a whole tensor."""
+    for axis, size in enumerate(value.shape[1:], start=1):
+        if size > _PROBES:
+            value = value.take([0, size // 2, size - 1], axis)
+    return value
 
 
 # ------------------------------------------------------------------------------------ arithmetic

@@ -16,6 +16,7 @@ except for the last few, where a software pipeline drains.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,12 +36,16 @@ from solkit.analysis.triton.arithmetic import (
     aligned,
     compare,
     constant,
+    cornered,
     integer,
     lead,
     make_range,
     scalar,
 )
+from solkit.analysis.triton.floats import float_constant, on_floats
+from solkit.analysis.triton.guessing import Probe, busier, likely_trips, reachable
 from solkit.analysis.triton.loops import PICKS, Compared, Counts, Skipping, is_linear
+from solkit.analysis.triton.reductions import FOLDS, fold
 from solkit.analysis.triton.relevance import ACCESSES, ATOMICS, TMA_LOADS, TMA_STORES, mask_of
 
 __all__ = [
@@ -124,6 +129,7 @@ class Programs:
         counts: counts executions of blocks.
         relevant: the values to compute, from `relevant_values`.
         corners: keep only the corners of tensors.
+        whole: values that are kept whole even so, from `whole_values`.
     """
 
     def __init__(
@@ -136,18 +142,24 @@ class Programs:
         counts: Counts,
         relevant: frozenset[str],
         corners: bool = False,
+        whole: frozenset[str] = frozenset(),
     ) -> None:
         self.function = function
         self.grid = grid
         x, y, _ = grid
         self.pids = (numbers % x, numbers // x % y, numbers // (x * y))
+        self.numbers = numbers
         self.corners = corners
+        self.whole = whole if corners else frozenset[str]()
         self.watcher = watcher
         self.counts = counts
         self.active: Array = np.ones(len(numbers), bool)
         self.guesses: dict[str, None] = {}
         self.operations = 0
+        self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
+        self.served: dict[Operation, Array] = {}
         self.storages: list[TensorArgument] = []
+        self.names: dict[int, str] = {}  # of the first parameter in each storage
         self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
         self.relevant = relevant
@@ -171,12 +183,15 @@ class Programs:
     def _bind(self, arguments: Mapping[str, Argument]) -> None:
         known: dict[int, int] = {}
         rest: list[Array] = []
-        for name, _ in self.function.arguments:
-            argument = arguments.get(name[1:])
+        given = _in_order(self.function, arguments)
+        for position, (name, _) in enumerate(self.function.arguments):
+            parameter = name[1:] if given is None else given[position]
+            argument = arguments.get(parameter)
             if isinstance(argument, TensorArgument):
                 place = known.setdefault(argument.storage, len(known))
                 if place == len(self.storages):
                     self.storages.append(argument)
+                    self.names[place + 1] = parameter
                 base = scalar(((place + 1) << ADDRESS_BITS) + argument.offset_bytes)
                 rest = []
                 self.env[name] = base
@@ -185,6 +200,8 @@ class Programs:
                     rest = [scalar(n) for n in (*argument.shape, *argument.strides)]
             elif isinstance(argument, bool | int):
                 self.env[name] = scalar(int(argument))
+            elif isinstance(argument, float):
+                self.env[name] = np.array([argument], np.float32)
             elif rest:  # a descriptor is followed by its shape and strides
                 self.env[name] = rest.pop(0)
 
@@ -199,6 +216,19 @@ class Programs:
         self._block(block)
         self.counts, self.watcher, self.compared, self.active = kept
         return found
+
+    def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> Probe:
+        """Where code would make its accesses with some values; nothing is counted."""
+        kept = self.counts, self.watcher, self.compared, self.active, self.guesses
+        served = {each: times.copy() for each, times in self.served.items()}
+        self.counts, self.compared, self.guesses = Counts(self.counts.programs), None, {}
+        self.watcher = probe = Probe()
+        self.env.update(values)
+        for block in blocks:
+            self._block(block)
+        self.counts, self.watcher, self.compared, self.active, self.guesses = kept
+        self.served = served
+        return probe
 
     def _block(self, block: Block) -> None:
         self.counts.add(block, self.active)
@@ -218,16 +248,18 @@ class Programs:
         if last.name == "cf.br":
             yield labels[0], self.active
             return
-        taken = self._condition(last)
+        more = busier([reachable(self.function, label) for label in labels[:2]])
+        taken = self._condition(last, more == 0)
         yield labels[0], self.active & taken
         yield labels[1], self.active & ~taken
 
-    def _condition(self, operation: Operation) -> Array:
+    def _condition(self, operation: Operation, presumed: bool = True) -> Array:
+        """Which programs take a branch; all of them do what is presumed if that is unknown."""
         value = self.env.get(operation.operands[0])
         if value is None:
-            self._guess("a branch that depends on data is taken", operation)
-            return np.ones_like(self.active)
-        return np.broadcast_to(value.astype(bool), self.active.shape)
+            self._guess("a branch that depends on data is assumed to do the work", operation)
+            return np.full_like(self.active, presumed)
+        return np.broadcast_to(value.reshape(-1).astype(bool), self.active.shape)
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
         """How to follow an operation; ``None`` if no address depends on it."""
@@ -252,23 +284,41 @@ class Programs:
         return self._assignment(operation)
 
     def _if(self, operation: Operation) -> None:
-        taken, outer = self._condition(operation), self.active
+        first = busier([[block] for block in operation.blocks]) == 0
+        taken, outer = self._condition(operation, first), self.active
         yielded: list[list[Value]] = []
         for block, active in zip(operation.blocks, (outer & taken, outer & ~taken), strict=False):
             self.active = active
             if active.any():
                 self._block(block)
-            yielded.append(self._yields(block) if active.any() else [])
+            yielded.append(self._yields(block, operation.results) if active.any() else [])
         self.active = outer
         for i, result in enumerate(operation.results):
             new, old = (side[i] if side else None for side in yielded)
             self.env[result] = _choose(taken, new, old, both=all(map(bool, yielded)))
 
-    def _yields(self, block: Block) -> list[Value]:
+    def _yields(self, block: Block, targets: Sequence[str]) -> list[Value]:
+        """The values that a block yields to others of these names."""
         last = block.operations[-1] if block.operations else None
         if last is None or last.name != "scf.yield":  # none is printed where nothing is yielded
             return []
-        return [self.env.get(name) for name in last.operands]
+        return self._passed(last.operands, targets)
+
+    def _passed(self, names: Sequence[str], targets: Sequence[str]) -> list[Value]:
+        """Values that get other names; what is guessed stays so."""
+        if self.guessed:
+            for name, target in zip(names, targets, strict=False):
+                if name in self.guessed:
+                    self.guessed[target] = self.guessed[name]
+        pairs = itertools.zip_longest(names, targets, fillvalue="")
+        return [self._value(name, target in self.whole) for name, target in pairs if name]
+
+    def _value(self, name: str, whole: bool) -> Value:
+        """A value, whole or for a use that keeps corners."""
+        value = self.env.get(name)
+        if whole or name not in self.whole or not isinstance(value, np.ndarray):
+            return value
+        return cornered(value)
 
     def _partitions(self, operation: Operation) -> None:
         """Warps that do different things; each partition gets the captured values."""
@@ -279,14 +329,10 @@ class Programs:
 
     def _for(self, operation: Operation, linear: bool) -> None:
         loop = operation.loop
-        low, high, step = (self.env.get(name) for name in loop.bounds)
-        if low is None or high is None or step is None:
-            self._guess("a loop whose length depends on data is run once", operation)
-            low, high, step = scalar(0), scalar(1), scalar(1)
-        trips = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
+        values = self._passed(loop.starts, loop.names)
+        low, step, trips = self._bounds(operation, values)
         trips = np.broadcast_to(trips, self.active.shape)
         done: Array = np.zeros(len(self.active), np.int64)
-        values = [self.env.get(start) for start in loop.starts]
         skipping = Skipping(self, operation, linear, trips)
         outer, start = self.active, self.counts.copy()
         compared = self.compared  # of the outer loop, which needs those of all iterations
@@ -306,7 +352,7 @@ class Programs:
             if compared is not None and self.compared is not None:
                 for each, results in self.compared.items():
                     compared.setdefault(each, []).extend(results)
-            new = self._yields(operation.blocks[0])
+            new = self._yields(operation.blocks[0], loop.names)
             new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
             rounds += 1
@@ -314,29 +360,76 @@ class Programs:
             done, values = skipping.skip(before, running, trips, done, values, new, index, step)
         self.active, self.compared = outer, compared
         self.env.update(zip(operation.results, values, strict=False))
+        self._passed(loop.names, operation.results)
+
+    def _bounds(self, operation: Operation, values: list[Value]) -> tuple[Array, Array, Array]:
+        """First index, step and iterations of each program, as known or assumed."""
+        loop = operation.loop
+        low, high, step = (self.env.get(name) for name in loop.bounds)
+        unknown = low is None or high is None or step is None
+        if not unknown and self.guessed.keys().isdisjoint(loop.bounds):
+            return low, step, np.maximum(-((low - high) // np.maximum(step, 1)), 0)
+        low, step = (scalar(n) if v is None else v for n, v in zip((0, 1), (low, step)))
+        body, probes = operation.blocks[0], []
+        for index in (low, low + step):
+            carried = dict(zip(loop.names, values, strict=True))
+            probes.append(self._probe([body], {**carried, loop.variable: index}))
+            values = self._yields(body, loop.names)
+        trips = likely_trips(probes[0], probes[1], self.active, self.storages)
+        parts = max(self.guessed.get(loop.bounds[0], 2) - 1, 1)
+        if trips is None:
+            self._guess("a loop whose length depends on data is run once", operation)
+        elif parts > 1:
+            told = f"{parts:,} loops whose lengths depend on data are assumed to share their tensors"
+            self._guess(told, operation)
+        else:
+            told = "a loop whose length depends on data is assumed to run to the end of its tensors"
+            self._guess(told, operation)
+        return low, step, scalar(math.ceil((trips or 1) / parts))
 
     def _while(self, operation: Operation) -> None:
         before, after = operation.blocks
-        names = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
-        values = [self.env.get(start) for _, start in names]
+        pairs = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+        names = [name for name, _ in pairs]
+        values = self._passed([start for _, start in pairs], names)
         outer = running = self.active
         for rounds in itertools.count():
-            self.active = running
-            self.env.update(zip((name for name, _ in names), values, strict=True))
+            self.active, start = running, self.counts.copy()
+            self.env.update(zip(names, values, strict=True))
             self._block(before)
             last = before.operations[-1]  # scf.condition(%c) %values
-            passed = [self.env.get(name) for name in last.operands[1:]]
+            passed = self._passed(last.operands[1:], after.arguments)
             running = running & self._condition(last)
             self.env.update(zip(operation.results, passed, strict=False))
-            unknown = self.env.get(last.operands[0]) is None  # it would never end
-            if unknown or not running.any() or self._tired(rounds, operation):
+            if not running.any() or self._tired(rounds, operation):
                 break
             self.active = running
+            unknown = self.env.get(last.operands[0]) is None  # it would never end
+            left = self._more_rounds(operation, passed) if unknown else 0
             self.env.update(zip(after.arguments, passed, strict=False))
             self._block(after)
-            new = self._yields(after)
+            new = self._yields(after, names)
             values = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            if unknown:
+                for key, amount in self.counts.since(start).items():
+                    self.counts.add(key, amount * left)
+                break
         self.active = outer
+        self._passed(last.operands[1:], operation.results)
+
+    def _more_rounds(self, operation: Operation, passed: list[Value]) -> int:
+        """Rounds after the next of a loop that unknown data end."""
+        before, after = operation.blocks
+        probes = []
+        for _ in range(2):
+            probes.append(self._probe([after], dict(zip(after.arguments, passed, strict=False))))
+            names = re.findall(r"(%[\w$.\-]+) = ", operation.text)
+            self._probe([before], dict(zip(names, self._yields(after, names), strict=False)))
+            passed = self._passed(before.operations[-1].operands[1:], after.arguments)
+        trips = likely_trips(probes[0], probes[1], self.active, self.storages)
+        how = "once" if trips is None else "to the end of its tensors"
+        self._guess(f"a loop whose length depends on data is assumed to run {how}", operation)
+        return (trips or 1) - 1
 
     def _tired(self, rounds: int, operation: Operation) -> bool:
         """Whether a loop has been followed for long enough; if so, a note says it."""
@@ -352,10 +445,11 @@ class Programs:
         pointer, mask_name = operation.operands[0], mask_of(operation)
         wanted = not self.relevant.isdisjoint(operation.results)
         readable = operation.name not in ATOMICS  # others add as well
+        wanted_whole = not self.whole.isdisjoint(operation.results)
 
         def access() -> None:
-            address = self.env.get(pointer)
-            mask = None if mask_name is None else self.env.get(mask_name)
+            address = self._value(pointer, wanted_whole)
+            mask = None if mask_name is None else self._value(mask_name, wanted_whole)
             if not self.corners:  # corners know less, which decides nothing
                 if mask is None and mask_name is not None:
                     self._guess("a mask that depends on data lets everything through", operation)
@@ -366,6 +460,8 @@ class Programs:
                 loaded = None
                 if readable and address is not None:
                     loaded = self._loaded(operation, address, mask)
+                elif address is not None:
+                    loaded = self._in_turn(operation, address)
                 self.env[operation.results[0]] = loaded
 
         return access
@@ -375,18 +471,50 @@ class Programs:
         element = operation.all_types[0]
         if not re.match(r"!tt\.ptr<[ui]\d+", element.element):
             return None
-        place = int(address.flat[0] >> ADDRESS_BITS) - 1
+        places = address >> ADDRESS_BITS
+        found: Value = None
+        for place in np.unique(places).tolist():
+            part = self._contents(operation, address, int(place) - 1)
+            if part is None:  # a masked element may lie before the first byte
+                continue
+            found = part if found is None else np.where(places == place, part, found)
+        if mask is None or found is None:
+            return found
+        other = self._other(operation)
+        if operation.results[0] not in self.whole:
+            other = cornered(other) if self.corners else other
+        return np.where(*aligned([mask, found, other]))
+
+    def _contents(self, operation: Operation, address: Array, place: int) -> Value:
+        """What a storage holds at some addresses."""
         if not 0 <= place < len(self.storages):
             return None
         storage = self.storages[place]
         at = (address & ((1 << ADDRESS_BITS) - 1)) - storage.offset_bytes
         at = at // storage.element_bytes
         contents, bits = storage.contents, 8 * storage.element_bytes
-        if contents is None or contents.size == 0 or element.pointee_bits != bits:
+        if contents is None or contents.size == 0 or operation.all_types[0].pointee_bits != bits:
             self._guess("indices whose values are not known are taken to be in order", operation)
+            elements = storage.storage_bytes // storage.element_bytes
+            self.guessed[operation.results[0]] = elements
             return at
-        found = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
-        return found if mask is None else np.where(*aligned([mask, found, self._other(operation)]))
+        return contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
+
+    def _in_turn(self, operation: Operation, address: Array) -> Value:
+        """What an atomic gives that all programs add to one counter with: their turn."""
+        kind, parts = operation.all_types[0], operation.text.partition(",")
+        amount = self.env.get(operation.operands[1])
+        one = kind.shape == () and (address == address.flat[0]).all()
+        if parts[0].strip() != "add" or not one or amount is None:
+            return None
+        start = self._contents(operation, address, int(address.flat[0] >> ADDRESS_BITS) - 1)
+        if start is None or operation.results[0] in self.guessed:
+            self.guessed.pop(operation.results[0], None)
+            start = scalar(0)
+        self._guess("programs are assumed to get a counter's numbers in turn", operation)
+        times = self.served.get(operation, np.zeros(len(self.active), np.int64))
+        self.served[operation] = times + self.active
+        return start + (times * math.prod(self.grid) + self.numbers) * amount
 
     def _other(self, operation: Operation) -> Array:
         """What a load gives where its mask is off; zero by default."""
@@ -426,38 +554,67 @@ class Programs:
     # -------------------------------------------------------------------------------- arithmetic
 
     def _assignment(self, operation: Operation) -> Callable[[], None]:
-        """How to compute its results; only the first may be known."""
+        """How to compute its results; only the first may be known, except of reductions."""
+        if operation.name in FOLDS:
+            return partial(self._fold, operation)
         first, *rest = operation.results
         env, given = self.env, self._given(operation)
         names, compute = ((), given) if given else (operation.operands, self._computing(operation))
+        compares = operation.name == "arith.cmpi"
+        whole = first in self.whole
+        mixed = not whole and not self.whole.isdisjoint(names)
 
         def assign() -> None:
             self.operations += 1
-            values = [env.get(name) for name in names]
+            values = [self._value(n, whole) for n in names] if mixed else [env.get(n) for n in names]
+            result: Value = None
             for value in values:
                 if value is None or isinstance(value, Descriptor):
-                    env[first] = None
+                    result = _decided(operation, values)
                     break
             else:
-                env[first] = compute(*values)
+                result = compute(*values)
+            if self.guessed and not self.guessed.keys().isdisjoint(names):
+                self._inherit(operation)
+                result = None if compares else result
+            env[first] = result
             for name in rest:
                 env[name] = None
 
         return assign
+
+    def _inherit(self, operation: Operation) -> None:
+        """Mark results as guessed, as some operand is."""
+        elements = max(self.guessed.get(name, 0) for name in operation.operands)
+        for name in operation.results:
+            self.guessed[name] = elements
+
+    def _fold(self, operation: Operation) -> None:
+        """A reduction or a scan."""
+        self.operations += 1
+        values = [self.env.get(name) for name in operation.operands]
+        known = not any(value is None or isinstance(value, Descriptor) for value in values)
+        found = fold(operation, values) if known else None
+        for i, name in enumerate(operation.results):
+            self.env[name] = None if found is None else found[i]
+        if self.guessed and not self.guessed.keys().isdisjoint(operation.operands):
+            self._inherit(operation)
 
     def _given(self, operation: Operation) -> Callable[[], Value] | None:
         """The first result of an operation without operands."""
         if operation.name == "ttng.reinterpret_tensor_descriptor":
             return lambda: self.maps.get(operation.operands[0])
         value: Value
+        corners = self.corners and operation.results[0] not in self.whole
         if operation.name == "arith.constant":
             value = constant(operation)
+            value = float_constant(operation) if value is None else value
         elif operation.name == "tt.get_program_id":
             value = self.pids["xyz".index(operation.text.strip()[0])]
         elif operation.name == "tt.get_num_programs":
             value = scalar(self.grid["xyz".index(operation.text.strip()[0])])
         elif operation.name == "tt.make_range":
-            value = make_range(operation, self.corners)
+            value = make_range(operation, corners)
         else:
             return None
         return lambda: value
@@ -467,7 +624,8 @@ class Programs:
         name = operation.name
         if name in SHAPES:
             shaped = SHAPES[name]
-            return lambda value, *_: shaped(operation, value, self.corners)
+            corners = self.corners and operation.results[0] not in self.whole
+            return lambda value, *_: shaped(operation, value, corners)
         if name in PICKS:
             picked = integer(operation)
             return lambda a, b: self._noted(operation, np.less(*aligned([a, b])), picked(a, b))
@@ -483,7 +641,7 @@ class Programs:
             return lambda *values: np.where(*aligned(values))
         if name in PASSED_ON:
             return lambda value, *_: value
-        return lambda *_: None
+        return on_floats(operation) or (lambda *_: None)
 
     def _noted(self, operation: Operation, compared: Array, result: Array) -> Array:
         """The result; a loop that asks for comparisons gets this one."""
@@ -513,6 +671,26 @@ class _Blind:
 
     def step_ends(self) -> None:
         """See `Watcher`."""
+
+
+def _in_order(function: Function, arguments: Mapping[str, Argument]) -> list[str] | None:
+    """The parameter of each of a function's arguments; ``None`` if their numbers differ.
+
+    The IR may name an argument after a variable that it is assigned to.
+    """
+    found: list[str] = []
+    for name, argument in arguments.items():
+        extra = 2 * len(argument.shape) if getattr(argument, "block", ()) else 0
+        found += [name, *[""] * (extra if isinstance(argument, TensorArgument) else 0)]
+    return found if len(found) == len(function.arguments) else None
+
+
+def _decided(operation: Operation, values: Sequence[Value]) -> Value:
+    """A flag or a choice of which a part is unknown: an unknown flag is assumed to be set."""
+    if operation.name == "arith.select" and len(values) == 3:
+        return values[1] if values[0] is None else None
+    flags = operation.name == "arith.andi" and operation.result_type.element == "i1"
+    return next((value for value in values if value is not None), None) if flags else None
 
 
 def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:

@@ -15,6 +15,7 @@ __all__ = [
     "from_memory",
     "mask_of",
     "relevant_values",
+    "whole_values",
 ]
 
 LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
@@ -45,6 +46,34 @@ def relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
                 wanted.add(source)
                 queue.append(source)
     return frozenset(wanted)
+
+
+def whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozenset[str]:
+    """Those of the relevant values that reductions and scans of relevant results derive from.
+
+    Corners of tensors do not suffice for these.
+    """
+    operations = [operation for block in blocks for operation in block.walk()]
+    wanted = {
+        name
+        for each in operations
+        if each.name in ("tt.reduce", "tt.scan") and not relevant.isdisjoint(each.results)
+        for name in (*each.operands, *(each.results if each.name == "tt.scan" else ()))
+    }
+    feeds: dict[str, list[str]] = {}
+    for operation in operations if wanted else ():
+        for result, sources in _sources(operation):
+            feeds.setdefault(result, []).extend(sources)
+        if operation.name == "tt.load":
+            mask = mask_of(operation)
+            feeds[operation.results[0]] += [operation.operands[0], *([mask] if mask else [])]
+    queue = list(wanted)
+    while queue:
+        for source in feeds.get(queue.pop(), ()):
+            if source not in wanted:
+                wanted.add(source)
+                queue.append(source)
+    return frozenset(wanted & relevant)
 
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
@@ -101,6 +130,8 @@ def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
             yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
     elif operation.name == "tt.load":  # its result if the mask is off
         yield operation.results[0], operation.operands[2:3]
+    elif operation.name == "tt.atomic_rmw":  # of a counter, what each adds
+        yield from ((result, operation.operands[1:2]) for result in operation.results)
     elif operation.name not in ACCESSES:
         yield from ((result, operation.operands) for result in operation.results)
 

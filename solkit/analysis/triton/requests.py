@@ -6,8 +6,8 @@ Some programs are followed lane by lane (`Whole`), many by the corners of their 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,8 @@ from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, pat
 from solkit.analysis.triton.estimates import estimated_shared_traffic, mask_runs
 from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
-from solkit.analysis.triton.programs import Descriptor, Programs
-from solkit.analysis.triton.relevance import from_memory, relevant_values
+from solkit.analysis.triton.programs import Programs
+from solkit.analysis.triton.relevance import from_memory, relevant_values, whole_values
 from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
 from solkit.core import Device, Occupancy, Requests
 
@@ -44,6 +44,9 @@ _CORNERS = 1 << 12
 """Programs followed by their corners."""
 _SPREAD = 1 << 10
 """Programs spread over a larger grid that are followed by their corners, too."""
+_KEPT = 1 << 18
+"""Elements of a tensor over all followed programs, where it is kept whole: tens of ms an op."""
+_FEWEST = 1 << 6
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -112,7 +115,11 @@ def requests_of(
         ValueError: the IR is not understood.
     """
     followed = _follow(parse(ttgir), vector_widths(ptx) if ptx else None, arguments, grid)
-    sites = [_counted(operation, followed) for operation in followed.operations]
+    sites = [
+        site
+        for operation in followed.operations
+        for site in _by_storage(_counted(operation, followed), followed.programs)
+    ]
     function, executions, programs = followed.function, _executions(followed), math.prod(grid)
     code = function, executions, programs
     shared = shared_traffic(ptx, *code) if ptx else estimated_shared_traffic(*code)
@@ -155,14 +162,21 @@ def _follow(
     grid: tuple[int, int, int],
 ) -> _Followed:
     programs = math.prod(grid)
-    first: npt.NDArray[np.int64] = np.arange(min(programs, _CORNERS))
     relevant = relevant_values(function.blocks)
-    corners, coarse = _by_corners(function, arguments, grid, first, relevant)
+    whole = whole_values(function.blocks, relevant)
+    affordable = max(_KEPT // _largest(function, whole), _FEWEST)
+    first: npt.NDArray[np.int64] = np.arange(min(programs, _CORNERS, affordable))
+    values = relevant, whole
+    corners, coarse = _by_corners(function, arguments, grid, first, values)
     wide, numbers, guesses = corners, first, coarse.guesses
-    if programs > _CORNERS:
-        numbers = spread_out(_SPREAD, programs)
-        wide, scattered = _by_corners(function, arguments, grid, numbers, relevant)
+    if programs > len(first):
+        numbers = spread_out(min(_SPREAD, affordable), programs)
+        wide, scattered = _by_corners(function, arguments, grid, numbers, values)
         guesses = {**guesses, **scattered.guesses}
+        if _more_storages(wide, corners):  # the first programs do not show where all go
+            first = numbers = np.random.default_rng(0).permutation(numbers)
+            wide, coarse = _by_corners(function, arguments, grid, numbers, values)
+            corners = wide
     made = [wide.counts.by_key[operation, "made"] for operation in wide.extents]
     chosen = representative(_WHOLE, wide.counts.programs, made)
     few = Counts(len(chosen))
@@ -189,18 +203,44 @@ def _follow(
     )
 
 
+def _more_storages(some: Corners, others: Corners) -> bool:
+    """Whether an access points into a storage where others do not make it."""
+    return any(
+        operation in others.extents
+        and not _places(extent) <= _places(others.extents[operation]) | {-1}
+        for operation, extent in some.extents.items()
+    )
+
+
+def _places(extent: Extent) -> set[int]:
+    return set(np.unique((extent.high - 1) >> ADDRESS_BITS).tolist())
+
+
 def _by_corners(
     function: Function,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
     numbers: npt.NDArray[np.int64],
-    relevant: frozenset[str],
+    values: tuple[frozenset[str], frozenset[str]],
 ) -> tuple[Corners, Programs]:
     counts = Counts(len(numbers))
     corners = Corners(counts)
-    programs = Programs(function, arguments, grid, numbers, corners, counts, relevant, corners=True)
+    relevant, whole = values
+    programs = Programs(
+        function, arguments, grid, numbers, corners, counts, relevant, corners=True, whole=whole
+    )
     programs.run()
     return corners, programs
+
+
+def _largest(function: Function, whole: frozenset[str]) -> int:
+    """Elements of the largest of some values."""
+    sizes = [
+        math.prod(operation.result_type.shape)
+        for _, operation, _ in function.walk()
+        if whole and len(operation.results) == 1 and operation.results[0] in whole
+    ]
+    return max(sizes, default=1)
 
 
 def _counted(operation: Operation, followed: _Followed) -> Counted:
@@ -226,7 +266,7 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
     return Counted(
         kind=kind_of(operation),
         path=path,
-        argument=_name_of(place, followed.programs),
+        argument=followed.programs.names.get(place, ""),
         line=str(operation.places[0]) if operation.places else "",
         vector_bytes=followed.watcher.vector_bytes(operation) if path != "tma" else 0,
         phase=followed.phases[operation],
@@ -253,6 +293,32 @@ def _is_used(operation: Operation, function: Function) -> bool:
     return any(not results.isdisjoint(other.operands) for _, other, _ in function.walk())
 
 
+def _by_storage(site: Counted, programs: Programs) -> Iterator[Counted]:
+    """An access whose pointer depends on the program, by the storage that it points into."""
+    places = np.where(site.low >= 0, (site.high - 1) >> ADDRESS_BITS, -1)
+    known = np.unique(places[places >= 0])
+    if len(known) < 2:
+        yield site
+        return
+    made = site.made.sum()
+    for place in known.tolist():
+        there = places == place
+        share = float(site.made[there].sum() / made) if made else 0.0
+        storages = programs.storages
+        yield replace(
+            site,
+            argument=programs.names.get(place, ""),
+            storage_bytes=storages[place - 1].storage_bytes if place <= len(storages) else 0,
+            executions=site.executions * share,
+            totals={name: amount * share for name, amount in site.totals.items()},
+            low=np.where(there, site.low, -1),
+            high=np.where(there, site.high, -1),
+            made=site.made * there,
+            moves=site.moves * there,
+            moved=site.moved * there,
+        )
+
+
 def _phases(function: Function) -> dict[Operation, int]:
     """Each operation's outermost loop, numbered; the code between loops has numbers too."""
     found: dict[Operation, int] = {}
@@ -265,16 +331,6 @@ def _phases(function: Function) -> dict[Operation, int]:
             found |= {inner: number for body in outer.blocks for inner in body.walk()}
             number += loops
     return found
-
-
-def _name_of(place: int, programs: Programs) -> str:
-    """The first parameter that points into a storage."""
-    for name, _ in programs.function.arguments:
-        value = programs.env.get(name)
-        base = value.base if isinstance(value, Descriptor) else value
-        if base is not None and int(base.flat[0]) >> ADDRESS_BITS == place > 0:
-            return name[1:]
-    return ""
 
 
 def _steps(followed: _Followed) -> Array:

@@ -196,9 +196,11 @@ def test_what_the_second_axis_decides_is_seen_though_the_first_is_long(launched)
 
 
 def test_what_an_atomic_gives_back_is_guessed_and_said(launched):
-    guesses = launched(followed.last_one_adds).demand.guesses
-    (only,) = guesses
-    assert "a branch that depends on data is taken" in only
+    demand = launched(followed.last_one_adds).demand
+    (only,) = demand.guesses
+    assert "programs are assumed to get a counter's numbers in turn" in only
+    parts = [a for a in demand.accesses if (a.kind, a.argument) == ("load", "parts")]
+    assert [a.requested_bytes for a in parts] == [4 * 256]  # by one program alone
 
 
 def test_an_address_that_is_not_known_is_said(launched):

@@ -1,0 +1,140 @@
+"""What a program does where unknown data decide: the work is assumed to be done.
+
+Of two ways that an unknown branch may go, the one with more work is taken. A loop of unknown length
+runs as often as the tensors that it walks along allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solkit.adapters.fake_triton import TensorArgument
+from solkit.adapters.triton_ir import Block, Function, Operation
+from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.triton.relevance import ACCESSES
+
+if TYPE_CHECKING:
+    from solkit.analysis.triton.programs import Descriptor
+
+__all__ = ["Probe", "busier", "likely_trips", "reachable"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
+_IN_LOOP = 8
+
+
+def busier(sides: Sequence[Sequence[Block]]) -> int:
+    """Which of several pieces of code has the most accesses and products; loops count more."""
+    works = [_work(side) for side in sides]
+    return works.index(max(works))
+
+
+def _work(blocks: Sequence[Block]) -> int:
+    total = 0
+    for operation in (each for block in blocks for each in block.operations):
+        loops = operation.name in ("scf.for", "scf.while")
+        total += operation.name in ACCESSES or operation.name.startswith(_DOTS)
+        total += _work(operation.blocks) * (_IN_LOOP if loops else 1)
+    return total
+
+
+def reachable(function: Function, label: str) -> list[Block]:
+    """The blocks that may run after a branch to a label."""
+    by_label = {block.label: block for block in function.blocks}
+    found: dict[str, Block] = {}
+    waiting = [label]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in by_label:
+            continue
+        block = found[name] = by_label[name]
+        last = block.operations[-1] if block.operations else None
+        if last is not None and last.name.startswith("cf."):
+            waiting += [each for each in by_label if each and each in last.text + last.types]
+    return list(found.values())
+
+
+@dataclass
+class Probe:
+    """A watcher that notes where each access is made first; see `likely_trips`.
+
+    Attributes:
+        places: of each operation, the address of each program's first element, each time.
+        boxes: the descriptors of those through TMA.
+    """
+
+    places: dict[Operation, list[Array]] = field(default_factory=dict)
+    boxes: dict[Operation, Descriptor] = field(default_factory=dict)
+
+    def pointers(
+        self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
+    ) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+        del mask
+        if addresses is not None:
+            first = addresses.reshape(len(addresses), -1)[:, 0]
+            self.places.setdefault(operation, []).append(np.broadcast_to(first, active.shape))
+
+    def box(
+        self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
+    ) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+        self.boxes[operation] = at
+        place = sum((c * s for c, s in zip(corner, at.strides, strict=False)), at.base)
+        self.places.setdefault(operation, []).append(np.broadcast_to(place, active.shape))
+
+    def step_ends(self) -> None:
+        """See `solkit.analysis.triton.programs.Watcher`."""
+
+
+def likely_trips(
+    first: Probe, second: Probe, active: Array, storages: Sequence[TensorArgument]
+) -> int | None:
+    """Iterations until a loop leaves the tensors that it walks along; ``None`` if there are none.
+
+    Args:
+        first, second: two successive iterations.
+        active: which programs make them.
+        storages: by number.
+    """
+    limits = [
+        limit
+        for operation, places in first.places.items()
+        if operation in second.places
+        for limit in _limits(operation, places[0], second, active, storages, first.boxes)
+    ]
+    return max(min(limits), 1) if limits else None
+
+
+def _limits(
+    operation: Operation,
+    before: Array,
+    second: Probe,
+    active: Array,
+    storages: Sequence[TensorArgument],
+    boxes: Mapping[Operation, Descriptor],
+) -> Iterator[int]:
+    steps = np.abs(second.places[operation][0] - before)[active]
+    place = int(before[active][0] >> ADDRESS_BITS) - 1 if active.any() else -1
+    if not steps.size or not 0 <= place < len(storages):
+        return
+    step = int(np.median(steps))
+    if not 0 < step < storages[place].storage_bytes:
+        return
+    if operation in boxes:
+        at = boxes[operation]
+        extents = [int(n.flat[0]) for n in at.shape]
+        strides = [int(n.flat[0]) for n in at.strides]
+    else:
+        tensor = storages[place]
+        extents = list(tensor.shape)
+        strides = [stride * tensor.element_bytes for stride in tensor.strides]
+    along = [s * n for n, s in sorted(zip(extents, strides), key=lambda e: -e[1]) if 0 < s <= step]
+    reach = along[0] if along else storages[place].storage_bytes
+    yield math.ceil(reach / step)

@@ -1,0 +1,109 @@
+"""Reductions and scans of known integers: ``tl.sum``, ``tl.max``, ``tl.cumsum``, ``tl.argmax`` ...
+
+The region of the operation says how two elements become one. It is run on whole arrays: halves of
+an axis for a reduction, the axis against itself moved by 1, 2, 4 ... for a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from solkit.adapters.triton_ir import Block, Operation
+from solkit.analysis.triton.arithmetic import ARITHMETIC, aligned, compare, constant, integer
+from solkit.analysis.triton.floats import float_constant, on_floats
+
+__all__ = ["FOLDS", "fold"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
+
+FOLDS = {"tt.reduce", "tt.scan"}
+
+
+def fold(operation: Operation, values: Sequence[Array]) -> list[Array] | None:
+    """The results of a reduction or a scan; ``None`` if its region is not understood.
+
+    Args:
+        operation: the reduction or scan.
+        values: of its operands, for whole tensors; axes of size 1 do not vary.
+    """
+    combine = _combining(operation.blocks[0], len(values))
+    if combine is None:
+        return None
+    axis = 1 + (operation.attribute("axis") or 0)
+    shape = operation.all_types[0].shape
+    wide = [_widened(value, axis, shape[axis - 1]) for value in values]
+    if operation.name == "tt.reduce":
+        return _reduced(wide, axis, combine)
+    if "reverse = true" in operation.text:
+        wide = [np.flip(value, axis) for value in wide]
+        return [np.flip(value, axis) for value in _scanned(wide, axis, combine)]
+    return _scanned(wide, axis, combine)
+
+
+def _widened(value: Array, axis: int, size: int) -> Array:
+    shape = list(value.shape)
+    shape[axis] = size
+    return np.broadcast_to(value, shape)
+
+
+def _reduced(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
+    while values[0].shape[axis] > 1:
+        left, right = ([_every_other(value, axis, start) for value in values] for start in (0, 1))
+        values = combine(left, right)
+    return [value.squeeze(axis) for value in values]
+
+
+def _every_other(value: Array, axis: int, start: int) -> Array:
+    return value[(slice(None),) * axis + (slice(start, None, 2),)]
+
+
+def _scanned(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
+    found = list(values)
+    size, ahead = found[0].shape[axis], 1
+    before = (slice(None),) * axis
+    while ahead < size:
+        left = [value[(*before, slice(None, -ahead))] for value in found]
+        right = [value[(*before, slice(ahead, None))] for value in found]
+        joined = combine(left, right)
+        found = [
+            np.concatenate([value[(*before, slice(None, ahead))], rest], axis)
+            for value, rest in zip(found, joined, strict=True)
+        ]
+        ahead *= 2
+    return found
+
+
+def _combining(block: Block, count: int) -> Combine | None:
+    """The region as a function of two elements, each of so many values."""
+    steps = [(each, _computing(each)) for each in block.operations[:-1]]
+    if any(compute is None for _, compute in steps) or len(block.arguments) != 2 * count:
+        return None
+    results = block.operations[-1].operands
+
+    def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+        env = dict(zip(block.arguments, (*left, *right), strict=True))
+        for each, compute in steps:
+            assert compute is not None
+            env[each.results[0]] = compute(*(env[name] for name in each.operands))
+        return [env[name] for name in results]
+
+    return combine
+
+
+def _computing(operation: Operation) -> Callable[..., Array] | None:
+    name = operation.name
+    if name == "arith.constant":
+        value = constant(operation)
+        value = float_constant(operation) if value is None else value
+        return None if value is None else lambda: value
+    if name in ARITHMETIC:
+        return integer(operation)
+    if name == "arith.cmpi":
+        return compare(operation)
+    if name == "arith.select":
+        return lambda *values: np.where(*aligned(values))
+    return on_floats(operation)
