@@ -157,7 +157,7 @@ class Programs:
         self.guesses: dict[str, None] = {}
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
-        self.served: dict[Operation, Array] = {}
+        self.served: dict[int, Array] = {}  # by a counter's address
         self.storages: list[TensorArgument] = []
         self.names: dict[int, str] = {}  # of the first parameter in each storage
         self.env: dict[str, Value] = {}
@@ -512,8 +512,9 @@ class Programs:
             self.guessed.pop(operation.results[0], None)
             start = scalar(0)
         self._guess("programs are assumed to get a counter's numbers in turn", operation)
-        times = self.served.get(operation, np.zeros(len(self.active), np.int64))
-        self.served[operation] = times + self.active
+        counter = int(address.flat[0])
+        times = self.served.get(counter, np.zeros(len(self.active), np.int64))
+        self.served[counter] = times + self.active
         return start + (times * math.prod(self.grid) + self.numbers) * amount
 
     def _other(self, operation: Operation) -> Array:

@@ -15,6 +15,7 @@ __all__ = [
     "from_memory",
     "mask_of",
     "relevant_values",
+    "steering_values",
     "whole_values",
 ]
 
@@ -46,6 +47,17 @@ def relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
                 wanted.add(source)
                 queue.append(source)
     return frozenset(wanted)
+
+
+def steering_values(blocks: Sequence[Block]) -> frozenset[str]:
+    """Masks, loop bounds and conditions."""
+    found: set[str] = set()
+    for operation in (each for block in blocks for each in block.walk()):
+        mask = mask_of(operation) if operation.name in ACCESSES else None
+        found.update([mask] if mask else [])
+        if operation.name not in ACCESSES and operation.name != "ttng.tensormap_create":
+            found.update(_steering(operation))
+    return frozenset(found)
 
 
 def whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozenset[str]:

@@ -32,14 +32,19 @@ from solkit.analysis.triton.estimates import estimated_shared_traffic, mask_runs
 from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.programs import Programs
-from solkit.analysis.triton.relevance import from_memory, relevant_values, whole_values
+from solkit.analysis.triton.relevance import (
+    from_memory,
+    relevant_values,
+    steering_values,
+    whole_values,
+)
 from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
 from solkit.core import Device, Occupancy, Requests
 
 __all__ = ["requests_of"]
 
-_WHOLE = 16
-"""Programs followed lane by lane."""
+_WHOLE, _WHOLE_UNEVEN = 16, 48
+"""Programs followed lane by lane; and of kernels where loaded values decide who works."""
 _CORNERS = 1 << 12
 """Programs followed by their corners."""
 _SPREAD = 1 << 10
@@ -178,7 +183,9 @@ def _follow(
             wide, coarse = _by_corners(function, arguments, grid, numbers, values)
             corners = wide
     made = [wide.counts.by_key[operation, "made"] for operation in wide.extents]
-    chosen = representative(_WHOLE, wide.counts.programs, made)
+    uneven = not steering_values(function.blocks).isdisjoint(from_memory(function.blocks))
+    count = _WHOLE_UNEVEN if uneven else _WHOLE
+    chosen = representative(count, wide.counts.programs, made)
     few = Counts(len(chosen))
     runs = mask_runs(function) if widths is None else {}
     watcher = Whole(few, widths, function.num_warps, runs)
