@@ -12,8 +12,8 @@ from solkit.roofline.kernel.counted import compared
 
 __all__ = [
     "AccessJson",
-    "ContentionJson",
     "ComparedJson",
+    "ContentionJson",
     "CountersJson",
     "DemandJson",
     "InstructionCountJson",

@@ -1,7 +1,8 @@
 """How atomics spread over addresses: from those of some blocks to those of the launch.
 
-Notation: n of N blocks were followed. An address met c operations of k of those blocks; O operations
-meet D addresses over the launch. How many meet at the busiest address is taken to be the largest of
+Notation: n of N blocks were followed. An address met c operations of k of those blocks; O
+operations meet D addresses over the launch. How many meet at the busiest address is taken to be the
+largest of
 
 ::
 

@@ -137,8 +137,8 @@ class Counted:
     made: Array
     moves: Array
     moved: Array
+    manner: Manner
     fresh: float = 1.0
-    manner: Manner = Manner()
     meetings: Meetings | None = None
     followed: int = 1
 

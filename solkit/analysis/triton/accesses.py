@@ -20,9 +20,9 @@ from solkit.analysis.common.contention import Meetings
 from solkit.analysis.common.counted import Extent
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.triton.arithmetic import element_bytes
+from solkit.analysis.triton.control import Descriptor
 from solkit.analysis.triton.layouts import spread
 from solkit.analysis.triton.loops import Counts
-from solkit.analysis.triton.programs import Descriptor
 
 __all__ = [
     "Corners",

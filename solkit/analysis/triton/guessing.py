@@ -19,7 +19,7 @@ from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.triton.relevance import ACCESSES
 
 if TYPE_CHECKING:
-    from solkit.analysis.triton.programs import Descriptor
+    from solkit.analysis.triton.control import Descriptor
 
 __all__ = ["Probe", "busier", "likely_trips", "reachable"]
 
@@ -94,19 +94,25 @@ class Probe:
 
 
 def likely_trips(
-    first: Probe, second: Probe, active: Array, storages: Sequence[TensorArgument]
+    first: Probe,
+    second: Probe,
+    active: Array,
+    storages: Sequence[TensorArgument],
+    gathered: frozenset[str],
 ) -> int | None:
     """Iterations until a loop leaves the tensors that it walks along; ``None`` if there are none.
 
     Args:
-        first, second: two successive iterations.
+        first: an iteration.
+        second: the next.
         active: which programs make them.
         storages: by number.
+        gathered: values computed from what the loop loads, which do not show how it walks.
     """
     limits = [
         limit
         for operation, places in first.places.items()
-        if operation in second.places
+        if operation in second.places and operation.operands[0] not in gathered
         for limit in _limits(operation, places[0], second, active, storages, first.boxes)
     ]
     return max(min(limits), 1) if limits else None

@@ -12,7 +12,7 @@ from solkit.analysis.triton.arithmetic import lead
 from solkit.analysis.triton.relevance import ACCESSES
 
 if TYPE_CHECKING:
-    from solkit.analysis.triton.programs import Programs
+    from solkit.analysis.triton.control import Control
 
 __all__ = ["PICKS", "Compared", "Counts", "Skipping", "is_linear"]
 
@@ -63,9 +63,7 @@ class Skipping:
     result at most once: if both ends of a stretch agree, so does all in between.
     """
 
-    def __init__(
-        self, programs: Programs, operation: Operation, linear: bool, trips: Array
-    ) -> None:
+    def __init__(self, programs: Control, operation: Operation, linear: bool, trips: Array) -> None:
         loop = operation.loop
         self.programs = programs
         self.relevant = [name in programs.relevant for name in loop.names]

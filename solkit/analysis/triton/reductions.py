@@ -64,17 +64,20 @@ def _every_other(value: Array, axis: int, start: int) -> Array:
 def _scanned(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
     found = list(values)
     size, ahead = found[0].shape[axis], 1
-    before = (slice(None),) * axis
     while ahead < size:
-        left = [value[(*before, slice(None, -ahead))] for value in found]
-        right = [value[(*before, slice(ahead, None))] for value in found]
+        left = [_part(value, axis, 0, size - ahead) for value in found]
+        right = [_part(value, axis, ahead, size) for value in found]
         joined = combine(left, right)
         found = [
-            np.concatenate([value[(*before, slice(None, ahead))], rest], axis)
+            np.concatenate([_part(value, axis, 0, ahead), rest], axis)
             for value, rest in zip(found, joined, strict=True)
         ]
         ahead *= 2
     return found
+
+
+def _part(value: Array, axis: int, start: int, end: int) -> Array:
+    return value[(slice(None),) * axis + (slice(start, end),)]
 
 
 def _combining(block: Block, count: int) -> Combine | None:
@@ -94,6 +97,11 @@ def _combining(block: Block, count: int) -> Combine | None:
     return combine
 
 
+def _select(*values: Array) -> Array:
+    chosen, first, second = aligned(values)
+    return np.where(chosen, first, second)
+
+
 def _computing(operation: Operation) -> Callable[..., Array] | None:
     name = operation.name
     if name == "arith.constant":
@@ -105,5 +113,5 @@ def _computing(operation: Operation) -> Callable[..., Array] | None:
     if name == "arith.cmpi":
         return compare(operation)
     if name == "arith.select":
-        return lambda *values: np.where(*aligned(values))
+        return _select
     return on_floats(operation)

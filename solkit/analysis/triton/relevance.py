@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from solkit.adapters.triton_ir import Block, Operation
 
@@ -12,11 +13,11 @@ __all__ = [
     "ATOMICS",
     "TMA_LOADS",
     "TMA_STORES",
+    "Wanted",
     "from_memory",
     "mask_of",
-    "relevant_values",
     "steering_values",
-    "whole_values",
+    "wanted_values",
 ]
 
 LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
@@ -30,7 +31,27 @@ TMA_STORES = {
 ACCESSES = LOADS | _STORES | ATOMICS | TMA_LOADS | TMA_STORES
 
 
-def relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
+@dataclass(frozen=True)
+class Wanted:
+    """The values of a kernel that have to be computed.
+
+    Attributes:
+        relevant: that addresses, masks, loop bounds and branches derive from.
+        whole: those of them that reductions and scans derive from: corners of tensors do not
+            suffice for these.
+    """
+
+    relevant: frozenset[str]
+    whole: frozenset[str]
+
+
+def wanted_values(blocks: Sequence[Block]) -> Wanted:
+    """Those of a kernel."""
+    relevant = _relevant_values(blocks)
+    return Wanted(relevant, _whole_values(blocks, relevant))
+
+
+def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
     """The values that addresses, masks, loop bounds and branches derive from."""
     wanted: set[str] = set()
     operations = [operation for block in blocks for operation in block.walk()]
@@ -60,11 +81,8 @@ def steering_values(blocks: Sequence[Block]) -> frozenset[str]:
     return frozenset(found)
 
 
-def whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozenset[str]:
-    """Those of the relevant values that reductions and scans of relevant results derive from.
-
-    Corners of tensors do not suffice for these.
-    """
+def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozenset[str]:
+    """Those of the relevant values that reductions and scans of relevant results derive from."""
     operations = [operation for block in blocks for operation in block.walk()]
     wanted = {
         name

@@ -33,10 +33,10 @@ from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.programs import Programs
 from solkit.analysis.triton.relevance import (
+    Wanted,
     from_memory,
-    relevant_values,
     steering_values,
-    whole_values,
+    wanted_values,
 )
 from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
 from solkit.core import Device, Occupancy, Requests
@@ -167,11 +167,9 @@ def _follow(
     grid: tuple[int, int, int],
 ) -> _Followed:
     programs = math.prod(grid)
-    relevant = relevant_values(function.blocks)
-    whole = whole_values(function.blocks, relevant)
-    affordable = max(_KEPT // _largest(function, whole), _FEWEST)
+    values = wanted_values(function.blocks)
+    affordable = max(_KEPT // _largest(function, values.whole), _FEWEST)
     first: npt.NDArray[np.int64] = np.arange(min(programs, _CORNERS, affordable))
-    values = relevant, whole
     corners, coarse = _by_corners(function, arguments, grid, first, values)
     wide, numbers, guesses = corners, first, coarse.guesses
     if programs > len(first):
@@ -189,7 +187,7 @@ def _follow(
     few = Counts(len(chosen))
     runs = mask_runs(function) if widths is None else {}
     watcher = Whole(few, widths, function.num_warps, runs)
-    fine = Programs(function, arguments, grid, numbers[chosen], watcher, few, relevant)
+    fine = Programs(function, arguments, grid, numbers[chosen], watcher, few, values)
     fine.run()
     return _Followed(
         function=function,
@@ -228,14 +226,11 @@ def _by_corners(
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
     numbers: npt.NDArray[np.int64],
-    values: tuple[frozenset[str], frozenset[str]],
+    wanted: Wanted,
 ) -> tuple[Corners, Programs]:
     counts = Counts(len(numbers))
     corners = Corners(counts)
-    relevant, whole = values
-    programs = Programs(
-        function, arguments, grid, numbers, corners, counts, relevant, corners=True, whole=whole
-    )
+    programs = Programs(function, arguments, grid, numbers, corners, counts, wanted, corners=True)
     programs.run()
     return corners, programs
 

@@ -152,8 +152,8 @@ def serving_kernel(counter, x, out, tiles, BLOCK: tl.constexpr):
 @triton.jit
 def bins_kernel(x, counts, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    bin = tl.load(x + at, at < n, 0)
-    tl.atomic_add(counts + bin, tl.full((BLOCK,), 1, tl.int32), at < n, sem="relaxed")
+    found = tl.load(x + at, at < n, 0)
+    tl.atomic_add(counts + found, tl.full((BLOCK,), 1, tl.int32), at < n, sem="relaxed")
 
 
 @triton.jit
@@ -198,7 +198,11 @@ def experts(device, T=96, TOP=2, E=8, N=64, K=64):
     chosen = (torch.arange(T * TOP, device=device) * 5 % 13 % E).view(T, TOP)
     tokens, of_tile, padded = aligned_slots(device, chosen, E, 16)
     half = {"dtype": torch.float16}
-    x, w, out = cuda(device, T, K, **half), cuda(device, E, K, N, **half), cuda(device, T * TOP, N, **half)
+    x, w, out = (
+        cuda(device, T, K, **half),
+        cuda(device, E, K, N, **half),
+        cuda(device, T * TOP, N, **half),
+    )
     grid = (tokens.numel() // 16, N // 32)
     experts_kernel[grid](
         x, w, out, tokens, of_tile, padded, N, K, T * TOP, TOP=TOP, BM=16, BN=32, BK=32
@@ -209,7 +213,9 @@ def rows_of_matrix(device):
     starts, count = integers(device, STARTS), STARTS[-1]
     columns = torch.arange(count, dtype=torch.int32, device=device) * 7 % 64
     grid = (len(STARTS) - 1,)
-    row_kernel[grid](starts, columns, cuda(device, count), cuda(device, 64), cuda(device, 8), BLOCK=32)
+    row_kernel[grid](
+        starts, columns, cuda(device, count), cuda(device, 64), cuda(device, 8), BLOCK=32
+    )
 
 
 def walking(device):
@@ -286,3 +292,49 @@ def interpreted():
     spec.loader.exec_module(followed)
     followed.CASES = CASES
     return followed.interpreted()
+
+
+def hidden(device, *shape):
+    """Integers that are not known."""
+    return torch.empty(shape, dtype=torch.int32, device=device)
+
+
+def hidden_experts(device, T=96, TOP=2, E=8, N=64, K=64):
+    half = {"dtype": torch.float16}
+    x, w = cuda(device, T, K, **half), cuda(device, E, K, N, **half)
+    tokens, of_tile, padded = hidden(device, 20 * 16), hidden(device, 20), hidden(device, 1)
+    experts_kernel[(20, N // 32)](
+        x, w, cuda(device, T * TOP, N, **half), tokens, of_tile, padded, N, K, T * TOP,
+        TOP=TOP, BM=16, BN=32, BK=32,
+    )  # fmt: skip
+
+
+def hidden_rows(device, rows=8, count=1024):
+    values, columns = cuda(device, count), hidden(device, count)
+    starts = hidden(device, rows + 1)
+    row_kernel[(rows,)](starts, columns, values, cuda(device, 64), cuda(device, rows), BLOCK=32)
+
+
+def hidden_walk(device, rows=8, count=1024):
+    values = cuda(device, count)
+    walking_kernel[(2,)](hidden(device, rows + 1), values, cuda(device, rows), rows, ROWS=4)
+
+
+def hidden_pages(device):
+    table, lengths = hidden(device, 3, 8), hidden(device, 3)
+    q, cache, out = cuda(device, 3, 32), cuda(device, 24, 16, 32), cuda(device, 3)
+    pages_kernel[(3,)](q, cache, table, lengths, out, 8, PAGE=16, D=32)
+
+
+def hidden_flag(device):
+    flag_kernel[(4,)](hidden(device, 1), cuda(device, 900), cuda(device, 900), 900, BLOCK=256)
+
+
+def hidden_lengths(device):
+    x, out = cuda(device, 301, 32), cuda(device, 301, 32)
+    lengths_kernel[(10, 8)](x, hidden(device, 9), out, D=32, BLOCK=16)
+
+
+def hidden_groups(device):
+    x, out = cuda(device, 301, 32), cuda(device, 301, 32)
+    counted_kernel[(40,)](hidden(device, 9), x, out, 8, D=32, GROUPS=8, BLOCK=16)

@@ -52,3 +52,79 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
     for kind, wanted in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
         assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+
+
+def test_where_a_guard_is_not_known_the_work_is_done(launched):
+    demand = launched(decided.hidden_experts).demand
+    # 20 x 2 programs multiply (16, 64) by (64, 32), whether or not a token is behind them
+    assert demand.operations["tensor.fp16"] == 40 * 2 * 16 * 64 * 32
+    loads = [a for a in demand.accesses if (a.kind, a.argument) == ("load", "w")]
+    assert sum(a.requested_bytes for a in loads) == 40 * 64 * 32 * 2
+    assert any(
+        "a branch that depends on data is assumed to do the work" in g for g in demand.guesses
+    )
+
+
+def test_an_early_return_that_is_not_known_is_not_taken(launched):
+    assert asked(launched(decided.hidden_flag).demand, "store") == 900 * 4
+    assert asked(launched(decided.hidden_lengths).demand, "store") == 10 * 8 * 16 * 32 * 4
+
+
+@pytest.mark.parametrize("case", [decided.hidden_rows, decided.hidden_walk])
+def test_loops_of_unknown_lengths_share_the_tensor_that_they_walk_along(launched, case):
+    demand = launched(case).demand
+    values = [a for a in demand.accesses if (a.kind, a.argument) == ("load", "values")]
+    assert sum(a.requested_bytes for a in values) == 1024 * 4  # once all of it, by all rows
+    told = "8 loops whose lengths depend on data are assumed to share their tensors"
+    assert any(told in guess for guess in demand.guesses)
+
+
+def test_a_loop_of_unknown_length_runs_to_the_end_of_the_axis_that_it_walks_along(launched):
+    demand = launched(decided.hidden_pages).demand
+    cache = [a for a in demand.accesses if a.argument == "cache"]
+    assert sum(a.requested_bytes for a in cache) == 3 * 8 * 16 * 32 * 4  # eight pages of each table
+    assert any("assumed to run to the end of its tensors" in guess for guess in demand.guesses)
+
+
+def test_tiles_counted_by_unknown_offsets_are_tiles(launched):
+    demand = launched(decided.hidden_groups).demand
+    (load,) = (a for a in demand.accesses if a.argument == "x")
+    # 40 tiles of 16 rows of 32 floats, in whole lines; not a sector for each element
+    assert (load.requested_bytes, load.sectors) == (40 * 2048, 40 * 64)
+
+
+def test_where_atomics_meet(launched):
+    (atomic,) = (a for a in launched(decided.bins).demand.accesses if a.kind == "atomic")
+    found = atomic.contention
+    # of 0 to 3,999 the 2,000 even numbers go to bin 3; so do, of the odd ones, those that are 3
+    # modulo 16: 250. Each odd number's bin gets 250.
+    assert (found.operations, found.addresses) == (4000, 8)
+    assert (found.busiest_address, found.busiest_sector) == (2250, 2250 + 3 * 250)
+    # a warp holds 32 numbers in a row: half of them in one bin, the others over all eight
+    assert found.warp_addresses == 125 * 8
+    assert (atomic.operation, atomic.semantics, atomic.scope) == ("add", "relaxed", "gpu")
+    assert not atomic.is_returned
+    assert not found.is_assumed
+
+
+def test_a_counter_that_all_programs_share(launched):
+    first, second = (a for a in launched(decided.serving).demand.accesses if a.kind == "atomic")
+    # 8 programs, which then ask once for each of 37 tiles
+    assert (first.contention.operations, first.contention.busiest_address) == (8, 8)
+    assert (second.contention.operations, second.contention.busiest_address) == (37, 37)
+    assert first.contention.addresses == second.contention.addresses == 1
+    assert first.is_returned
+
+
+def test_the_manner_of_each_access(launched):
+    accesses = launched(decided.manners).demand.accesses
+    by_line = [a for a in accesses if a.kind == "load"]
+    assert [(a.cache, a.eviction, a.is_volatile) for a in by_line] == [
+        ("cg", "", False),
+        ("", "evict_last", False),
+        ("", "", True),
+    ]
+    assert next(a.cache for a in accesses if a.kind == "store") == "wt"
+    (atomic,) = (a for a in accesses if a.kind == "atomic")
+    manner = atomic.operation, atomic.semantics, atomic.scope, atomic.is_returned
+    assert manner == ("max", "release", "cta", True)
