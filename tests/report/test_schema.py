@@ -117,7 +117,9 @@ def test_demand_model_gap_and_advice(make):
     assert launch["demand"]["accesses"][1] == {
         "kind": "load", "path": "async", "argument": "w_ptr", "line": "examples/matmul.py:77",
         "requests": 2**20, "sectors": 2**25, "block_sectors": 2**24, "requested_bytes": 2**29,
-        "unique_bytes": 2 * 4096**2, "vector_bytes": 16,
+        "unique_bytes": 2 * 4096**2, "vector_bytes": 16, "cache": "", "eviction": "",
+        "is_volatile": False, "semantics": "", "scope": "", "operation": "", "is_returned": False,
+        "contention": None,
     }  # fmt: skip
     assert [term["name"] for term in launch["model"]["terms"]] == [
         "tensor.bf16", "l2", "latency", "launch",
