@@ -71,6 +71,8 @@ class Protocol:
         seed: of the inputs.
         name: of the `solkit.measure.timing.protocols.TimingProtocol`.
         launched: ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed.
+        timed_inputs: ``"drawn"``: anew by the problem before each timed call; ``"mixed"``: floating
+            values moved within their tensors before each; ``"same"`` in all.
     """
 
     method: str
@@ -82,6 +84,7 @@ class Protocol:
     seed: int
     name: str = "cold"
     launched: str = "eager"
+    timed_inputs: str = "same"
 
 
 @dataclass(frozen=True)

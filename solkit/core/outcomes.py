@@ -234,6 +234,7 @@ class Outcome:
         problem_format: of the reference's file: `Problem.format`.
         extra: other fields of an imported file, under their own names.
         schema_version: the schema version in which the row was first written.
+        timed_inputs: `solkit.core.Protocol.timed_inputs`; ``None`` in older rows: ``"same"``.
     """
 
     kernel_id: str
@@ -319,6 +320,7 @@ class Outcome:
     extra: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
     hard_evidence: str | None = None
+    timed_inputs: str | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -113,6 +113,19 @@ class LoadedKernel(abc.ABC):
             ParamsError: `params` has an unknown parameter.
         """
 
+    def drawn(
+        self,
+        workload: Workload,  # noqa: ARG002 - forms with weights need it
+        shape: Mapping[str, Value],
+        device: str = "cuda",
+    ) -> Workload:
+        """A workload of this problem on inputs drawn anew; the weights of a module stay.
+
+        Raises:
+            KernelFileError: as `workload`.
+        """
+        return self.workload(shape, {}, device)
+
     def with_params(
         self,
         workload: Workload,  # noqa: ARG002 - forms that can do it need it

@@ -76,14 +76,26 @@ class KernelBenchKernel(LoadedKernel):
         self._use(dict(params or {}))
         vars(self._problem_module).update(self.full_shape(shape))
         path = self.description.problem.path
-        with torch.device(device), blaming(path, "calling get_inputs()"):
-            args = tuple(self._problem_module.get_inputs())
-        args = tree_map(lambda a: a.to(device) if isinstance(a, torch.Tensor) else a, args)
+        args = self._inputs(device)
         model = self._build("Model", self._problem_module, device)
         check_call(model.forward, "Model.forward", args, {}, path, "get_inputs()")
         candidate = self.description.candidate
         new = self._build("ModelNew", self._module, device) if candidate is not None else None
         return Workload(args, {}, _without_grad(model), None if new is None else _without_grad(new))
+
+    def drawn(
+        self, workload: Workload, shape: Mapping[str, Value], device: str = "cuda"
+    ) -> Workload:
+        """See `LoadedKernel.drawn`."""
+        vars(self._problem_module).update(self.full_shape(shape))
+        return workload.with_inputs(self._inputs(device), {})
+
+    def _inputs(self, device: str) -> tuple[Any, ...]:
+        path = self.description.problem.path
+        with torch.device(device), blaming(path, "calling get_inputs()"):
+            args = tuple(self._problem_module.get_inputs())
+        moved = tree_map(lambda a: a.to(device) if isinstance(a, torch.Tensor) else a, args)
+        return tuple(moved)
 
     def _build(self, name: str, module: ModuleType, device: str) -> torch.nn.Module:
         make: Any = getattr(self._problem_module, "get_init_inputs", list)

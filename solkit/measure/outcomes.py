@@ -65,7 +65,9 @@ __all__ = [
 _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
 
 # fields that outcomes share with `Protocol`, `Measurement`, `Conditions`, `Launch` and `Facts`
-_PROTOCOL = ("method", "l2", "flush", "launched", "warmup_calls", "seed", "time_limit_s")
+_PROTOCOL = (
+    *("method", "l2", "flush", "launched", "warmup_calls", "seed", "time_limit_s", "timed_inputs"),
+)
 _MEASURED = ("low_ms", "high_ms", "kernel_sum_ms", "reference_ms", "max_error")
 _CONDITIONS = ("memory_clock_mhz", "power_w", "power_high_w", "temperature_c")
 _LAUNCH = (
@@ -266,6 +268,7 @@ def protocol_of(outcome: Outcome) -> Protocol | None:
     if outcome.method is None:
         return None
     zeros: dict[str, Any] = {"warmup_calls": 0, "seed": 0, "time_limit_s": 0.0}
+    zeros["timed_inputs"] = "same"
     known = {each: getattr(outcome, each) or zeros.get(each, "") for each in _PROTOCOL}
     return Protocol(samples=len(outcome.samples_ms), name=outcome.protocol or "", **known)
 

@@ -147,6 +147,7 @@ class ProtocolJson(JsonModel):
     seed: int
     name: str
     launched: str
+    timed_inputs: str = "same"
 
 
 class WorkJson(JsonModel):

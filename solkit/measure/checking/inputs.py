@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ __all__ = [
     "bound_workload",
     "digest_of",
     "distinct",
+    "drawn_workload",
     "fresh",
     "is_unchanged",
     "poison",
@@ -40,8 +42,22 @@ def bound_workload(
     loaded: LoadedKernel, shape: Mapping[str, Value], params: Mapping[str, Value], device: str
 ) -> Workload:
     """A kernel file's workload; raises `UnsupportedError` if its inputs do not fit into memory."""
-    try:
+    with _reporting_lack_of_memory():
         return loaded.workload(shape, params, device)
+
+
+def drawn_workload(
+    loaded: LoadedKernel, workload: Workload, shape: Mapping[str, Value], device: str
+) -> Workload:
+    """The same problem on inputs drawn anew; raises as `bound_workload`."""
+    with _reporting_lack_of_memory():
+        return loaded.drawn(workload, shape, device)
+
+
+@contextlib.contextmanager
+def _reporting_lack_of_memory() -> Iterator[None]:
+    try:
+        yield
     except KernelFileError as error:
         if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
             raise UnsupportedError(f"the inputs do not fit into memory: {error}") from error

@@ -99,6 +99,14 @@ def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     return flat.view(given.shape)
 
 
+def _mixed(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Each element keeps its value, or gets that of the element a drawn distance away."""
+    flat = given.reshape(-1)
+    away = flat.roll(int(torch.randint(1, flat.numel(), ())))
+    moves = torch.randint(2, flat.shape, dtype=torch.bool, device=flat.device)
+    return torch.where(moves, away, flat).view(given.shape)
+
+
 def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """From -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
 
@@ -222,8 +230,24 @@ class Trials:
         seed_everything(seed)
         return self.make(shape)
 
+    def on(self, name: str, seed: int, workload: Workload) -> Trial:
+        """The trial on other inputs at the measured shape; the seed is that of the runs."""
+        return self._on(name, seed, workload, self.shape)
+
+    def mixed(self, workload: Workload, seed: int) -> Workload:
+        """A copy of a workload whose floating values moved within their tensors.
+
+        Structures that both of the file's own inputs have stay, as in the "swapped values" trial.
+        """
+        made = fresh(workload)
+        seed_everything(seed)
+        _fill(made, Distribution("mixed values", _mixed), self._structures)
+        return made
+
     def _trial(self, name: str, seed: int, shape: Mapping[str, Value]) -> Trial:
-        workload = self._made(seed, shape)
+        return self._on(name, seed, self._made(seed, shape), shape)
+
+    def _on(self, name: str, seed: int, workload: Workload, shape: Mapping[str, Value]) -> Trial:
         return self._exact(Trial(name, seed, workload, _reference(workload, seed), None, (), shape))
 
     def _exact(self, trial: Trial) -> Trial:
@@ -351,6 +375,8 @@ class _Structure:
 
     zeros: torch.Tensor | None = None  # where it is zero; ``None`` if nowhere or everywhere
     mirrored: bool = False  # whether its last two dimensions hold symmetric matrices
+    # dimensions, the first or the last, along which it is sorted; whether in descending order
+    sorted_along: frozenset[tuple[int, bool]] = frozenset()
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> _Structure:
@@ -361,7 +387,8 @@ class _Structure:
         zeros = plain == 0
         square = plain.dim() > 1 and plain.shape[-1] == plain.shape[-2] > 1
         some = bool(zeros.any()) and not bool(zeros.all())
-        return cls(zeros if some else None, square and torch.equal(plain, plain.mT))
+        mirrored = square and torch.equal(plain, plain.mT)
+        return cls(zeros if some else None, mirrored, _orders(plain))
 
     def shared_with(self, other: _Structure) -> _Structure:
         """What both have: zeros in the same places, unless as few agree as by chance."""
@@ -374,13 +401,28 @@ class _Structure:
             sigma = math.sqrt(by_chance * (1 - a) * (1 - b))
             if int(both.sum()) > by_chance + _CHANCE_SIGMAS * sigma + 1:
                 zeros = both
-        return _Structure(zeros, self.mirrored and other.mirrored)
+        orders = self.sorted_along & other.sorted_along
+        return _Structure(zeros, self.mirrored and other.mirrored, orders)
 
     def imposed_on(self, values: torch.Tensor) -> torch.Tensor:
         """The values with this structure."""
         if self.mirrored:
             values = values.triu() + values.triu(1).mT
+        for dim, descending in sorted(self.sorted_along):  # the first keeps its order in the last
+            values = values.sort(dim, descending=descending).values
         return values if self.zeros is None else values.masked_fill(self.zeros, 0.0)
+
+
+def _orders(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
+    """Dimensions along which values never fall, or never rise, but for constant ones."""
+    found = set()
+    for dim in {0, values.dim() - 1} if values.dim() else set():
+        size = values.shape[dim] - 1
+        if size > 0:
+            before, after = values.narrow(dim, 0, size), values.narrow(dim, 1, size)
+            rises, falls = bool((before <= after).all()), bool((before >= after).all())
+            found |= {(dim, falls)} if rises is not falls else set()
+    return frozenset(found)
 
 
 def _write(

@@ -209,6 +209,11 @@ class _Worker:
             self._timer = next(timer for timer in timers if timer.method == method)
         self._timer.start()
 
+    def capture(self, _: Frame, name: str, seed: int, calls_in_graph: int) -> None:
+        """Capture a graph of calls, which runs them: on inputs that no timed call gets."""
+        self._spoil()
+        self._outputs = self._captured(name, seed, calls_in_graph).outputs
+
     def call(self, _: Frame, name: str, seed: int, calls_in_graph: int) -> None:
         """Time one call of the candidate, or of a graph with that many calls."""
         assert self._timer is not None
@@ -218,6 +223,7 @@ class _Worker:
             if not calls_in_graph:
                 return self._prepared(name, seed)[0]
             graph = self._captured(name, seed, calls_in_graph)
+            seed_everything(seed)
             self._outputs = graph.outputs
             self._spoil()
             return graph.replay

@@ -24,18 +24,21 @@ from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import CandidateError, ContextLostError, explain, verdict_of
 from solkit.measure.checking.inputs import (
     bound_workload,
+    drawn_workload,
     fresh,
     is_unchanged,
     same_bits,
     tensors_of,
 )
+from solkit.measure.checking.redrawing import are_free, draws_for, vary
 from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.checking.trials import Trial, Trials
+from solkit.measure.checking.trials import DISTRIBUTIONS, Trial, Trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.guarded import evidence
 from solkit.measure.guarded.messages import Request
+from solkit.measure.guarded.redraws import Drawn, Redraws, Shared, secret
 from solkit.measure.guarded.remote import Form, Look, Remote, Say
 from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of, pack
 from solkit.measure.sensitivity.needed import LIMIT_S
@@ -46,6 +49,9 @@ __all__ = ["Checks", "Setup", "Shared"]
 _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _OUTPUT_SLACK_BYTES = 64 << 20
+_MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
+_TIMED = "a timed call"
+_TWINS = frozenset(each.name for each in DISTRIBUTIONS if each.is_twin)
 
 
 @dataclass(frozen=True)
@@ -61,20 +67,6 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """One set of inputs, shared with the candidate's process in memory of its own."""
-
-    trial: Trial  # the untouched inputs, in the referee's memory, and the correct outputs
-    packed: Packed  # the inputs as shared
-    block: Block
-    written: frozenset[int]  # numbers of the storages that the reference writes to as well
-
-    def restore(self) -> None:
-        """Undo what a call wrote."""
-        self.packed.fill(self.block)
-
-
-@dataclass(frozen=True)
 class _Effects:
     """What a reference does besides computing its outputs."""
 
@@ -82,6 +74,16 @@ class _Effects:
     written: frozenset[int]
     aliases: bool  # whether its outputs lie in its inputs
     reference_s: float  # its wall-clock time
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What is known of a call once it has ended, but whether its outputs are correct."""
+
+    which: str  # call
+    got: list[torch.Tensor]  # in the referee's memory
+    misplaced: tuple[str, ...]  # outputs that lie in inputs
+    changed: tuple[str, ...]  # inputs that were written into
 
 
 class Checks:
@@ -93,6 +95,11 @@ class Checks:
         self._results: Block | None = None
         self._bound_to: dict[str, Value] | None = None
         self._known_effects: _Effects | None = None
+        self._trials: Trials | None = None
+        self._swapped = False  # whether it was checked on inputs with swapped values
+        self._vary = self._are_free = False  # see `solkit.measure.checking.redrawing`
+        self._kept: list[tuple[Shared, _Taken]] = []  # calls to judge
+        self._usual_bytes = 0  # of the outputs
         self.max_error = 0.0  # largest deviation from the reference so far
         self.is_degenerate = False  # whether different inputs gave the same outputs
         self.calls = 1  # of the candidate before timing, including one that records launches
@@ -106,6 +113,9 @@ class Checks:
         self._read_source()
         sets = self._check()
         self.is_degenerate = _is_degenerate([shared.trial for shared in sets])
+        drawn = [shared.trial.workload for shared in sets]
+        self._vary, self._are_free = vary(drawn[0], drawn[-1]), are_free(drawn)
+        self._usual_bytes = _bytes_of(sets[-1].trial.want)
         if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
             self._remote.detach(sets.pop(0).trial.name)
         self._bind(self._request.shape)
@@ -119,13 +129,51 @@ class Checks:
         for shared in others:
             self._remote.attach(shared.trial.name, shared.packed, shared.block)
 
-    def needed(self, sets: Sequence[Shared]) -> Needed | None:
+    def redraws(self, sets: Sequence[Shared], remotes: Sequence[Remote]) -> Redraws:
+        """The inputs of timed calls, shared with these candidates as `sets`."""
+        self._setup.say("drawing inputs")
+        usual, shape = sets[-1].trial.workload, self._request.shape
+        trials = self._trials
+        assert trials is not None
+
+        def draw(seed: int) -> Workload:
+            seed_everything(seed)
+            return drawn_workload(self._problem, usual, shape, self._device)
+
+        def mix(seed: int) -> Workload:
+            return trials.mixed(usual, seed)
+
+        with self._blaming_the_problem():
+            draws = draws_for(
+                usual,
+                draw,
+                mix if self._swapped and self._are_free else None,
+                self._vary,
+                lambda: secret.getrandbits(62),
+                self._setup.machine.synchronize,
+            )
+
+        def packed(workload: Workload) -> Packed:
+            return _packed(workload, self._device)
+
+        def allocated(size: int) -> Block:
+            return self._allocate(size, self._setup.blocks)
+
+        return Redraws(sets, draws, remotes, packed, allocated)
+
+    def trial_of(self, redraws: Redraws, drawn: Drawn) -> Trial:
+        """The inputs of a turn once more, with correct outputs."""
+        assert self._trials is not None
+        with self._blaming_the_problem():
+            return self._trials.on(_TIMED, drawn.seed, redraws.workload(drawn))
+
+    def needed(self, trials: Sequence[Trial]) -> Needed | None:
         """What the timed inputs make compulsory; ``None`` if there is no time to measure it."""
-        if evidence.STAGE in self._request.skip:
+        if evidence.STAGE in self._request.skip or not trials:
             return None
         self._setup.say(evidence.STAGE)
         return evidence.needed_on(
-            [shared.trial for shared in sets],
+            trials,
             lambda: self._make(self._request.shape),
             self._problem.description.problem.tolerance,
             min(LIMIT_S, self._remote.left_s),
@@ -140,7 +188,7 @@ class Checks:
         """Run the candidate on all trials; gives those from ``inputs()``, which stay shared."""
         kept: list[Shared] = []
         deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
-        for trial in self._trials():
+        for trial in self._all_trials():
             if time.monotonic() > deadline and not trial.is_usual:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
@@ -148,6 +196,7 @@ class Checks:
             blocks = self._setup.blocks.enter_context(contextlib.ExitStack())
             shared = self._share(trial, blocks)
             self._check_on(shared)
+            self._swapped |= trial.name in _TWINS
             if trial.is_usual:
                 kept.append(shared)
             else:
@@ -160,11 +209,17 @@ class Checks:
             self._remote.bind(shape, self._request.params)
             self._bound_to = dict(shape)
 
-    def _trials(self) -> Iterator[Trial]:
-        """Inputs, and the reference's outputs on them; an exception becomes the problem's error."""
+    def _all_trials(self) -> Iterator[Trial]:
+        """Inputs, and the reference's outputs on them."""
         self._setup.say("running the reference")
-        try:
+        with self._blaming_the_problem():
             yield from self._own_and_common_trials()
+
+    @contextlib.contextmanager
+    def _blaming_the_problem(self) -> Iterator[None]:
+        """Make an exception of the reference, or of its inputs, the problem's error."""
+        try:
+            yield
         except (SolkitError, CandidateError, ContextLostError):
             raise
         except Exception as error:
@@ -182,6 +237,7 @@ class Checks:
         """
         request, usual = self._request, 0
         trials = Trials(self._make, request.seed, request.shape, request.skip)
+        self._trials = trials
         for trial in trials.own():
             usual = max(usual, trial.nonfinite)
             yield trial
@@ -236,24 +292,28 @@ class Checks:
 
     def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
         """Judge the last call: the guard's findings, the outputs, and the inputs after it."""
+        taken = self._taken(look, shared, which)
+        self._decide(taken, shared.trial)
+        return taken.got
+
+    def _taken(self, look: Look, shared: Shared, which: str) -> _Taken:
         self.heed(look.findings)
-        trial = shared.trial
-        got = self._fetch(look.outputs, trial.want)
+        got = self._fetch(look.outputs, _bytes_of(shared.trial.want) or self._usual_bytes)
+        changed = (
+            f"input tensor {number} was written into, which the reference leaves as it was"
+            for number in shared.packed.changed(shared.block)
+            if number not in shared.written
+        )
+        return _Taken(which, got, tuple(self._misplaced(look.outputs)), tuple(changed))
+
+    def _decide(self, taken: _Taken, trial: Trial) -> None:
         own = trial.workload.tolerance or self._problem.description.problem.tolerance
-        comparison = trial.standard(own).judge(got)
+        comparison = trial.standard(own).judge(taken.got)
         self.max_error = max(self.max_error, comparison.max_error)
-        errors = [
-            *self._misplaced(look.outputs),
-            *comparison.errors,
-            *(
-                f"input tensor {number} was written into, which the reference leaves as it was"
-                for number in shared.packed.changed(shared.block)
-                if number not in shared.written
-            ),
-        ]
+        errors = *taken.misplaced, *comparison.errors, *taken.changed
         if errors:
-            raise CandidateError(Verdict.WRONG, tuple(f"{error} ({which})" for error in errors))
-        return got
+            told = tuple(f"{error} ({taken.which})" for error in errors)
+            raise CandidateError(Verdict.WRONG, told)
 
     def _misplaced(self, forms: Sequence[Form]) -> Iterator[str]:
         for number, form in enumerate(forms):
@@ -295,9 +355,8 @@ class Checks:
             hints += [note for note in self.notes if note.startswith(f"{found.trick}: ")]
             raise CandidateError(Verdict.CHEATING, tuple(hints))
 
-    def _fetch(self, forms: Sequence[Form], want: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def _fetch(self, forms: Sequence[Form], expected: int) -> list[torch.Tensor]:
         _, size = offsets_of([form.size for form in forms])
-        expected = sum(tensor.numel() * tensor.element_size() for tensor in want)
         if size > 4 * expected + _OUTPUT_SLACK_BYTES:
             error = f"the outputs take {size} bytes, where the reference's take {expected}"
             raise CandidateError(Verdict.WRONG, (error,))
@@ -315,6 +374,27 @@ class Checks:
     def judge_last(self, shared: Shared, which: str) -> None:
         """Judge the outputs of the last call."""
         self._judge(self._remote.look(), shared, which)
+
+    def keep_last(self, shared: Shared, which: str) -> None:
+        """Keep the outputs of the last call, for `judge_kept`, as far as memory allows."""
+        if not shared.is_drawn:
+            self.judge_last(shared, which)
+            return
+        self._kept.append((shared, self._taken(self._remote.look(), shared, which)))
+        held = sum(_bytes_of(taken.got) + inputs.packed.size for inputs, taken in self._kept)
+        if held > _MOST_KEPT_BYTES:
+            self.judge_kept()
+
+    def judge_kept(self) -> None:
+        """Judge the calls that were kept."""
+        assert self._trials is not None
+        kept, self._kept = self._kept, []
+        while kept:
+            shared, taken = kept.pop()
+            drawn = shared.trial
+            with self._blaming_the_problem():
+                trial = self._trials.on(_TIMED, drawn.seed, drawn.workload)
+            self._decide(taken, trial)
 
 
 def _problem(request: Request) -> LoadedKernel:
@@ -386,8 +466,11 @@ def _packed(workload: Workload, device: str) -> Packed:
 
 
 def _size(shared: Shared) -> int:
-    outputs = sum(tensor.numel() * tensor.element_size() for tensor in shared.trial.want)
-    return shared.block.size + outputs
+    return shared.block.size + _bytes_of(shared.trial.want)
+
+
+def _bytes_of(tensors: Sequence[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def _is_degenerate(checked: Sequence[Trial]) -> bool:

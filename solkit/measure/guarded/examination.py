@@ -13,8 +13,10 @@ from solkit.core import Conditions, KernelAnalysis, Measurement, Protocol, Verdi
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import CandidateError
 from solkit.measure.checking.inputs import digest_of, fresh
-from solkit.measure.guarded.checks import Checks, Setup, Shared
+from solkit.measure.checking.trials import Trial
+from solkit.measure.guarded.checks import Checks, Setup
 from solkit.measure.guarded.messages import Judgement, Request, Samples
+from solkit.measure.guarded.redraws import Redraws, ReferenceGraph, Shared, secret
 from solkit.measure.guarded.remote import Remote
 from solkit.measure.timing.conditions import screen
 from solkit.measure.timing.median_interval import median_interval
@@ -25,6 +27,7 @@ from solkit.measure.timing.sampling import (
     Side,
     Subject,
     Timer,
+    affordable,
     by_first_that_works,
     in_turns,
     plan_for,
@@ -36,6 +39,7 @@ from solkit.processes.channel import Channel
 
 __all__ = ["Examination", "examine", "protocol_used"]
 
+_TYPICAL = 2  # inputs of calls at the median, whose needs are measured
 _LOOKS = 6  # about how many calls of the first round have their outputs judged
 _DEGENERATE = (
     "The reference gives the same outputs, bit for bit, on two sets of inputs that differ: a "
@@ -53,6 +57,7 @@ class _Timed:
     conditions: Conditions  # clocks, power and temperature meanwhile
     unstable: tuple[str, ...]  # why the times are unreliable; empty if they are reliable
     notes: tuple[str, ...]  # other remarks, such as throttled calls
+    redraws: Redraws  # the inputs
 
 
 def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judgement:
@@ -72,7 +77,7 @@ def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judg
 
 
 def protocol_used(
-    request: Request, method: str, flush: str, warmup_calls: int, samples: int
+    request: Request, method: str, flush: str, warmup_calls: int, samples: int, timed_inputs: str
 ) -> Protocol:
     """The record of how a request was timed."""
     named = find(request.protocol)
@@ -86,6 +91,7 @@ def protocol_used(
         seed=request.seed,
         name=named.name,
         launched=named.launched,
+        timed_inputs=timed_inputs,
     )
 
 
@@ -93,7 +99,7 @@ class Examination:
     """The examination of one candidate, in its process; raises `CandidateError` if it fails."""
 
     def __init__(self, request: Request, remote: Remote, setup: Setup) -> None:
-        self._request, self._remote, self._setup = request, remote, setup
+        self._request, self.remote, self._setup = request, remote, setup
         self._protocol = find(request.protocol)
         self.checks = Checks(request, remote, setup)
 
@@ -101,10 +107,12 @@ class Examination:
         """The judgement of the candidate."""
         sets = self.checks.checked()
         timed_on = sets[-1]
-        launches = self._remote.launches(timed_on.trial.name, timed_on.trial.seed)
+        launches = self.remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
-        plan = plan_for(self.checks.reference_s)
-        timed, flush = self._time(sets, plan)
+        redraws = self.checks.redraws(sets, [self.remote])
+        plan = affordable(plan_for(self.checks.reference_s), redraws.cost_s)
+        timed, flush = self._time(redraws, plan)
+        timed_on = redraws.end()
         clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
         verdict = Verdict.DEGENERATE_PROBLEM if self.checks.is_degenerate else verdict
@@ -112,7 +120,8 @@ class Examination:
         measurement = _measurement(timed, self.checks.max_error, launches)
         warmup_calls = self.checks.calls + plan.warmup
         counted = len(timed.candidate.times)
-        protocol = protocol_used(self._request, timed.method, flush, warmup_calls, counted)
+        told = timed.method, flush, warmup_calls, counted, redraws.kind
+        protocol = protocol_used(self._request, *told)
         if clock.note is not None:
             measurement, protocol = _by_wall_clock(measurement, protocol, clock)
             notes += (clock.note,)
@@ -124,77 +133,98 @@ class Examination:
         )
         needed = None
         if verdict is Verdict.CORRECT and measurement.median_ms < self._request.hard_ms:
-            needed = self.checks.needed(sets)
+            alike = [shared.trial for shared in sets] if redraws.kind == "same" else None
+            if clock.note is not None:
+                alike = [timed_on.trial]
+            needed = self.checks.needed(alike or self._typical(timed))
         notes = (*notes, *self.checks.notes)
         return Judgement(verdict, notes, protocol, measurement, samples, needed)
 
-    def _time(self, sets: Sequence[Shared], plan: Plan) -> tuple[_Timed, str]:
+    def _typical(self, timed: _Timed) -> list[Trial]:
+        """The inputs of calls whose times are at the median, or the next below it.
+
+        If calls on these inputs need longer than the median, such a call was impossible. There are
+        none if the same seed gives other inputs.
+        """
+        if not timed.redraws.repeats():
+            return []
+        series = timed.candidate
+        ranked = sorted(range(len(series.times)), key=lambda call: series.times[call].span_ms)
+        middle = (len(ranked) - 1) // 2
+        chosen = ranked[max(0, middle + 1 - _TYPICAL) : middle + 1]
+        return [self.checks.trial_of(timed.redraws, series.begun[call]) for call in chosen]
+
+    def _time(self, redraws: Redraws, plan: Plan) -> tuple[_Timed, str]:
         """The times by the first timer that works, and how it flushes L2."""
         self._setup.say("timing")
         timers, flush = self._setup.machine.timers(self._protocol)
-        timed, notes = by_first_that_works(timers, partial(self._time_by, sets, plan))
+        timed, notes = by_first_that_works(timers, partial(self._time_by, redraws, plan))
+        self.checks.judge_kept()
         return replace(timed, notes=notes + timed.notes), flush
 
-    def _time_by(self, sets: Sequence[Shared], plan: Plan, timer: Timer) -> _Timed:
+    def _time_by(self, redraws: Redraws, plan: Plan, timer: Timer) -> _Timed:
         order = random.Random(self._request.seed)
         looks = _LOOKS / (plan.warmup + plan.minimum)
-        candidate = self.side(sets, timer.method, looks, order.random())
-        sides = (candidate, *in_turns(timer, self._reference_subject(sets[-1])))
+        candidate = self.side(redraws, timer.method, looks)
+        sides = (candidate, *in_turns(timer, self._reference_subject(redraws)))
         with self._setup.machine.conditions() as conditions:
-            taken = sample(sides, plan, order)
+            taken = sample(sides, plan, order, begin=redraws.begin)
         screening = screen(taken[0].ran, conditions.samples)
         first, second = (_kept(series, screening.kept) for series in taken)
         names = ", ".join(screening.reasons)
         left_out = f"{screening.left_out} throttled calls left out ({names})."
         notes = (left_out,) if screening.left_out else ()
         seen = conditions.since()
-        return _Timed(first, second, timer.method, seen, screening.evidence, notes)
+        return _Timed(first, second, timer.method, seen, screening.evidence, notes, redraws)
 
-    def _reference_subject(self, shared: Shared) -> Subject:
+    def _reference_subject(self, redraws: Redraws) -> Subject:
         def prepare() -> Callable[[], Any]:
-            trial = shared.trial
-            seed_everything(trial.seed)
-            own = fresh(trial.workload) if shared.written else trial.workload
+            shared = redraws.current
+            seed_everything(shared.trial.seed)
+            own = fresh(shared.trial.workload) if shared.written else shared.trial.workload
             return own.run_reference
 
         if self._protocol.launched == "eager":
             return Subject("reference", prepare)
-        call = prepare()
-        calls = range(self._protocol.calls)
-        replay = self._setup.machine.captured(lambda: [call() for _ in calls])
-        return Subject("reference", lambda: replay)
+        graph = ReferenceGraph(self._setup.machine, self._protocol.calls)
+        return Subject("reference", lambda: graph.on(redraws.current))
 
-    def side(self, sets: Sequence[Shared], method: str, looks: float, seed: float) -> Side:
+    def side(self, redraws: Redraws, method: str, looks: float) -> Side:
         """The candidate as a side that is sampled.
 
-        The seed decides which of the input sets a call gets, and whether its outputs are judged, as
-        they are for the share `looks` of the calls.
+        After each call a secret draw decides whether its outputs are kept and judged, as they are
+        for the share `looks` of the calls.
         """
-        order = random.Random(seed)
 
-        def call() -> None:
-            is_judged = order.random() < looks
-            self._timed_call(order.choice(sets), is_judged)
+        def start() -> None:
+            self.remote.start(self._protocol.name, method)
+            for name in redraws.names if self._graph_calls else ():
+                self.remote.capture(name, self._request.seed, self._graph_calls)
 
-        start = partial(self._remote.start, self._protocol.name, method)
-        return Side(start, call, self._remote.stop)
+        return Side(start, lambda: self._timed_call(redraws.current, looks), self.remote.stop)
 
-    def _timed_call(self, shared: Shared, is_judged: bool) -> None:
-        calls = self._protocol.calls if self._protocol.launched == "graph" else 0
-        self._remote.call(shared.trial.name, shared.trial.seed, calls)
+    @property
+    def _graph_calls(self) -> int:
+        """How many calls one graph holds; 0 for eager calls."""
+        return self._protocol.calls if self._protocol.launched == "graph" else 0
+
+    def _timed_call(self, shared: Shared, looks: float) -> None:
+        calls = self._graph_calls
+        self.remote.call(shared.trial.name, shared.trial.seed, calls)
+        is_judged = secret.random() < looks
         if is_judged and not (shared.written and calls > 1):  # a graph's calls overwrite each other
-            self.checks.judge_last(shared, "a timed call")
+            self.checks.keep_last(shared, "a timed call")
         if shared.written:
             shared.restore()
 
     def check_times(self, told_ms: Sequence[float], shared: Shared) -> WallClock:
         """Check the times that the candidate's process reported against the referee's clock."""
         self.checks.check_kernels()
-        rows = _Rows(self.checks, self._remote, shared, self._setup)
+        rows = _Rows(self.checks, self.remote, shared, self._setup)
         found = check_by_wall_clock(median_interval(told_ms).high, rows)
         if found.contradiction is not None:
             raise CandidateError(Verdict.CHEATING, (found.contradiction,))
-        self.checks.heed(self._remote.look(guarded=True).findings)
+        self.checks.heed(self.remote.look(guarded=True).findings)
         return found
 
 
@@ -231,7 +261,8 @@ class _Rows:
 
 
 def _kept(series: Series, kept: Sequence[bool]) -> Series:
-    return Series(list(compress(series.times, kept)), list(compress(series.ran, kept)))
+    lists = series.times, series.ran, series.begun
+    return Series(*(list(compress(each, kept)) for each in lists))
 
 
 def _measurement(

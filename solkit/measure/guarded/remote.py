@@ -158,6 +158,11 @@ class Remote:
         """Begin a round of timed calls."""
         self._ask("start", "starting a timer", protocol=protocol, method=method)
 
+    def capture(self, name: str, seed: int, calls_in_graph: int) -> None:
+        """Have it capture a graph of calls, which `call` replays."""
+        given = {"name": name, "seed": seed, "calls_in_graph": calls_in_graph}
+        self._ask("capture", "capturing a graph", **given)
+
     def call(self, name: str, seed: int, calls_in_graph: int) -> None:
         """Make one timed call."""
         self._ask("call", "timing", name=name, seed=seed, calls_in_graph=calls_in_graph)

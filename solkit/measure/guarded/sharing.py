@@ -156,6 +156,11 @@ class Packed:
         """Bytes that a block needs."""
         return max((offset + size for offset, size in self.places), default=0)
 
+    @property
+    def form(self) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+        """All but the bytes: equal for values that can take each other's place in a block."""
+        return self.pickled, self.places
+
     def fill(self, block: Block) -> None:
         """Write the storages to a block, for the other process to read."""
         for (offset, size), storage in zip(self.places, self.storages, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 from typing import Any, Protocol, TypeVar
@@ -21,6 +21,7 @@ __all__ = [
     "Side",
     "Subject",
     "Timer",
+    "affordable",
     "by_first_that_works",
     "in_turns",
     "plan_for",
@@ -30,6 +31,8 @@ __all__ = [
 T = TypeVar("T")
 
 _SHORT_S, _SLOW_S = 0.005, 1.0
+_DRAWING_S, _FEWEST = 4.0, 8
+"""Seconds for drawing inputs, but no fewer samples: eight still have a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ class Series:
     times: list[CallTime] = field(default_factory=list)  # of the calls
     # when each call ran, on `time.monotonic`'s clock
     ran: list[Interval] = field(default_factory=list)
+    # what the call's turn began with, as `sample` was told
+    begun: list[Any] = field(default_factory=list)
 
     @property
     def spans_ms(self) -> list[float]:
@@ -169,6 +174,14 @@ def plan_for(reference_s: float) -> Plan:
     return Plan(minimum=60, maximum=240) if reference_s < _SHORT_S else Plan()
 
 
+def affordable(plan: Plan, draw_s: float) -> Plan:
+    """The plan with fewer samples, if drawing inputs before each would take too long."""
+    most = int(_DRAWING_S / max(draw_s, 1e-9))
+    if most >= plan.warmup + plan.minimum:
+        return plan
+    return replace(plan, warmup=1, minimum=min(plan.minimum, max(_FEWEST, most)))
+
+
 def _of_first(taken: Sequence[Series]) -> float:
     """The first side's relative uncertainty of the median."""
     return median_interval(taken[0].spans_ms).relative_error
@@ -180,11 +193,13 @@ def sample(
     order: random.Random,
     uncertainty: Callable[[Sequence[Series]], float] = _of_first,
     clock: Callable[[], float] = time.monotonic,
+    begin: Callable[[], Any] = lambda: None,
 ) -> tuple[Series, ...]:
     """Time all sides in turns, each once per turn in random order, until precise enough.
 
     Precision is checked only after the minimum and each doubling: stopping at the first lucky check
-    of many would make the interval too narrow.
+    of many would make the interval too narrow. `begin` is called before each turn; what it gives is
+    kept beside the times.
 
     Raises:
         ActivityError: from any side.
@@ -192,7 +207,7 @@ def sample(
     taken = tuple(Series() for _ in sides)
     untimed, count = plan.warmup, plan.minimum
     while count > 0:
-        _round(sides, taken, untimed, count, order, clock)
+        _round(sides, taken, (untimed, count), order, clock, begin)
         untimed, have = 0, len(taken[0].times)
         if uncertainty(taken) <= plan.precision:
             break
@@ -205,16 +220,19 @@ def sample(
 def _round(
     sides: Sequence[Side],
     taken: Sequence[Series],
-    untimed: int,
-    count: int,
+    turns: tuple[int, int],
     order: random.Random,
     clock: Callable[[], float],
+    begin: Callable[[], Any],
 ) -> None:
     """Time some turns; the first ones are warm-up and left out."""
+    untimed, count = turns
     ran: list[list[Interval]] = [[] for _ in sides]
+    begun: list[Any] = []
     for side in sides:
         side.start()
     for _ in range(untimed + count):
+        begun.append(begin())
         for which in order.sample(range(len(sides)), k=len(sides)):
             start = clock()
             sides[which].call()
@@ -225,3 +243,4 @@ def _round(
             raise ActivityError(f"{len(times)} times for {untimed + count} calls")
         series.times += times[untimed:]
         series.ran += intervals[untimed:]
+        series.begun += begun[untimed:]

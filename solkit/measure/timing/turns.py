@@ -17,14 +17,23 @@ from functools import partial
 from typing import TypeVar
 
 from solkit.measure.checking.faults import CandidateError
-from solkit.measure.guarded.checks import Setup, Shared
+from solkit.measure.guarded.checks import Setup
 from solkit.measure.guarded.examination import Examination, protocol_used
 from solkit.measure.guarded.messages import ComparisonRequest, JudgedTurns, Request, Turns
+from solkit.measure.guarded.redraws import Redraws, Shared
 from solkit.measure.guarded.remote import CandidateDiedError, Remote
 from solkit.measure.timing.comparison_statistics import half_width
 from solkit.measure.timing.conditions import Interval, screen
 from solkit.measure.timing.protocols import find
-from solkit.measure.timing.sampling import Plan, Series, Side, Timer, by_first_that_works, sample
+from solkit.measure.timing.sampling import (
+    Plan,
+    Series,
+    Side,
+    Timer,
+    affordable,
+    by_first_that_works,
+    sample,
+)
 from solkit.processes.channel import Channel
 
 __all__ = ["compare", "plan_for"]
@@ -92,9 +101,9 @@ class _Rival:
         except CandidateDiedError as death:
             raise CandidateDiedError(f"{self.name}: {death.doing}", self.place) from death
 
-    def side(self, sets: Sequence[Shared], method: str, seed: float) -> Side:
+    def side(self, redraws: Redraws, method: str) -> Side:
         """The candidate as a side that is sampled, which names it in its failures."""
-        own = self.examination.side(sets, method, _LOOKS, seed)
+        own = self.examination.side(redraws, method, _LOOKS)
 
         def named(step: Callable[[], T]) -> T:
             with self.named():
@@ -126,19 +135,25 @@ class _Comparison:
     def outcome(self) -> JudgedTurns:
         """The comparison's result; raises `_RivalError` if a candidate fails."""
         sets = self._checked()
-        plan = plan_for(self._request, self._rivals[0].examination.checks.reference_s)
+        base = self._rivals[0].examination.checks
+        redraws = base.redraws(sets, [rival.examination.remote for rival in self._rivals])
+        plan = affordable(plan_for(self._request, base.reference_s), redraws.cost_s)
         self._setup.say("timing")
         timers, flush = self._setup.machine.timers(find(self._common.protocol))
         order = random.Random(self._common.seed)
 
         def repeated(timer: Timer) -> tuple[str, list[Turns]]:
             repeats = range(self._request.repeats)
-            return timer.method, [self._turns(sets, timer.method, plan, order) for _ in repeats]
+            return timer.method, [self._turns(redraws, timer.method, plan, order) for _ in repeats]
 
         (method, compared), notes = by_first_that_works(timers, repeated)
-        unconfirmed = tuple(self._doubts(compared, sets[-1]))
+        for rival in self._rivals:
+            with rival.named():
+                rival.examination.checks.judge_kept()
+        unconfirmed = tuple(self._doubts(compared, redraws.end()))
         samples = sum(len(turns.orders) for turns in compared)
-        protocol = protocol_used(self._common, method, flush, plan.warmup, samples)
+        told = method, flush, plan.warmup, samples, redraws.kind
+        protocol = protocol_used(self._common, *told)
         found = (
             replace(each, notes=notes + each.notes, unstable=each.unstable + unconfirmed)
             for each in compared
@@ -157,12 +172,11 @@ class _Comparison:
         return common
 
     def _turns(
-        self, sets: Sequence[Shared], method: str, plan: Plan, order: random.Random
+        self, redraws: Redraws, method: str, plan: Plan, order: random.Random
     ) -> Turns:
-        seed = order.random()  # one for all, so that all get the same inputs in a turn
-        sides = [rival.side(sets, method, seed) for rival in self._rivals]
+        sides = [rival.side(redraws, method) for rival in self._rivals]
         with self._setup.machine.conditions() as conditions:
-            taken = sample(sides, plan, order, _worst_ratio)
+            taken = sample(sides, plan, order, _worst_ratio, begin=redraws.begin)
         intervals = list(_intervals(taken))
         screening = screen(intervals, conditions.samples)
         names = ", ".join(screening.reasons)

@@ -1,0 +1,157 @@
+"""How the inputs of timed calls are drawn anew.
+
+A kernel can keep answers on the device, where no look at the host shows them. So no timed call gets
+values that an earlier call has seen. Three ways, the first that applies:
+
+======= ======================================================== ====================================
+kind    what changes                                             where
+======= ======================================================== ====================================
+drawn   all that ``inputs()`` draws                              it takes at most 20 ms
+mixed   floating values move within their tensors                ``inputs()`` is slow, or gives the
+                                                                 same for every seed; values may move
+drawn   as above, for fewer calls                                ``inputs()`` is slow
+same    nothing                                                  else
+======= ======================================================== ====================================
+
+Values may move if the candidate was checked on inputs with swapped values, which the reference has
+to allow, and if integers are the same in every draw. Zeros, symmetric matrices and
+sorted orders that every draw has stay (`solkit.measure.checking.trials`). Where inputs are related
+in other ways that show, nothing moves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import torch
+
+from solkit.kernelfiles import Workload
+from solkit.measure.checking.inputs import is_unchanged, tensors_of
+
+__all__ = ["SLOW_S", "Draws", "are_free", "draws_for", "vary"]
+
+SLOW_S = 0.02
+"""Of one draw: with some seventy turns it would add more than a second to a measurement."""
+
+Draw = Callable[[int], Workload]
+"""Draws inputs from a seed."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """A way of drawing inputs anew.
+
+    Attributes:
+        kind: ``"drawn"``, ``"mixed"`` or ``"same"``.
+        cost_s: seconds for one draw.
+        of: draws inputs from a seed.
+    """
+
+    kind: str
+    cost_s: float
+    of: Draw
+
+
+def draws_for(
+    usual: Workload,
+    draw: Draw,
+    mix: Draw | None,
+    varies: bool,
+    seeds: Callable[[], int],
+    synchronize: Callable[[], None],
+) -> Draws:
+    """The best way for a problem.
+
+    Args:
+        usual: inputs that were drawn before.
+        draw: calls ``inputs()``.
+        mix: moves the values of the usual inputs; ``None`` if they may not move.
+        varies: whether ``inputs()`` gives other values for another seed.
+        seeds: gives a new seed.
+        synchronize: waits for the device.
+    """
+
+    def timed(way: Draw) -> tuple[Workload, float]:
+        synchronize()
+        start = time.perf_counter()
+        made = way(seeds())
+        synchronize()
+        return made, time.perf_counter() - start
+
+    drawn_s = timed(draw)[1] if varies else 0.0
+    if varies and drawn_s <= SLOW_S:
+        return Draws("drawn", drawn_s, draw)
+    if mix is not None:
+        mixed, mixed_s = timed(mix)
+        if not is_unchanged(usual, mixed) and not (varies and mixed_s > drawn_s):
+            return Draws("mixed", mixed_s, mix)
+    return Draws("drawn", drawn_s, draw) if varies else Draws("same", 0.0, lambda _: usual)
+
+
+def vary(one: Workload, other: Workload) -> bool:
+    """Whether two draws have different values, scalars and sizes included."""
+    pair = tensors_of(one), tensors_of(other)
+    if [_form(leaf) for leaf in pair[0]] != [_form(leaf) for leaf in pair[1]]:
+        return True
+    return not is_unchanged(one, other)
+
+
+def are_free(draws: Sequence[Workload]) -> bool:
+    """Whether floating values of these draws may move, as far as two draws can show.
+
+    All else must be the same in each, and no relation between elements, other than those that
+    `solkit.measure.checking.trials` keeps, may hold in all of them.
+    """
+    first, *others = [tensors_of(each) for each in draws]
+    if not others or any(len(other) != len(first) for other in others):
+        return False
+    for leaves in zip(first, *others, strict=True):
+        if not all(_form(leaf) == _form(leaves[0]) for leaf in leaves):
+            return False
+        if not leaves[0].is_floating_point():
+            if not all(_same(leaf, leaves[0]) for leaf in leaves):
+                return False
+        elif all(map(_is_bound, leaves)):
+            return False
+    floats = [[leaf for leaf in each if leaf.is_floating_point()] for each in (first, *others)]
+    return not any(
+        all(_are_ordered(each[low], each[high]) for each in floats)
+        for low, high in permutations(range(len(floats[0])), 2)
+    )
+
+
+def _form(leaf: torch.Tensor) -> tuple[object, ...]:
+    return leaf.shape, leaf.dtype, leaf.layout
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.layout is torch.strided and torch.equal(one, other)
+
+
+def _is_bound(leaf: torch.Tensor) -> bool:
+    """Whether elements are bound to their places: infinities, or equal along a dimension."""
+    if leaf.layout is not torch.strided:
+        return True
+    values = _comparable(leaf)
+    if not values.numel():
+        return False
+    if not bool(values.isfinite().all()):
+        return True
+    return any(
+        size > 1 and stride and bool((values.narrow(dim, 0, 1) == values).all())
+        for dim, (size, stride) in enumerate(zip(values.shape, values.stride(), strict=True))
+    )
+
+
+def _are_ordered(low: torch.Tensor, high: torch.Tensor) -> bool:
+    alike = _form(low) == _form(high) and low.layout is torch.strided and low.numel() > 1
+    if not alike or low.data_ptr() == high.data_ptr():
+        return False  # what shares memory moves together
+    return bool((_comparable(low) <= _comparable(high)).all())
+
+
+def _comparable(leaf: torch.Tensor) -> torch.Tensor:
+    return leaf.detach().float() if leaf.element_size() == 1 else leaf.detach()

@@ -1,0 +1,186 @@
+"""The inputs of timed calls: new values before each turn, which no call has seen before.
+
+::
+
+    turn:  draw from a secret seed ─► the referee's copy ─► the shared memory ─► each side's call
+
+The addresses stay, as graphs need it. The candidates' processes flush L2 after that. The seeds are
+the system's random numbers: a candidate's process knows the seed of the measurement.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from solkit.kernelfiles import Workload
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.inputs import fresh
+from solkit.measure.checking.redrawing import Draws, vary
+from solkit.measure.checking.trials import Trial
+from solkit.measure.guarded.remote import Remote
+from solkit.measure.guarded.sharing import Block, Packed, pack
+from solkit.measure.timing.machine import Machine
+
+__all__ = ["Drawn", "Redraws", "ReferenceGraph", "Shared", "secret"]
+
+secret = secrets.SystemRandom()
+"""Draws seeds, and which calls are judged."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One set of inputs, shared with the candidate's process in memory of its own."""
+
+    # the untouched inputs, in the referee's memory, and the correct outputs, but for drawn inputs,
+    # whose outputs are computed for those calls that are judged
+    trial: Trial
+    packed: Packed  # the inputs as shared
+    block: Block
+    written: frozenset[int]  # numbers of the storages that the reference writes to as well
+    is_drawn: bool = False  # whether the inputs were drawn for one turn
+
+    def restore(self) -> None:
+        """Undo what a call wrote."""
+        self.packed.fill(self.block)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The inputs of one turn, by the seeds that give them."""
+
+    source: int  # of the inputs
+    seed: int  # of random numbers that the call draws
+
+
+class _Packs(Protocol):
+    def __call__(self, workload: Workload) -> Packed: ...
+
+
+class Redraws:
+    """Gives the inputs of each turn.
+
+    Args:
+        sets: the inputs that the candidates have, at addresses of their own.
+        draws: how to draw anew.
+        remotes: the candidates' processes.
+        pack: takes inputs apart.
+        allocate: makes memory to share.
+
+    Attributes:
+        current: the inputs of this turn.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[Shared],
+        draws: Draws,
+        remotes: Sequence[Remote],
+        pack: _Packs,
+        allocate: Callable[[int], Block],
+    ) -> None:
+        self._sets, self._draws, self._remotes = list(sets), draws, remotes
+        self._first = sets[-1]
+        self._last: tuple[Drawn, Workload] | None = None
+        self._pack, self._allocate = pack, allocate
+        self.current = sets[-1]
+
+    @property
+    def kind(self) -> str:
+        """See `Draws`."""
+        return self._draws.kind
+
+    @property
+    def cost_s(self) -> float:
+        """Seconds for one draw."""
+        return self._draws.cost_s
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the sets, as the candidates know them."""
+        return tuple(shared.trial.name for shared in self._sets)
+
+    def begin(self) -> Drawn | None:
+        """Begin a turn; ``None`` if the inputs stay as they are."""
+        number = secret.randrange(len(self._sets))
+        if self.kind == "same":
+            self.current = self._sets[number]
+            return None
+        drawn = Drawn(secret.getrandbits(62), secret.getrandbits(31))
+        self.current = self._sets[number] = self._placed(self._sets[number], drawn)
+        self._last = drawn, self.current.trial.workload
+        return drawn
+
+    def end(self) -> Shared:
+        """Share the inputs of before the first turn again."""
+        first = replace(self._first, block=self._sets[-1].block)
+        if first.packed.form == self._sets[-1].packed.form:
+            first.restore()
+        else:
+            first = self._shared_anew(first)
+        self.current = self._sets[-1] = first
+        return first
+
+    def workload(self, drawn: Drawn) -> Workload:
+        """The inputs of a turn once more."""
+        return self._draws.of(drawn.source)
+
+    def repeats(self) -> bool:
+        """Whether the seed of the last turn gives its inputs again."""
+        if self._last is None:
+            return False
+        drawn, workload = self._last
+        return not vary(workload, self.workload(drawn))
+
+    def _placed(self, before: Shared, drawn: Drawn) -> Shared:
+        workload = self.workload(drawn)
+        packed = self._pack(workload)
+        trial = replace(before.trial, workload=workload, seed=drawn.seed, want=[], exact=None)
+        after = replace(before, trial=trial, packed=packed, is_drawn=True)
+        if packed.form == before.packed.form:
+            after.restore()
+            return after
+        return self._shared_anew(after)
+
+    def _shared_anew(self, shared: Shared) -> Shared:
+        """Share inputs whose sizes or scalars differ from those before."""
+        name = shared.trial.name
+        for remote in self._remotes:
+            remote.detach(name)
+        if shared.packed.size > shared.block.size:
+            shared = replace(shared, block=self._allocate(shared.packed.size))
+        shared.restore()
+        for remote in self._remotes:
+            remote.attach(name, shared.packed, shared.block)
+        return shared
+
+
+class ReferenceGraph:
+    """The reference, captured in a graph of `calls` calls that are replayed on new values."""
+
+    def __init__(self, machine: Machine, calls: int) -> None:
+        self._machine, self._calls = machine, calls
+        self._packed: Packed | None = None
+        self._replay: Callable[[], Any] = lambda: None
+
+    def on(self, shared: Shared) -> Callable[[], Any]:
+        """The replay on these inputs, which are copied to where the graph reads them.
+
+        Raises:
+            ActivityError: it cannot be captured.
+        """
+        if self._packed is None or self._packed.form != shared.packed.form:
+            self._capture(shared)
+        assert self._packed is not None
+        for mine, new in zip(self._packed.storages, shared.packed.storages, strict=True):
+            mine.copy_(new)
+        return self._replay
+
+    def _capture(self, shared: Shared) -> None:
+        own = fresh(shared.trial.workload)
+        seed_everything(shared.trial.seed)
+        calls = range(self._calls)
+        self._replay = self._machine.captured(lambda: [own.run_reference() for _ in calls])
+        self._packed = pack((own.args, dict(own.kwargs)), self._machine.device)
