@@ -237,7 +237,7 @@ def test_measurement_protocol_and_score_are_the_contract(make):
     assert result["protocol"] == {
         "method": "cupti", "l2": "cold", "flush": "reading a 256 MB buffer", "warmup_calls": 10,
         "samples": 100, "time_limit_s": 120.0, "seed": 0,
-        "name": "cold", "launched": "eager",
+        "name": "cold", "launched": "eager", "timed_inputs": "same",
     }  # fmt: skip
     assert result["verdict"] == "correct"
 

@@ -3,15 +3,15 @@
 A kernel can keep answers on the device, where no look at the host shows them. So no timed call gets
 values that an earlier call has seen. Three ways, the first that applies:
 
-======= ======================================================== ====================================
-kind    what changes                                             where
-======= ======================================================== ====================================
-drawn   all that ``inputs()`` draws                              it takes at most 20 ms
-mixed   floating values move within their tensors                ``inputs()`` is slow, or gives the
-                                                                 same for every seed; values may move
-drawn   as above, for fewer calls                                ``inputs()`` is slow
-same    nothing                                                  else
-======= ======================================================== ====================================
+===== ========================================= ==================================================
+kind  what changes                              where
+===== ========================================= ==================================================
+drawn all that ``inputs()`` draws               it takes at most 20 ms
+mixed floating values move within their tensors ``inputs()`` is slow, or gives the same for every
+                                                seed; values may move
+drawn as above, before fewer calls              ``inputs()`` is slow
+same  nothing                                   else
+===== ========================================= ==================================================
 
 Values may move if the candidate was checked on inputs with swapped values, which the reference has
 to allow, and if integers are the same in every draw. Zeros, symmetric matrices and

@@ -214,12 +214,16 @@ class _Worker:
         self._spoil()
         self._outputs = self._captured(name, seed, calls_in_graph).outputs
 
-    def call(self, _: Frame, name: str, seed: int, calls_in_graph: int) -> None:
-        """Time one call of the candidate, or of a graph with that many calls."""
+    def call(self, _: Frame, name: str, seed: int, calls_in_graph: int, other: str | None) -> None:
+        """Time one call of the candidate, or of a graph with that many calls.
+
+        For a warm L2, the same runs on the `other` inputs before, if there are any, and then the
+        timed inputs are read: a call on them would let a candidate keep its answer.
+        """
         assert self._timer is not None
         self._spoil()
 
-        def prepare() -> Callable[[], Any]:
+        def prepare(name: str = name) -> Callable[[], Any]:
             if not calls_in_graph:
                 return self._prepared(name, seed)[0]
             graph = self._captured(name, seed, calls_in_graph)
@@ -228,7 +232,18 @@ class _Worker:
             self._spoil()
             return graph.replay
 
-        self._timer.time(Subject(name, prepare))
+        def warming() -> Callable[[], Any]:
+            before = None if other is None else prepare(other)
+
+            def warm() -> None:
+                if before is not None:
+                    before()
+                    seed_everything(seed)
+                self._inputs[name].block.read()
+
+            return warm
+
+        self._timer.time(Subject(name, prepare, warming))
 
     def stop(self, _: Frame) -> list[tuple[float, float | None]]:
         """End the round; gives span and kernel sum of each call in milliseconds."""

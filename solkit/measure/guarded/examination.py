@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
+from statistics import median
 from typing import Any
 
 from solkit.core import Conditions, KernelAnalysis, Measurement, Protocol, Verdict
@@ -18,9 +19,10 @@ from solkit.measure.guarded.checks import Checks, Setup
 from solkit.measure.guarded.messages import Judgement, Request, Samples
 from solkit.measure.guarded.redraws import Redraws, ReferenceGraph, Shared, secret
 from solkit.measure.guarded.remote import Remote
+from solkit.measure.guarded.sharing import read
 from solkit.measure.timing.conditions import screen
 from solkit.measure.timing.median_interval import median_interval
-from solkit.measure.timing.protocols import find
+from solkit.measure.timing.protocols import TimingProtocol, find
 from solkit.measure.timing.sampling import (
     Plan,
     Series,
@@ -39,6 +41,9 @@ from solkit.processes.channel import Channel
 
 __all__ = ["Examination", "examine", "protocol_used"]
 
+_SINGLE = Plan(warmup=1, minimum=8, maximum=8)
+_SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
+"""How much longer a single call may take: it finds weights and workspaces less warm."""
 _TYPICAL = 2  # inputs of calls at the median, whose needs are measured
 _LOOKS = 6  # about how many calls of the first round have their outputs judged
 _DEGENERATE = (
@@ -112,6 +117,7 @@ class Examination:
         redraws = self.checks.redraws(sets, [self.remote])
         plan = affordable(plan_for(self.checks.reference_s), redraws.cost_s)
         timed, flush = self._time(redraws, plan)
+        self.check_graphs(timed.candidate.spans_ms, redraws)
         timed_on = redraws.end()
         clock = self.check_times(timed.candidate.spans_ms, timed_on)
         verdict = Verdict.UNSTABLE if timed.unstable else Verdict.CORRECT
@@ -178,44 +184,78 @@ class Examination:
         return _Timed(first, second, timer.method, seen, screening.evidence, notes, redraws)
 
     def _reference_subject(self, redraws: Redraws) -> Subject:
-        def prepare() -> Callable[[], Any]:
-            shared = redraws.current
+        graph = ReferenceGraph(self._setup.machine, self._protocol.calls)
+
+        def on(shared: Shared) -> Callable[[], Any]:
+            if self._protocol.calls_in_graph:
+                return graph.on(shared)
             seed_everything(shared.trial.seed)
             own = fresh(shared.trial.workload) if shared.written else shared.trial.workload
             return own.run_reference
 
-        if self._protocol.launched == "eager":
-            return Subject("reference", prepare)
-        graph = ReferenceGraph(self._setup.machine, self._protocol.calls)
-        return Subject("reference", lambda: graph.on(redraws.current))
+        def warm() -> None:
+            """As the candidate does: see `solkit.measure.guarded.candidate`."""
+            if redraws.other is not None:
+                on(redraws.other)()
+                on(redraws.current)
+            for storage in redraws.current.packed.storages:
+                read(storage)
 
-    def side(self, redraws: Redraws, method: str, looks: float) -> Side:
-        """The candidate as a side that is sampled.
+        return Subject("reference", lambda: on(redraws.current), lambda: warm)
+
+    def side(
+        self,
+        redraws: Redraws,
+        method: str,
+        looks: float,
+        protocol: TimingProtocol | None = None,
+    ) -> Side:
+        """The candidate as a side that is sampled, by the request's protocol or another one.
 
         After each call a secret draw decides whether its outputs are kept and judged, as they are
         for the share `looks` of the calls.
         """
+        by = protocol or self._protocol
 
         def start() -> None:
-            self.remote.start(self._protocol.name, method)
-            for name in redraws.names if self._graph_calls else ():
-                self.remote.capture(name, self._request.seed, self._graph_calls)
+            self.remote.start(by.name, method)
+            for name in redraws.names if by.calls_in_graph else ():
+                self.remote.capture(name, self._request.seed, by.calls_in_graph)
 
-        return Side(start, lambda: self._timed_call(redraws.current, looks), self.remote.stop)
+        call = partial(self._timed_call, redraws, looks, by.calls_in_graph)
+        return Side(start, call, self.remote.stop)
 
-    @property
-    def _graph_calls(self) -> int:
-        """How many calls one graph holds; 0 for eager calls."""
-        return self._protocol.calls if self._protocol.launched == "graph" else 0
-
-    def _timed_call(self, shared: Shared, looks: float) -> None:
-        calls = self._graph_calls
-        self.remote.call(shared.trial.name, shared.trial.seed, calls)
+    def _timed_call(self, redraws: Redraws, looks: float, calls: int) -> None:
+        shared, other = redraws.current, redraws.other
+        before = None if other is None else other.trial.name
+        self.remote.call(shared.trial.name, shared.trial.seed, calls, before)
         is_judged = secret.random() < looks
         if is_judged and not (shared.written and calls > 1):  # a graph's calls overwrite each other
             self.checks.keep_last(shared, "a timed call")
         if shared.written:
             shared.restore()
+
+    def check_graphs(self, told_ms: Sequence[float], redraws: Redraws) -> None:
+        """Check times of graphs that hold many calls, which all get the same inputs.
+
+        A candidate could answer all but the first from memory. So single calls are timed, too.
+        """
+        if self._protocol.calls == 1 or redraws.kind == "same":
+            return
+        single = find("warm-graph")
+
+        def measured(timer: Timer) -> Series:
+            side = self.side(redraws, timer.method, 0.0, single)
+            return sample([side], _SINGLE, random.Random(), begin=redraws.begin)[0]
+
+        taken, _ = by_first_that_works(self._setup.machine.timers(single)[0], measured)
+        single_ms, many_ms = median(taken.spans_ms), median_interval(told_ms).high
+        if single_ms > _SINGLE_FACTOR * many_ms + _SINGLE_MORE_MS:
+            text = (
+                f"In graphs of {self._protocol.calls} calls on the same inputs a call took "
+                f"{many_ms:.4g} ms, but a single call on new inputs {single_ms:.4g} ms."
+            )
+            raise CandidateError(Verdict.CHEATING, (text,))
 
     def check_times(self, told_ms: Sequence[float], shared: Shared) -> WallClock:
         """Check the times that the candidate's process reported against the referee's clock."""

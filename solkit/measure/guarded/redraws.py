@@ -102,11 +102,19 @@ class Redraws:
         """Of the sets, as the candidates know them."""
         return tuple(shared.trial.name for shared in self._sets)
 
+    @property
+    def other(self) -> Shared | None:
+        """Inputs at other addresses than those of this turn, if there are any."""
+        others = [each for each in self._sets if each.trial.name != self.current.trial.name]
+        return others[0] if others else None
+
     def begin(self) -> Drawn | None:
         """Begin a turn; ``None`` if the inputs stay as they are."""
         number = secret.randrange(len(self._sets))
         if self.kind == "same":
             self.current = self._sets[number]
+            if self.current.written:  # a call that warmed L2 may have
+                self.current.restore()
             return None
         drawn = Drawn(secret.getrandbits(62), secret.getrandbits(31))
         self.current = self._sets[number] = self._placed(self._sets[number], drawn)

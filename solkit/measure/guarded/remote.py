@@ -160,12 +160,13 @@ class Remote:
 
     def capture(self, name: str, seed: int, calls_in_graph: int) -> None:
         """Have it capture a graph of calls, which `call` replays."""
-        given = {"name": name, "seed": seed, "calls_in_graph": calls_in_graph}
-        self._ask("capture", "capturing a graph", **given)
+        given: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph}
+        self._ask("capture", "capturing a graph", name=name, **given)
 
-    def call(self, name: str, seed: int, calls_in_graph: int) -> None:
-        """Make one timed call."""
-        self._ask("call", "timing", name=name, seed=seed, calls_in_graph=calls_in_graph)
+    def call(self, name: str, seed: int, calls_in_graph: int, other: str | None = None) -> None:
+        """Make one timed call; for a warm L2, after an untimed one on other inputs if there are."""
+        given: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph, "other": other}
+        self._ask("call", "timing", name=name, **given)
 
     def stop(self) -> list[CallTime]:
         """End the round; gives the times that it reports."""

@@ -101,7 +101,8 @@ class CudaMachine(Machine):
             "events": EventTimer(flush, warm=warm),
             "graph replay": EventTimer(flush, warm=warm, calls=protocol.calls),
         }
-        before = "; then an untimed call: L2 is warm" if warm else ""
+        before = "; then an untimed call on other inputs and a read of these: L2 is warm"
+        before = before if warm else ""
         return [made[name] for name in protocol.timers], self._buffer.description + before
 
     def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:

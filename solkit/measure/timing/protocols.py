@@ -33,12 +33,18 @@ class TimingProtocol:
     """How calls are timed."""
 
     name: str  # on the command line
-    # ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call of the same
+    # ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call on other inputs,
+    # and a read of the timed ones
     l2: str
     launched: str  # ``"eager"``, or ``"graph"``: captured in a CUDA graph that is replayed
     # best first; the first one that works here is used throughout
     timers: tuple[str, ...] = ("cupti", "events")
     calls: int = 1  # how many calls one graph holds
+
+    @property
+    def calls_in_graph(self) -> int:
+        """The same; 0 if calls are eager."""
+        return self.calls if self.launched == "graph" else 0
 
 
 _ALL = (

@@ -42,6 +42,9 @@ class Subject:
     name: str  # the key under which the flush remembers its host time
     # prepares inputs, untimed, and returns the call to time
     prepare: Callable[[], Callable[[], Any]]
+    # prepares and returns what fills L2 before a timed call, where the protocol wants it warm;
+    # ``None``: the call itself, once more
+    warming: Callable[[], Callable[[], Any]] | None = None
 
 
 class Timer(Protocol):

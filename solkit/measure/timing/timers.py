@@ -118,8 +118,8 @@ def _end_what_was_broken_off() -> None:
 class CuptiTimer:
     """Times calls by CUPTI's activity records, through PyTorch's profiler.
 
-    `flush` makes L2 cold before each call. If `warm`, an untimed call of the same precedes, so that
-    L2 holds what fits.
+    `flush` makes L2 cold before each call. If `warm`, the subject's warming precedes, or an untimed
+    call of the same, so that L2 holds what fits.
     """
 
     method = "cupti"
@@ -232,10 +232,11 @@ def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
 
 
 def _prepared(subject: Subject, flush: L2Flush, warm: bool) -> Callable[[], Any]:
+    before = subject.warming() if warm and subject.warming is not None else None
     call = subject.prepare()
     flush(subject.name)
     if warm:
-        call()
+        (before or call)()
     return call
 
 

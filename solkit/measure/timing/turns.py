@@ -150,6 +150,7 @@ class _Comparison:
         for rival in self._rivals:
             with rival.named():
                 rival.examination.checks.judge_kept()
+                rival.examination.check_graphs(_told(compared, rival.place), redraws)
         unconfirmed = tuple(self._doubts(compared, redraws.end()))
         samples = sum(len(turns.orders) for turns in compared)
         told = method, flush, plan.warmup, samples, redraws.kind
@@ -171,9 +172,7 @@ class _Comparison:
                     rival.examination.checks.exchange(sets, common)
         return common
 
-    def _turns(
-        self, redraws: Redraws, method: str, plan: Plan, order: random.Random
-    ) -> Turns:
+    def _turns(self, redraws: Redraws, method: str, plan: Plan, order: random.Random) -> Turns:
         sides = [rival.side(redraws, method) for rival in self._rivals]
         with self._setup.machine.conditions() as conditions:
             taken = sample(sides, plan, order, _worst_ratio, begin=redraws.begin)
@@ -193,11 +192,15 @@ class _Comparison:
     def _doubts(self, compared: Sequence[Turns], shared: Shared) -> Iterator[str]:
         """Check the reported times against the referee's own clock."""
         for rival in self._rivals:
-            told_ms = [taken for turns in compared for taken in turns.times_ms[rival.place]]
             with rival.named():
-                found = rival.examination.check_times(told_ms, shared)
+                found = rival.examination.check_times(_told(compared, rival.place), shared)
             if found.note is not None:
                 yield f"{rival.name}: {found.note}"
+
+
+def _told(compared: Sequence[Turns], place: int) -> list[float]:
+    """All times of a candidate."""
+    return [taken for turns in compared for taken in turns.times_ms[place]]
 
 
 def _name(place: int, count: int) -> str:
