@@ -99,6 +99,17 @@ class FakeTimer:
         return self._times
 
 
+class FakeMachine(Machine):
+    """Has a timer that works, where none is given."""
+
+    def __init__(self, *timers, **options):
+        super().__init__(*(timers or (FakeTimer(),)), **options)
+
+
+def reference(**options):
+    return FakeMachine(FakeTimer(tells=300.0), **options)
+
+
 def referee(descriptor):
     """Times its reference at 300 ms."""
     referees.machine_for = lambda _: Machine(FakeTimer(tells=300.0))

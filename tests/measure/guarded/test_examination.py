@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import threading
 import time
-from textwrap import dedent
 
 import pytest
 import torch
-from simulated import HEAD, LAUNCH, FakeTimer, Machine, NoGuard
+from simulated import HEAD, LAUNCH, FakeMachine, FakeTimer, reference
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.core import Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
-from solkit.measure.guarded.candidate import serve
-from solkit.measure.guarded.checks import Setup
-from solkit.measure.guarded.examination import examine
-from solkit.measure.guarded.messages import Request
 from solkit.measure.timing.conditions import Sample
-from solkit.processes.channel import Channel, pair
-
-
-class FakeMachine(Machine):
-    """Has a timer that works, where none is given."""
-
-    def __init__(self, *timers, **options):
-        super().__init__(*(timers or (FakeTimer(),)), **options)
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.setattr("solkit.measure.guarded.candidate.Guard", NoGuard)
-
-    def run(kernel, head=HEAD, mine=None, theirs=None, say=lambda _: None, **changes):
-        path = tmp_path / "mine.py"
-        path.write_text(dedent(head) + dedent(kernel))
-        request = {"path": str(path), "reference": None, "shape": {}, "params": {}}
-        request |= {"time_limit_s": 60.0, "seed": 5, "device": "cpu"}
-        theirs = theirs or FakeMachine()
-        ours, other = pair()
-        channel = Channel(other, trusting=True)
-        thread = threading.Thread(target=serve, args=(channel, lambda _: theirs), daemon=True)
-        thread.start()
-        with ours:
-            referees = Channel(ours, trusting=False)
-            referees.receive()  # it is ready
-            with contextlib.ExitStack() as blocks:
-                wanted = Request(**{**request, **changes})
-                outcome = examine(wanted, [referees], Setup(mine or reference(), say, blocks))
-        thread.join()
-        return outcome
-
-    return run
-
-
-def reference(**options):
-    return FakeMachine(FakeTimer(tells=300.0), **options)
 
 
 def test_a_right_kernel_is_timed(run):
