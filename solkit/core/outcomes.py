@@ -222,7 +222,8 @@ class Outcome:
         condition_samples: number of NVML queries during timing.
         neighbours: why other users of the GPU could not be seen; empty if they could.
         seed: of the inputs.
-        inputs_digest: digest of the timed inputs.
+        inputs_digest: digest of the file's own inputs that it was checked on; those of timed calls
+            are drawn anew (`timed_inputs`).
         device_name, device_uuid: from the driver.
         compute_capability, sm_count: of the GPU, e.g. ``(9, 0)`` and 132.
         max_clock_mhz: the SM clock that the bound assumes.

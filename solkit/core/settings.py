@@ -32,7 +32,8 @@ class MeasureSettings:
         counters: whether Nsight Compute counts each launch after timing.
         host_bytes: limit on resident host memory of a candidate's processes.
         patience_s: wall seconds to wait for a GPU that another SolKit holds.
-        seed: of the inputs; ``None`` draws a secret one for each candidate.
+        seed: of the inputs that are checked; ``None`` draws a secret one for each candidate. Inputs
+            of timed calls always have secret seeds.
     """
 
     on: str | None = None
