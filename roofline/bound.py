@@ -24,6 +24,7 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
+from solkit.roofline.chain import chain_floor_ms
 from solkit.roofline.devices import with_clock
 from solkit.roofline.hard import hard_ms
 from solkit.roofline.precision import PRECISIONS, Route, Rule, contraction_dtype
@@ -99,6 +100,7 @@ def bound(
                 else None
             ),
             launch_floor_ms=None if device.launch_us is None else device.launch_us / 1e3,
+            chain_floor_ms=_chain_ms(work, routes, device),
         ),
         protocol=protocol,
     )
@@ -234,6 +236,14 @@ def _time_ms(
     amounts: Mapping[str, int], routes: Mapping[str, Route], ceilings: Mapping[str, Ceiling]
 ) -> float:
     return _longest(_resources(amounts, routes, ceilings))
+
+
+def _chain_ms(work: Work, routes: Mapping[str, Route], device: Device) -> float | None:
+    """The latency floor of the problem's chain of steps; exchanges are known for NVIDIA's GPUs."""
+    if work.chain is None or device.vendor != "NVIDIA":
+        return None
+    amounts = amounts_by_ceiling(work.chain.alone, routes, device)
+    return chain_floor_ms(work.chain, device, _time_ms(amounts, routes, device.ceilings))
 
 
 # ----------------------------------------------------------------------------- contributors

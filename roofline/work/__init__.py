@@ -1,9 +1,9 @@
 """Work: the least that a problem costs, from a trace of its reference.
 
 ``program`` records the ATen ops, ``demand`` finds which of them matter and how much of each,
-``costs`` knows what each costs, ``traffic`` which bytes must cross DRAM, and ``shortcuts`` which
-contractions no algorithm avoids. All of it needs torch and
-runs in a child process: see `solkit.analysis.worker`.
+``costs`` knows what each costs, ``traffic`` which bytes must cross DRAM, ``shortcuts`` which
+contractions no algorithm avoids, and ``chains`` which steps wait for one another. All of it needs
+torch and runs in a child process: see `solkit.analysis.worker`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 import torch
 
 from solkit.core import OpWork, Work
+from solkit.roofline.work.chains import chain_of
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.liveness import live_ops
 from solkit.roofline.work.merging import merged
@@ -71,6 +72,7 @@ def work_of_live(program: Program) -> Work:
         unmodelled=tuple(dict.fromkeys(op.name for op, cost in zip(live, costs) if cost is None)),
         assumptions=(*moved.assumptions, *_unknown_masks(live)),
         ops=ops,
+        chain=chain_of(live, costs),
     )
 
 

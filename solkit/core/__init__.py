@@ -62,6 +62,7 @@ from solkit.core.values import Value
 from solkit.core.work import (
     Bound,
     BoundTimes,
+    Chain,
     Contributor,
     Fusion,
     Needed,
@@ -86,6 +87,7 @@ __all__ = [
     "Case",
     "Cause",
     "Ceiling",
+    "Chain",
     "ClockKind",
     "ComparedBase",
     "Comparison",

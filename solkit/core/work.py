@@ -8,6 +8,7 @@ from dataclasses import dataclass
 __all__ = [
     "Bound",
     "BoundTimes",
+    "Chain",
     "Contributor",
     "Fusion",
     "Needed",
@@ -49,6 +50,26 @@ class OpWork:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """The longest chain of dependent steps of a program as it was traced.
+
+    Attributes:
+        steps: each needs a whole result of the step before: products, time steps of a recurrence.
+        columns: of factorisations and triangular solves; many of them can share an exchange.
+        alone: operations of the smallest part that needs nothing of the others in the whole chain
+            (a row, a sequence, a matrix of a batch), under the keys of `OpWork.operations`.
+        op: the last op of the chain.
+        line: ``file:line`` of the user's code that called it; empty if unknown.
+    """
+
+    steps: int
+    columns: int
+    alone: Mapping[str, int]
+    op: str
+    line: str = ""
+
+
+@dataclass(frozen=True)
 class Work:
     """The minimum cost of a problem, on any device.
 
@@ -63,6 +84,7 @@ class Work:
         assumptions: each a sentence.
         ops: one entry per traced op that costs anything, in program order.
         guesses: the `assumptions` about guessed values, on which no hard bound may rest.
+        chain: of dependent steps; ``None`` if there are few.
     """
 
     operations: Mapping[str, int]
@@ -75,6 +97,7 @@ class Work:
     assumptions: tuple[str, ...] = ()
     ops: tuple[OpWork, ...] = ()
     guesses: tuple[str, ...] = ()
+    chain: Chain | None = None
 
     @property
     def dram_bytes(self) -> int:
@@ -168,6 +191,8 @@ class BoundTimes:
         observed_clock_ms: at the SM clock seen during timing.
         launch_floor_ms: launch time of an empty kernel; not part of the others; ``None`` if not
             measured.
+        chain_floor_ms: the latency of the problem's chain of dependent steps, by
+            `solkit.roofline.chain`; not part of the others; ``None`` if it has no long chain.
     """
 
     roofline_ms: float
@@ -176,6 +201,7 @@ class BoundTimes:
     calibrated_ms: float | None = None
     observed_clock_ms: float | None = None
     launch_floor_ms: float | None = None
+    chain_floor_ms: float | None = None
 
 
 @dataclass(frozen=True)

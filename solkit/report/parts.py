@@ -24,6 +24,7 @@ from solkit.core import (
 )
 from solkit.report import fusion, units
 from solkit.report.advice import launch_limited
+from solkit.roofline.chain import EXCHANGE_CYCLES
 from solkit.roofline.hard import slack
 
 __all__ = [
@@ -140,6 +141,8 @@ def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> I
     yield "bounds", Text(_bounds(bound.at, result.measurement))
     if launch_limited(bound):
         yield "floor", Text(_LAUNCH_LIMITED.format(units.duration(bound.at.launch_floor_ms or 0)))
+    if chained(result):
+        yield "floor", Text(chain_words(result))
     if result.fusion and len(result.fusion.unfused) > 1:
         yield "fusion", Text(fusion.summary(result.fusion))
     beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement
@@ -151,6 +154,32 @@ def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> I
         yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
     if result.work.unmodelled:
         yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
+
+
+_CHAIN_MATTERS = 0.05  # of the roofline
+
+
+def chained(result: Result) -> bool:
+    """Whether dependent steps take long enough to be told beside the roofline."""
+    floor_ms = result.bound.at.chain_floor_ms
+    return floor_ms is not None and floor_ms > _CHAIN_MATTERS * result.bound.time_ms
+
+
+def chain_words(result: Result) -> str:
+    """The latency floor of dependent steps, what it is, and what it is not."""
+    chain, floor_ms = result.work.chain, result.bound.at.chain_floor_ms
+    assert chain is not None
+    assert floor_ms is not None
+    counts = ((chain.steps, "steps"), (chain.columns, "columns of factorisations"))
+    steps = " and ".join(f"{number:,} {noun}" for number, noun in counts if number)
+    place = f" ({chain.line.rpartition('/')[2]})" if chain.line else ""
+    shared = ", which columns share" if chain.columns else ""
+    return (
+        f"{units.duration(floor_ms)} of latency: {steps} of this algorithm wait for one another, "
+        f"up to {chain.op}{place}. It is the lesser of one SM doing all steps of an independent "
+        f"part alone, and an exchange between SMs a step{shared} ({EXCHANGE_CYCLES} cycles, "
+        "measured on an H100). No bound contains it: another algorithm may have a shorter chain."
+    )
 
 
 def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:

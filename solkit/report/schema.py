@@ -195,6 +195,7 @@ class BoundTimesJson(JsonModel):
     calibrated: Number
     observed_clock: Number
     launch_floor: Number = None
+    chain_floor: Number = None
 
 
 class BoundJson(JsonModel):

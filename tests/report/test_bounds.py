@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from solkit.core import Contributor, FailedShape, Fusion, OpWork, Part, PartBound, Verdict
+from solkit.core import Chain, Contributor, FailedShape, Fusion, OpWork, Part, PartBound, Verdict
 from solkit.report import bounds, explain, terminal
 
 
@@ -92,6 +92,17 @@ def test_a_bound_below_the_launch_floor_is_told(make):
     text = page(bounds.render, make.report(make.result(bound=small)))
     assert "floor        launch-limited: one launch takes 1.20 µs, more than the bound" in text
     assert "launch-limited" not in page(bounds.render, make.report(make.result()))
+
+
+def test_the_latency_floor_of_dependent_steps_is_told_if_it_is_long(make):
+    chain = Chain(512, 0, {"contraction.fp32": 10**9}, "solkit.lstm", "/home/me/model.py:9")
+    for floor_ms, is_told in ((0.05, True), (0.001, False)):
+        slow = make.bound(time_ms=0.17, at=replace(make.bound().at, chain_floor_ms=floor_ms))
+        chained = make.result(bound=slow, work=make.work(chain=chain))
+        text = " ".join(page(bounds.render, make.report(chained)).split())
+        told = "floor 50.0 µs of latency: 512 steps of this algorithm wait for one another"
+        assert (told in text) == is_told
+        assert ("solkit.lstm (model.py:9)" in text) == is_told
 
 
 def test_json_is_the_contract(report):

@@ -151,7 +151,7 @@ def test_bound_is_the_contract(make):
         "time_ms": 0.12839, "limiter": "tensor.bf16", "precision": "tolerance: bf16 as bf16",
         "assumptions": ["Inputs come from DRAM once."],
         "at": {"roofline": 0.12839, "hard": 0.03003, "datasheet": 0.13891, "calibrated": None,
-               "observed_clock": None, "launch_floor": None},
+               "observed_clock": None, "launch_floor": None, "chain_floor": None},
         "protocol": "cold",
         "hard_evidence": "static",
         "slack": ["aten.mm: what becomes of its output may leave less to compute."],

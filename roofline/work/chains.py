@@ -1,0 +1,143 @@
+"""The longest chain of dependent steps of a program.
+
+A step is a product that needs a whole result of the step before, one time step of a recurrent
+layer, or one column of a factorisation or a triangular solve. What is uncertain makes the chain
+shorter: uses whose regions may or may not overlap count as independent.
+
+``alone`` is the work of the smallest part that needs nothing of the others during the whole chain:
+one row of a product, one sequence, one matrix of a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from solkit.core import Chain
+from solkit.roofline.work.costs import Cost
+from solkit.roofline.work.program import TensorUse, TracedOp
+from solkit.roofline.work.regions import covers
+
+__all__ = ["chain_of"]
+
+_FEWEST = 8  # steps of a chain worth a word
+_A_COLUMN = 1 / 64  # of a product's step: columns need no exchange each
+
+_CELL_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+_SWEEPS = {
+    **dict.fromkeys("linalg_cholesky_ex cholesky linalg_lu_factor_ex linalg_lu".split(), 1),
+    **dict.fromkeys("linalg_solve_triangular triangular_solve".split(), 1),
+    **dict.fromkeys("_linalg_det _linalg_slogdet linalg_inv_ex inverse".split(), 1),
+    **dict.fromkeys("_linalg_solve_ex cholesky_solve linalg_lu_solve".split(), 2),
+}
+"""Of each op, how often it goes through the columns one by one."""
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A chain up to some tensor."""
+
+    steps: int = 0
+    columns: int = 0
+    alone: Mapping[str, float] = field(default_factory=dict)
+    op: str = ""
+    line: str = ""
+
+    @property
+    def length(self) -> float:
+        return self.steps + _A_COLUMN * self.columns
+
+    def then(self, op: TracedOp, steps: int, columns: int, alone: Mapping[str, float]) -> _Path:
+        """The path with one more op."""
+        total = {key: self.alone.get(key, 0.0) + alone.get(key, 0.0) for key in alone}
+        return _Path(
+            self.steps + steps,
+            self.columns + columns,
+            {**self.alone, **total},
+            op.name,
+            op.line,
+        )
+
+
+def chain_of(ops: Sequence[TracedOp], costs: Sequence[Cost | None]) -> Chain | None:
+    """The longest chain of a program's live ops; ``None`` if it has few steps.
+
+    Args:
+        ops: in program order.
+        costs: of each; ``None`` if unknown.
+    """
+    known = [cost.operations if cost is not None else {} for cost in costs]
+    products = [any(key.startswith("contraction.") for key in each) for each in known]
+    if sum(products) < _FEWEST and not any(_is_many(op) for op in ops):
+        return None
+    written: dict[int, list[tuple[TensorUse, _Path]]] = {}
+    longest = _Path()
+    for op, operations in zip(ops, known, strict=True):
+        before = [(use, _path_to(use, written)) for use in op.inputs]
+        deepest, path = max(before, key=lambda each: each[1].length, default=(None, _Path()))
+        path = _after(op, operations, deepest, path)
+        for use in (*op.outputs, *op.written):
+            written.setdefault(use.storage, []).append((use, path))
+        longest = max(longest, path, key=lambda each: each.length)
+    if longest.steps + longest.columns < _FEWEST:
+        return None
+    alone = {key: math.floor(amount) for key, amount in longest.alone.items()}
+    return Chain(longest.steps, longest.columns, alone, longest.op, longest.line)
+
+
+def _is_many(op: TracedOp) -> bool:
+    """Whether an op is a chain by itself."""
+    name = op.name.rpartition(".")[2]
+    return name in _SWEEPS or (op.name.startswith("solkit.") and name in _CELL_GATES)
+
+
+def _path_to(use: TensorUse, written: Mapping[int, list[tuple[TensorUse, _Path]]]) -> _Path:
+    """The longest path to what a use surely reads."""
+    return max(
+        (path for made, path in written.get(use.storage, ()) if _meet(made, use)),
+        key=lambda path: path.length,
+        default=_Path(),
+    )
+
+
+def _meet(made: TensorUse, use: TensorUse) -> bool:
+    return made.numel > 0 < use.numel and (covers(made, use) or covers(use, made))
+
+
+def _after(
+    op: TracedOp, operations: Mapping[str, int], deepest: TensorUse | None, path: _Path
+) -> _Path:
+    own = {key: n for key, n in operations.items() if key.startswith("contraction.")}
+    name = op.name.rpartition(".")[2]
+    if op.name.startswith("solkit.") and name in _CELL_GATES:
+        steps, alone = _recurrent(op, _CELL_GATES[name])
+        return path.then(op, steps, 0, dict.fromkeys(own, alone))
+    if name in _SWEEPS:
+        matrix = op.inputs[0].shape
+        matrices = max(math.prod(matrix[:-2]), 1)
+        alone_of = {key: n / matrices for key, n in own.items()}
+        return path.then(op, 0, _SWEEPS[name] * min(matrix[-2:]), alone_of)
+    if own:
+        parts = _parts(op, deepest)
+        return path.then(op, 1, 0, {key: n / parts for key, n in own.items()})
+    return path
+
+
+def _recurrent(op: TracedOp, gates: int) -> tuple[int, float]:
+    """Time steps, and operations of one sequence in one layer and direction, all steps."""
+    given = op.arguments
+    steps = int(given["input"].shape[1 if given["batch_first"] else 0])
+    units = int(given["state"][0].shape[-1])
+    if given["sequences"] > given["state"][0].shape[-2]:  # packed: one behind the other
+        steps //= int(given["sequences"])
+    return steps, 2.0 * gates * units * units * steps
+
+
+def _parts(op: TracedOp, deepest: TensorUse | None) -> int:
+    """Parts of a product that need nothing of each other: rows of the operand that is awaited."""
+    out = op.result
+    along: Callable[[tuple[int, ...]], int] = math.prod
+    right = len(op.inputs) > 1 and deepest is op.inputs[-1] and deepest is not op.inputs[0]
+    kept = out.shape[-2:-1] if right else out.shape[-1:]
+    return max(out.numel // max(along(kept), 1), 1)
