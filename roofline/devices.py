@@ -130,7 +130,8 @@ class Sku:
         source: of these figures.
         datasheet: the vendor's figures, 1e12 FLOP/s, op/s or B/s.
         datasheet_exceptions: those that differ from the rates.
-        max_sm_clock_mhz: the highest SM clock that NVML allows; ``None`` if unknown.
+        max_sm_clock_mhz: the highest SM clock that NVML allows; ``None`` or 0 if unknown (0 where
+            the GPU that this one is like has one).
         aliases: further names.
         rates: those that differ from the architecture's.
         lacks: pipes of the architecture that this SKU lacks, or has at an unknown rate.
@@ -163,7 +164,7 @@ class Sku:
 
     def hardware(self) -> Hardware:
         """The catalogue's figures of a whole GPU."""
-        known = self.max_sm_clock_mhz is not None
+        known = bool(self.max_sm_clock_mhz)
         return Hardware(
             name=self.name,
             sm_count=self.sm_count,

@@ -70,6 +70,20 @@ def test_every_gpu_of_the_issue_is_there():
     }  # fmt: skip
 
 
+def test_a_clock_that_nothing_confirms_is_a_boost_clock():
+    unconfirmed = (
+        "h200-nvl gh200-96gb gh200-144gb h800-sxm h800-pcie h20-3e v100s-pcie-32gb a30 a40 l40 l20 "
+        "rtx-3080 rtx-4080 rtx-5080 rtx-pro-6000-server rtx-pro-6000-max-q b300 gb300 mi300x "
+        "mi325x mi355x"
+    )
+    for key in unconfirmed.split():
+        device, sku = devices.find(key), devices.find_sku(key)[1]
+        assert device.clock_kind is ClockKind.BOOST
+        assert device.clock_mhz == sku.datasheet_clock_mhz
+    assert devices.find("a10g").clock_kind is ClockKind.MAXIMUM  # Amazon's guide sets it
+    assert devices.find("gh200").clock_mhz == 1980
+
+
 def test_every_number_has_a_sign_a_unit_and_a_source():
     for device in devices.catalogue():
         assert device.memory_bytes > 2**30
