@@ -84,6 +84,7 @@ class Analyser:
         sandbox: whether kernel files run under bubblewrap.
         limit_s: seconds that one configuration may take.
         run_limit_s: seconds of these that the candidate's own code may run; ``None`` for all.
+            Importing its file may take twice as long.
         niceness: of the workers, as in ``nice``.
         env: environment variables of the workers, in addition to the caller's.
 
@@ -236,7 +237,10 @@ class Analyser:
         future: Asked[T] = Asked()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
-        request, source = Request(method, args, self.limit_s, *how), Source.here(path, reference)
+        limit_s = self.limit_s
+        if method == "describe" and self.run_limit_s is not None:  # it runs the candidate's file
+            limit_s = min(limit_s, 2 * self.run_limit_s)
+        request, source = Request(method, args, limit_s, *how), Source.here(path, reference)
         if method == "capture":
             self._pool.submit(source, request, future, told)
             return future

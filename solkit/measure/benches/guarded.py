@@ -169,12 +169,19 @@ class GuardedBench(Bench):
                 prospect.result.shape,
                 configuration.params,
                 reference=configuration.reference,
+                settings=self._left(prospect),
                 hard_ms=prospect.result.bound.at.hard_ms,
             )
         except GpuBusyError:
             raise
         except (InputError, UnsupportedError) as error:
             return Judgement(Verdict.NOT_MEASURED, (str(error),), None, None)
+
+    def _left(self, prospect: Prospect) -> MeasureSettings:
+        """The settings with the time that running on fake tensors left: half, if it ran out."""
+        ran_out = prospect.result.analysis.failure == Verdict.TIMED_OUT.value
+        limit_s = self._settings.time_limit_s
+        return replace(self._settings, time_limit_s=limit_s / 2 if ran_out else limit_s)
 
     def _turns(self, rivals: Sequence[tuple[Configuration, Outcome]]) -> JudgedTurns:
         base, _ = rivals[0]

@@ -16,6 +16,7 @@ import contextlib
 import copy
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,7 +29,12 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 
-__all__ = ["Exact", "exact_reference", "is_inexact", "reference_in"]
+__all__ = ["Exact", "TooSlowError", "exact_reference", "is_inexact", "reference_in"]
+
+
+class TooSlowError(UnsupportedError):
+    """There is no time for the reference in wide arithmetic."""
+
 
 _DRAWS, _DRAWS_OF_FEW = 2, 6
 _FEW = 16
@@ -59,7 +65,7 @@ class Exact:
     others: tuple[torch.Tensor, ...] = ()
 
 
-def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
+def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf) -> list[Exact]:
     """The reference's outputs on the same inputs, in fp64; in fp32 if fp64 does not run.
 
     Inputs, weights and intermediates are widened, and casts to fp32, fp16 or bf16 are ignored.
@@ -69,12 +75,15 @@ def exact_reference(workload: Workload, seed: int = 0) -> list[Exact]:
     numbers.
 
     Raises:
+        TooSlowError: by its first run, it would take over `limit_s` seconds.
         UnsupportedError: the reference runs in neither.
     """
     failures = []
     for wide in (torch.float64, torch.float32):
         try:
-            return _WideReference(workload, wide, seed).outputs()
+            return _WideReference(workload, wide, seed).outputs(limit_s)
+        except TooSlowError:
+            raise
         except Exception as error:  # user code on tensors that it was not written for
             failures.append(f"{type(error).__name__} in {wide}: {str(error)[:200]}")
     raise UnsupportedError("the reference does not run in wide arithmetic: " + "; ".join(failures))
@@ -94,9 +103,16 @@ class _WideReference:
         self._step = torch.finfo(wide).eps ** (1 / 3)
         self._nudges_fp8 = True
 
-    def outputs(self) -> list[Exact]:
+    def outputs(self, limit_s: float) -> list[Exact]:
         """See `exact_reference`."""
+        start = time.perf_counter()
         values = self.run()
+        if limit_s < math.inf:
+            if values and values[0].is_cuda:
+                torch.cuda.synchronize()
+            one_s = time.perf_counter() - start
+            if (1 + _DRAWS) * one_s > limit_s:
+                raise TooSlowError(f"the reference in wide arithmetic takes {one_s:.2g} s a run")
         moves = [_Moves(value, self._step) for value in values]
         few = any(value.numel() < _FEW**2 for value in values if is_inexact(value))
         for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from solkit.core import Verdict
 
-__all__ = ["CandidateError", "ContextLostError", "explain", "verdict_of"]
+__all__ = ["ALL_DISTRIBUTIONS", "CandidateError", "ContextLostError", "explain", "verdict_of"]
+
+ALL_DISTRIBUTIONS = "other distributions of values"
+"""As a trial to skip: all of them."""
 
 _MAX_TEXT = 2000
 _TRITON_COMPILE_ERRORS = {"CompilationError", "OutOfResources", "PTXASError"}
@@ -28,9 +31,10 @@ class CandidateError(Exception):
 class ContextLostError(Exception):
     """The reference broke its process's CUDA context, e.g. by a device assertion."""
 
-    def __init__(self, trial: str) -> None:
+    def __init__(self, trial: str, spent_s: float = 0.0) -> None:
         self.trial = trial  # the name of the trial that another process must skip
-        super().__init__(trial)
+        self.spent_s = spent_s  # seconds of the time limit until then
+        super().__init__(trial, spent_s)
 
 
 def verdict_of(error: BaseException) -> Verdict:

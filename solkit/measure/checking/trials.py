@@ -16,7 +16,7 @@ from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import Standard, compare, is_explained
 from solkit.measure.checking.exact import Exact, exact_reference
-from solkit.measure.checking.faults import ContextLostError
+from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.checking.inputs import distinct, fresh, tensors_of
 
 __all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "Trials", "naming"]
@@ -182,12 +182,15 @@ class Trials:
         seed: of the first trial; each trial has its own, except a twin of the first.
         shape: the measured shape; overrides the file's defaults.
         skip: names of trials to leave out, e.g. those that break the reference's context.
+        wide_limit_s: seconds that wide arithmetic may take for one trial; without it the file's
+            tolerance, or the dtype's, decides.
     """
 
     make: Callable[[Mapping[str, Value]], Workload]
     seed: int
     shape: Mapping[str, Value] = field(default_factory=dict)
     skip: Collection[str] = ()
+    wide_limit_s: Callable[[], float] = lambda: math.inf
     _structures: list[_Structure] = field(default_factory=list, repr=False)
 
     def own(self) -> Iterator[Trial]:
@@ -258,14 +261,15 @@ class Trials:
             return replace(trial, notes=(why,))
         try:
             with naming(wide):
-                return replace(trial, exact=exact_reference(trial.workload, trial.seed))
+                found = exact_reference(trial.workload, trial.seed, self.wide_limit_s())
+                return replace(trial, exact=found)
         except UnsupportedError as error:
             return replace(trial, notes=(str(error),))
 
     def _distributed(self, distribution: Distribution, seed: int, usual: int) -> Iterator[Trial]:
         """The trial on that distribution, if the reference allows it."""
         name = distribution.name
-        if name in self.skip:
+        if name in self.skip or ALL_DISTRIBUTIONS in self.skip:
             return
         workload = self._made(seed, self.shape)
         if not _fill(workload, distribution, self._structures):

@@ -21,7 +21,13 @@ from solkit.core import Needed, Value, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.faults import CandidateError, ContextLostError, explain, verdict_of
+from solkit.measure.checking.faults import (
+    ALL_DISTRIBUTIONS,
+    CandidateError,
+    ContextLostError,
+    explain,
+    verdict_of,
+)
 from solkit.measure.checking.inputs import (
     bound_workload,
     drawn_workload,
@@ -48,6 +54,8 @@ __all__ = ["Checks", "Setup", "Shared"]
 
 _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
+_WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic
+_JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
 _OUTPUT_SLACK_BYTES = 64 << 20
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
@@ -187,6 +195,8 @@ class Checks:
     def _check(self) -> list[Shared]:
         """Run the candidate on all trials; gives those from ``inputs()``, which stay shared."""
         kept: list[Shared] = []
+        if ALL_DISTRIBUTIONS in self._request.skip:
+            self.notes[f"Not checked on {ALL_DISTRIBUTIONS}: no time for all."] = None
         deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
         for trial in self._all_trials():
             if time.monotonic() > deadline and not trial.is_usual:
@@ -236,7 +246,11 @@ class Checks:
         left behind, is of no use for them.
         """
         request, usual = self._request, 0
-        trials = Trials(self._make, request.seed, request.shape, request.skip)
+
+        def wide_limit_s() -> float:
+            return _WIDE_SHARE * self._remote.left_s
+
+        trials = Trials(self._make, request.seed, request.shape, request.skip, wide_limit_s)
         self._trials = trials
         for trial in trials.own():
             usual = max(usual, trial.nonfinite)
@@ -386,10 +400,15 @@ class Checks:
             self.judge_kept()
 
     def judge_kept(self) -> None:
-        """Judge the calls that were kept."""
+        """Judge the calls that were kept, in any order; at least one, and as time allows."""
         assert self._trials is not None
         kept, self._kept = self._kept, []
+        secret.shuffle(kept)
+        deadline, count = time.monotonic() + _JUDGING_SHARE * self._remote.left_s, len(kept)
         while kept:
+            if len(kept) < count and time.monotonic() > deadline:
+                self.notes[f"{len(kept)} of {count} kept calls were not judged: no time."] = None
+                return
             shared, taken = kept.pop()
             drawn = shared.trial
             with self._blaming_the_problem():

@@ -74,7 +74,7 @@ def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judg
         CandidateDiedError: the candidate's process ended.
     """
     (channel,) = channels
-    remote = Remote(channel, request.time_limit_s, setup.say)
+    remote = Remote(channel, request.time_limit_s, setup.say, request.spent_s)
     try:
         return Examination(request, remote, setup).outcome()
     except CandidateError as failure:

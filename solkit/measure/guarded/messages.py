@@ -44,6 +44,7 @@ class Request:
     skip: tuple[str, ...] = ()  # trials on which the reference is known to break the CUDA context
     # the hard bound as far as it is known: below it, the needs of the timed inputs are measured
     hard_ms: float = 0.0
+    spent_s: float = 0.0  # seconds of the time limit that earlier attempts took
 
 
 @dataclass(frozen=True)

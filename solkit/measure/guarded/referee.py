@@ -48,7 +48,7 @@ from solkit.processes.channel import Channel, ClosedError, Frame
 __all__ = ["main", "warm_up"]
 
 _START_S = 120.0  # for the candidate's process to load torch, before its time limit counts
-_RESET_S = 10.0
+_RESET_S = 3.0  # less than the session's grace, or a slow one would cost the candidate its verdict
 _LEFT_BYTES = 64 << 20  # of device memory; cuBLAS keeps a workspace of up to 32 MiB
 
 _Run = Callable[[Sequence[Channel], Setup], Union[Judgement, JudgedTurns]]

@@ -71,15 +71,15 @@ class Look:
 
 
 class Remote:
-    """The candidate's process. The time limit counts from construction on.
+    """The candidate's process. The time limit counts from `spent_s` before construction on.
 
     Any request raises `CandidateError` if the candidate fails or all requests together take over
     `limit_s`, and `CandidateDiedError` if its process ends.
     """
 
-    def __init__(self, channel: Channel, limit_s: float, say: Say) -> None:
+    def __init__(self, channel: Channel, limit_s: float, say: Say, spent_s: float = 0.0) -> None:
         self._channel, self._limit_s, self._say = channel, limit_s, say
-        self._deadline_s = time.monotonic() + limit_s
+        self._deadline_s = time.monotonic() + limit_s - spent_s
 
     def wait_until_ready(self) -> None:
         """Wait for a process that was just started.

@@ -13,8 +13,10 @@ process (`solkit.measure.guarded.processes`).
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +24,7 @@ from typing import Any
 from solkit.core import Candidate, MeasureSettings, Value, Verdict
 from solkit.deprecation import moved_to_settings
 from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
-from solkit.measure.checking.faults import ContextLostError
+from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.guarded.messages import (
     ComparisonRequest,
     JudgedTurns,
@@ -39,6 +41,7 @@ from solkit.processes.channel import ClosedError
 
 __all__ = ["Session", "is_available", "measure"]
 
+_RETRIES_SHARE = 0.5  # of the time limit: for trials that break the reference's context
 _MEASURING = {name: name for name in ("time_limit_s", "seed", "protocol", "custom_kernel")}
 
 
@@ -212,11 +215,14 @@ class Session:
         """The referee's answer to a request, or to a comparison of several, and the wait for it.
 
         If the reference breaks the referee's CUDA context on a trial, new processes skip the trial.
+        All of them share the time limit, and so does starting new ones; after half of it no
+        distributions are tried.
         """
         problem = requests[0].reference or requests[0].path
+        spent_s, begun_s = 0.0, math.inf
         while True:
             skip = self._skipped.setdefault(problem, ())
-            asked = tuple(replace(request, skip=skip) for request in requests)
+            asked = tuple(replace(request, skip=skip, spent_s=spent_s) for request in requests)
             if comparison is None:
                 message = {"request": encode(asked[0])}
             else:
@@ -227,7 +233,11 @@ class Session:
                 self.close()
                 if lost.trial in skip:
                     raise WorkerError(f"the reference broke CUDA's context on {skip}") from lost
-                self._skipped[problem] = (*skip, lost.trial)
+                begun_s = min(begun_s, time.monotonic() - lost.spent_s)
+                spent_s = time.monotonic() - begun_s
+                late = spent_s > _RETRIES_SHARE * requests[0].time_limit_s
+                others = (ALL_DISTRIBUTIONS,) if late and ALL_DISTRIBUTIONS not in skip else ()
+                self._skipped[problem] = (*skip, lost.trial, *others)
 
     def _asked(
         self, message: Mapping[str, Any], paths: Sequence[str], requests: Sequence[Request]
@@ -238,7 +248,8 @@ class Session:
             for candidate in candidates:
                 candidate.forget_printed()
             control.send(message)
-            limits = requests[0].time_limit_s, self.settings.host_bytes
+            common = requests[0]
+            limits = common.time_limit_s, self.settings.host_bytes, common.spent_s
             wait = Wait(self._processes, control, candidates, *limits)
             return wait.answer(), wait
         except ClosedError as error:

@@ -20,7 +20,7 @@ from solkit.processes.child import Child
 __all__ = ["LostError", "Wait"]
 
 _POLL_S = 0.25
-_GRACE_S = 15.0  # beyond the time limit, for the referee to report the candidate's last step
+_GRACE_S = 5.0  # beyond the time limit, for the referee to report the candidate's last step
 _START_S = 150.0  # for both processes to load torch, before the time limit counts
 
 _log = logging.getLogger(__name__)
@@ -43,10 +43,12 @@ class Wait:
     candidates: Sequence[Child]  # the processes that take part
     time_limit_s: float  # for everything, from when all processes have started
     host_bytes: int  # resident memory that a candidate's processes may use
+    spent_s: float = 0.0  # of the time limit, by earlier attempts
     _killed_for: str | None = field(default=None, init=False)
     _stage: str = field(default="starting", init=False)
     _neighbours: Neighbours | None = field(init=False)
     _deadline_s: float = field(init=False)
+    _begun_s: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._deadline_s = time.monotonic() + _START_S
@@ -76,7 +78,9 @@ class Wait:
                 return str(message["outcome"])
             self._raise_failure(message)
             if self._stage == "starting":
-                self._deadline_s = time.monotonic() + self.time_limit_s + _GRACE_S
+                self._begun_s = time.monotonic()
+                left_s = max(self.time_limit_s - self.spent_s, 0.0)
+                self._deadline_s = self._begun_s + left_s + _GRACE_S
             self._stage = message["stage"]
             _log.debug("%s", self._stage)
 
@@ -91,7 +95,8 @@ class Wait:
 
     def _raise_failure(self, message: dict[str, Any]) -> None:
         if "lost_on" in message:
-            raise ContextLostError(str(message["lost_on"]))
+            taken_s = 0.0 if self._begun_s is None else time.monotonic() - self._begun_s
+            raise ContextLostError(str(message["lost_on"]), taken_s)
         if "error" in message:
             raise getattr(solkit.errors, message["error"])(*message["args"])
         if "died" in message:

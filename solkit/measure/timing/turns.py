@@ -124,7 +124,8 @@ class _Comparison:
 
         def examination(candidate: Request, channel: Channel) -> Examination:
             own = replace(candidate, time_limit_s=limit_s / count)  # of which checks take a share
-            return Examination(own, Remote(channel, limit_s, setup.say), setup)
+            remote = Remote(channel, limit_s, setup.say, self._common.spent_s)
+            return Examination(own, remote, setup)
 
         pairs = zip(request.candidates, channels, strict=True)
         self._rivals = [

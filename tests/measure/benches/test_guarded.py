@@ -54,8 +54,10 @@ class Session:
     def __init__(self, settings, gpu):
         self.settings, self.gpu = settings, gpu
         self.answers, self.asked, self.closed, self.hard_ms = {}, [], False, []
+        self.limits_s = []
 
-    def measure(self, path, shape, params, *, reference, hard_ms):
+    def measure(self, path, shape, params, *, reference, settings, hard_ms):
+        self.limits_s.append(settings.time_limit_s)
         self.asked.append((path, dict(shape), dict(params), reference))
         self.hard_ms.append(hard_ms)
         answer = self.answers.get(params.get("BLOCK"), timed(2.0))
@@ -214,3 +216,21 @@ def test_several_threads_share_it(bench, path, log):
 def test_a_gpu_of_the_catalogue_measures_nothing(log):
     with pytest.raises(UnsupportedError, match="it is not in this machine"):
         GuardedBench(devices.find("h100"), lambda _: None, log)
+
+
+@pytest.mark.parametrize(("failure", "limit_s"), [("", 30.0), ("timed_out", 15.0)])
+def test_running_on_fake_tensors_counts_within_the_time_limit(
+    monkeypatch, path, log, failure, limit_s
+):
+    monkeypatch.setattr("solkit.measure.benches.guarded.Session", Session)
+    problem = Problem("scale", path, "native", "reference", {"N": 8}, ({},))
+    file = KernelFile(problem, Candidate("kernel", path, {}))
+    analysis = Analysis(AnalysisStatus.NOT_CAPTURED, failure=failure)
+
+    def prospect(each):
+        return Prospect(file, Result(each.shape, {}, Verdict.NOT_MEASURED, WORK, BOUND, analysis))
+
+    with GuardedBench(GPU, prospect, log, MeasureSettings(time_limit_s=30.0)) as bench:
+        bench.submit(at(path, 1))
+        list(bench.outcomes())
+        assert bench._session.limits_s == [limit_s]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,7 +9,7 @@ from torch import nn
 
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.checking.exact import exact_reference, reference_in
+from solkit.measure.checking.exact import TooSlowError, exact_reference, reference_in
 
 BF16 = torch.bfloat16
 
@@ -172,3 +174,18 @@ def test_a_reference_that_takes_fp8_alone_still_has_an_exact_value():
 
     (found,) = exact(reference, x)
     assert torch.equal(found.value, x.double() * 3)
+
+
+def test_there_is_a_limit_to_its_time():
+    calls = []
+
+    def slow(x):
+        calls.append(1)
+        time.sleep(0.05)
+        return x * 2
+
+    workload = Workload((torch.randn(4),), {}, slow, None)
+    with pytest.raises(TooSlowError, match="s a run"):
+        exact_reference(workload, limit_s=0.1)
+    assert len(calls) == 1
+    assert len(exact_reference(workload, limit_s=60.0)) == 1

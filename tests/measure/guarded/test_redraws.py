@@ -149,6 +149,16 @@ def test_what_is_judged_is_judged_with_the_seed_of_its_call(run, monkeypatch):
     assert run(kept, head=head).verdict is Verdict.WRONG
 
 
+def test_calls_are_judged_as_long_as_there_is_time_and_at_least_one(run, seen, monkeypatch):
+    monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
+    monkeypatch.setattr("solkit.measure.guarded.checks._JUDGING_SHARE", 0.0)
+    outcome = run(RIGHT)
+    assert outcome.verdict is Verdict.CORRECT
+    assert f"{TIMED - 1} of {TIMED} kept calls were not judged: no time." in outcome.errors
+    kernel = "import seen\ndef kernel(x): return x * (3 if seen.timing else 2)"
+    assert run(kernel, theirs=FakeMachine(WatchedTimer(seen))).verdict is Verdict.WRONG
+
+
 # ------------------------------------------------------------------------- what inputs keep
 
 INTEGERS = """

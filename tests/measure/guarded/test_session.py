@@ -26,8 +26,11 @@ from solkit.core import (
 )
 from solkit.errors import InputError, KernelFileError, ParamsError, ShapeError, UnsupportedError
 from solkit.measure import Judgement, Session, is_available, measure
+from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, CandidateError, ContextLostError
 from solkit.measure.guarded.messages import Request, Samples, decode, encode
+from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.session import _visible
+from solkit.processes.channel import Channel, pair
 
 HEAD = """
 import torch
@@ -406,3 +409,55 @@ def test_a_reference_that_breaks_the_context_on_a_distribution(session, write, t
     outcome = session.measure(write(WRONG, head=""), {}, {}, reference=str(problem))
     assert outcome.verdict is Verdict.WRONG
     assert session._skipped[str(problem)] == skipped
+
+
+# ------------------------------------------------------- the time limit
+
+
+def test_attempts_that_lose_the_context_share_the_time_limit(monkeypatch):
+    """Each attempt takes 8 s of a clock; a GPU's processes take another 5 to start."""
+    now = [100.0]
+    monkeypatch.setattr("solkit.measure.guarded.session.time.monotonic", lambda: now[0])
+    requests = []
+
+    def asked(_self, _message, _paths, attempt):
+        requests.append(attempt[0])
+        if len(requests) > 4:
+            return "done", None
+        now[0] += 13.0
+        raise ContextLostError(f"trial {len(requests)}", 8.0)
+
+    monkeypatch.setattr(Session, "_asked", asked)
+    session = Session(MeasureSettings(time_limit_s=60.0), device="cpu")
+    request = Request("k.py", None, {}, {}, 60.0, 1, "cpu")
+    assert session._ask([request], ("k.py",)) == ("done", None)
+    assert [each.spent_s for each in requests] == [0.0, 8.0, 21.0, 34.0, 47.0]
+    assert [each.skip[-1:] for each in requests[:3]] == [(), ("trial 1",), ("trial 2",)]
+    assert requests[3].skip[-2:] == ("trial 3", ALL_DISTRIBUTIONS)
+    assert requests[4].skip.count(ALL_DISTRIBUTIONS) == 1
+    assert {each.time_limit_s for each in requests} == {60.0}
+
+
+def test_what_earlier_attempts_spent_is_not_there_again():
+    def ready(channel):
+        channel.receive()
+        time.sleep(2.0)
+
+    ours, other = pair()
+    threading.Thread(target=ready, args=(Channel(other, trusting=True),), daemon=True).start()
+    remote = Remote(Channel(ours, trusting=False), 30.0, lambda _: None, spent_s=29.5)
+    start = time.monotonic()
+    with pytest.raises(CandidateError, match="killed after 30 s"):
+        remote.settle()
+    assert time.monotonic() - start < 1.5
+
+
+def test_a_reference_whose_wide_arithmetic_is_slow_leaves_time_to_measure(check):
+    slow = "    __import__('time').sleep(1.5 * (x.dtype == torch.float64))\n    return x * 2"
+    head = HEAD.replace("    return x * 2", slow)
+    start = time.monotonic()
+    with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):  # it was right
+        check("def kernel(x): return x * 2", head, time_limit_s=20.0)
+    assert time.monotonic() - start < 20.0
+    outcome = check("def kernel(x): return x * 2.2", head, time_limit_s=20.0)
+    assert outcome.verdict is Verdict.WRONG
