@@ -49,6 +49,7 @@ from solkit.adapters.triton_compiler import (
     resource_usage,
     warn_if_untested,
 )
+from solkit.adapters.triton_writes import may_write
 from solkit.core import Device, Launch, Value
 from solkit.errors import ParamsError, SolkitError
 
@@ -314,8 +315,11 @@ def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs
     fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds(t)]
     known = {id(t): _argument_of(t, t, _contents(t)) for t in fixed}
     stub = steps.do(partial(_launch_again, self, known), (args, kwargs, grid))
-    for tensor in fixed:
-        fake_cuda.forget(tensor)
+    given = {**dict(zip(self.arg_names, args)), **kwargs}
+    for name, arg in given.items():
+        tensor = getattr(arg, "base", arg)
+        if any(tensor is each for each in fixed) and may_write(self, name):
+            fake_cuda.forget(tensor)
     return stub
 
 
@@ -334,11 +338,12 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
     known = _recordings[-1].known if _recordings else {}
     told = [known.get(id(arg)) or argument_of(arg, known) for arg in args]
     arguments = dict(zip(kernel.signature, told, strict=False))
-    for arg, argument in zip(args, told, strict=True):
+    names = [*kernel.signature, *[""] * len(args)]
+    for arg, argument, name in zip(args, told, names):
         if isinstance(argument, TensorArgument) and id(arg) not in known:
             tensor = getattr(arg, "base", arg)
-            if id(tensor) not in known:
-                fake_cuda.forget(tensor)  # the kernel may write to it
+            if id(tensor) not in known and may_write(kernel.function, name):
+                fake_cuda.forget(tensor)
     if not _recordings:
         return
     if math.prod(grid) <= 0:  # Triton's `_launch` does nothing
@@ -388,7 +393,7 @@ def _contents(tensor: torch.Tensor) -> Contents:
     """The storage's contents, if known; only integers decide addresses."""
     if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
         return None
-    value = fake_cuda.known_value(tensor)
+    value = fake_cuda.presumed_value(tensor)
     return None if value is None else value.reshape(-1)
 
 

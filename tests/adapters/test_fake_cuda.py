@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch.utils import cpp_extension
 
 from solkit.adapters import fake_cuda
+from solkit.adapters.fake_cuda.contents import recall
 from solkit.adapters.fake_cuda.device import guard_works
 from solkit.adapters.fake_cuda.extensions import WhenImported
-from solkit.adapters.fake_cuda.values import recall
 from solkit.adapters.versions import warn_if_untested
 from solkit.errors import UnsupportedError
 from solkit.processes import jobs as worker

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from solkit.adapters import fake_cuda
-from solkit.adapters.fake_cuda import values
-from solkit.adapters.fake_cuda.values import recall
+from solkit.adapters.fake_cuda import contents
+from solkit.adapters.fake_cuda.contents import recall
 
 
 def window_mask(device):
@@ -82,19 +82,19 @@ def test_constants_take_no_memory_whatever_their_size(in_child):
     def seen():
         x = torch.zeros(1 << 30, device="cuda").view(1 << 15, 1 << 15)
         y = (x + 1).expand(2, -1, -1)[:, 5:] * torch.full((), 3, device="cuda")
-        return fake_cuda.known_value(y)[1, 7, 9].item(), values._Contents.held_bytes
+        return fake_cuda.known_value(y)[1, 7, 9].item(), contents.Contents.held_bytes
 
     assert in_child(seen) == (3.0, 2 * 4)  # a float for x, one for y
 
 
 def test_contents_beyond_the_budget_are_dropped_and_the_rest_is_given_back(in_child):
     def seen():
-        count, kept = values._KNOWN_BYTES // (8 << 20), []  # of 1 Mi integers
+        count, kept = contents._KNOWN_BYTES // (8 << 20), []  # of 1 Mi integers
         for _ in range(count + 2):
             kept.append(torch.arange(1 << 20, device="cuda"))
         known = [recall(tensor) is not None for tensor in kept]
         kept.clear()
-        return known, values._Contents.held_bytes
+        return known, contents.Contents.held_bytes
 
     known, held = in_child(seen)
     assert known == [True] * (len(known) - 2) + [False] * 2

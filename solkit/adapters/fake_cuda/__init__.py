@@ -40,6 +40,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
+from solkit.adapters.fake_cuda.contents import forget, known_value, presumed_value
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
 from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import (
@@ -56,7 +57,6 @@ from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
-from solkit.adapters.fake_cuda.values import forget, known_value
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 from solkit.errors import UnsupportedError
@@ -75,6 +75,7 @@ __all__ = [
     "known_value",
     "memory_bus_bits",
     "prepare",
+    "presumed_value",
     "user_line",
     "watching_guesses",
 ]

@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from solkit.adapters.fake_cuda.values import Known, really, remember
+from solkit.adapters.fake_cuda.contents import Known, really, remember
 
 __all__ = ["fake_attention", "flex_attention_of"]
 

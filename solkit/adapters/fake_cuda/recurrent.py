@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from solkit.adapters.fake_cuda.contents import Known, really, recall
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.unknown import holding
-from solkit.adapters.fake_cuda.values import Known, really, recall
 from solkit.errors import UnsupportedError
 
 __all__ = ["fake_recurrent"]

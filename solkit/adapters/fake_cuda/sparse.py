@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import torch
 
-from solkit.adapters.fake_cuda.values import really, recall
+from solkit.adapters.fake_cuda.contents import really, recall
 from solkit.errors import UnsupportedError
 
 __all__ = ["SparseMatrix", "fake_sparse"]

@@ -19,17 +19,10 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from solkit.adapters.fake_cuda.contents import Known, asked, really, recall, remember, share_of
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.shortcuts import at_once
-from solkit.adapters.fake_cuda.values import (
-    Known,
-    compute_known,
-    propagate,
-    really,
-    recall,
-    remember,
-    share_of,
-)
+from solkit.adapters.fake_cuda.values import compute_known, propagate
 from solkit.errors import UnsupportedError
 
 __all__ = ["KnownValues", "holding", "numpy_array"]
@@ -153,7 +146,7 @@ def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
 
 def _item(tensor: torch.Tensor) -> Any:
     """``tensor.item()``: the known value, else True, 1 or 1.0."""
-    known = recall(tensor)
+    known = recall(tensor) if tensor.is_floating_point() else asked(tensor)
     if known is None:
         # `torch.bool.is_floating_point` is False and bool(1) is True
         value = True if tensor.dtype == torch.bool else 1.0 if tensor.is_floating_point() else 1
@@ -169,7 +162,7 @@ def _item(tensor: torch.Tensor) -> Any:
 
 def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any]:
     """``tensor.numpy()``: torch would read memory that a fake tensor lacks."""
-    known = recall(tensor)
+    known = recall(tensor) if tensor.is_floating_point() else asked(tensor)
     if known is None:
         raise UnsupportedError("unknown contents of a tensor are read as an array")
     if known.drawn:

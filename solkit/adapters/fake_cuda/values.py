@@ -9,228 +9,39 @@ Contents belong to a storage, so writes through one view are seen through all. C
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
-from weakref import WeakValueDictionary
 
-import numpy.typing as npt
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = [
-    "Known",
-    "compute_known",
-    "forget",
-    "known_value",
-    "propagate",
-    "really",
-    "recall",
-    "remember",
-    "share_of",
-]
+from solkit.adapters.fake_cuda.contents import (
+    Contents,
+    Known,
+    attach,
+    contents_of_storage,
+    forget,
+    is_constant,
+    limit_of,
+    really,
+    recall,
+    remember,
+    share_of,
+)
+from solkit.adapters.fake_cuda.later import Later, Seen, call_of
+
+__all__ = ["compute_known", "propagate"]
 
 _aten = torch.ops.aten
-
-_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 24, 1 << 24
-"""Larger results are not computed: 16 Mi elements take about 20 ms an op."""
-
-_KNOWN_BYTES = 256 << 20
-"""The most bytes of contents held at a time; beyond, results are not computed."""
 
 _SLOW = 1 << 20
 """The most elements that are sorted, drawn and so on: about 50 ms an op."""
 
 _PRODUCT = 1 << 24
 """The most multiply-adds of a matrix product: about 10 ms."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """A tensor's contents.
-
-    Attributes:
-        value: the contents, on the CPU; read-only.
-        guesses: the guesses that they rely on, each a sentence.
-        drawn: whether they come from random integers.
-    """
-
-    value: torch.Tensor
-    guesses: tuple[str, ...] = ()
-    drawn: bool = False
-
-
-class _Contents:
-    """A storage's contents; they live as long as a tensor of that storage.
-
-    Attributes:
-        storage: held, so that no other storage gets its address.
-        flat: its elements in order; one element if all are equal; ``None`` if unknown.
-        shared: whether a view of `flat` exists, which must not change.
-        share: the share of nonzero elements, if only that is known.
-    """
-
-    held_bytes = 0
-
-    def __init__(self, storage: torch.UntypedStorage) -> None:
-        self.storage = storage
-        self.guesses: tuple[str, ...] = ()
-        self.drawn = False
-        self.shared = False
-        self.share: float | None = None
-        self.flat: torch.Tensor | None = None
-
-    def hold(self, flat: torch.Tensor | None, guesses: tuple[str, ...], drawn: bool) -> None:
-        """Replace the elements."""
-        _Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
-        self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
-        self.share = None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Contents:
-        return self  # a deep copy of a tensor copies its attributes, but has its own storage
-
-    def __del__(self) -> None:
-        _Contents.held_bytes -= _bytes(self.flat)
-
-    @property
-    def elements(self) -> int:
-        """The number of elements that fit."""
-        assert self.flat is not None
-        return self.storage.nbytes() // self.flat.element_size()
-
-    @property
-    def constant(self) -> bool:
-        """Whether one element represents several."""
-        return self.flat is not None and self.flat.numel() == 1 < self.elements
-
-    def seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The elements of a tensor on this storage."""
-        if self.flat is None or self.flat.dtype != tensor.dtype:
-            return None
-        if self.constant:
-            return self.flat[0].expand(tensor.shape)
-        return self.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-
-    def make_writable(self) -> bool:
-        """Give every element its own unshared place; whether there is room."""
-        assert self.flat is not None
-        if self.constant:
-            if self.elements > _limit(self.flat) or not _room_for(self.elements, self.flat):
-                return False
-            self.hold(self.flat.expand(self.elements).contiguous(), self.guesses, self.drawn)
-        elif self.shared:
-            self.hold(self.flat.clone(), self.guesses, self.drawn)
-        return True
-
-
-_contents: WeakValueDictionary[int, _Contents] = WeakValueDictionary()  # by the storage's handle
-
-
-def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
-    """The contents of a tensor, if they follow from the program without guesses.
-
-    Returns:
-        A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
-        the contents are unknown.
-    """
-    known = recall(tensor)
-    if known is None or known.guesses:
-        return None
-    with really():
-        value = _lasting(tensor, known.value)
-        try:
-            return value.numpy(force=True)
-        except TypeError:  # bfloat16, fp8
-            return value.float().numpy(force=True)
-
-
-def _lasting(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """`value`, protected from later writes to the storage."""
-    contents = _contents.get(tensor.untyped_storage()._cdata)
-    if contents is None or contents.flat is None:
-        return value
-    if not contents.constant and 4 * value.numel() < contents.flat.numel():
-        return value.clone()  # else the next write copies all
-    contents.shared = True
-    return value
-
-
-def forget(tensor: torch.Tensor) -> None:
-    """Mark a tensor's contents as unknown, e.g. since a kernel may have written to it."""
-    contents = _contents.get(tensor.untyped_storage()._cdata)
-    if contents is not None:
-        contents.hold(None, (), False)
-
-
-def remember(tensor: FakeTensor, known: Known) -> None:
-    """Keep a tensor's contents, if there is room; the value must be unshared."""
-    value, storage = known.value, tensor.untyped_storage()
-    if tensor.shape != value.shape or tensor.dtype != value.dtype:
-        return
-    elements = storage.nbytes() // value.element_size()
-    constant = value.numel() > 1 and _is_constant(value)
-    if not constant and not _room_for(elements, value):
-        return
-    with really():
-        flat = value.as_strided((1,), (1,)) if constant else _laid_out(value, tensor, elements)
-    contents = _contents.get(storage._cdata) or _Contents(storage)
-    contents.hold(flat, known.guesses, known.drawn)
-    _attach(tensor, contents)
-
-
-def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
-    """The elements of a storage in order, where `like` is the view with `value`."""
-    if elements == value.numel() > 0 and value.stride() == like.stride():
-        return value.as_strided((elements,), (1,))
-    flat = value.new_zeros(elements)
-    flat.as_strided(like.shape, like.stride(), like.storage_offset()).copy_(value)
-    return flat
-
-
-def _attach(tensor: torch.Tensor, contents: _Contents) -> None:
-    _contents[contents.storage._cdata] = contents
-    tensor._solkit_contents = contents  # type: ignore[attr-defined]  # keeps it alive
-
-
-def recall(tensor: torch.Tensor) -> Known | None:
-    """The contents of a tensor, known or guessed; ``None`` if there are none."""
-    if not isinstance(tensor, FakeTensor):
-        return Known(tensor) if tensor.numel() <= _limit(tensor) else None
-    contents = _contents.get(tensor.untyped_storage()._cdata)
-    if contents is None or contents.flat is None:
-        return None
-    with really():
-        value = contents.seen_by(tensor)
-    return None if value is None else Known(value, contents.guesses, contents.drawn)
-
-
-@contextlib.contextmanager
-def really() -> Iterator[None]:
-    """Compute on real tensors."""
-    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
-        yield
-
-
-def _is_constant(value: torch.Tensor) -> bool:
-    """Whether all elements are the same one."""
-    return not any(step for n, step in zip(value.shape, value.stride()) if n > 1)
-
-
-def _bytes(flat: torch.Tensor | None) -> int:
-    return 0 if flat is None else flat.numel() * flat.element_size()
-
-
-def _limit(like: torch.Tensor) -> int:
-    floating = like.dtype.is_floating_point or like.dtype.is_complex
-    return _KNOWN_FLOATS if floating else _KNOWN_INTEGERS
-
-
-def _room_for(elements: int, like: torch.Tensor) -> bool:
-    return _Contents.held_bytes + elements * like.element_size() <= _KNOWN_BYTES
 
 
 # ------------------------------------------------------------------------------ propagation
@@ -253,6 +64,8 @@ def propagate(
         _remember_constant(func, args, kwargs, fakes[0])
     elif _is_pure(func):
         _compute(func, args, kwargs, inputs, fakes)
+    elif "empty" not in func._schema.name:
+        _defer(func, args, kwargs, inputs, fakes)
 
 
 @functools.cache
@@ -264,9 +77,9 @@ def _is_view(func: torch._ops.OpOverload) -> bool:
 def _look_through(views: Sequence[FakeTensor]) -> None:
     """Let views keep the contents of their storage alive."""
     for view in views:
-        contents = _contents.get(view.untyped_storage()._cdata)
+        contents = contents_of_storage.get(view.untyped_storage()._cdata)
         if contents is not None:
-            _attach(view, contents)
+            attach(view, contents)
 
 
 def _compute(
@@ -279,16 +92,85 @@ def _compute(
     results = _results(func, args, kwargs, inputs, fakes)
     for fake, known in zip(fakes, results or (), strict=False):
         remember(fake, known)
+    if results is None:
+        _defer(func, args, kwargs, inputs, fakes)
     if results is None and (share := _share(func, inputs)) is not None:
-        contents = _Contents(fakes[0].untyped_storage())
+        storage = fakes[0].untyped_storage()
+        contents = contents_of_storage.get(storage._cdata) or Contents(storage)
         contents.share = share
-        _attach(fakes[0], contents)
+        attach(fakes[0], contents)
 
 
-def share_of(tensor: torch.Tensor) -> float | None:
-    """The share of a tensor's nonzero elements, if only that is known."""
-    contents = _contents.get(tensor.untyped_storage()._cdata)
-    return None if contents is None else contents.share
+def _defer(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+) -> None:
+    """Note how to compute results that follow from random floats."""
+    seen = _seen_all(inputs)
+    draws = torch.Tag.nondeterministic_seeded in func.tags
+    follows = seen and any(each.later is not None for each in seen.values())
+    if seen is None or not (draws or follows) or not _is_affordable(func, inputs, fakes, 16):
+        return
+    with really():
+        call = call_of(func, args, kwargs, seen, None, sum(fake.numel() for fake in fakes))
+    for number, fake in enumerate(fakes if call else ()):
+        storage = fake.untyped_storage()
+        contents = contents_of_storage.get(storage._cdata) or Contents(storage)
+        assert call is not None
+        contents.later = Later(call, number, _seen(fake, None))
+        attach(fake, contents)
+
+
+def _later_write(
+    func: torch._ops.OpOverload,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    written: Sequence[torch.Tensor],
+) -> Later | None:
+    """The same for a tensor that an op writes to."""
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    draws = torch.Tag.nondeterministic_seeded in func.tags
+    overwrites = draws or func.overloadpacket is _aten.copy_
+    if len(written) != 1 or func.overloadpacket in _RELOCATING:
+        return None
+    (target,) = written
+    whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
+    seen = _seen_all([each for each in inputs if each is not target or not (overwrites and whole)])
+    if seen is None or not (draws or any(each.later is not None for each in seen.values())):
+        return None
+    own = seen.setdefault(id(target), _seen(target, None))
+    with really():
+        call = call_of(func, args, kwargs, seen, own, target.numel())
+    if call is None or not _is_affordable(func, inputs, ()):
+        return None
+    return Later(call, 0, own)
+
+
+def _seen_all(tensors: Sequence[torch.Tensor]) -> dict[int, Seen] | None:
+    """How an op sees its inputs; ``None`` if the contents of one do not follow from the program."""
+    found: dict[int, Seen] = {}
+    for tensor in tensors:
+        contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+        if not isinstance(tensor, FakeTensor):
+            found[id(tensor)] = Seen(tensor.detach(), (), (), 0, tensor.dtype, 0)
+        elif contents is not None and contents.later is not None:
+            found[id(tensor)] = _seen(tensor, contents.later)
+        elif contents is None or contents.flat is None or contents.guesses:
+            return None
+        else:
+            contents.shared = True
+            with really():
+                found[id(tensor)] = _seen(tensor, contents.whole)
+    return found
+
+
+def _seen(tensor: torch.Tensor, source: torch.Tensor | Later | None) -> Seen:
+    elements = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)
+    place = tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())
+    return Seen(source, *place, tensor.dtype, elements)
 
 
 _KEEPING_ZEROS = (*(_aten.clone, _aten._to_copy), *(_aten.ne, _aten.gt, _aten.mul))
@@ -381,7 +263,7 @@ def _all_constant(func: torch._ops.OpOverload, facts: Sequence[Known]) -> bool:
     """Whether an elementwise op has only constants as inputs, at least one of them large."""
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
     large = any(fact.value.numel() > 1 for fact in facts)
-    return elementwise and large and all(_is_constant(fact.value) for fact in facts)
+    return elementwise and large and all(is_constant(fact.value) for fact in facts)
 
 
 _COPIES = (_aten.clone, _aten._to_copy)
@@ -395,19 +277,23 @@ _HEAVY = ("linalg", "convolution", "fft", "attention", "batch_norm", "upsample",
 
 
 def _is_affordable(
-    func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor], fakes: Sequence[FakeTensor]
+    func: torch._ops.OpOverload,
+    inputs: Sequence[torch.Tensor],
+    fakes: Sequence[FakeTensor],
+    patience: int = 1,
 ) -> bool:
-    """Whether computing a result takes at most about 50 ms."""
+    """Whether computing a result takes at most about 50 ms; or, if sorted, so many times that."""
     packet = func.overloadpacket
     tensors = (*inputs, *fakes)
     largest = max((tensor.numel() for tensor in tensors), default=0)
     if packet in _PRODUCTS:
-        return sum(t.numel() for t in fakes) * max(inputs[-1].shape, default=1) <= _PRODUCT
+        products = sum(t.numel() for t in fakes) * max(inputs[-1].shape, default=1)
+        return products <= patience * _PRODUCT
     if packet in _SORTS:
-        return largest <= _SLOW
+        return largest <= patience * _SLOW
     if any(name in str(packet) for name in _HEAVY):
         return largest <= _SLOW >> 4
-    return all(tensor.numel() <= _limit(tensor) for tensor in tensors)
+    return all(tensor.numel() <= limit_of(tensor) for tensor in tensors)
 
 
 _INTEGER_DRAWS = (_aten.randint, _aten.randperm)
@@ -452,11 +338,18 @@ def _remember_constant(
 def _write(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Update the contents of the tensors that an op writes to."""
     written = _written(func, args, kwargs)
+    later = _later_write(func, args, kwargs, written)
     if func.overloadpacket in _OVERWRITES and len(written) == 1:
         _overwrite(func, args, written[0])
     elif not _write_known(func, args, kwargs, written):
         for tensor in written:
             forget(tensor)
+    for tensor in written:
+        storage = tensor.untyped_storage()
+        contents = contents_of_storage.get(storage._cdata) or (Contents(storage) if later else None)
+        if contents is not None:
+            contents.later = later
+            attach(tensor, contents)
 
 
 def _written(
@@ -487,7 +380,7 @@ def _write_known(
         return False
     if func.overloadpacket in _RELOCATING or not _is_affordable(func, inputs, fakes):
         return False
-    contents = [_contents.get(tensor.untyped_storage()._cdata) for tensor in written]
+    contents = [contents_of_storage.get(tensor.untyped_storage()._cdata) for tensor in written]
     with really():
         if not all(held is not None and held.make_writable() for held in contents):
             return False
@@ -519,7 +412,7 @@ def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch
         return
     with really():
         value = known.value if known is not None else torch.tensor(source, device="cpu")
-        if value.numel() and _is_constant(value):
+        if value.numel() and is_constant(value):
             value = value[(0,) * value.dim()]
         value = value.to(target.dtype, copy=True).expand(target.shape)
         forget(target)

@@ -540,7 +540,10 @@ def _argument(value: Any) -> Argument:
     assert isinstance(told, TensorArgument)
     if not value.ahead_bytes:
         return told
-    return replace(told, offset_bytes=told.offset_bytes + value.ahead_bytes, contents=None)
+    known = told.contents
+    if known is not None:
+        known = None if value.ahead_bytes < 0 else known[value.ahead_bytes // told.element_bytes :]
+    return replace(told, offset_bytes=told.offset_bytes + value.ahead_bytes, contents=known)
 
 
 def _is_check(name: str) -> bool:

@@ -72,6 +72,8 @@ class Follower:
         tables: counts by block; shortened loops extrapolate them.
         watcher: notified of accesses.
         line_bytes: as for `LoopRun`.
+        guessed: registers with values that stand for unknown ones. They give addresses; comparisons
+            with them are unknown.
     """
 
     kernel: Kernel
@@ -85,6 +87,7 @@ class Follower:
     guesses: dict[str, None] = field(default_factory=dict)
     storages: list[TensorArgument] = field(default_factory=list)
     registers: dict[str, Value] = field(default_factory=dict)
+    guessed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         x, y, _ = self.grid.blocks
@@ -147,7 +150,7 @@ class Follower:
         last = block.statements[-1]
         if len(block.targets) == 1:
             return [(block.targets[0], active)]
-        condition = self._guard(last.guard)
+        condition = None if last.guard.lstrip("!") in self.guessed else self._guard(last.guard)
         if condition is None:
             return [(self._guessed(block), active)]
         if condition.size == 1:
@@ -157,7 +160,7 @@ class Follower:
 
     def _guessed(self, block: BasicBlock) -> int:
         """Where an unknown branch goes: into what it guards, or out of a loop that it ends."""
-        self._guess("a branch that depends on data is taken into what it guards", block)
+        self._guess("a branch that depends on data is assumed to do the work that it guards", block)
         for n in reversed(block.loops):
             loop = self.kernel.loops[n]
             inside = [loop.header <= to <= loop.last for to in block.targets]
@@ -266,14 +269,26 @@ class Follower:
         statement = each.statement
         if is_access(statement) and statement.guard:
             condition = self._guard(statement.guard)
-            if condition is not None:
+            if condition is not None and statement.guard.lstrip("!") not in self.guessed:
                 active, whole = active.where(condition != 0), False
         if each.unseen and active.mask.any():
             self._guess(each.unseen, block, statement)
         if is_access(statement):
             self._memory(each, block, active, whole)
         elif each.results and not each.unseen:
+            self._inherit(each)
             self._compute(each, block, active, whole)
+
+    def _inherit(self, each: _Compiled) -> None:
+        """Note results of guessed operands; of two joined flags one that is known decides."""
+        if not self.guessed:
+            return
+        names = [operand for operand in each.operands if isinstance(operand, str)]
+        if each.statement.name == "mov" and each.statement.operands[1].startswith("{"):
+            names = list(registers_of(each.statement)[1])
+        taken = [name for name in names if name in self.guessed]
+        if taken and not (_joins_flags(each.statement) and len(taken) < len(names)):
+            self.guessed.update(each.results)
 
     def _compute(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
         statement = each.statement
@@ -318,6 +333,10 @@ class Follower:
         if each.compute is None:
             return None
         values = [self._value(operand) for operand in each.operands]
+        if self.guessed and _joins_flags(statement):  # an unknown flag is assumed to be set
+            kept = [v for o, v in zip(each.operands, values) if o not in self.guessed]
+            if len(kept) == 1:
+                return kept[0]
         if any(value is None for value in values):
             return self._decided(statement, values)
         known = [value for value in values if value is not None]
@@ -472,6 +491,7 @@ class Follower:
             self._guess(
                 "indices whose values are not known are taken to be in order", None, statement
             )
+            self.guessed.update(registers_of(statement)[0])
             return at
         found: Array = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
         return as_bits(found, kind[0], signed=False)
@@ -494,6 +514,10 @@ def line_of(each: Statement) -> str:
     own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
     file, line, _ = (own or places or [("", 0, 0)])[0]
     return f"{file.rpartition('/')[2]}:{line}" if file else ""  # which NVRTC puts in a folder
+
+
+def _joins_flags(each: Statement) -> bool:
+    return each.name == "and" and "pred" in each.modifiers
 
 
 def _leaves(block: BasicBlock, loop: Loop) -> bool:

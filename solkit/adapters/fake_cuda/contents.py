@@ -1,0 +1,276 @@
+"""The contents of fake tensors, if they are known.
+
+Contents belong to a storage, so writes through one view are seen through all. Constants (``zeros``,
+``full`` and results of these) are kept as one element.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (much of torch's inside is untyped)
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy.typing as npt
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from solkit.adapters.fake_cuda.guesses import tell
+from solkit.adapters.fake_cuda.later import Later, computed
+
+__all__ = [
+    "Contents",
+    "Known",
+    "asked",
+    "attach",
+    "contents_of_storage",
+    "forget",
+    "is_constant",
+    "known_value",
+    "lasting",
+    "limit_of",
+    "presumed_value",
+    "really",
+    "recall",
+    "remember",
+    "room_for",
+    "share_of",
+]
+
+_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 24, 1 << 24
+"""Larger results are not computed: 16 Mi elements take about 20 ms an op."""
+
+_KNOWN_BYTES = 256 << 20
+"""The most bytes of contents held at a time; beyond, results are not computed."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A tensor's contents.
+
+    Attributes:
+        value: the contents, on the CPU; read-only.
+        guesses: the guesses that they rely on, each a sentence.
+        drawn: whether they come from random integers.
+    """
+
+    value: torch.Tensor
+    guesses: tuple[str, ...] = ()
+    drawn: bool = False
+
+
+class Contents:
+    """A storage's contents; they live as long as a tensor of that storage.
+
+    Attributes:
+        storage: held, so that no other storage gets its address.
+        flat: its elements in order; one element if all are equal; ``None`` if unknown.
+        shared: whether a view of `flat` exists, which must not change.
+        share: the share of nonzero elements, if only that is known.
+        later: how to compute the elements, if they were not.
+    """
+
+    held_bytes = 0
+
+    def __init__(self, storage: torch.UntypedStorage) -> None:
+        self.storage = storage
+        self.guesses: tuple[str, ...] = ()
+        self.drawn = False
+        self.shared = False
+        self.share: float | None = None
+        self.later: Later | None = None
+        self.flat: torch.Tensor | None = None
+
+    def hold(self, flat: torch.Tensor | None, guesses: tuple[str, ...], drawn: bool) -> None:
+        """Replace the elements."""
+        Contents.held_bytes += _bytes(flat) - _bytes(self.flat)
+        self.flat, self.guesses, self.drawn, self.shared = flat, guesses, drawn, False
+        self.share = self.later = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Contents:
+        return self  # a deep copy of a tensor copies its attributes, but has its own storage
+
+    def __del__(self) -> None:
+        Contents.held_bytes -= _bytes(self.flat)
+
+    @property
+    def elements(self) -> int:
+        """The number of elements that fit."""
+        assert self.flat is not None
+        return self.storage.nbytes() // self.flat.element_size()
+
+    @property
+    def constant(self) -> bool:
+        """Whether one element represents several."""
+        return self.flat is not None and self.flat.numel() == 1 < self.elements
+
+    @property
+    def whole(self) -> torch.Tensor:
+        """Its elements in order; one that stands for all is expanded."""
+        assert self.flat is not None
+        return self.flat.expand(self.elements) if self.constant else self.flat
+
+    def seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The elements of a tensor on this storage."""
+        if self.flat is None or self.flat.dtype != tensor.dtype:
+            return None
+        if self.constant:
+            return self.flat[0].expand(tensor.shape)
+        return self.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def make_writable(self) -> bool:
+        """Give every element its own unshared place; whether there is room."""
+        assert self.flat is not None
+        if self.constant:
+            if self.elements > limit_of(self.flat) or not room_for(self.elements, self.flat):
+                return False
+            self.hold(self.flat.expand(self.elements).contiguous(), self.guesses, self.drawn)
+        elif self.shared:
+            self.hold(self.flat.clone(), self.guesses, self.drawn)
+        return True
+
+
+contents_of_storage: WeakValueDictionary[int, Contents] = (
+    WeakValueDictionary()
+)  # by the storage's handle
+
+
+def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """The contents of a tensor, if they follow from the program without guesses.
+
+    Returns:
+        A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
+        the contents are unknown.
+    """
+    known = recall(tensor)
+    if known is None or known.guesses:
+        return None
+    with really():
+        value = lasting(tensor, known.value)
+        try:
+            return value.numpy(force=True)
+        except TypeError:  # bfloat16, fp8
+            return value.float().numpy(force=True)
+
+
+def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """As `known_value`; or the contents that random numbers or guesses give, which are told."""
+    known = asked(tensor)
+    if known is None or not known.guesses:
+        return known_value(tensor)
+    tell(*known.guesses)
+    with really():
+        return known.value.numpy(force=True)
+
+
+def asked(tensor: torch.Tensor) -> Known | None:
+    """As `recall`, but contents that follow from random floats are computed now."""
+    known = recall(tensor)
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if known is not None or contents is None or contents.later is None:
+        return known
+    with really():
+        flat = computed(contents.later)
+    contents.later = None
+    if flat is not None and room_for(flat.numel(), flat):
+        contents.hold(flat, (), drawn=True)
+    return recall(tensor)
+
+
+def lasting(tensor: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """`value`, protected from later writes to the storage."""
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if contents is None or contents.flat is None:
+        return value
+    if not contents.constant and 4 * value.numel() < contents.flat.numel():
+        return value.clone()  # else the next write copies all
+    contents.shared = True
+    return value
+
+
+def forget(tensor: torch.Tensor) -> None:
+    """Mark a tensor's contents as unknown, e.g. since a kernel may have written to it."""
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if contents is not None:
+        contents.hold(None, (), False)
+
+
+def remember(tensor: FakeTensor, known: Known) -> None:
+    """Keep a tensor's contents, if there is room; the value must be unshared."""
+    value, storage = known.value, tensor.untyped_storage()
+    if tensor.shape != value.shape or tensor.dtype != value.dtype:
+        return
+    elements = storage.nbytes() // value.element_size()
+    constant = value.numel() > 1 and is_constant(value)
+    if not constant and not room_for(elements, value):
+        return
+    with really():
+        flat = value.as_strided((1,), (1,)) if constant else _laid_out(value, tensor, elements)
+    contents = contents_of_storage.get(storage._cdata) or Contents(storage)
+    contents.hold(flat, known.guesses, known.drawn)
+    attach(tensor, contents)
+
+
+def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
+    """The elements of a storage in order, where `like` is the view with `value`."""
+    if elements == value.numel() > 0 and value.stride() == like.stride():
+        return value.as_strided((elements,), (1,))
+    flat = value.new_zeros(elements)
+    flat.as_strided(like.shape, like.stride(), like.storage_offset()).copy_(value)
+    return flat
+
+
+def attach(tensor: torch.Tensor, contents: Contents) -> None:
+    """Let a tensor keep the contents of its storage alive."""
+    contents_of_storage[contents.storage._cdata] = contents
+    tensor._solkit_contents = contents  # type: ignore[attr-defined]  # keeps it alive
+
+
+def recall(tensor: torch.Tensor) -> Known | None:
+    """The contents of a tensor, known or guessed; ``None`` if there are none."""
+    if not isinstance(tensor, FakeTensor):
+        return Known(tensor) if tensor.numel() <= limit_of(tensor) else None
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    if contents is None or contents.flat is None:
+        return None
+    with really():
+        value = contents.seen_by(tensor)
+    return None if value is None else Known(value, contents.guesses, contents.drawn)
+
+
+@contextlib.contextmanager
+def really() -> Iterator[None]:
+    """Compute on real tensors."""
+    with _disable_current_modes(), torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+def is_constant(value: torch.Tensor) -> bool:
+    """Whether all elements are the same one."""
+    return not any(step for n, step in zip(value.shape, value.stride()) if n > 1)
+
+
+def _bytes(flat: torch.Tensor | None) -> int:
+    return 0 if flat is None else flat.numel() * flat.element_size()
+
+
+def limit_of(like: torch.Tensor) -> int:
+    """The most elements of a dtype that are computed."""
+    floating = like.dtype.is_floating_point or like.dtype.is_complex
+    return _KNOWN_FLOATS if floating else _KNOWN_INTEGERS
+
+
+def room_for(elements: int, like: torch.Tensor) -> bool:
+    """Whether so many more elements of a dtype may be held."""
+    return Contents.held_bytes + elements * like.element_size() <= _KNOWN_BYTES
+
+
+def share_of(tensor: torch.Tensor) -> float | None:
+    """The share of a tensor's nonzero elements, if only that is known."""
+    contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
+    return None if contents is None else contents.share

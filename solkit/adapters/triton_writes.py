@@ -1,0 +1,133 @@
+"""Which parameters a Triton kernel may write to, from its Python source.
+
+What a kernel only reads keeps its contents: index tensors that several launches share stay known.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from triton.runtime.jit import JITFunction
+
+__all__ = ["may_write"]
+
+_STORES = ("store", "atomic_", "reduce", "scatter")
+"""How the functions and methods that write to memory begin."""
+_LOADS = ("load", "gather")
+_OPAQUE = "inline_asm"
+_DEEPEST = 8
+
+
+def may_write(function: Any, parameter: str) -> bool:
+    """Whether a kernel may write to what a parameter points to; True if that is not understood."""
+    found = _written(function) if isinstance(function, JITFunction) else None
+    return found is None or parameter in found
+
+
+@functools.lru_cache(maxsize=256)
+def _written(function: JITFunction[Any], depth: int = 0) -> frozenset[str] | None:
+    try:
+        tree = function.parse()
+        scope = dict(function.fn.__globals__)
+    except (AttributeError, OSError, SyntaxError, TypeError, ValueError):
+        return None
+    return _Reader(function.arg_names, scope, depth).written(tree)
+
+
+class _Reader:
+    """Reads the source of one kernel.
+
+    Args:
+        parameters: of the kernel.
+        scope: its module's names.
+        depth: calls around it.
+    """
+
+    def __init__(self, parameters: list[str], scope: Mapping[str, Any], depth: int) -> None:
+        self.roots: dict[str, set[str]] = {name: {name} for name in parameters}
+        self.scope = scope
+        self.depth = depth
+
+    def written(self, tree: ast.AST) -> frozenset[str] | None:
+        """The parameters that it may write to; ``None`` if it is not understood."""
+        before = -1
+        while before != (now := sum(map(len, self.roots.values()))):
+            before = now
+            for node in ast.walk(tree):
+                self._assigned(node)
+        found: set[str] = set()
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            places = self._targets(call)
+            if places is None:
+                return None
+            found.update(root for place in places for root in self._of(place))
+        return frozenset(found)
+
+    def _assigned(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign) and node.value is not None:
+            targets, value = [node.target], node.value
+        else:
+            return
+        roots = self._of(value)
+        for name in (n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)):
+            self.roots.setdefault(name.id, set()).update(roots)
+
+    def _of(self, node: ast.AST) -> set[str]:
+        """The parameters that a value may be a pointer to; what is loaded is none."""
+        if isinstance(node, ast.Name):
+            return self.roots.get(node.id, set())
+        if isinstance(node, ast.Call) and _name(node).startswith(_LOADS):
+            return set()
+        return {root for child in ast.iter_child_nodes(node) for root in self._of(child)}
+
+    def _targets(self, call: ast.Call) -> list[ast.AST] | None:
+        """The arguments through which a call may write."""
+        name = _name(call)
+        if _OPAQUE in name:
+            return None
+        callee = self._resolved(call.func)
+        if isinstance(callee, JITFunction) and not _is_tritons(callee):
+            return self._passed(call, callee)
+        if name.startswith(_STORES):
+            if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
+                return [call.func.value]
+            return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]
+        known = callee is None and isinstance(call.func, ast.Attribute)  # a tensor's method
+        if known or _is_tritons(callee) or getattr(builtins, name, None) is callee:
+            return []
+        return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+    def _passed(self, call: ast.Call, callee: JITFunction[Any]) -> list[ast.AST] | None:
+        """The arguments of a call of a kernel's own function that this may write to."""
+        inner = _written(callee, self.depth + 1) if self.depth < _DEEPEST else None
+        if inner is None or any(isinstance(each, ast.Starred) for each in call.args):
+            return [*call.args, *(keyword.value for keyword in call.keywords)]
+        given = dict(zip(callee.arg_names, call.args))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        return [place for name, place in given.items() if name in inner]
+
+    def _resolved(self, node: ast.AST) -> Any:
+        """A name of the module, or an attribute of one; ``None`` if it is neither."""
+        if isinstance(node, ast.Name):
+            return self.scope.get(node.id, getattr(builtins, node.id, None))
+        if isinstance(node, ast.Attribute):
+            base = self._resolved(node.value)
+            return getattr(base, node.attr, None) if isinstance(base, ModuleType) else None
+        return None
+
+
+def _name(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _is_tritons(callee: Any) -> bool:
+    return str(getattr(callee, "__module__", "")).startswith("triton.")
