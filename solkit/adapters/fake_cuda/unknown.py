@@ -146,7 +146,8 @@ def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
 
 def _item(tensor: torch.Tensor) -> Any:
     """``tensor.item()``: the known value, else True, 1 or 1.0."""
-    known = recall(tensor) if tensor.is_floating_point() else asked(tensor)
+    whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
+    known = asked(tensor) if whole else recall(tensor)
     if known is None:
         # `torch.bool.is_floating_point` is False and bool(1) is True
         value = True if tensor.dtype == torch.bool else 1.0 if tensor.is_floating_point() else 1
