@@ -491,3 +491,143 @@ def test_an_index_that_is_not_there(tmp_path):
     beyond = 1 + len(os.environ.get("CUDA_VISIBLE_DEVICES", "0" * 64))
     with pytest.raises(UnsupportedError, match="sees no CUDA device"):
         measure(str(path), {}, {}, settings=MeasureSettings(on=f"cuda:{beyond}"))
+
+
+# ------------------------------------------------------- honest kernels that were accused
+
+SCALED = """
+import torch
+
+def inputs(M=512, K=4096, N=512, device="cuda"):
+    a, b = torch.randn(M, K, device=device), torch.randn(N, K, device=device)
+    return a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).T
+
+def reference(a, b):
+    return (a.float() @ b.float()).to(torch.bfloat16)
+"""
+FP8 = """
+ONE = {}
+
+def kernel(a, b):
+    one = ONE.setdefault(a.device, torch.ones((), device=a.device))
+    return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+"""
+IN_PLACE = """
+import torch
+
+def inputs(N=1 << 22, device="cuda"):
+    return (torch.rand(N, device=device),)
+
+def reference(x):
+    return torch.relu_(x)
+"""
+TRIANGLE = """
+import torch
+
+def inputs(N=1024, device="cuda"):
+    return torch.randn(N, N, device=device).tril(), torch.randn(N, N, device=device).tril()
+
+def reference(a, b):
+    return torch.tril(a @ b)
+"""
+SYMMETRIC = """
+import torch
+
+def inputs(N=1024, device="cuda"):
+    a, b = torch.randn(N, N, device=device), torch.randn(N, N, device=device)
+    return (a + a.T) / 2, (b + b.T) / 2
+
+def reference(a, b):
+    return a @ b
+"""
+RAGGED = """
+import torch
+
+def inputs(N=64, device="cuda"):
+    lengths = torch.randint(100, 1000, (N,), device=device)
+    total = int(lengths.sum())
+    return torch.randn(total, 64, device=device), lengths, total
+
+def reference(x, lengths, total):
+    return torch.segment_reduce(x, "sum", lengths=lengths)
+"""
+SEGMENTS = """
+def kernel(x, lengths, total):
+    ends = lengths.cumsum(0)
+    row = torch.searchsorted(ends, torch.arange(total, device=x.device), right=True)
+    return torch.zeros(len(lengths), x.shape[1], device=x.device).index_add_(0, row, x)
+"""
+ACCUSED = {
+    "fp8 products with few bits": (SCALED, FP8),
+    "a ReLU in place": (IN_PLACE, "def kernel(x): return torch.relu_(x)"),
+    "a triangle": (TRIANGLE, "def kernel(a, b): return torch.tril(a.tril() @ b.tril())"),
+    "a symmetry": (SYMMETRIC, "def kernel(a, b): return a.T @ b.T"),
+    "rounding noise": (
+        HEAD.replace("return x * 2", "return x.view(-1, 256).softmax(-1).sum(-1) - 1"),
+        "def kernel(x): return x.new_zeros(x.numel() // 256)",
+    ),
+    "sizes that differ from draw to draw": (RAGGED, SEGMENTS),
+}
+
+
+@pytest.mark.parametrize("protocol", ["cold", "warm"])
+@pytest.mark.parametrize("name", ACCUSED)
+def test_honest_kernels_are_correct_on_new_inputs(run, name, protocol):
+    head, kernel = ACCUSED[name]
+    if name.startswith("fp8"):
+        import torch
+
+        if torch.cuda.get_device_capability() < (8, 9):
+            pytest.skip("no fp8")
+    outcome = run(kernel, head=head, protocol=protocol)
+    degenerate = name == "rounding noise"  # all that the reference gives is noise
+    expected = {Verdict.CORRECT} | ({Verdict.DEGENERATE_PROBLEM} if degenerate else set())
+    assert outcome.verdict in expected, outcome.errors
+
+
+BIG = """
+import torch
+
+def inputs(N=64 << 20, device="cuda"):
+    return torch.randn(N, device=device), torch.randn(N, device=device)
+
+def reference(x, y):
+    return x + y
+"""
+
+
+def test_new_inputs_of_500_mb_cost_little(run):
+    start = time.monotonic()
+    outcome = run("def kernel(x, y): return torch.add(y, x)", head=BIG)
+    spent_s = time.monotonic() - start
+    print(
+        f"{spent_s:.1f} s, {outcome.protocol.timed_inputs}, {outcome.measurement.samples} samples"
+    )
+    assert (outcome.verdict, outcome.protocol.timed_inputs) == (Verdict.CORRECT, "drawn")
+    assert spent_s < 30
+
+
+SLOW = """
+import torch, time
+
+def inputs(N=1 << 20, device="cuda"):
+    return (torch.randn(N).to(device),)
+
+def reference(x):
+    if x.dtype == torch.float64:
+        torch.cuda._sleep(4_000_000_000)  # 2 s in wide arithmetic
+    return x * 2
+"""
+
+
+def test_the_time_limit_holds_whatever_takes_the_time(run):
+    for head, kernel in (
+        (SLOW, "def kernel(x): return x + x"),
+        (HEAD, "import time\ndef kernel(x):\n    time.sleep(2)\n    return x * 2"),
+        (HEAD, "def kernel(x):\n    while True: pass"),
+    ):
+        start = time.monotonic()
+        outcome = run(kernel, head=head, time_limit_s=15.0)
+        spent_s = time.monotonic() - start
+        print(f"{spent_s:.1f} s: {outcome.verdict}")
+        assert spent_s < 15 + 5 + 10  # the limit, time to report, and to start new processes

@@ -15,7 +15,7 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import Standard, compare, is_explained
-from solkit.measure.checking.exact import Exact, exact_reference
+from solkit.measure.checking.exact import Exact, TooSlowError, exact_reference
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.checking.inputs import distinct, fresh, tensors_of
 
@@ -192,6 +192,7 @@ class Trials:
     skip: Collection[str] = ()
     wide_limit_s: Callable[[], float] = lambda: math.inf
     _structures: list[_Structure] = field(default_factory=list, repr=False)
+    _too_slow: list[str] = field(default_factory=list, repr=False)  # why no other is tried
 
     def own(self) -> Iterator[Trial]:
         """A candidate's private trials: ``inputs()`` with two seeds, and twins of the first."""
@@ -256,6 +257,8 @@ class Trials:
     def _exact(self, trial: Trial) -> Trial:
         """The trial with its outputs in wide arithmetic, if the reference runs in it."""
         wide = f"{trial.name}, in wide arithmetic"
+        if self._too_slow:
+            return replace(trial, notes=tuple(self._too_slow))
         if wide in self.skip:  # its perturbed inputs are beyond what the reference allows
             why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
             return replace(trial, notes=(why,))
@@ -264,6 +267,7 @@ class Trials:
                 found = exact_reference(trial.workload, trial.seed, self.wide_limit_s())
                 return replace(trial, exact=found)
         except UnsupportedError as error:
+            self._too_slow.extend([str(error)] if isinstance(error, TooSlowError) else ())
             return replace(trial, notes=(str(error),))
 
     def _distributed(self, distribution: Distribution, seed: int, usual: int) -> Iterator[Trial]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -712,6 +713,39 @@ def test_zeros_in_a_fixed_mask_are_a_structure_however_many_they_are(share):
 def test_a_kernel_may_rely_on_a_symmetry_that_every_draw_has():
     assert wrong_on(symmetric, lambda a, b: a.mT @ b.mT) == []
     assert wrong_on(symmetric, lambda a, b: a @ b.tril())
+
+
+def ordered():
+    limits, rows = torch.rand(40).sort().values, torch.randn(8, 32).sort(-1, descending=True).values
+    reference = lambda x, a, b: torch.bucketize(x, a) + b.amax(-1)  # noqa: E731
+    return Workload((torch.rand(8, 8), limits, rows), {}, reference, None)
+
+
+def test_a_kernel_may_rely_on_an_order_that_every_draw_has():
+    relies = lambda x, a, b: torch.searchsorted(a, x) + b[:, 0]  # noqa: E731
+    assert {"swapped values", "ramps", "negative"} <= {t.name for t in trials_of(ordered)}
+    assert wrong_on(ordered, relies) == []
+    assert wrong_on(ordered, lambda x, a, b: torch.searchsorted(a, x) + b[:, 1])
+    for each in trials_of(ordered):
+        _, limits, rows = each.workload.args
+        assert bool((limits[1:] >= limits[:-1]).all()), each.name
+        assert bool((rows[:, 1:] <= rows[:, :-1]).all()), each.name
+
+
+def test_wide_arithmetic_that_was_too_slow_once_is_not_tried_again():
+    wide = []
+
+    def slow(x):
+        if x.dtype == torch.float64:
+            wide.append(1)
+            time.sleep(0.02)
+        return x * 2
+
+    made = lambda _: Workload((torch.randn(8),), {}, slow, None)  # noqa: E731
+    own = list(Trials(made, 0, wide_limit_s=lambda: 0.01).own())
+    assert len(own) == 3
+    assert all(trial.exact is None and "wide arithmetic" in trial.notes[0] for trial in own)
+    assert len(wide) == 1
 
 
 def test_zeros_by_chance_are_no_structure():

@@ -144,9 +144,10 @@ def test_what_changes_no_output_is_not_needed(measure, name):
     assert measure(*FREE[name]).read_bytes == 0
 
 
-def test_masked_rows_are_not_needed(measure):
+@pytest.mark.parametrize("valid", [0.25, 0.05])
+def test_masked_rows_are_not_needed(measure, valid):
     def make():
-        return [randn(4, 64, 32), torch.rand(4, 64) < 0.25]
+        return [randn(4, 64, 32), torch.rand(4, 64) < valid]
 
     def masked_mean(x, keep):
         return (x * keep[..., None]).sum(1) / keep.sum(1, keepdim=True).clamp(min=1)
@@ -154,7 +155,27 @@ def test_masked_rows_are_not_needed(measure):
     torch.manual_seed(0)
     keep = make()[1]
     touched = int(keep.sum()) * 32 * 4 + keep.numel()
-    assert 0.3 * touched < measure(make, masked_mean, samples=256).read_bytes <= touched
+    found = measure(make, masked_mean, samples=256).read_bytes
+    assert found <= touched
+    assert valid < 0.1 or found > 0.3 * touched  # of few, a lower bound on samples leaves little
+
+
+def test_experts_that_are_not_chosen_are_not_needed(measure):
+    """Two of 64 for one token: KernelBench-like, as a kernel that was called impossible does it."""
+
+    def make():
+        return [randn(16), randn(16, 64), randn(64, 16, 8)]
+
+    def reference(x, router, experts):
+        best = (x @ router).topk(2)
+        gates = torch.zeros(64).scatter(0, best.indices, best.values.softmax(0))
+        return (gates[:, None] * torch.einsum("d,edf->ef", x, experts)).sum(0)
+
+    found = measure(make, reference, samples=256)
+    assert found.read_bytes <= (16 + 16 * 64 + 2 * 16 * 8) * 4
+    largest = max(found.products, key=lambda each: each.flops)
+    assert largest.flops == 2 * 64 * 16 * 8
+    assert largest.needed < largest.flops / 8
 
 
 def test_rows_that_no_index_names_are_not_needed(measure):

@@ -14,6 +14,13 @@ TABLE = {
         "return (a0 * a1[..., None]).sum(1) / a1.sum(1, keepdim=True)",
         *(4 * 64, B * 4 * 32, 0),
     ),
+    "two of 64 experts for one token": (  # any two, so the logits alone are sure
+        "R(32); R(32, 64); R(64, 32, 16)",
+        "best = (a0 @ a1).topk(2)\n"
+        "gates = torch.zeros(64, device='cuda').scatter(0, best.indices, best.values.softmax(0))\n"
+        "return (gates[:, None] * torch.einsum('d,edf->ef', a0, a2)).sum(0)",
+        *(B * (32 + 32 * 64), B * 16, 0),
+    ),
     "a float mask made of a comparison": (
         "R(64, 32); R(64, 32)",
         "return a0 * (a1 > 0).float()",
