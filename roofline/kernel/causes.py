@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from solkit.core import Cause
-from solkit.roofline.kernel import traffic_causes
+from solkit.roofline.kernel import library_causes, traffic_causes
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import ahead, resident
 from solkit.roofline.kernel.naming import Needs, named
@@ -18,6 +18,7 @@ __all__ = ["CAUSES", "MATTERS", "Needs", "cause_of"]
 
 CAUSES = (
     *traffic_causes.CAUSES,
+    *library_causes.CAUSES,
     *("arithmetic instructions", "branches", "conversions", "dispatch", "doubles", "few blocks"),
     *("index arithmetic", "launch", "launches", "little under way", "one trip at a time"),
     *("part-filled wave", "products alone", "products beside L2", "scalar product"),
@@ -54,13 +55,19 @@ def cause_of(
         return None
     needs = needs or Needs()
     if name == "extra traffic":
-        return _on_traffic(kernels, factor, needs)
+        return library_causes.in_traffic(kernels, factor) or _on_traffic(kernels, factor, needs)
     if name == "extra work":
         return _on_work(kernels, factor, needs)
+    operators = library_causes.on_launches(kernels) if name == "launch" else None
     rule = _RULES.get(name)
-    if rule is None:
-        return None
-    return next((cause for kernel in kernels if (cause := rule(kernel, factor, needs))), None)
+    if rule is None or operators is not None:
+        return operators
+    seen = [kernel for kernel in kernels if name in _OF_OPERATORS or not kernel.library]
+    return next((cause for kernel in seen if (cause := rule(kernel, factor, needs))), None)
+
+
+_OF_OPERATORS = ("wrong pipe", "launch")
+"""Factors with causes in PyTorch's operators too; of the others nothing is known there."""
 
 
 # ------------------------------------------------------------------------------- work and pipes
@@ -100,6 +107,8 @@ def _kind(pipe: str) -> str:
 
 def _on_pipe(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
     used = kernel.pipe
+    if kernel.library:
+        return library_causes.on_pipe(kernel)
     if kernel.has_needless_doubles(needs.operations):
         return _doubles(kernel)
     if used == "fp32" and kernel.kernel.facts.tensor_cores is False:

@@ -27,7 +27,7 @@ def described(facts: Facts, device: Device, compile_s: float = 0.0) -> KernelAna
     except ValueError as error:
         return replace(told, error=str(error))
     told = replace(told, occupancy=resident)
-    if resident is None or facts.requests is None:
+    if facts.requests is None or (resident is None and not facts.launch.library):
         return told
     told = replace(told, demand=_demand(facts.requests, device))
     return replace(told, model=model(told, device))

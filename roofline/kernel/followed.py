@@ -47,6 +47,11 @@ class Followed:
         return self.kernel.launch.count
 
     @property
+    def library(self) -> bool:
+        """Whether it is a PyTorch operator, whose code is not seen."""
+        return self.kernel.launch.library
+
+    @property
     def blocks(self) -> int:
         """Of its grid."""
         return math.prod(self.kernel.launch.grid)
@@ -59,7 +64,7 @@ class Followed:
     @property
     def is_cuda(self) -> bool:
         """Whether it is CUDA C++, not Triton."""
-        return not self.kernel.launch.signature
+        return not self.kernel.launch.signature and not self.library
 
     @property
     def products(self) -> bool:
@@ -77,6 +82,8 @@ class Followed:
 
     def running(self, *without: str) -> float:
         """All terms except the launch and those named, in ms."""
+        if self.library:
+            return self.longest(even=False)
         terms = [term for term in self.terms if term.name not in ("launch", *without)]
         blocks = resident(self.kernel, self.device)
         return together(terms, blocks, ahead(self.kernel))

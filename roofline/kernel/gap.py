@@ -97,8 +97,8 @@ def gap(
 
 
 _UNSEEN_WORK = (
-    "The hard bound: the model gives the launches less time, for example because libraries or "
-    "PyTorch's operators do part of the work, or much is guessed."
+    "The hard bound: the model gives the launches less time, for example because they do only part "
+    "of the work, or much is guessed."
 )
 
 
@@ -281,8 +281,15 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
         f"; {count(shared, 'wavefronts')} of shared memory, {count(least)} without bank conflicts"
     )
     first = kernels[0]
+    others = sum(
+        (k.demand.dram_read_bytes + k.demand.dram_write_bytes) * k.count
+        for k in kernels
+        if k.library
+    )
+    by_torch = f" ({amount(others, 'B')} by PyTorch's operators)" if others else ""
     return (
-        f"{amount(dram, 'B')} from and to DRAM, {amount(_needed_bytes(bound), 'B')} needed; "
+        f"{amount(dram, 'B')} from and to DRAM{by_torch}, "
+        f"{amount(_needed_bytes(bound), 'B')} needed; "
         f"{amount(l2, 'B')} between L2 and the SMs{banks if shared > least else ''}"
         f"; {first.name} is limited by {_MEMORIES.get(first.memory, first.memory)}."
     )
@@ -292,8 +299,17 @@ _MEMORIES = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
 _TOLD_KINDS = 3
 
 
+_ONLY_LIBRARY = "Only PyTorch's operators run, whose code is not seen."
+
+
+def _own(kernels: Sequence[Followed]) -> Sequence[Followed]:
+    return [kernel for kernel in kernels if not kernel.library]
+
+
 def _issued(kernels: Sequence[Followed]) -> str:
-    first = kernels[0]
+    if not _own(kernels):
+        return _ONLY_LIBRARY
+    first = _own(kernels)[0]
     if not first.issue_ms:
         return "The number of instructions is not known."
     told = f"{first.name}: {first.term('issue').evidence}"
@@ -313,7 +329,9 @@ def _sustained(kernels: Sequence[Followed]) -> str:
 
 
 def _filling(kernels: Sequence[Followed]) -> str:
-    worst = max(kernels, key=lambda kernel: kernel.uneven)
+    if not _own(kernels):
+        return _ONLY_LIBRARY
+    worst = max(_own(kernels), key=lambda kernel: kernel.uneven)
     told = f"{worst.name}: {worst.blocks} blocks on {worst.device.sm_count} SMs"
     if worst.demand.imbalance > MATTERS:
         told += f", the longest takes {worst.demand.imbalance:.3g} times the mean"
@@ -321,7 +339,9 @@ def _filling(kernels: Sequence[Followed]) -> str:
 
 
 def _waiting(kernels: Sequence[Followed]) -> str:
-    worst = max(kernels, key=lambda k: k.running("dispatch") - k.longest(even=False))
+    if not _own(kernels):
+        return _ONLY_LIBRARY
+    worst = max(_own(kernels), key=lambda k: k.running("dispatch") - k.longest(even=False))
     blocks = resident(worst.kernel, worst.device)
     return (
         f"{worst.name}: {blocks:.3g} block{'s' * (blocks != 1)} of "
@@ -331,13 +351,18 @@ def _waiting(kernels: Sequence[Followed]) -> str:
 
 
 def _beginning(kernels: Sequence[Followed]) -> str:
-    worst = max(kernels, key=lambda kernel: kernel.running() - kernel.running("dispatch"))
+    if not _own(kernels):
+        return _ONLY_LIBRARY
+    worst = max(_own(kernels), key=lambda kernel: kernel.running() - kernel.running("dispatch"))
     return f"{worst.name}: {worst.term('dispatch').evidence}."
 
 
 def _launches(kernels: Sequence[Followed], measurement: Measurement | None) -> str:
     count = sum(kernel.count for kernel in kernels)
     told = f"{count} launch{'es' if count > 1 else ''}"
+    others = count - sum(kernel.count for kernel in _own(kernels))
+    if others:
+        told += f", {others} of them PyTorch's operators"
     if measurement is None or measurement.kernel_sum_ms is None:
         return told + "."
     idle_ms = max(measurement.median_ms - measurement.kernel_sum_ms, 0.0)

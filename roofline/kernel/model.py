@@ -25,6 +25,10 @@ hide scalar work and latency, 1 / (1 + B), since a block's own products wait for
 loads only other blocks hide anything, 1 / B. If asynchronous copies run several steps ahead, memory
 and tensor cores overlap fully: the longer counts.
 
+A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes and launch;
+the longest of the first two hides the others. A library is taken to lose nothing to tiles, waves
+and latency.
+
 Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, else the ceilings times
 `_SUSTAINED`.
 """
@@ -73,6 +77,11 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
     Raises:
         ValueError: the demand or the occupancy is not known.
     """
+    if kernel.demand is not None and kernel.launch.library:
+        terms = list(_library_terms(kernel.demand, device))
+        *work, launch = terms
+        time_ms = launch.time_ms + max(term.time_ms for term in work)
+        return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
     if kernel.demand is None or kernel.occupancy is None:
         raise ValueError(f"{kernel.launch.name} has not been analysed")
     terms = list(_terms(kernel, kernel.demand, kernel.occupancy, device))
@@ -82,6 +91,8 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
 
 def resident(kernel: KernelAnalysis, device: Device) -> float:
     """Blocks on an SM at once: as many as fit, or as exist."""
+    if kernel.launch.library:
+        return 1.0
     assert kernel.occupancy is not None
     there_are = math.prod(kernel.launch.grid) / device.sm_count
     return min(float(kernel.occupancy.blocks_per_sm), max(there_are, 1.0))
@@ -173,8 +184,23 @@ def _terms(
     yield from _issue(kernel, demand, blocks, device)
     yield _latency(kernel, demand, occupancy, blocks, device)
     yield _dispatch(kernel, blocks, device)
+    yield _launch(device)
+
+
+def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
+    """The launch comes last."""
+    yield _traffic("dram", demand.dram_read_bytes + demand.dram_write_bytes, device)
+    for name, amount in demand.operations.items():
+        if name in device.ceilings:
+            per_s, unit = rate(name, device), device.ceilings[name].unit.removesuffix("/s")
+            told = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s"
+            yield Term(name, 1e3 * amount / per_s, told)
+    yield _launch(device)
+
+
+def _launch(device: Device) -> Term:
     launch_us = device.launch_us if device.launch_us is not None else LAUNCH_US
-    yield Term("launch", launch_us / 1e3, "an empty kernel")
+    return Term("launch", launch_us / 1e3, "an empty kernel")
 
 
 def rate(name: str, device: Device) -> float:

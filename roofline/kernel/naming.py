@@ -28,4 +28,5 @@ def named(name: str, kernel: Followed, access: Access | None = None, **figures: 
     """A cause in a kernel, at an access's line if known, with the kernel's language."""
     place = (access.line if access is not None else "") or kernel.name
     language = "CUDA C++" if kernel.is_cuda else "Triton"
-    return Cause(name, {"kernel": kernel.name, "place": place, "language": language, **figures})
+    told = {"kernel": kernel.name, "place": place, "language": language}
+    return Cause(name, {**told, **figures})

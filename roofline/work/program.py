@@ -10,6 +10,7 @@ function mode takes them) are kept whole, since what they cost follows from thei
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.adapters.fake_cuda import known_value, user_line
 
-__all__ = ["Mask", "Program", "TensorUse", "TracedOp", "trace"]
+__all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """Which elements of a tensor matter: as many dimensions, each of full size or of size 1."""
@@ -188,7 +189,7 @@ def trace(
         arguments: the tensors that vary from call to call: `solkit.roofline.work.drawn`.
         sparse: those that may hold zeros by the way they are made.
     """
-    recorder = _Recorder(size)
+    recorder = Recorder(size)
     with _WholeLayers(recorder), recorder:
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
@@ -197,10 +198,10 @@ def trace(
     return Program(ops, outputs, constants, given, recorder.storages_of(sparse))
 
 
-class _Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):
     """Records each op with the storages it reads and writes."""
 
-    def __init__(self, size: Callable[[Any], int]) -> None:
+    def __init__(self, size: Callable[[Any], int] = int) -> None:
         super().__init__()
         self.size = size
         self.ops: list[TracedOp] = []
@@ -212,9 +213,11 @@ class _Recorder(TorchDispatchMode):
     ) -> Any:
         del types
         kwargs = kwargs or {}
-        before = self._freeze((args, kwargs))
+        before = self.frozen((args, kwargs))
         out = func(*args, **kwargs)
-        self._record(func, before, out)
+        op = self.traced(func, before, out)
+        if op is not None:
+            self.ops += _averages_apart(op) if op.name in _BATCH_NORMS else [op]
         return out
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
@@ -239,7 +242,7 @@ class _Recorder(TorchDispatchMode):
 
     def add(self, name: str, arguments: Mapping[str, Any], outputs: list[torch.Tensor]) -> None:
         """Record an op that was taken whole."""
-        frozen = self._freeze(dict(arguments))
+        frozen = self.frozen(dict(arguments))
         self.ops.append(
             TracedOp(
                 name=name,
@@ -252,7 +255,8 @@ class _Recorder(TorchDispatchMode):
             )
         )
 
-    def _freeze(self, tree: Any) -> Any:
+    def frozen(self, tree: Any) -> Any:
+        """Arguments with tensors replaced by their uses."""
         return _mapped(self._frozen, tree)
 
     def _frozen(self, leaf: Any) -> Any:
@@ -260,19 +264,26 @@ class _Recorder(TorchDispatchMode):
             return self.use(leaf)
         return self.size(leaf) if isinstance(leaf, torch.SymInt) else leaf
 
-    def _record(self, func: Any, before: Any, out: Any) -> None:
+    def traced(self, func: Any, before: Any, out: Any) -> TracedOp | None:
+        """A call as an op; ``None`` if it makes and writes nothing.
+
+        Args:
+            func: the ATen op.
+            before: its positional and keyword arguments, `frozen` before the call.
+            out: what it returned.
+        """
         written, unread = _written(func, *before)
-        if _is_view(func) and not written:
+        if is_view(func) and not written:
             self._same_storage(before, out)
-            return  # its region is in the uses of what reads it
+            return None  # its region is in the uses of what reads it
         made = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
         fresh = {u.storage for u in made} - {u.storage for u in _uses(before)}
         if not written and not fresh:
-            return  # it handed an argument back
+            return None  # it handed an argument back
         if func is _COPY and before[0][0] == before[0][1]:
-            return  # Python ends ``x[i] += y`` by copying x[i] to where it is
+            return None  # Python ends ``x[i] += y`` by copying x[i] to where it is
         names = [argument.name for argument in func._schema.arguments]
-        op = TracedOp(
+        return TracedOp(
             name=str(func.overloadpacket).replace("::", "."),
             args=before[0],
             kwargs=before[1],
@@ -283,7 +294,6 @@ class _Recorder(TorchDispatchMode):
             arguments={**dict(zip(names, before[0])), **before[1]},
             line=user_line(),
         )
-        self.ops += _averages_apart(op) if op.name in _BATCH_NORMS else [op]
 
     def _same_storage(self, before: Any, out: Any) -> None:
         """Give a view of a tensor that is not fake the storage of its base."""
@@ -297,7 +307,8 @@ class _Recorder(TorchDispatchMode):
 _COPY = torch.ops.aten.copy_.default
 
 
-def _is_view(func: Any) -> bool:
+@functools.cache
+def is_view(func: Any) -> bool:
     """Whether an op's results alias its first argument, as its schema says."""
     infos = [returned.alias_info for returned in func._schema.returns]
     return any(info is not None and not info.is_write for info in infos)
@@ -374,7 +385,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[T
 class _WholeLayers(TorchFunctionMode):
     """Takes recurrent layers before they are unrolled: a GRU of 512 steps is 10,000 ops."""
 
-    def __init__(self, recorder: _Recorder) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
 

@@ -61,8 +61,11 @@ __all__ = [
     "Recording",
     "TensorArgument",
     "argument_of",
+    "inside_custom_ops",
     "install",
+    "is_custom_op",
     "recording",
+    "remark",
 ]
 
 
@@ -214,6 +217,12 @@ def recording(params: Mapping[str, Value], steps: Steps | None = None) -> Iterat
         yield _recordings[-1]
     finally:
         _recordings.pop()
+
+
+def remark(sentence: str) -> None:
+    """Add a sentence for the reader to the current recording."""
+    if _recordings:
+        _recordings[-1].remarks.setdefault(sentence)
 
 
 def _private_caches() -> None:
@@ -493,12 +502,37 @@ def _do_bench(
 # ------------------------------------------------------------------------------ custom ops
 
 
+_insides: list[contextlib.AbstractContextManager[Any]] = []  # a stack of modes
+
+
+def is_custom_op(func: Any) -> bool:
+    """Whether an op is a `torch.library.custom_op`, whose own kernel runs here."""
+    name = func._schema.name
+    return name in torch._library.custom_ops.OPDEFS and not name.startswith("prims::")
+
+
+@contextlib.contextmanager
+def inside_custom_ops(mode: contextlib.AbstractContextManager[Any]) -> Iterator[None]:
+    """Enter a dispatch mode in the kernels of custom ops too, which run without it."""
+    _insides.append(mode)
+    try:
+        yield
+    finally:
+        _insides.pop()
+
+
 def _own_kernel(op: Any) -> Any:
     """The kernel that a `torch.library.custom_op` runs on a GPU; torch's own ops stay."""
     if op._namespace == "prims":
         return op.__dict__["_abstract_fn"]
     kernels = op._backend_fns
-    return kernels.get("cuda") or kernels.get(None) or op._init_fn
+    kernel = kernels.get("cuda") or kernels.get(None) or op._init_fn
+    return partial(_watched, kernel) if _insides and kernel is not None else kernel
+
+
+def _watched(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    with _insides[-1]:
+        return kernel(*args, **kwargs)
 
 
 def _ignore(op: Any, fake: Any) -> None:

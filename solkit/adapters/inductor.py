@@ -1,7 +1,7 @@
 """Catch the Triton kernels that Inductor makes of a function, without a GPU.
 
-The only module that touches ``torch._inductor``. Patches are never undone: call it in a throw-away
-child process.
+With `compiled_functions` the only module that touches ``torch._inductor``. Patches are never
+undone: call it in a throw-away child process.
 
 A function is traced on CPU tensors into a graph of decomposed aten calls, as by Inductor's front
 end. The graph then gets fake CUDA tensors and is lowered for a `Device`. Passes on the joint graph
@@ -57,8 +57,11 @@ __all__ = [
     "Lowered",
     "Partial",
     "Workspace",
+    "generated",
     "install",
     "lower",
+    "offered",
+    "prepare",
     "sampled_values",
 ]
 
@@ -193,12 +196,17 @@ def install(device: Device) -> None:
     warn_if_untested("torch", torch.__version__, TESTED_TORCH)
     torch.set_float32_matmul_precision("high")  # as most who train do
     fake_torch_cuda(device)
+    prepare()
+    fake_triton.install(device)
+    TritonScheduling.define_kernel = _define_kernel
+
+
+def prepare() -> None:
+    """Let Inductor ask the fake `torch.cuda`, and choose without timing."""
     for name, value in [*vars(CudaInterface).items()]:  # which took torch.cuda's before
         if isinstance(value, staticmethod) and hasattr(torch.cuda, name):
             setattr(CudaInterface, name, staticmethod(getattr(torch.cuda, name)))
     CudaInterface.Worker.get_device_properties = staticmethod(torch.cuda.get_device_properties)
-    fake_triton.install(device)
-    TritonScheduling.define_kernel = _define_kernel
     add_preprocessing_fn(_one_choice)
 
 
@@ -214,30 +222,43 @@ def lower(
     """
     graph = make_fx(function, select_decomp_table(), tracing_mode="fake")(*args)
     _move(graph, torch.device("cpu"), torch.device("cuda", 0))
+    _caught.clear()
+    generated(graph, args, {**_SETTINGS, **settings})  # kernels come in through `_define_kernel`
+    return Lowered(graph, tuple(_caught))
+
+
+def generated(
+    graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], settings: dict[str, Any]
+) -> str:
+    """The Python module that Inductor makes of a graph: its kernels, and a function ``call``.
+
+    Args:
+        graph: of decomposed aten calls.
+        args: tensors with the sizes, strides and dtypes of its inputs.
+        settings: of ``torch._inductor.config``.
+    """
     mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
     with mode:
         fakes = [
             torch.empty_strided(a.shape, a.stride(), dtype=a.dtype, device="cuda") for a in args
         ]
-    _caught.clear()
     _offers.clear()
     with ExitStack() as stack:
         for context in (
-            inductor_config.patch({**_SETTINGS, **settings}),
+            inductor_config.patch(settings),
             V.set_debug_handler(DebugContext()),
             tracing(TracingContext(mode)),
             V.set_fake_mode(mode),
             torch.no_grad(),
         ):
             stack.enter_context(context)
-        _generate(graph, fakes, mode)
-    return Lowered(graph, tuple(_caught))
+        return _generate(graph, fakes, mode)
 
 
 def _generate(
     graph: torch.fx.GraphModule, fakes: Sequence[torch.Tensor], mode: FakeTensorMode
-) -> None:
-    """The second half of ``compile_fx_inner``; kernels come in through `_define_kernel`."""
+) -> str:
+    """The second half of ``compile_fx_inner``."""
     view_to_reshape(graph)
     FakeTensorProp(graph, mode=mode).propagate_dont_convert_inputs(*fakes)
     compile_fx._recursive_post_grad_passes(graph, is_inference=True)
@@ -247,7 +268,8 @@ def _generate(
     )
     with V.set_graph_handler(lowering):
         lowering.run(*fakes)
-        lowering.codegen()
+        code: str = lowering.codegen()[0].value
+    return code
 
 
 def sampled_values(
@@ -327,6 +349,11 @@ def _one_choice(choices: list[Any]) -> list[Any]:
     configs = tuple(eval(f"dict({choice.description})") for choice in (chosen, *alike))
     _offers[chosen.make_kernel_render] = _Offer(template, configs)
     return [chosen]
+
+
+def offered() -> list[tuple[str, int]]:
+    """The templates in what was `generated` last, with the number of their configurations."""
+    return [(offer.template, len(offer.configs)) for offer in _offers.values()]
 
 
 def _template_name(choice: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analysis import cuda
+from solkit.analysis import cuda, library
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.compiling import compile_all
@@ -29,9 +29,7 @@ from solkit.roofline.kernel.described import described
 
 __all__ = ["analyse", "analyse_all", "captured_only"]
 
-_UNSEEN = (
-    "The candidate launches no kernel of its own: what PyTorch's operators launch is not seen."
-)
+_NOTHING = "The candidate launches nothing on the GPU."
 _NOT_LOWERED = (
     "CUDA C++ has no lowered depth: its kernels are captured only. Compile them for more."
 )
@@ -119,21 +117,28 @@ def analyse_all(
     return found
 
 
-def captured_only(recipes: Recipes, params: Mapping[str, Value]) -> Analysis | SolkitError:
+def captured_only(
+    recipes: Recipes, params: Mapping[str, Value], device: Device
+) -> Analysis | SolkitError:
     """What a candidate launches, without a compiler: captured facts.
 
     Args:
         recipes: of the candidate at a shape.
         params: as for `analyse_all`.
+        device: the target.
     """
-    run = _recorded(lambda: recipes.capture(params))
+    run = _recorded(lambda _: recipes.capture(params))
     if not isinstance(run, _Run):
         return run
     own = [each.launch for each in run.extensions.launches if each.launch is not None]
     launches = [*(each.launch for each in run.captured.launches), *own]
-    if not launches:
+    if not launches and not run.captured.library:
         return _nothing(run)
-    kernels = tuple(KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches)
+    facts = [Facts(each, Depth.CAPTURED) for each in launches]
+    told = library.with_operators(
+        facts, run.captured.library, device, Depth.CAPTURED, lambda each: each
+    )
+    kernels = tuple(map(KernelAnalysis, told))
     whole = run.whole and len(own) == len(run.extensions.launches)
     status = AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL
     notes, files = (*run.captured.notes, *run.extensions.remarks), tuple(run.extensions.files)
@@ -155,13 +160,13 @@ def _attempted(
         return Analysis(AnalysisStatus.NO_KERNEL)
     if device.vendor != "NVIDIA" or device.compute_capability < _OLDEST:
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_unsupported(device),))
-    return _recorded(lambda: capture(workload, params, limit_s))
+    return _recorded(lambda seen: capture(workload, params, limit_s, lambda: len(seen.launches)))
 
 
-def _recorded(run: Callable[[], Captured]) -> _Run | SolkitError:
+def _recorded(run: Callable[[cuda.CudaRecording], Captured]) -> _Run | SolkitError:
     with cuda.recording() as extensions:
         try:
-            return _Run(run(), extensions, True)
+            return _Run(run(extensions), extensions, True)
         except CaptureError as error:
             note = f"The candidate could not be run on fake tensors: {error}"
             return _Run(Captured((), (note,), ""), extensions, False, error.failure)
@@ -173,13 +178,16 @@ def _analysis(
     run: _Run, compiled: Mapping[int, Compiled], device: Device, depth: Depth
 ) -> Analysis:
     captured, extensions = run.captured, run.extensions
-    if not captured.launches and not extensions.launches:
+    if not captured.launches and not extensions.launches and not captured.library:
         return _nothing(run)
     found = launch_facts(
         captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device, depth
     )
     extended, unknown = _extended(extensions.launches, device, depth)
     found += extended
+    found = library.with_operators(
+        found, captured.library, device, depth, lambda facts: (facts, 0.0)
+    )
     unread = _notes([facts for facts, _ in found])
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
     kernels = tuple(described(facts, device, seconds) for facts, seconds in found)
@@ -202,7 +210,7 @@ def _extended(
 
 def _nothing(run: _Run) -> Analysis:
     """The analysis of a run without a visible launch."""
-    notes = (_UNSEEN, *run.captured.notes) if run.whole else run.captured.notes
+    notes = (_NOTHING, *run.captured.notes) if run.whole else run.captured.notes
     status, outputs = AnalysisStatus.NOT_CAPTURED, run.captured.outputs
     return Analysis(status, (), notes, outputs, failure=run.failure)
 

@@ -175,7 +175,7 @@ class _File:
 
     def capture(self, asked: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
         """Shapes and parameters: see `captured_only`."""
-        return [captured_only(self._recipes(shape), params) for shape, params in asked]
+        return [captured_only(self._recipes(shape), params, self.device) for shape, params in asked]
 
     def _recipes(self, shape: Shape) -> Recipes:
         known = self._known.get(name := canonical(shape))

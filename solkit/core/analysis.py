@@ -229,7 +229,7 @@ class Analysis:
 
     Attributes:
         status: how far the analysis got.
-        kernels: one entry per distinct launch, in launch order.
+        kernels: one entry per distinct launch, in launch order; PyTorch's operators are among them.
         notes: guesses, and what could not be seen, each a sentence.
         outputs: number, dtypes and shapes of the candidate's output tensors; empty if it could not
             run.
@@ -246,6 +246,11 @@ class Analysis:
     files: tuple[str, ...] = ()
     is_whole: bool = False
     failure: str = ""
+
+    @property
+    def own(self) -> tuple[KernelAnalysis, ...]:
+        """The launches of its own kernels, without those of PyTorch's operators."""
+        return tuple(kernel for kernel in self.kernels if not kernel.launch.library)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ class Launch:
         constants: compile-time constants by argument name.
         signature: argument types by name, in Triton's notation; empty for CUDA C++.
         count: identical launches in one call.
+        library: whether it is a kernel of a PyTorch operator, named as in ATen (``"aten.mm"``): its
+            grid is all 0 and its warps and stages are 0, since they are not known.
+        line: ``file:line`` of the user's code that called the operator, the file without its
+            folder; else empty.
     """
 
     name: str
@@ -42,6 +46,8 @@ class Launch:
     constants: Mapping[str, Value] = field(default_factory=dict)
     signature: Mapping[str, str] = field(default_factory=dict)
     count: int = 1
+    library: bool = False
+    line: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from solkit.core import AnalysisStatus, Bound, Cause, Device, KernelAnalysis, Result, Verdict
+from solkit.core import AnalysisStatus, Bound, Cause, Device, Gap, KernelAnalysis, Result, Verdict
 from solkit.report.remedies import advice_on
 from solkit.report.units import binary_bytes, duration, ratio
 from solkit.roofline.kernel.model import LAUNCH_US
@@ -24,6 +24,7 @@ _NEAR = 1.1  # a gap not worth an engineer's day
 _LOW_OCCUPANCY = 0.5
 _LOW_FILL = 0.8  # of the device's slots, over all waves
 _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
+_MOSTLY = 0.5  # of the modelled time
 _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
 _NO_CAUSE = (
     "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
@@ -173,6 +174,35 @@ def _gap(case: _Case) -> Iterator[str]:
         yield from dict.fromkeys(advice_on(each.cause) for each in ordered if each.cause)
 
 
+def _operators(case: _Case) -> Iterator[str]:
+    """Who takes most of the time, if it is PyTorch: a kernel of one's own saves only the rest."""
+    kernels, times = case.result.analysis.kernels, _modelled(case.result.analysis.kernels)
+    theirs = [(ms, kernel) for ms, kernel in zip(times, kernels) if kernel.launch.library]
+    share = sum(ms for ms, _ in theirs) / (sum(times) or 1.0)
+    if share < _MOSTLY or case.result.gap is None or _names_an_operator(case.result.gap):
+        return
+    most = max(theirs, key=lambda each: each[0])[1].launch
+    at = f" ({most.line})" if most.line else ""
+    if len(theirs) == len(kernels):
+        yield f"Only PyTorch's operators run, most of the time {most.name}{at}."
+    else:
+        yield (
+            f"PyTorch's operators take {_percent(share)} of the modelled time, most of it "
+            f"{most.name}{at}: a better kernel of your own saves at most the rest."
+        )
+
+
+def _names_an_operator(gap: Gap) -> bool:
+    """Whether a cause of the gap names one already."""
+    causes = (factor.cause for factor in gap.factors)
+    return any(cause.name.startswith("library") for cause in causes if cause)
+
+
+def _modelled(kernels: tuple[KernelAnalysis, ...]) -> list[float]:
+    """The modelled time of each launch, over all its calls, in ms; 0 if it is unknown."""
+    return [k.model.time_ms * k.launch.count if k.model else 0.0 for k in kernels]
+
+
 def _unless_followed(rule: Rule) -> Rule:
     """A rule for launches that were not analysed: else the gap's factors are more precise."""
 
@@ -288,6 +318,7 @@ _ON_THE_NUMBERS: tuple[Rule, ...] = (
 )
 _ON_THE_KERNEL: tuple[Rule, ...] = (
     _gap,
+    _operators,
     _unless_followed(_no_tensor_cores),
     _unless_followed(_spills),
     _clock,

@@ -164,6 +164,10 @@ def _launch_changes(before: Sequence[LaunchJson], after: Sequence[LaunchJson]) -
 def _facts(launch: LaunchJson) -> dict[str, str]:
     occupancy = "none" if launch.occupancy is None else f"{100 * launch.occupancy:.0f} %"
     shared = "none" if launch.shared_bytes is None else units.binary_bytes(launch.shared_bytes)
+    if launch.library:
+        moved = launch.demand
+        amount = units.amount(moved.dram_read_bytes + moved.dram_write_bytes, "B") if moved else ""
+        return {"calls": str(launch.count), "bytes": amount}
     return {
         "grid": units.grid(launch.grid),
         "warps": str(launch.num_warps),

@@ -209,7 +209,8 @@ class ComparedJson(JsonModel):
 class LaunchJson(JsonModel):
     """`solkit.core.KernelAnalysis` with its launch and occupancy, flat; ``None``: unknown.
 
-    `compared` has the figures that were both modelled and counted.
+    `compared` has the figures that were both modelled and counted. `library` marks an operator of
+    PyTorch, called at `line`: its grid, warps and stages are 0, since they are not known.
     """
 
     name: str
@@ -234,6 +235,8 @@ class LaunchJson(JsonModel):
     instructions: InstructionMixJson | None = None
     counters: CountersJson | None = None
     compared: list[ComparedJson] = []
+    library: bool = False
+    line: str = ""
 
 
 def launch_model(kernel: KernelAnalysis) -> LaunchJson:
@@ -262,4 +265,6 @@ def launch_model(kernel: KernelAnalysis) -> LaunchJson:
         instructions=InstructionMixJson.model_validate(mix) if mix else None,
         counters=CountersJson.model_validate(kernel.counters) if kernel.counters else None,
         compared=[ComparedJson.model_validate(each) for each in compared(kernel)],
+        library=launch.library,
+        line=launch.line,
     )

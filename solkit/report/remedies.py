@@ -23,6 +23,10 @@ _LITTLE = (
     "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} warps on an SM, "
     "limited by {limiter}. {remedy}, or "
 )
+_OPERATOR = (
+    "{place}: PyTorch's {kernel} is a kernel of its own. It moves {moved}{times}, and "
+    "takes {percent:.0f} % of the modelled time. "
+)
 REMEDIES = {
     "arithmetic instructions": (
         "{kernel} is limited by issuing instructions, {each:.4g} a warp, most of them arithmetic: "
@@ -71,6 +75,21 @@ REMEDIES = {
     ),
     "launch": ("Launches take much of the time: use a CUDA graph, or fuse with a neighbour."),
     "launches": ("{kernel} is launched {count} times: do it in one launch."),
+    "library copy": _OPERATOR + "Read the original in your kernel: pass its strides, convert after "
+    "the load.",
+    "library fill": _OPERATOR + "Let a kernel write every element, so that nothing must be cleared "
+    "before.",
+    "library launches": (
+        "{count} of {every} launches are PyTorch's operators, most often {kernel} ({place}): fuse "
+        "them into your kernel, or use a CUDA graph."
+    ),
+    "library operator": _OPERATOR + "Fuse it into your kernel.",
+    "library product": _OPERATOR + "What reads its result could be its epilogue: fuse the two.",
+    "library product in fp32": (
+        "{place}: PyTorch's {kernel} multiplies on the scalar pipe, as fp32 does by default: allow "
+        "tf32 where the tolerance does (torch.set_float32_matmul_precision('high')), or multiply "
+        "in your own kernel."
+    ),
     "little under way": _LITTLE + "more elements a step.",
     "lost from L2": (
         "{place}: {argument} is read again after L2 has evicted it: make one pass over it, or "

@@ -122,6 +122,10 @@ def _rows(result: ResultJson) -> Iterator[Row]:
 
 def _facts(launch: LaunchJson) -> list[str]:
     facts = [f"grid {units.grid(launch.grid)}", f"{launch.num_warps} warps"]
+    if launch.library:
+        facts = ["PyTorch's operator", *([launch.line] if launch.line else [])]
+    if launch.count > 1:
+        facts.append(f"{launch.count} times")
     if launch.registers is not None:
         facts += [f"{launch.registers} registers", f"{launch.spills or 'no'} spills"]
     if launch.shared_bytes is not None:

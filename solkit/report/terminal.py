@@ -240,6 +240,8 @@ def _launches(kernels: Sequence[KernelAnalysis]) -> Iterator[Text]:
 
 def _launch(kernel: KernelAnalysis) -> Text:
     launch, compiled = kernel.launch, _compiled(kernel)
+    if launch.library:
+        return _operator(kernel)
     facts = [
         f"grid {units.grid(launch.grid)}",
         f"{launch.num_warps} warps",
@@ -256,6 +258,20 @@ def _launch(kernel: KernelAnalysis) -> Text:
         how = "needs more than the GPU has" if out_of_resources(kernel) else "does not compile"
         text.append(f"\n{how}: ", style="bold red").append_text(_error(kernel.error, "red"))
     return text
+
+
+def _operator(kernel: KernelAnalysis) -> Text:
+    """A launch of one of PyTorch's operators."""
+    launch, demand = kernel.launch, kernel.demand
+    facts = ["PyTorch's operator", *([launch.line] if launch.line else [])]
+    if launch.count > 1:
+        facts.append(f"{launch.count} times")
+    if demand:
+        read, written = (
+            units.amount(n, "B") for n in (demand.dram_read_bytes, demand.dram_write_bytes)
+        )
+        facts.append(f"{read} read, {written} written")
+    return Text.assemble((launch.name, "bold"), f"  {' · '.join(facts)}")
 
 
 def _compiled(kernel: KernelAnalysis) -> list[str]:
@@ -289,7 +305,7 @@ def _timing(protocol: Protocol, measurement: Measurement) -> str:
 def _disagreements(result: Result) -> Iterator[str]:
     """Differences between the real run's binaries and the analysis."""
     live = result.measurement.launches if result.measurement else ()
-    seen = result.analysis.kernels
+    seen = [kernel for kernel in result.analysis.kernels if not kernel.launch.library]
     if not live or not seen:
         return
     if [k.launch.name for k in live] != [k.launch.name for k in seen]:

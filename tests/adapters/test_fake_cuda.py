@@ -229,7 +229,6 @@ def test_values_that_follow_from_the_program_are_known(in_child):
         (lambda: (cuda(4, 8) > 0).sum().item(), 32, "mask"),
         (lambda: torch.equal(cuda(4), cuda(4)), True, "equal"),
         (lambda: tuple(cuda(4)[cuda(4) > 0].shape), (4,), "mask"),
-        (lambda: torch.compile(lambda: 5)(), 5, "torch.compile"),
     ],
 )
 def test_other_values_are_guessed_and_told_with_the_line(in_child, read, value, words):

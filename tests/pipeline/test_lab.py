@@ -146,7 +146,9 @@ def test_each_question_alone(lab, write):
     candidate = write(RIGHT, "candidate.py")
     assert lab.bound(problem).at.hard_ms == lab.bound(PROBLEM, {"N": 32}).at.hard_ms
     assert lab.bound(problem, {"N": 1 << 20}).time_ms > lab.bound(problem).time_ms
-    assert lab.analyse(candidate, problem).status is AnalysisStatus.NOT_CAPTURED  # torch alone
+    alone = lab.analyse(candidate, problem)
+    assert alone.status is AnalysisStatus.COMPLETE
+    assert all(kernel.launch.library for kernel in alone.kernels)  # torch alone
     outcome = lab.measure(candidate, problem, shape={"N": 64}, params={"SCALE": 3})
     assert (outcome.verdict, outcome.time_ms) == (Verdict.CORRECT, 100.5)
     assert (outcome.shape["N"], outcome.params) == (64, {"SCALE": 3})

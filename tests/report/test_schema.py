@@ -186,7 +186,7 @@ def test_launches_come_from_the_analysis(make):
         "shared_bytes": 98304, "occupancy": 0.25, "occupancy_limiter": "shared",
         "blocks_per_sm": 2, "waves": 3.88, "tail_efficiency": 0.97, "tensor_cores": True,
         "error": None, "demand": None, "model": None, "instructions": None, "counters": None,
-        "compared": [],
+        "compared": [], "library": False, "line": "",
     }]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ Each module fakes one thing:
 - ``sparse``: sparse matrices as tuples of dense tensors;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])`` and
   results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
-- ``extensions``, ``dynamo``: nothing is built or compiled.
+- ``extensions``: nothing is built; ``dynamo``: nothing is compiled, unless `compiling` does it.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -42,7 +42,7 @@ from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.contents import forget, known_value, presumed_value
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
-from solkit.adapters.fake_cuda.dynamo import compile_nothing, defer_dynamo
+from solkit.adapters.fake_cuda.dynamo import Compiler, compile_later, compiling, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import (
     BuildError,
     Extension,
@@ -50,7 +50,14 @@ from solkit.adapters.fake_cuda.extensions import (
     building_extensions,
     extension_calls,
 )
-from solkit.adapters.fake_cuda.guesses import guess_always, guesses, user_line, watching_guesses
+from solkit.adapters.fake_cuda.guesses import (
+    guess,
+    guess_always,
+    guesses,
+    placed,
+    user_line,
+    watching_guesses,
+)
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
@@ -64,16 +71,20 @@ from solkit.errors import UnsupportedError
 __all__ = [
     "TESTED_TORCH",
     "BuildError",
+    "Compiler",
     "Extension",
     "building_extensions",
+    "compiling",
     "defer_dynamo",
     "extension_calls",
     "fake_tensors",
     "forget",
+    "guess",
     "guesses",
     "install",
     "known_value",
     "memory_bus_bits",
+    "placed",
     "prepare",
     "presumed_value",
     "user_line",
@@ -150,7 +161,7 @@ def _patch_torch() -> None:
         (torch, "ctc_loss", _ctc_loss),
         (FakeTensor, "data_ptr", data_ptr),
         (FakeTensor, "numpy", numpy_array),
-        (torch, "compile", compile_nothing),
+        (torch, "compile", compile_later),
         # else torch moves constants to the GPU that `is_available` claims
         (FakeTensorMode, "avoid_device_init", property(lambda _: True)),
         # else a deep copy of a tensor copies its mode too

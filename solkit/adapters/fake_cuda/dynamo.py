@@ -1,22 +1,27 @@
-"""A stand-in for torch's compiler, which is imported only if needed and never run."""
+"""A stand-in for torch's compiler, which is imported only if needed.
+
+`torch.compile` gives functions that run as they are, unless `compiling` names a compiler for them.
+"""
 
 # mypy: disable-error-code="no-untyped-call"
 # (much of torch's inside is untyped)
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
 import types
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
-from solkit.adapters.fake_cuda.guesses import guess
-
-__all__ = ["compile_nothing", "defer_dynamo"]
+__all__ = ["Compiler", "compile_later", "compiling", "defer_dynamo"]
 
 
 class _DeferredDynamo(types.ModuleType):
@@ -83,9 +88,48 @@ def _import_dynamo() -> None:
         torch._dynamo = importlib.import_module("torch._dynamo")
 
 
-def compile_nothing(model: Any = None, **options: Any) -> Any:
-    """`torch.compile`: the function itself, since Inductor needs a GPU."""
+Compiler = Callable[[Callable[..., Any], Mapping[str, Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Calls a function as it would be compiled; gets the options of `torch.compile` and the arguments.
+"""
+
+_compilers: list[Compiler] = []  # a stack; the innermost is used
+
+
+@contextlib.contextmanager
+def compiling(compiler: Compiler | None) -> Iterator[None]:
+    """Let `compiler` call what `torch.compile` gave; ``None`` calls it as it is."""
+    _compilers.append(compiler or _as_it_is)
+    try:
+        yield
+    finally:
+        _compilers.pop()
+
+
+def _as_it_is(
+    function: Callable[..., Any], _: Mapping[str, Any], args: tuple[Any, ...], kwargs: Any
+) -> Any:
+    return function(*args, **kwargs)
+
+
+def compile_later(model: Any = None, **options: Any) -> Any:
+    """`torch.compile`: a function that is compiled when it is called, by `compiling`'s compiler.
+
+    Of a module, a copy that shares all of its parts.
+    """
     if model is None:
-        return lambda function: compile_nothing(function, **options)
-    guess("torch.compile was ignored: what it would fuse or generate is not seen")
-    return model
+        return lambda function: compile_later(function, **options)
+    if isinstance(model, torch.nn.Module):
+        made = copy.copy(model)
+        made._compiled_call_impl = _called_later(model._call_impl, options)
+        made.__dict__["_orig_mod"] = model
+        return made
+    return _called_later(model, options)
+
+
+def _called_later(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        compiler = _compilers[-1] if _compilers else _as_it_is
+        return compiler(function, options, args, kwargs)
+
+    return call

@@ -21,6 +21,7 @@ __all__ = [
     "guess_always",
     "guesses",
     "located",
+    "placed",
     "tell",
     "user_line",
     "watching_guesses",
@@ -89,8 +90,23 @@ def _is_users(path: str) -> bool:
     )
 
 
+_places: list[str] = []  # a stack: the innermost is the user's line
+
+
+@contextlib.contextmanager
+def placed(line: str) -> Iterator[None]:
+    """Let a line of the user's be the current one: a recorded call is made again elsewhere."""
+    _places.append(line)
+    try:
+        yield
+    finally:
+        _places.pop()
+
+
 def user_line(frame: types.FrameType | None = None) -> str:
     """``file:line`` of the innermost frame of the user's, from the caller's or a given frame."""
+    if _places and frame is None:
+        return _places[-1]
     frame = frame or sys._getframe(1)
     while frame is not None:
         if _is_users(frame.f_code.co_filename):

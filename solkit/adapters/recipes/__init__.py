@@ -2,6 +2,6 @@
 
 from solkit.adapters.recipes.standins import stand_in
 from solkit.adapters.recipes.steps import Steps, bare
-from solkit.adapters.recipes.torch_calls import following_torch
+from solkit.adapters.recipes.torch_calls import at_line, following_torch
 
-__all__ = ["Steps", "bare", "following_torch", "stand_in"]
+__all__ = ["Steps", "at_line", "bare", "following_torch", "stand_in"]

@@ -62,6 +62,7 @@ class Steps:
         params: of the run.
         stand_in: makes a stand-in from these steps, the call's index and its result.
         fixed: names of parameters that are pinned from the start.
+        located: makes a function of a call that makes tensors which keeps the user's current line.
 
     Attributes:
         fault: why the steps cannot be repeated; empty if they can.
@@ -74,12 +75,13 @@ class Steps:
         params: Mapping[str, Any],
         stand_in: Callable[[Steps, int, Any], Any],
         fixed: frozenset[str] = frozenset(),
+        located: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
     ) -> None:
         self.fault = ""
         self.makes_objects = False
         self.culprits: set[str] = set()
         self.fixed = fixed
-        self._stand_in = stand_in
+        self._stand_in, self._located = stand_in, located
         self._steps: list[_Call | _Pin] = []
         self._seen: list[Any] = [params]  # the result of each call in this run
         self._calls: list[_Call | None] = [None]
@@ -120,6 +122,11 @@ class Steps:
     def relies_on(self, function: Callable[[Mapping[str, Any]], Any]) -> None:
         """Pin the result of a function of the parameters."""
         self._pin(self._call(function, (_Ref(0),), _NOTHING)[0])
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a recorded call is being made, which is made again when steps are repeated."""
+        return self._busy
 
     def holds(self, tree: Any) -> bool:
         """Whether anything in nested containers depends on parameters."""
@@ -176,6 +183,8 @@ class Steps:
         if self._closed:
             self.spoil(_KEPT)
             return None, result
+        if _has_tensors(result):
+            call = call._replace(function=self._located(function))
         self._steps.append(call)
         self._seen.append(result)
         self._calls.append(call)
@@ -298,6 +307,12 @@ def _is_constant(value: Any) -> bool:
     return value is None or (
         type(value).__module__ == "torch" and not hasattr(value, "untyped_storage")
     )
+
+
+def _has_tensors(result: Any) -> bool:
+    if isinstance(result, (tuple, list)):
+        return any(map(_has_tensors, result))
+    return hasattr(result, "untyped_storage")
 
 
 def _parts(tree: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:

@@ -8,15 +8,17 @@ arguments, or raise.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from solkit.adapters import fake_cuda
 from solkit.adapters.recipes.steps import Steps
 
-__all__ = ["following_torch"]
+__all__ = ["at_line", "following_torch"]
 
 _MAKERS = "empty zeros ones full empty_strided arange full_like"
 _METHODS = "new_empty new_zeros new_ones new_full new_empty_strided view reshape expand"
@@ -60,6 +62,16 @@ def _replaced(owner: Any, name: str, steps: Steps) -> Iterator[None]:
             setattr(owner, name, original)
         else:  # it is inherited
             delattr(owner, name)
+
+
+def at_line(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which keeps the user's current line when it is called again."""
+    return functools.partial(_placed, function, fake_cuda.user_line())
+
+
+def _placed(function: Callable[..., Any], line: str, /, *args: Any, **kwargs: Any) -> Any:
+    with fake_cuda.placed(line):
+        return function(*args, **kwargs)
 
 
 class _Following(TorchFunctionMode):

@@ -12,7 +12,7 @@ import resource
 import signal
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,8 @@ import triton
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch
+from solkit.analysis import library
+from solkit.analysis.library import LibraryLaunch
 from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
 from solkit.kernelfiles import Workload
@@ -60,31 +62,40 @@ class Captured:
         launches: each distinct launch once, in the order of first appearance.
         notes: about autotuning and guesses, each a sentence.
         outputs: number, dtypes and shapes of its output tensors.
+        library: PyTorch's operators that it calls, each distinct one once, in the same order.
     """
 
     launches: tuple[CapturedLaunch, ...]
     notes: tuple[str, ...]
     outputs: str
+    library: tuple[LibraryLaunch, ...] = ()
 
 
 def capture(
-    workload: Workload, params: Mapping[str, Value], limit_s: float | None = None
+    workload: Workload,
+    params: Mapping[str, Value],
+    limit_s: float | None = None,
+    others: Callable[[], int] = lambda: 0,
 ) -> Captured:
-    """Call the candidate once and record its Triton launches.
+    """Call the candidate once and record its Triton launches and PyTorch operators.
 
     Args:
         workload: with inputs that are fake tensors.
         params: what an autotuned kernel's configuration must match.
         limit_s: seconds that the candidate may run; only in a process's main thread.
+        others: the number of distinct launches so far that are recorded elsewhere.
 
     Raises:
         CaptureError: the candidate's own code failed, or ran for too long.
         ParamsError: no configuration of an autotuned kernel matches `params`.
     """
+    with fake_cuda.fake_tensors():
+        workload = workload.with_destinations()  # made outside of the candidate's time
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses() as guesses,
         fake_triton.recording(params) as seen,
+        library.recording(lambda: len(seen.launches) + others()) as operators,
     ):
         try:
             with _ended_after(limit_s):
@@ -93,7 +104,8 @@ def capture(
             raise
         except BaseException as error:  # the user's code may raise anything, and sys.exit
             raise CaptureError(_blame(error), "" if guesses else _failure(error)) from error
-    return Captured(tuple(seen.launches), (*seen.notes(), *guesses), described(outputs))
+    notes = (*seen.notes(), *guesses)
+    return Captured(tuple(seen.launches), notes, described(outputs), operators.launches)
 
 
 def described(tensors: Sequence[torch.Tensor]) -> str:

@@ -26,8 +26,8 @@ import torch
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import Argument, CapturedLaunch, TensorArgument
-from solkit.adapters.recipes import Steps, following_torch, stand_in
-from solkit.analysis import cuda
+from solkit.adapters.recipes import Steps, at_line, following_torch, stand_in
+from solkit.analysis import cuda, library
 from solkit.analysis.triton.capture import Captured, capture, described
 from solkit.core import Value
 from solkit.kernelfiles import Workload
@@ -114,7 +114,7 @@ class Recipes:
         """With the same inputs each time: contents of index tensors are part of a launch."""
         self.runs += 1
         torch.manual_seed(0)
-        return self._make(params)
+        return self._make(params).with_destinations()
 
     def _trusted(self, recipe: _Recipe, found: Captured, params: Params) -> Captured:
         """A recipe's answer, unless a comparison is due and a run differs."""
@@ -173,7 +173,7 @@ class Recipes:
             return None, frozenset(), "its parameters are not bound as keywords"
         if why := _unsound(function.func):
             return None, frozenset(), why
-        steps = Steps(params, stand_in, fixed)
+        steps = Steps(params, stand_in, fixed, at_line)
         stand_ins = steps.mapping(dict)
         keywords = dict(function.keywords)
         for name in keywords.keys() & params.keys():
@@ -196,7 +196,8 @@ class Recipes:
         with ExitStack() as stack:
             stack.enter_context(fake_cuda.fake_tensors())
             guesses = stack.enter_context(fake_cuda.watching_guesses())
-            stack.enter_context(fake_triton.recording(params, steps))
+            seen = stack.enter_context(fake_triton.recording(params, steps))
+            stack.enter_context(library.recording(lambda: len(seen.launches), steps))
             extensions = stack.enter_context(cuda.recording())
             stack.enter_context(following_torch(steps))
             outputs = workload.run_kernel()
@@ -212,15 +213,20 @@ class Recipes:
         """A recipe's answer; ``None`` if it does not hold."""
         if params.keys() != recipe.names:
             return None
-        tensors = fake_cuda.fake_tensors() if recipe.steps.makes_objects else nullcontext()
-        with tensors, fake_triton.recording(params) as seen:
+        watched = recipe.steps.makes_objects
+        tensors = fake_cuda.fake_tensors() if watched else nullcontext()
+        with (
+            tensors,
+            fake_triton.recording(params) as seen,
+            library.recording(lambda: len(seen.launches), watched=watched) as operators,
+        ):
             try:
                 if not recipe.steps.again(params):
                     return None
             except Exception:  # the run that follows raises it again
                 return None
         notes = (*seen.notes(), *recipe.guesses)
-        return Captured(tuple(seen.launches), notes, self._outputs)
+        return Captured(tuple(seen.launches), notes, self._outputs, operators.launches)
 
 
 def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
@@ -286,7 +292,9 @@ def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
 
 def alike(a: Captured, b: Captured) -> bool:
     """Whether two captures are equal, wherever their tensors are."""
-    if (a.notes, a.outputs) != (b.notes, b.outputs) or len(a.launches) != len(b.launches):
+    if (a.notes, a.outputs, a.library) != (b.notes, b.outputs, b.library):
+        return False
+    if len(a.launches) != len(b.launches):
         return False
     storages: tuple[dict[int, int], dict[int, int]] = ({}, {})
     return all(_alike(x, y, storages) for x, y in zip(a.launches, b.launches))

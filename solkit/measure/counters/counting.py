@@ -38,7 +38,7 @@ def counted(kernel: KernelFile, result: Result, device: Device, time_limit_s: fl
         return _noting(result, "Not counted: the candidate fails.")
     live = result.measurement.launches if result.measurement else ()
     known = result.analysis.kernels or live
-    if not known:
+    if all(each.launch.library for each in known):
         return _noting(result, "Not counted: no launch of the candidate is known by name.")
     try:
         with exclusive(device.uuid, time_limit_s):
@@ -76,7 +76,7 @@ def _count(
     }
     return nsight.count(
         [sys.executable, "-m", "solkit.measure.counters.program", json.dumps(job)],
-        [function_name(each.launch.name) for each in known],
+        [function_name(each.launch.name) for each in known if not each.launch.library],
         device.compute_capability,
         cold=result.bound.protocol == "cold",
         limit=_MOST_LAUNCHES,

@@ -133,8 +133,8 @@ def depths(in_child):
 
         analyses = in_child(child, device=device)
         assert [each.status for each in analyses] == [AnalysisStatus.COMPLETE] * 2
-        assert [each.kernels[0].facts.notes for each in analyses] == [()] * 2
-        return [each.kernels[0] for each in analyses]
+        assert [each.own[0].facts.notes for each in analyses] == [()] * 2
+        return [each.own[0] for each in analyses]
 
     return run
 

@@ -21,13 +21,12 @@ from typing import Any
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, triton_compiler
-from solkit.adapters.fake_triton import CapturedLaunch
-from solkit.analysis import cuda, worker
+from solkit.analysis import cuda, library, worker
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.problem import problem_case
-from solkit.analysis.triton.capture import capture
+from solkit.analysis.triton.capture import Captured, capture
 from solkit.analysis.triton.compiling import compile_all
-from solkit.core import Case, Device, Facts, Params
+from solkit.core import Case, Depth, Device, Facts, Params
 from solkit.datasets.facts import facts_to_json
 from solkit.kernelfiles.seeding import seeded_workload
 from solkit.processes.faults import is_machine_fault
@@ -129,9 +128,11 @@ def compile_ahead(
             start = time.perf_counter()
             # the process ends, within a pass of the compiler too
             with _alarm_after(limit_s, signal.SIG_DFL), cuda.recording() as extensions:
-                captured, error, log = _compile(loaded, shape, params, device)
+                captured, error, log = _compile(
+                    loaded, shape, params, device, lambda: len(extensions.launches)
+                )
             seconds = time.perf_counter() - start
-            facts = "" if error else _facts(captured, extensions.launches, device)
+            facts = "" if captured is None else _facts(captured, extensions.launches, device)
             told = seconds, error[:_MOST_TEXT], facts, is_machine_fault(log)
             file.write(json.dumps(told) + "\n")
             file.flush()
@@ -143,36 +144,39 @@ def _give_way() -> None:
 
 
 def _compile(
-    loaded: kernelfiles.LoadedKernel, shape: Params, params: Params, device: Device
-) -> tuple[Sequence[CapturedLaunch], str, str]:
-    """What a configuration launches; its compile error, in short and in full."""
+    loaded: kernelfiles.LoadedKernel,
+    shape: Params,
+    params: Params,
+    device: Device,
+    others: Callable[[], int],
+) -> tuple[Captured | None, str, str]:
+    """What a configuration launches, if known; its compile error, in short and in full."""
     try:
-        launches = capture(seeded_workload(loaded, shape, params), params).launches
+        captured = capture(seeded_workload(loaded, shape, params), params, others=others)
     except Exception as error:  # a launcher may raise anything on fake tensors
         if isinstance(error.__cause__, fake_cuda.BuildError):
-            return (), str(error.__cause__), error.__cause__.log
-        return (), "", ""  # it is tried live
-    for launch in launches:
+            return None, str(error.__cause__), error.__cause__.log
+        return None, "", ""  # it is tried live
+    for launch in captured.launches:
         compiled = triton_compiler.fill_cache(launch.kernel, device)
         if compiled.error is not None:
-            return (), compiled.error, compiled.error
-    return launches, "", ""
+            return None, compiled.error, compiled.error
+    return captured, "", ""
 
 
-def _facts(
-    captured: Sequence[CapturedLaunch], extensions: Sequence[cuda.CudaLaunch], device: Device
-) -> str:
+def _facts(captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: Device) -> str:
     """The facts of all launches; empty if any took too long to follow, or is unknown."""
     found: list[tuple[Facts, float]] = []
     unknown: tuple[str, ...] = ()
     try:
-        with _alarm_after(_FOLLOWING_S * len(captured), _interrupt):
-            found += launch_facts(captured, partial(compile_all, device=device), device)
+        with _alarm_after(_FOLLOWING_S * len(captured.launches), _interrupt):
+            found += launch_facts(captured.launches, partial(compile_all, device=device), device)
         with _alarm_after(_EXTENSION_S, _interrupt):
             extended, unknown = extension_facts(extensions, device)
     except TimeoutError:
         return ""
-    known = [facts for facts, _ in (*found, *extended)]
+    own = [facts for facts, _ in (*found, *extended)]
+    known = library.with_operators(own, captured.library, device, Depth.COMPILED, lambda each: each)
     return facts_to_json(known) if known and not unknown else ""
 
 

@@ -1,0 +1,104 @@
+"""Causes of large factors in PyTorch's operators, whose own code nobody can change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from solkit.core import Cause
+from solkit.core.quantities import amount
+from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.naming import named
+
+__all__ = ["CAUSES", "in_traffic", "on_launches", "on_pipe"]
+
+CAUSES = (
+    *("library copy", "library fill", "library launches", "library operator", "library product"),
+    "library product in fp32",
+)
+"""The names of causes that are found here."""
+
+_COPIES = ("aten.clone", "aten.copy_", "aten._to_copy", "aten.contiguous", "aten.cat")
+_FILLS = (
+    *("aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero_", "aten.fill_", "aten.full"),
+    *("aten.full_like", "aten.new_full", "aten.ones", "aten.ones_like", "aten.new_ones"),
+)
+_PRODUCTS = (
+    *("aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm", "aten.addbmm", "aten.mv", "aten.addmv"),
+    *("aten.dot", "aten.convolution", "aten._scaled_mm", "aten._int_mm", "aten._grouped_mm"),
+)
+_KINDS: Mapping[str, Sequence[str]] = {"copy": _COPIES, "fill": _FILLS, "product": _PRODUCTS}
+_TELLING = 0.2  # of what all operators move
+_MOST_LINES = 3  # named
+
+
+def in_traffic(kernels: Sequence[Followed], factor: float) -> Cause | None:
+    """The operator that moves most, if operators cause at least half of what is too much.
+
+    A product, whose bytes few can save, is named only if no other operator matters.
+
+    Args:
+        kernels: all launches.
+        factor: of the extra traffic.
+    """
+    library = [kernel for kernel in kernels if kernel.library]
+    if not library or _traffic_ms(library) < 0.5 * _traffic_ms(kernels) * (1 - 1 / factor):
+        return None
+    others = [kernel for kernel in library if kernel.name not in _PRODUCTS]
+    listed = others if _traffic_ms(others) > _TELLING * _traffic_ms(library) else library
+    by_name: dict[str, list[Followed]] = {}
+    for kernel in listed:
+        by_name.setdefault(kernel.name, []).append(kernel)
+    name, worst = max(by_name.items(), key=lambda each: _traffic_ms(each[1]))
+    kind = next((kind for kind, names in _KINDS.items() if name in names), "operator")
+    calls = _launches(worst)
+    return named(
+        f"library {kind}",
+        worst[0],
+        place=_places(worst),
+        times=f", in {calls} calls" if calls > 1 else "",
+        moved=amount(_moved_bytes(worst), "B"),
+        percent=100 * _share(worst, kernels),
+    )
+
+
+def on_launches(kernels: Sequence[Followed]) -> Cause | None:
+    """Operators, if most launches are theirs."""
+    library = [kernel for kernel in kernels if kernel.library]
+    if 2 * _launches(library) <= _launches(kernels):
+        return None
+    most = max(library, key=lambda kernel: kernel.count)
+    theirs, every = _launches(library), _launches(kernels)
+    return named("library launches", most, place=_places([most]), count=theirs, every=every)
+
+
+def on_pipe(kernel: Followed) -> Cause | None:
+    """A product in fp32, which PyTorch leaves to the scalar pipe by default."""
+    if kernel.pipe != "fp32" or kernel.name not in _PRODUCTS:
+        return None
+    return named("library product in fp32", kernel, place=_places([kernel]))
+
+
+def _traffic_ms(kernels: Sequence[Followed]) -> float:
+    return sum(kernel.traffic_ms * kernel.count for kernel in kernels)
+
+
+def _launches(kernels: Sequence[Followed]) -> int:
+    return sum(kernel.count for kernel in kernels)
+
+
+def _moved_bytes(kernels: Sequence[Followed]) -> float:
+    demands = ((k.demand, k.count) for k in kernels)
+    return sum(n * (each.dram_read_bytes + each.dram_write_bytes) for each, n in demands)
+
+
+def _share(some: Sequence[Followed], kernels: Sequence[Followed]) -> float:
+    """Of the time of all."""
+    part, whole = (sum(k.running() * k.count for k in ks) for ks in (some, kernels))
+    return part / whole if whole else 0.0
+
+
+def _places(kernels: Sequence[Followed]) -> str:
+    """The lines that call them, the first three."""
+    lines = list(dict.fromkeys(kernel.kernel.launch.line or kernel.name for kernel in kernels))
+    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
+    return ", ".join(lines[:_MOST_LINES]) + more

@@ -1,0 +1,104 @@
+"""Functions of a candidate that `torch.compile` gave run as Inductor's kernels."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten
+
+from solkit.adapters import fake_cuda
+
+if TYPE_CHECKING:
+    from solkit.adapters.compiled_functions import Program
+
+__all__ = ["compiling"]
+
+_INDUCTOR = ("inductor", None)
+_IGNORED = "torch.compile was ignored, PyTorch's operators run one by one"
+_KEPT = 64
+"""Programs in memory; a function that needs more is compiled again."""
+
+_programs: dict[Any, tuple[Callable[..., Any], Program]] = {}
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Compile the functions that are called inside, as far as they can be."""
+    with fake_cuda.compiling(_called):
+        yield
+
+
+def _called(
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The results of Inductor's kernels; of PyTorch's operators one by one where there are none."""
+    if options.get("backend", None) not in _INDUCTOR or options.get("disable"):
+        return function(*args, **kwargs)
+    line = _place(function)
+    try:
+        program = _program(function, options, args, kwargs)
+    except Exception as error:  # torch may raise anything, and the user's code too
+        why = str(error).strip().splitlines() or [type(error).__name__]
+        with fake_cuda.placed(line):
+            fake_cuda.guess(f"{_IGNORED}: {why[0]}")
+        with fake_cuda.compiling(None):
+            return function(*args, **kwargs)
+    tensors = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)]
+    with fake_cuda.placed(line):
+        return program.run(tensors)
+
+
+def _place(function: Callable[..., Any]) -> str:
+    """The user's line that calls a function, else that of its definition."""
+    line = fake_cuda.user_line()
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        function = type(owner).forward
+    code = getattr(function, "__code__", None)
+    if line != "unknown line" or code is None:
+        return line
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _program(
+    function: Callable[..., Any],
+    options: Mapping[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Program:
+    leaves, structure = tree_flatten((args, kwargs))
+    key = id(function), repr(sorted(options.items())), str(structure), *map(_told, leaves)
+    known = _programs.get(key)
+    if known is not None and known[0] is function:
+        return known[1]
+    with _disable_current_modes(), fake_cuda.compiling(None):
+        from solkit.adapters import compiled_functions  # takes seconds
+
+        made = compiled_functions.compiled(function, args, kwargs, _settings(options))
+    if len(_programs) >= _KEPT:
+        _programs.clear()
+    _programs[key] = function, made
+    return made
+
+
+def _told(leaf: Any) -> Any:
+    """What a program depends on of an argument."""
+    if isinstance(leaf, torch.Tensor):
+        return tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.device
+    return leaf if isinstance(leaf, (bool, int, float, str, type(None))) else id(leaf)
+
+
+def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Inductor's settings: those of a mode, then the user's own."""
+    found: dict[str, Any] = {}
+    if options.get("mode"):
+        found |= torch._inductor.list_mode_options(options["mode"])
+    own = options.get("options") or {}
+    return found | {name.replace("-", "_"): value for name, value in own.items()}

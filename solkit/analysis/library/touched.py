@@ -1,0 +1,117 @@
+"""The bytes that a PyTorch operator reads and writes when it runs as a kernel of its own.
+
+Each tensor is read or written once, in whole sectors. A lookup reads only as much of its table as
+it returns, and a scatter changes only as much as it is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from solkit.core import Access
+from solkit.roofline.work.program import TensorUse, TracedOp
+
+__all__ = ["accesses"]
+
+_SECTOR, _REQUEST = 32, 512
+"""Bytes of a sector, and of a warp's request with 16 bytes a lane, which libraries' kernels use."""
+
+_TABLES: Mapping[str, str] = {
+    "aten.embedding": "weight",
+    **dict.fromkeys(("aten.index", "aten._unsafe_index", "aten.index_select"), "self"),
+    **dict.fromkeys(("aten.gather", "aten.take"), "self"),
+}
+"""Lookups, and the argument that holds the table."""
+
+_SCATTERS = {
+    f"aten.{name}"
+    for name in """index_put_ _index_put_impl_ _unsafe_index_put_ index_copy_ index_add_ index_fill_
+    scatter_ scatter_add_ scatter_reduce_""".split()
+}
+_ADDING = {"aten.index_add_", "aten.scatter_add_", "aten.scatter_reduce_"}
+_GIVEN = ("values", "source", "src", "index", "indices")
+
+
+def accesses(op: TracedOp, line: str, on_gpu: frozenset[int]) -> tuple[Access, ...]:
+    """The loads and stores of an operator, one for each tensor in the GPU's memory.
+
+    Args:
+        op: with its arguments.
+        line: of the user's code, ``file:line``.
+        on_gpu: the storages in the GPU's memory.
+    """
+    seen: set[tuple[str, TensorUse]] = set()
+    found = []
+    for kind, name, use, elements in _uses(op):
+        if use.storage in on_gpu and elements and (kind, use) not in seen:
+            seen.add((kind, use))
+            found.append(_access(kind, name, use, elements, line))
+    return tuple(found)
+
+
+def _uses(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:
+    """What it loads and stores: kind, argument, tensor and elements."""
+    names = _names(op.arguments)
+    changed = _changed(op)
+    for use in op.inputs:
+        name = names.get(id(use), "")
+        if op.name in _SCATTERS and use in op.written:
+            adds = op.name in _ADDING or bool(op.arguments.get("accumulate"))
+            yield "load", name, use, min(use.distinct, changed) if adds else 0
+        elif _TABLES.get(op.name) == name:
+            yield "load", name, use, min(use.distinct, op.result.numel)
+        else:
+            yield "load", name, use, use.distinct
+    for use in op.written:
+        yield "store", names.get(id(use), ""), use, min(use.distinct, changed)
+    for number, use in enumerate(op.outputs):
+        yield "store", f"result{number}" if number else "result", use, use.distinct
+
+
+def _changed(op: TracedOp) -> float:
+    """The elements that a scatter changes, at most; no limit for other operators."""
+    given = [op.arguments.get(name) for name in _GIVEN] if op.name in _SCATTERS else []
+    sizes = [each.numel for each in given if isinstance(each, TensorUse) and each.numel > 1]
+    return max(sizes, default=math.inf)
+
+
+def _names(arguments: Mapping[str, Any]) -> dict[int, str]:
+    """The argument of each tensor, by identity."""
+    found: dict[int, str] = {}
+    for name, value in arguments.items():
+        if isinstance(value, TensorUse):
+            found[id(value)] = name
+        elif isinstance(value, list | tuple):
+            found |= {id(each): f"{name}[{n}]" for n, each in enumerate(value)}
+    return found
+
+
+def _access(kind: str, name: str, use: TensorUse, elements: float, line: str) -> Access:
+    requested = int(elements) * use.dtype.itemsize
+    sectors = math.ceil(requested * _spread(use) / _SECTOR)
+    return Access(
+        kind=kind,
+        path="global",
+        argument=name,
+        line=line,
+        requests=math.ceil(requested / _REQUEST),
+        sectors=sectors,
+        block_sectors=sectors,
+        requested_bytes=requested,
+        unique_bytes=sectors * _SECTOR,
+        vector_bytes=16,
+    )
+
+
+def _spread(use: TensorUse) -> float:
+    """Bytes of the sectors that a tensor touches, over its own: 1 if it is dense in memory."""
+    itemsize, run = use.dtype.itemsize, 1
+    dims = sorted((step, n) for n, step in zip(use.shape, use.stride) if n > 1 and step > 0)
+    for step, n in dims:
+        if step > run:
+            together = min(math.ceil(run * itemsize / _SECTOR) * _SECTOR, step * itemsize)
+            return max(together / (run * itemsize), 1.0)
+        run = max(run, step * n)
+    return 1.0

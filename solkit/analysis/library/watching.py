@@ -1,0 +1,228 @@
+"""Records the PyTorch operators of a candidate that runs on fake tensors.
+
+Views, ``empty`` and what only asks about a tensor launch nothing and are left out, like everything
+that happens in the host's memory.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+# (torch's dispatch modes are untyped)
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import torch
+
+from solkit.adapters import fake_triton
+from solkit.adapters.recipes import Steps
+from solkit.analysis.library.inductor import compiling
+from solkit.analysis.library.touched import accesses
+from solkit.core import Access
+from solkit.roofline.work.costs import cost_of
+from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view
+
+__all__ = ["LibraryLaunch", "LibraryOp", "LibraryRecording", "recording", "running"]
+
+
+@dataclass(frozen=True)
+class LibraryOp:
+    """One operator of PyTorch, as a kernel of its own.
+
+    Attributes:
+        name: as in ATen, e.g. ``"aten.mm"``.
+        line: ``file:line`` of the user's code, the file without its folder.
+        operations: by kind, as in `solkit.core.OpWork`, but fp32 contractions under the pipe that
+            PyTorch's settings choose.
+        accesses: what it reads and writes.
+        notes: what is not known about it, each a sentence.
+    """
+
+    name: str
+    line: str
+    operations: tuple[tuple[str, int], ...]
+    accesses: tuple[Access, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LibraryLaunch:
+    """An operator among a candidate's launches.
+
+    Attributes:
+        op: the operator.
+        after: how many distinct launches of the candidate's own kernels come before its first call.
+        count: how often it is called.
+    """
+
+    op: LibraryOp
+    after: int
+    count: int = 1
+
+
+@dataclass
+class LibraryRecording:
+    """What was seen between entering and leaving `recording`.
+
+    Attributes:
+        launched: the number of distinct launches of other kernels so far.
+        counts: how often each operator was called, and `LibraryLaunch.after`.
+    """
+
+    launched: Callable[[], int]
+    counts: dict[LibraryOp, list[int]] = field(default_factory=dict)
+
+    @property
+    def launches(self) -> tuple[LibraryLaunch, ...]:
+        """Each distinct operator once, in the order of first appearance."""
+        return tuple(LibraryLaunch(op, *each) for op, each in self.counts.items())
+
+    def add(self, op: LibraryOp) -> None:
+        """Count a call."""
+        self.counts.setdefault(op, [self.launched(), 0])[1] += 1
+
+
+_recordings: list[LibraryRecording] = []  # a stack; the innermost records
+
+
+def running() -> bool:
+    """Whether a candidate is being recorded."""
+    return bool(_recordings)
+
+
+@contextlib.contextmanager
+def recording(
+    launched: Callable[[], int], steps: Steps | None = None, watched: bool = True
+) -> Iterator[LibraryRecording]:
+    """Record the operators that are called inside; needs `fake_cuda.fake_tensors`.
+
+    Args:
+        launched: the number of distinct launches of other kernels so far.
+        steps: of a recorded run: each operator outside of its steps becomes one.
+        watched: whether operators are seen; else only repeated steps add some.
+    """
+    _recordings.append(LibraryRecording(launched))
+    try:
+        if not watched:
+            yield _recordings[-1]
+            return
+        watch = _Watch(steps)
+        with watch, fake_triton.inside_custom_ops(watch), compiling():
+            yield _recordings[-1]
+    finally:
+        _recordings.pop()
+
+
+def _note(op: LibraryOp) -> None:
+    if _recordings:
+        _recordings[-1].add(op)
+
+
+class _Watch(Recorder):
+    """Records each operator that launches a kernel."""
+
+    def __init__(self, steps: Steps | None) -> None:
+        super().__init__()
+        self._steps = steps
+        self._on_gpu: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if _launches_nothing(func):
+            return func(*args, **kwargs)
+        before = self.frozen((args, kwargs))
+        out = func(*args, **kwargs)
+        op = self.traced(func, before, out)
+        if op is not None and (found := _library_op(op, frozenset(self._on_gpu))):
+            if self._steps is None or self._steps.is_busy:  # a step that is repeated adds it again
+                _note(found)
+            else:
+                self._steps.do(partial(_note, found), ())
+        return out
+
+    def use(self, tensor: torch.Tensor) -> TensorUse:
+        """The region of its storage that a tensor covers; notes where the storage is."""
+        found = super().use(tensor)
+        if tensor.is_cuda:
+            self._on_gpu.add(found.storage)
+        return found
+
+
+_ASKING = {
+    f"aten.{name}"
+    for name in """_local_scalar_dense equal allclose is_same_size is_set_to record_stream set_
+    resize_ lift lift_fresh detach detach_ _unsafe_view _reshape_alias _assert_async _nnz is_pinned
+    _has_same_storage_numel _nested_tensor_from_mask_left_aligned""".split()
+}
+
+
+@functools.cache
+def _launches_nothing(func: Any) -> bool:
+    """Whether an op is none of ATen's, a view, or only allocates or asks."""
+    if not isinstance(func, torch._ops.OpOverload) or func.namespace == "prim":
+        return True
+    name = str(func.overloadpacket).replace("::", ".")
+    writes = any(a.alias_info and a.alias_info.is_write for a in func._schema.arguments)
+    if is_view(func) and not writes:
+        return True
+    return name in _ASKING or "empty" in name or fake_triton.is_custom_op(func)
+
+
+# ------------------------------------------------------------------------------ one operator
+
+
+_NAMES = {"solkit.attention": "aten.scaled_dot_product_attention"}
+_FP32 = "contraction.fp32"
+_CONVOLUTIONS = ("aten.convolution", "aten.cudnn_convolution", "aten.convolution_backward")
+_HOST_COPIES = ("aten._to_copy", "aten.copy_", "aten._copy_from")
+
+
+def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
+    """The launch that an op makes; ``None`` if it touches nothing on the GPU."""
+    line = _place(op.line)
+    touched = accesses(op, line, on_gpu)
+    if not touched:
+        return None
+    name = _NAMES.get(op.name) or op.name.replace("solkit.", "aten.")
+    cost = cost_of(op)
+    notes = []
+    if cost is None:
+        notes.append(f"{name}: its operations are not modelled; its bytes count.")
+    uses = (*op.inputs, *op.outputs, *op.written)
+    if op.name in _HOST_COPIES and any(use.storage not in on_gpu for use in uses):
+        notes.append(f"{name}: copied from or to the host; only the GPU's side counts.")
+    operations = {} if cost is None else _on_pipes(op, cost.operations)
+    return LibraryOp(name, line, tuple(operations.items()), touched, tuple(notes))
+
+
+def _place(line: str) -> str:
+    """``file:line`` without the folder, which differs between machines."""
+    return PurePath(line).name if ":" in line else ""
+
+
+def _on_pipes(op: TracedOp, operations: Mapping[str, int]) -> dict[str, int]:
+    """The operations as PyTorch runs them: halves in fp32, fp32 products as its settings say.
+
+    Sources: aten/src/ATen/OpMathType.h; PyTorch documentation, "CUDA semantics", TensorFloat-32.
+    """
+    found: dict[str, int] = {}
+    for kind, count in operations.items():
+        pipe = "fp32" if kind in ("fp16", "bf16") else kind
+        if kind == _FP32:
+            pipe = "tensor.tf32" if _allows_tf32(op) else "fp32"
+        found[pipe] = found.get(pipe, 0) + count
+    return found
+
+
+def _allows_tf32(op: TracedOp) -> bool:
+    if op.name in _CONVOLUTIONS or op.name in ("solkit.lstm", "solkit.gru"):
+        return bool(torch.backends.cudnn.allow_tf32)
+    return torch.get_float32_matmul_precision() != "highest"
