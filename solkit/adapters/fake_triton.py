@@ -113,11 +113,13 @@ class CapturedLaunch:
         launch: the public record.
         kernel: the launched specialisation; equal launches share the object.
         arguments: by parameter, from the first of equal launches.
+        storages: of all of their tensors.
     """
 
     launch: Launch
     kernel: Specialisation
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+    storages: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -363,12 +365,13 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
     if any(size > most for size, most in zip(grid, _MOST_BLOCKS)) or min(grid) < 0:
         raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
     launches = _recordings[-1].launches
+    storages = frozenset(each.storage for each in told if isinstance(each, TensorArgument))
     for index, seen in enumerate(launches):
         if seen.kernel is kernel and seen.launch.grid == grid:
             again = replace(seen.launch, count=seen.launch.count + 1)
-            launches[index] = replace(seen, launch=again)
+            launches[index] = replace(seen, launch=again, storages=seen.storages | storages)
             return
-    launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments))
+    launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments, storages))
 
 
 def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Argument:

@@ -14,6 +14,7 @@ from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.compiling import compile_all
 from solkit.analysis.triton.recipes import Recipes
+from solkit.analysis.written import outputs_written
 from solkit.core import (
     Analysis,
     AnalysisStatus,
@@ -183,6 +184,7 @@ def _analysis(
     found = launch_facts(
         captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device, depth
     )
+    pairs = [(launch, facts) for launch, (facts, _) in zip(captured.launches, found, strict=True)]
     extended, unknown = _extended(extensions.launches, device, depth)
     found += extended
     found = library.with_operators(
@@ -195,7 +197,8 @@ def _analysis(
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
-    return Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure)
+    written = () if extensions.launches else outputs_written(captured.made, pairs)
+    return Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
 
 
 def _extended(

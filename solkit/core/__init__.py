@@ -26,6 +26,7 @@ from solkit.core.analysis import (
     GapFactor,
     KernelAnalysis,
     KernelModel,
+    OutputBytes,
     Study,
     Term,
 )
@@ -123,6 +124,7 @@ __all__ = [
     "Occupancy",
     "OpWork",
     "Outcome",
+    "OutputBytes",
     "Pace",
     "Params",
     "Part",

@@ -23,6 +23,7 @@ __all__ = [
     "GapFactor",
     "KernelAnalysis",
     "KernelModel",
+    "OutputBytes",
     "Study",
     "Term",
 ]
@@ -224,6 +225,19 @@ class KernelAnalysis:
 
 
 @dataclass(frozen=True)
+class OutputBytes:
+    """How much of an output a candidate writes.
+
+    Attributes:
+        bytes: of the output.
+        written_bytes: of these, how many its launches write at the most.
+    """
+
+    bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True)
 class Analysis:
     """What a candidate launches, and what its kernels compile to.
 
@@ -237,6 +251,7 @@ class Analysis:
         is_whole: whether the kernels are all that it launches.
         failure: how the candidate fails on any GPU: ``"crashed"`` or ``"timed_out"``; empty if it
             does not, or this is unknown.
+        written: for each output that it makes, how much of it is written; empty if unknown.
     """
 
     status: AnalysisStatus
@@ -246,6 +261,7 @@ class Analysis:
     files: tuple[str, ...] = ()
     is_whole: bool = False
     failure: str = ""
+    written: tuple[OutputBytes, ...] = ()
 
     @property
     def own(self) -> tuple[KernelAnalysis, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from solkit.core import AnalysisStatus, Bound, Cause, Device, Gap, KernelAnalysis, Result, Verdict
 from solkit.report.remedies import advice_on
-from solkit.report.units import binary_bytes, duration, ratio
+from solkit.report.units import amount, binary_bytes, duration, ratio
 from solkit.roofline.kernel.model import LAUNCH_US
 
 __all__ = ["advice_on", "advise", "kernels_seen", "launch_limited", "out_of_resources"]
@@ -24,6 +24,7 @@ _NEAR = 1.1  # a gap not worth an engineer's day
 _LOW_OCCUPANCY = 0.5
 _LOW_FILL = 0.8  # of the device's slots, over all waves
 _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
+_WHOLE = 0.9  # of an output: figures of large grids are scaled from some blocks
 _MOSTLY = 0.5  # of the modelled time
 _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
 _NO_CAUSE = (
@@ -136,6 +137,16 @@ def _does_not_compile(case: _Case) -> Iterator[str]:
             yield f"{name} does not compile for {key}: see its error."
     if case.result.verdict is Verdict.DOES_NOT_COMPILE and not broken:
         yield "The candidate does not compile: see the errors."
+
+
+def _unwritten(case: _Case) -> Iterator[str]:
+    for number, output in enumerate(case.result.analysis.written):
+        if output.written_bytes < _WHOLE * output.bytes:
+            written, size = (amount(n, "B") for n in (output.written_bytes, output.bytes))
+            yield (
+                f"Output {number} is written in part, at most {written} of {size}: the rest is "
+                "what was in memory before."
+            )
 
 
 def _unmodelled(case: _Case) -> Iterator[str]:
@@ -312,6 +323,7 @@ def _not_measured(case: _Case) -> Iterator[str]:
 _ON_THE_NUMBERS: tuple[Rule, ...] = (
     _verdict,
     _does_not_compile,
+    _unwritten,
     _unmodelled,
     _launch_limited,
     _near,

@@ -230,11 +230,20 @@ class FailedShapeJson(JsonModel):
     error: str
 
 
+class OutputBytesJson(JsonModel):
+    """`solkit.core.OutputBytes`."""
+
+    bytes: int
+    written_bytes: int
+
+
 class AnalysisJson(JsonModel):
     """`solkit.core.Analysis`; its kernels are `ResultJson.launches`."""
 
     status: AnalysisStatus
     notes: list[str]
+    written: list[OutputBytesJson] = []
+    is_whole: bool = True
 
 
 class GapFactorJson(JsonModel):

@@ -174,7 +174,8 @@ def _summary(result: Result) -> Iterator[Row]:
         share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
         yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share, _mostly(result.gap))
     elif result.gap and not measurement:
-        told = f" by the model ({units.duration(result.gap.time_ms)})"
+        part = "" if result.analysis.is_whole else " for the launches that are known"
+        told = f" by the model ({units.duration(result.gap.time_ms)}{part})"
         yield (
             "gap",
             Text.assemble((units.ratio(_of(result.gap)), "bold"), told, _mostly(result.gap)),
@@ -207,8 +208,25 @@ def _breakdown(result: Result) -> Iterator[Row]:
             terms = (f"{term.name} {units.duration(term.time_ms)}" for term in kernel.model.terms)
             time = (units.duration(kernel.model.time_ms), "bold")
             yield "modelled", Text.assemble(time, f" {kernel.launch.name}: {', '.join(terms)}")
+    yield from _moved(result)
     if result.gap:
         yield from factor_rows((f.name, f.factor, f.evidence) for f in result.gap.factors)
+
+
+def _moved(result: Result) -> Iterator[Row]:
+    """What all launches move from and to DRAM, beside what the problem needs."""
+    seen = [(kernel.demand, kernel.launch.count) for kernel in kernels_seen(result)]
+    demands = [(demand, count) for demand, count in seen if demand is not None]
+    if not demands or len(demands) < len(seen):
+        return
+    work = result.work
+    told = []
+    for verb, moved, needed in (
+        ("read", sum(n * each.dram_read_bytes for each, n in demands), work.dram_read_bytes),
+        ("written", sum(n * each.dram_write_bytes for each, n in demands), work.dram_write_bytes),
+    ):
+        told.append(f"{units.amount(moved, 'B')} {verb} ({units.amount(needed, 'B')} needed)")
+    yield "bytes", Text(", ".join(told))
 
 
 # -------------------------------------------------------------------------------- remarks
@@ -253,7 +271,7 @@ def _launch(kernel: KernelAnalysis) -> Text:
         facts.append(f"{launch.count} times")
     text = Text.assemble((launch.name, "bold"), f"  {' · '.join(facts)}")
     if compiled:
-        text.append("\n" + " · ".join(compiled))
+        text.append("\n" + " · ".join([*compiled, *_bytes(kernel)]))
     if kernel.error:
         how = "needs more than the GPU has" if out_of_resources(kernel) else "does not compile"
         text.append(f"\n{how}: ", style="bold red").append_text(_error(kernel.error, "red"))
@@ -262,16 +280,21 @@ def _launch(kernel: KernelAnalysis) -> Text:
 
 def _operator(kernel: KernelAnalysis) -> Text:
     """A launch of one of PyTorch's operators."""
-    launch, demand = kernel.launch, kernel.demand
+    launch = kernel.launch
     facts = ["PyTorch's operator", *([launch.line] if launch.line else [])]
     if launch.count > 1:
         facts.append(f"{launch.count} times")
-    if demand:
-        read, written = (
-            units.amount(n, "B") for n in (demand.dram_read_bytes, demand.dram_write_bytes)
-        )
-        facts.append(f"{read} read, {written} written")
+    facts += _bytes(kernel)
     return Text.assemble((launch.name, "bold"), f"  {' · '.join(facts)}")
+
+
+def _bytes(kernel: KernelAnalysis) -> list[str]:
+    """What a launch moves from and to DRAM."""
+    demand = kernel.demand
+    if demand is None:
+        return []
+    both = (units.amount(n, "B") for n in (demand.dram_read_bytes, demand.dram_write_bytes))
+    return ["{} read, {} written".format(*both)]
 
 
 def _compiled(kernel: KernelAnalysis) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -72,10 +73,12 @@ class LibraryRecording:
     Attributes:
         launched: the number of distinct launches of other kernels so far.
         counts: how often each operator was called, and `LibraryLaunch.after`.
+        written: the most bytes that operators wrote, by storage.
     """
 
     launched: Callable[[], int]
     counts: dict[LibraryOp, list[int]] = field(default_factory=dict)
+    written: Counter[int] = field(default_factory=Counter)
 
     @property
     def launches(self) -> tuple[LibraryLaunch, ...]:
@@ -130,6 +133,7 @@ class _Watch(Recorder):
         super().__init__()
         self._steps = steps
         self._on_gpu: set[int] = set()
+        self._handles: dict[int, int] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -142,15 +146,21 @@ class _Watch(Recorder):
         out = func(*args, **kwargs)
         op = self.traced(func, before, out)
         if op is not None and (found := _library_op(op, frozenset(self._on_gpu))):
+            self._count_writes(op)
             if self._steps is None or self._steps.is_busy:  # a step that is repeated adds it again
                 _note(found)
             else:
                 self._steps.do(partial(_note, found), ())
         return out
 
+    def _count_writes(self, op: TracedOp) -> None:
+        for use in (*op.outputs, *op.written):
+            _recordings[-1].written[self._handles[use.storage]] += use.bytes
+
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """The region of its storage that a tensor covers; notes where the storage is."""
         found = super().use(tensor)
+        self._handles[found.storage] = tensor.untyped_storage()._cdata
         if tensor.is_cuda:
             self._on_gpu.add(found.storage)
         return found

@@ -19,6 +19,7 @@ from types import TracebackType
 
 import torch
 import triton
+from torch.utils._pytree import tree_leaves
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch
@@ -28,7 +29,7 @@ from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
 from solkit.kernelfiles import Workload
 
-__all__ = ["CaptureError", "Captured", "capture", "described"]
+__all__ = ["CaptureError", "Captured", "Output", "capture", "described"]
 
 
 _GRACE_S = 2
@@ -55,6 +56,21 @@ class _OutOfTimeError(BaseException):
 
 
 @dataclass(frozen=True)
+class Output:
+    """An output that a candidate made in the GPU's memory.
+
+    Attributes:
+        storage: identifies its storage.
+        bytes: of its elements.
+        by_operators: the most bytes of its storage that PyTorch's operators wrote.
+    """
+
+    storage: int
+    bytes: int
+    by_operators: int
+
+
+@dataclass(frozen=True)
 class Captured:
     """What one call of a candidate did.
 
@@ -63,12 +79,14 @@ class Captured:
         notes: about autotuning and guesses, each a sentence.
         outputs: number, dtypes and shapes of its output tensors.
         library: PyTorch's operators that it calls, each distinct one once, in the same order.
+        made: its outputs in the GPU's memory, without those that it was given.
     """
 
     launches: tuple[CapturedLaunch, ...]
     notes: tuple[str, ...]
     outputs: str
     library: tuple[LibraryLaunch, ...] = ()
+    made: tuple[Output, ...] = ()
 
 
 def capture(
@@ -105,7 +123,24 @@ def capture(
         except BaseException as error:  # the user's code may raise anything, and sys.exit
             raise CaptureError(_blame(error), "" if guesses else _failure(error)) from error
     notes = (*seen.notes(), *guesses)
-    return Captured(tuple(seen.launches), notes, described(outputs), operators.launches)
+    made = tuple(_made(workload, outputs, operators.written))
+    return Captured(tuple(seen.launches), notes, described(outputs), operators.launches, made)
+
+
+def _made(
+    workload: Workload, outputs: Sequence[torch.Tensor], written: Mapping[int, int]
+) -> Iterator[Output]:
+    given = {
+        leaf.untyped_storage()._cdata
+        for leaf in tree_leaves((workload.args, dict(workload.kwargs)))
+        if isinstance(leaf, torch.Tensor)
+    }
+    for tensor in outputs:
+        storage = tensor.untyped_storage()._cdata
+        if tensor.is_cuda and storage not in given:
+            distinct = (n for n, step in zip(tensor.shape, tensor.stride()) if step)
+            size = math.prod(distinct) * tensor.element_size()
+            yield Output(storage, size, written.get(storage, 0))
 
 
 def described(tensors: Sequence[torch.Tensor]) -> str:

@@ -57,6 +57,16 @@ class ShapeView:
         return self.time.median_ms / sol_ms if self.time and sol_ms else None
 
     @property
+    def moved(self) -> tuple[int, int] | None:
+        """Bytes that all launches read from DRAM and write to it; ``None`` if unknown."""
+        demands = [(each.demand, each.count) for each in self.launches]
+        known = [(demand, count) for demand, count in demands if demand is not None]
+        if not known or len(known) < len(demands):
+            return None
+        read = sum(count * demand.dram_read_bytes for demand, count in known)
+        return read, sum(count * demand.dram_write_bytes for demand, count in known)
+
+    @property
     def longest_ms(self) -> float:
         """The time of a full bar."""
         times = [resource.time_ms or 0.0 for resource in self.result.bound.resources.values()]

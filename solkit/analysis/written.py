@@ -1,0 +1,52 @@
+"""How much of its outputs a candidate writes, at the most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
+from solkit.analysis.triton.capture import Output
+from solkit.core import Facts, OutputBytes
+
+__all__ = ["outputs_written"]
+
+
+def outputs_written(
+    outputs: Sequence[Output], launches: Sequence[tuple[CapturedLaunch, Facts]]
+) -> tuple[OutputBytes, ...]:
+    """For each output its bytes, and how many are written at the most.
+
+    Args:
+        outputs: that the candidate made.
+        launches: all of its own, with their facts.
+
+    Returns:
+        Nothing if a launch's stores, or where they go, are not known.
+    """
+    found = []
+    for output in outputs:
+        written = output.by_operators
+        for launch, facts in launches:
+            by_launch = _stored(output.storage, launch, facts)
+            if by_launch is None:
+                return ()
+            written += by_launch
+        found.append(OutputBytes(output.bytes, min(written, output.bytes)))
+    return tuple(found)
+
+
+def _stored(storage: int, launch: CapturedLaunch, facts: Facts) -> int | None:
+    """The most bytes that a launch, and those equal to it, store into a storage."""
+    if facts.requests is None:
+        return None
+    total = 0
+    for access in facts.requests.accesses:
+        if access.kind == "load":
+            continue
+        argument = launch.arguments.get(access.argument)
+        if not isinstance(argument, TensorArgument):
+            return None
+        again = launch.launch.count > 1 and storage in launch.storages
+        if argument.storage == storage or again:
+            total += access.unique_bytes * launch.launch.count
+    return total
