@@ -128,7 +128,7 @@ class Make:
             verdict=Verdict.NOT_MEASURED,
             work=self.work(),
             bound=self.bound(),
-            analysis=Analysis(AnalysisStatus.COMPLETE, (self.kernel(),)),
+            analysis=Analysis(AnalysisStatus.COMPLETE, (self.kernel(),), is_whole=True),
         )
         return replace(result, **changes)
 
@@ -210,7 +210,7 @@ class Make:
         kernel = self.kernel(demand=self.demand(), model=self.model())
         result = self.measured(
             bound=replace(whole, resources=resources),
-            analysis=Analysis(AnalysisStatus.COMPLETE, (kernel,)),
+            analysis=Analysis(AnalysisStatus.COMPLETE, (kernel,), is_whole=True),
             measurement=self.measurement(sm_clock_mhz=1721.0),
             gap=self.gap(),
         )

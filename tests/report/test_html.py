@@ -10,7 +10,18 @@ from html.parser import HTMLParser
 
 import pytest
 
-from solkit.core import Cause, Counters, FailedShape, SharedAccess, Verdict
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Cause,
+    Counters,
+    Facts,
+    FailedShape,
+    KernelAnalysis,
+    Launch,
+    SharedAccess,
+    Verdict,
+)
 from solkit.errors import UnsupportedError
 from solkit.report import schema
 from solkit.report.html import _plotly
@@ -280,3 +291,14 @@ def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setattr(extras.importlib, "import_module", absent)
     with pytest.raises(UnsupportedError, match=r"plotly.*pip install 'solkit\[report\]'"):
         extras.needed("plotly")
+
+
+def test_operators_of_pytorch_are_told_apart(make):
+    launch = Launch("aten.clone", (0, 0, 0), 0, 0, library=True, line="matmul.py:31", count=2)
+    clone = KernelAnalysis(Facts(launch), demand=make.demand(), model=make.model())
+    analysis = Analysis(AnalysisStatus.COMPLETE, (clone, make.kernel()), is_whole=True)
+    model = schema.to_model(make.report(make.result(analysis=analysis)))
+    text = opened(page(named([model]), written=NOW))
+    assert "PyTorch's operator, called at" in text.replace("&#39;", "'")
+    assert "aten.clone (2 times)" in text
+    assert "aten.clone by PyTorch" in text

@@ -69,7 +69,9 @@ def test_result_not_measured_is_the_contract(make):
     assert result["params"] == {"BLOCK_M": 128}
     assert result["verdict"] == "not_measured"
     assert result["errors"] == []
-    assert result["analysis"] == {"status": "complete", "notes": []}
+    assert result["analysis"] == {
+        "status": "complete", "notes": [], "written": [], "is_whole": True,
+    }  # fmt: skip
     nothing_yet = ("protocol", "forecast", "measurement", "score")
     assert [result[name] for name in nothing_yet] == [None] * 4
 

@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from solkit.core import Analysis, AnalysisStatus, ClockKind, Score, Verdict
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    ClockKind,
+    Facts,
+    KernelAnalysis,
+    Launch,
+    OutputBytes,
+    Score,
+    Verdict,
+)
+from solkit.report import units
 from solkit.report.terminal import render, worst
 
 SIZES = {"M": 4096, "N": 4096, "K": 4096, "dtype": "bfloat16"}
@@ -267,3 +278,51 @@ def test_what_goes_with_a_verdict_is_shown(make, verdict, label):
     text = page(make.report(make.measured(verdict=verdict, errors=("Seen by the referee.",))))
     assert verdict.value in text
     assert f"{label:<12} Seen by the referee." in text
+
+
+def operator(make, **changes):
+    """A clone that PyTorch makes."""
+    launch = Launch("aten.clone", (0, 0, 0), 0, 0, library=True, line="matmul.py:31", **changes)
+    demand = make.demand(dram_read_bytes=67_100_000, dram_write_bytes=67_100_000)
+    facts = Facts(launch)
+    return KernelAnalysis(facts, demand=demand, model=make.model())
+
+
+def test_operators_of_pytorch_are_among_the_launches(make):
+    kernels = (operator(make, count=3), make.kernel())
+    analysis = Analysis(AnalysisStatus.COMPLETE, kernels, is_whole=True)
+    text = page(make.report(make.result(analysis=analysis)), width=100)
+    told = "aten.clone  PyTorch's operator · matmul.py:31 · 3 times · 67.1 MB read, 67.1 MB written"
+    assert told in text
+    assert "The real run" not in text
+
+
+def test_operators_are_no_difference_from_the_real_run(make):
+    measured = make.measured()
+    kernels = (operator(make), *measured.measurement.launches)
+    analysis = Analysis(AnalysisStatus.COMPLETE, kernels, is_whole=True)
+    text = page(make.report(replace(measured, analysis=analysis)), width=100)
+    assert "The real run made" not in text
+
+
+def test_a_part_of_the_launches_is_no_modelled_time_of_all(make):
+    analysis = Analysis(AnalysisStatus.PARTIAL, (make.kernel(),))
+    gap = make.gap(measured=False)
+    text = page(make.report(make.result(analysis=analysis, gap=gap)), width=120)
+    assert "for the launches that are known" in text
+
+
+def test_bytes_of_all_launches_stand_beside_those_that_are_needed(make):
+    kernels = (operator(make, count=2), operator(make))
+    analysis = Analysis(AnalysisStatus.COMPLETE, kernels, is_whole=True)
+    result = make.result(analysis=analysis)
+    text = page(make.report(result), width=120)
+    needed = units.amount(result.work.dram_read_bytes, "B")
+    assert f"bytes        201 MB read ({needed} needed), 201 MB written" in text
+
+
+def test_an_output_that_is_written_in_part_comes_first(make):
+    written = (OutputBytes(4_000_000, 4_000_000), OutputBytes(4_000_000, 1_000_000))
+    analysis = Analysis(AnalysisStatus.COMPLETE, (make.kernel(),), is_whole=True, written=written)
+    text = page(make.report(make.result(analysis=analysis)), width=120)
+    assert "next         Output 1 is written in part, at most 1.00 MB of 4.00 MB" in text
