@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_cuda import contents
 from solkit.adapters.fake_cuda.contents import recall
+from solkit.kernelfiles.seeding import seed_everything
 
 
 def window_mask(device):
@@ -246,3 +247,42 @@ def test_packed_sequences_leave_out_the_padding(in_child):
 
     # of 3 sequences, 2 reach their second and third step, 1 the others
     assert in_child(packed) == ((9, 2), [3, 2, 2, 1, 1], (3, 5, 2), [5, 3, 1])
+
+
+def test_indices_that_follow_from_random_floats_are_computed_when_they_are_asked_for(in_child):
+    def child():
+        with fake_cuda.fake_tensors():
+            x = torch.rand(1000, device="cuda").pow(2.0) * 16
+            bins = x.clamp_(max=15).to(torch.int32)
+            ends = F.pad((torch.rand(99, device="cuda") * 500).sort().values, (1, 1))
+            ends[-1] = 500
+            floats = recall(x)
+            found = fake_cuda.presumed_value(bins), fake_cuda.presumed_value(ends.to(torch.int64))
+            return floats, *found, bins.sum().item()
+
+    floats, bins, ends, total = in_child(child)
+    assert floats is None  # nothing was computed before
+    assert bins.min() >= 0
+    assert bins.max() <= 15
+    # a square lies below 1/16 where the number lies below 1/4
+    assert np.mean(bins == 0) == pytest.approx(0.25, abs=0.05)
+    assert ends[0] == 0
+    assert ends[-1] == 500
+    assert (np.diff(ends) >= 0).all()
+    assert total == bins.sum()
+
+
+def test_the_same_seed_gives_the_same_indices(in_child):
+    def child():
+        with fake_cuda.fake_tensors():
+            drawn = []
+            for _ in range(2):
+                seed_everything(3)
+                first, second = (torch.rand(64, device="cuda") * 100 for _ in "ab")
+                drawn += [fake_cuda.presumed_value(t.to(torch.int32)) for t in (first, second)]
+            return drawn
+
+    a, b, again_a, again_b = in_child(child)
+    assert (a == again_a).all()
+    assert (b == again_b).all()
+    assert (a != b).any()

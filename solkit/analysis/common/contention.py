@@ -14,6 +14,7 @@ largest of
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +69,12 @@ class Meetings:
         self.keys, self.counts = keys[:, starts], np.add.reduceat(counts, starts)
         self.waiting, self.held = [], 0
 
+    @property
+    def offsets(self) -> int:
+        """Places within a sector that any operation goes to."""
+        self._join()
+        return len(np.unique(self.keys[0] % SECTOR))
+
     def by_place(self, grain_bytes: int) -> tuple[Array, Array]:
         """Of each place of so many bytes: its operations, and the blocks that come there."""
         self._join()
@@ -112,8 +119,8 @@ def contention_of(
     whole = followed >= blocks and seen >= 0.999 * operations
     addresses = float(len(counts)) * each
     if not whole:
-        per_sector = addresses / len(in_sectors)
-        addresses = max(addresses, unique_bytes / SECTOR * per_sector)
+        within = unique_bytes / SECTOR, meetings.offsets * each
+        addresses = max(addresses, _filled(operations, addresses / len(in_sectors), *within))
     addresses = max(min(addresses, operations), 1.0)
     sectors = max(unique_bytes / SECTOR, float(len(in_sectors))) if not whole else len(in_sectors)
     share = followed, blocks
@@ -128,6 +135,21 @@ def contention_of(
         ),
         assumed=meetings.is_assumed,
     )
+
+
+def _filled(operations: float, seen: float, sectors: float, places: float) -> float:
+    """Distinct addresses in so many sectors.
+
+    Args:
+        operations: that go there.
+        seen: addresses in each of the sectors that the followed blocks touch.
+        sectors: of the launch.
+        places: in a sector that any operation goes to. Where operations come by chance, few blocks
+            fill few of them, and all blocks as many as if drawn at random (Cardenas, 1975).
+    """
+    if not sectors:
+        return 0.0
+    return sectors * max(seen, -places * math.expm1(-operations / (sectors * places)))
 
 
 def _busiest(counts: Array, comers: Array, followed: int, blocks: int) -> float:

@@ -1,0 +1,63 @@
+"""Which parameters a kernel may write to: those that its source stores through."""
+
+from __future__ import annotations
+
+import pytest
+import triton
+import triton.language as tl
+
+from solkit.adapters.triton_writes import may_write
+
+
+@triton.jit
+def helper(into, value):
+    tl.store(into, value)
+
+
+@triton.jit
+def plain(index, x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(index + at, at < n)
+    tl.store(out + row, tl.load(x + at, at < n), at < n)
+
+
+@triton.jit
+def renamed(index, x, out):
+    target = out if tl.program_id(0) > 0 else x
+    target += tl.load(index)
+    tl.atomic_add(target, 1)
+
+
+@triton.jit
+def handed_on(index, x, out):
+    helper(out + tl.load(index), tl.load(x))
+
+
+@triton.jit
+def by_descriptor(index, x, out):
+    desc = tl.make_tensor_descriptor(out, [64], [1], [64])
+    desc.store([tl.load(index)], tl.load(x + tl.arange(0, 64)))
+
+
+@triton.jit
+def opaque(index, x, out):
+    args = [out, index + x]
+    tl.inline_asm_elementwise("st.global.u32 [$1], $2;", "=r,l,r", args, tl.int32, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "written"),
+    [
+        (plain, {"out"}),
+        (renamed, {"x", "out"}),
+        (handed_on, {"out"}),
+        (by_descriptor, {"out"}),
+        (opaque, {"index", "x", "out"}),
+    ],
+)
+def test_what_a_kernel_may_write_to(kernel, written):
+    assert {name for name in ("index", "x", "out") if may_write(kernel, name)} == written
+
+
+def test_what_is_no_kernel_may_write_to_anything():
+    assert may_write(len, "x")
