@@ -12,7 +12,13 @@ from solkit.roofline.kernel import library_causes, traffic_causes
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import ahead, resident
 from solkit.roofline.kernel.naming import Needs, named
-from solkit.roofline.kernel.traffic_causes import between_launches, in_a_launch, narrowest, spills
+from solkit.roofline.kernel.traffic_causes import (
+    between_launches,
+    contended,
+    in_a_launch,
+    narrowest,
+    spills,
+)
 
 __all__ = ["CAUSES", "MATTERS", "Needs", "cause_of"]
 
@@ -30,10 +36,12 @@ MATTERS = 1.05
 """No cause is sought for smaller factors."""
 
 _WORK_MATTERS = 1.2  # below, partial tiles and online rescaling
+_TWICE = 2.0  # what the problem needs
 _REUSE_MATTERS = 1.15  # below, no kernel reuses more
 _FEW_BLOCKS = 0.75  # of the SMs
 _OCCUPANCY_MATTERS = 1.15  # below, any occupancy may be as good as possible
 _PRODUCTS_MATTER = 1.3  # the same beside matrix products
+_WORD = 4  # bytes of a lane's register
 _MANY_REQUESTS = 8  # of a warp at one load
 _FULL = 0.9  # of an SM's warps
 _LEADS = 0.7  # of the time of the longest resource
@@ -80,13 +88,13 @@ def _on_work(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause 
         return None
     if first.pipe == "int32":
         return _indices(first)
-    if needs.operations and not _asked_beyond(kernels, needs):
+    if needs.operations and _times_needed(kernels, needs) <= MATTERS:
         return None
     return named("unneeded work", first, times=factor)
 
 
-def _asked_beyond(kernels: Sequence[Followed], needs: Needs) -> bool:
-    """Whether the launches do more of anything than the problem needs."""
+def _times_needed(kernels: Sequence[Followed], needs: Needs) -> float:
+    """The most that the launches do of any kind of operation, over what the problem needs."""
     asked: dict[str, float] = {}
     for kernel in kernels:
         for pipe, done in kernel.demand.operations.items():
@@ -96,7 +104,8 @@ def _asked_beyond(kernels: Sequence[Followed], needs: Needs) -> bool:
         needed[_kind(pipe)] = needed.get(_kind(pipe), 0.0) + least
     if not asked.get("tensor"):  # the products are among the scalar operations
         needed["scalar"] = needed.get("scalar", 0.0) + needed.pop("tensor", 0.0)
-    return any(done > MATTERS * needed.get(kind, 0.0) for kind, done in asked.items())
+    times = [done / max(needed.get(kind, 0.0), 1.0) for kind, done in asked.items()]
+    return max(times, default=0.0)
 
 
 def _kind(pipe: str) -> str:
@@ -133,6 +142,10 @@ def _on_traffic(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cau
     own = next((cause for kernel in kernels if (cause := in_a_launch(kernel))), None)
     if own is not None and own.name in _OF_REUSE and factor < _REUSE_MATTERS:
         own = None
+    if own is not None and own.name == "busy shared memory":
+        times = _times_needed(kernels, needs)
+        if times > _TWICE:
+            return named("unneeded work", kernels[0], times=times)
     if kernels[0].memory != "dram" or (own is not None and own.name == "uncoalesced"):
         return own
     return between_launches(kernels, needs) or own
@@ -202,6 +215,8 @@ def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
     assert occupancy is not None
     if kernel.count > 1:
         return _on_launch(kernel, factor, needs)
+    if (atomics := contended(kernel)) is not None:
+        return atomics
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
     if kernel.kernel.facts.spills:
@@ -213,6 +228,8 @@ def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
         return None
     if kernel.products:
         return _products_wait(kernel)
+    if kernel.has_needless_doubles(needs.operations):
+        return _doubles(kernel)  # each takes two registers, and longer chains
     return _little(kernel, needs)
 
 
@@ -233,10 +250,11 @@ def _little(kernel: Followed, needs: Needs) -> Cause:
     assert occupancy is not None
     blocks, warps = resident(kernel.kernel, kernel.device), kernel.kernel.launch.num_warps
     if occupancy.fraction >= _FULL and blocks == occupancy.blocks_per_sm:
-        return named("one trip at a time", kernel, warps=blocks * warps)
+        busy = kernel.issue_ms >= kernel.longest(even=True)  # and the chain is as long as it is
+        made = _on_instructions(kernel, 1.0, needs) if busy else None
+        narrow = narrowest(kernel, [a for a in kernel.demand.accesses if a.vector_bytes < _WORD])
+        return made or narrow or named("one trip at a time", kernel, warps=blocks * warps)
     limiter = occupancy.limiter if blocks == occupancy.blocks_per_sm else "the grid"
-    if limiter == "registers" and kernel.has_needless_doubles(needs.operations):
-        return _doubles(kernel)  # each takes two registers
     narrow = _narrow_in_many(kernel)
     if limiter == "registers" and narrow is not None:  # each request has its own address
         return narrow
@@ -272,6 +290,8 @@ _REMEDIES = {
 def _on_dispatch(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
     if kernel.running() < MATTERS * kernel.running("dispatch"):
         return None
+    if (atomics := contended(kernel)) is not None:
+        return atomics  # fewer blocks make fewer of both
     return named("dispatch", kernel, evidence=kernel.term("dispatch").evidence)
 
 

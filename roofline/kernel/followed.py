@@ -19,10 +19,17 @@ _SCALAR_PIPES = ("fp16", "bf16", "fp32", "fp64", "int32", "sfu")
 
 @dataclass(frozen=True)
 class Followed:
-    """A launch with known demand."""
+    """A launch with known demand.
+
+    Attributes:
+        kernel: the launch.
+        device: the target.
+        position: its place among the launches of a call.
+    """
 
     kernel: KernelAnalysis
     device: Device
+    position: int = 0
 
     @property
     def demand(self) -> Demand:
@@ -60,6 +67,11 @@ class Followed:
     def uneven(self) -> float:
         """The busiest SM's work over the mean."""
         return self.demand.unevenness
+
+    @property
+    def dram_bytes(self) -> float:
+        """From and to DRAM."""
+        return self.demand.dram_read_bytes + self.demand.dram_write_bytes
 
     @property
     def is_cuda(self) -> bool:

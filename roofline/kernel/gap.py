@@ -32,7 +32,7 @@ from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Me
 from solkit.core.quantities import amount, count
 from solkit.roofline.kernel.causes import MATTERS, Needs, cause_of
 from solkit.roofline.kernel.followed import Followed
-from solkit.roofline.kernel.model import ahead, rate, resident
+from solkit.roofline.kernel.model import ahead, resident
 
 __all__ = ["FACTORS", "gap", "modelled_ms"]
 
@@ -80,7 +80,7 @@ def gap(
     expected_ms = modelled_ms(kernels, bound)
     if expected_ms is None or bound.time_ms <= 0:
         return None
-    followed = [Followed(kernel, device) for kernel in kernels]
+    followed = [Followed(kernel, device, place) for place, kernel in enumerate(kernels)]
     needs = Needs(bound.flops_by_pipe, _needed_bytes(bound))
     time_ms = expected_ms if measurement is None else measurement.median_ms
     factors, before = [], bound.time_ms
@@ -134,7 +134,7 @@ def _steps(
         ]
         total_ms = max(sum(reached), total_ms)
         if name == "sustained rates":
-            total_ms = max(total_ms, _needed_ms(bound, device))
+            total_ms = max(total_ms, _needed_ms(bound, kernels))
         ordered = _by_growth(kernels, before, reached)
         yield _Step(name, total_ms, evidence(ordered), ordered)
     launch_ms = total_ms + _launches_ms(kernels, measurement)
@@ -192,9 +192,11 @@ def _needed_bytes(bound: Bound) -> float:
 # --------------------------------------------------------------------------------------- steps
 
 
-def _needed_ms(bound: Bound, device: Device) -> float:
-    """The bytes that the problem needs, at the rate that DRAM sustains."""
-    return 1e3 * _needed_bytes(bound) / rate("dram", device)
+def _needed_ms(bound: Bound, kernels: Sequence[Followed]) -> float:
+    """The bytes that the problem needs, at the rate that the launches' own take at DRAM."""
+    moved = sum(k.dram_bytes * k.count for k in kernels)
+    taken_ms = sum(k.memories.get("dram", 0.0) * k.count for k in kernels)
+    return _needed_bytes(bound) * taken_ms / moved if moved else 0.0
 
 
 def _work_ms(kernel: Followed, bound: Bound, device: Device, contraction: str | None) -> float:
@@ -273,7 +275,7 @@ def _pipes_used(bound: Bound, kernels: Sequence[Followed]) -> str:
 
 
 def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
-    dram = sum((k.demand.dram_read_bytes + k.demand.dram_write_bytes) * k.count for k in kernels)
+    dram = sum(k.dram_bytes * k.count for k in kernels)
     l2 = sum((k.demand.l2_read_bytes + k.demand.l2_write_bytes) * k.count for k in kernels)
     shared = sum(each.wavefronts * k.count for k in kernels for each in k.demand.shared)
     least = sum(each.least_wavefronts * k.count for k in kernels for each in k.demand.shared)

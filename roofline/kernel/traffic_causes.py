@@ -14,7 +14,15 @@ from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import spilled
 from solkit.roofline.kernel.naming import Needs, named
 
-__all__ = ["CAUSES", "between_launches", "in_a_launch", "in_memory", "narrowest", "spills"]
+__all__ = [
+    "CAUSES",
+    "between_launches",
+    "contended",
+    "in_a_launch",
+    "in_memory",
+    "narrowest",
+    "spills",
+]
 
 CAUSES = (
     *("bank conflicts", "bank conflicts of a turned operand", "bank conflicts of one's own layout"),
@@ -27,6 +35,7 @@ CAUSES = (
 _MATTERS = 1.05
 _TELLING = 0.2  # of the bytes of the memory that limits
 _COALESCED = 0.6  # of the bytes in a request's sectors
+_MUCH = 0.3  # of a launch's time
 _AGAIN = 1.5  # times its own size
 _ALIKE = 0.02  # between what one launch writes and another reads
 _WIDEST = 16  # bytes of one lane's access
@@ -52,7 +61,7 @@ def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
     """What several launches move through DRAM and one would not.
 
     Args:
-        kernels: all launches, in their order.
+        kernels: all launches.
         needs: of the problem.
 
     Facts do not say which tensors of two launches are the same. Those are taken for one that one
@@ -61,14 +70,11 @@ def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
     """
     if len(kernels) < 2:
         return None
-    excess = sum(_dram(kernel) * kernel.count for kernel in kernels) - needs.dram_bytes
-    found = [*_handed_over(kernels, excess), *_read_again(kernels, excess)]
+    excess = sum(kernel.dram_bytes * kernel.count for kernel in kernels) - needs.dram_bytes
+    ordered = sorted(kernels, key=lambda kernel: kernel.position)
+    found = [*_handed_over(ordered, excess), *_read_again(ordered, excess)]
     largest = max(found, key=lambda each: each[0], default=None)
     return largest[1] if largest and largest[0] > _TELLING * max(excess, 0.0) else None
-
-
-def _dram(kernel: Followed) -> float:
-    return kernel.demand.dram_read_bytes + kernel.demand.dram_write_bytes
 
 
 def _uses(kernel: Followed, kind: str) -> list[_Use]:
@@ -135,7 +141,7 @@ def in_a_launch(kernel: Followed) -> Cause | None:
         return in_memory(kernel, memory)
     if memory == "shared":
         return _in_shared_memory(kernel)
-    return _atomics(kernel)
+    return contended(kernel)
 
 
 def in_memory(kernel: Followed, memory: str) -> Cause | None:
@@ -161,7 +167,7 @@ def _moved(kernel: Followed, memory: str) -> float:
     demand = kernel.demand
     spilled_bytes = _spilled_bytes(kernel, memory)
     if memory == "dram":
-        return _dram(kernel)
+        return kernel.dram_bytes
     if memory == "l2":
         return demand.l2_read_bytes + demand.l2_write_bytes + spilled_bytes
     return sum(access.sector_bytes for access in demand.accesses) + spilled_bytes
@@ -200,8 +206,8 @@ def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
 
 def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
     """The access with most requests, if its lanes move less than they could."""
-    most = max(known, key=lambda access: access.requests)
-    if most.vector_bytes >= _WIDEST or most.path == "tma":
+    most = max(known, key=lambda access: access.requests, default=None)
+    if most is None or most.vector_bytes >= _WIDEST or most.path == "tma":
         return None
     figures: dict[str, Value] = {"vector_bytes": most.vector_bytes, "requests": most.requests}
     return named("narrow requests", kernel, most, kind=most.kind, **figures)
@@ -298,11 +304,22 @@ def _conflicts(kernel: Followed) -> Cause:
     return Cause("bank conflicts", figures)
 
 
-def _atomics(kernel: Followed) -> Cause | None:
-    """Atomics that wait for one another."""
-    made = [access for access in kernel.demand.accesses if access.kind == "atomic"]
-    most = max(made, key=lambda access: access.requested_bytes, default=None)
-    if most is None or "atomic" not in kernel.memory:
+def contended(kernel: Followed) -> Cause | None:
+    """Atomics that wait for one another for much of the time, at one a clock and address."""
+    met = [(access, *_met(access)) for access in kernel.demand.accesses]
+    access, operations, addresses = max(met, key=lambda each: each[1], default=(None, 0, 1))
+    waiting_ms = operations / (1e3 * kernel.device.clock_mhz)
+    if access is None or not operations or waiting_ms < _MUCH * kernel.running():
         return None
-    evidence = kernel.term(kernel.memory).evidence
-    return named("contended atomics", kernel, most, evidence=evidence)
+    figures: dict[str, Value] = {"operations": operations, "addresses": addresses}
+    return named("contended atomics", kernel, access, **figures)
+
+
+def _met(access: Access) -> tuple[int, int]:
+    """Atomics at the busiest address, and addresses; no fewer than the mean meet at one."""
+    met = access.contention
+    if met is None or not met.operations:
+        return 0, 1
+    element_bytes = max(access.requested_bytes // met.operations, 1)
+    addresses = max(min(met.addresses, access.unique_bytes // element_bytes), 1)
+    return max(met.busiest_address, met.operations // addresses), addresses

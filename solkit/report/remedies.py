@@ -51,8 +51,9 @@ REMEDIES = {
         "is used more often once it is in registers."
     ),
     "contended atomics": (
-        "{place}: {evidence}. Reduce within the block first, with larger or looping blocks, or "
-        "give each block a place of its own and add those up afterwards."
+        "{place}: atomics at one address wait for one another, {operations:,} at the busiest of "
+        "{addresses:,}. Reduce within the block first, with larger or looping blocks, or give each "
+        "block a place of its own and add those up afterwards."
     ),
     "conversions": (
         "{kernel} is limited by issuing instructions, most of them conversions: convert each "
@@ -182,6 +183,11 @@ IN_CUDA = {
         "{kernel} computes {millions:.4g} million operations in fp64, which the problem does not "
         "need: a literal without an f (0.5) is a double, and so is what it touches; write 0.5f, "
         "and use float and its functions."
+    ),
+    "contended atomics": (
+        "{place}: atomics at one address wait for one another, {operations:,} at the busiest of "
+        "{addresses:,}. Count or add up in shared memory or registers first (a warp's by "
+        "__reduce_add_sync), and make one atomic a block."
     ),
     "dispatch": (
         "{kernel} has {evidence}: use larger blocks, or fewer that loop (a grid-stride loop)."
