@@ -89,30 +89,25 @@ def advice(found):
     return [advice_on(factor.cause) for factor in ordered if factor.cause]
 
 
+NOTHING_TO_DO = ("No cause of this is known.", "Nothing in the kernel changes this.")
+
+
 @pytest.mark.parametrize("name", DEFECTS)
 def test_the_first_advice_names_a_planted_defect(name):
+    """In the kernel's language; every other large factor has a cause, or says that none is known."""
     text = (HERE / "defects" / f"{name}.py").read_text()
     expected = re.match(r'"""Expected: "([^"]+)"', text)
-    assert expected[1] in advice(defect(name))[0]
-
-
-@pytest.mark.parametrize("name", DEFECTS)
-def test_each_large_factor_ends_in_a_cause_or_says_that_none_is_known(name):
     found = defect(name)
+    told = advice(found)
+    assert expected[1] in told[0]
     product = math.prod(factor.factor for factor in found.factors)
     assert product == pytest.approx(found.time_ms / found.sol_ms)
     for factor in found.factors:
-        nothing_to_do = ("No cause of this is known.", "Nothing in the kernel changes this.")
-        assert factor.factor < 1.15 or factor.cause or factor.evidence.endswith(nothing_to_do)
-
-
-@pytest.mark.parametrize("name", DEFECTS)
-def test_advice_speaks_the_kernels_language(name):
-    told = " ".join(advice(defect(name)))
+        assert factor.factor < 1.15 or factor.cause or factor.evidence.endswith(NOTHING_TO_DO)
+    others = r"float4|__\w+|blockIdx|threads of a warp|powf"
     if name.startswith("cuda_"):
-        assert not re.search(r"tl\.|num_warps|num_stages|\bBLOCK\b|program id", told)
-    else:
-        assert not re.search(r"float4|__\w+|blockIdx|threads of a warp|powf", told)
+        others = r"tl\.|num_warps|num_stages|\bBLOCK\b|program id"
+    assert not re.search(others, " ".join(told))
 
 
 def test_wavefronts_of_a_reduction_across_warps():
