@@ -94,7 +94,7 @@ NOTHING_TO_DO = ("No cause of this is known.", "Nothing in the kernel changes th
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_the_first_advice_names_a_planted_defect(name):
-    """In the kernel's language; every other large factor has a cause, or says that none is known."""
+    """In its language; every other large factor has a cause, or says that none is known."""
     text = (HERE / "defects" / f"{name}.py").read_text()
     expected = re.match(r'"""Expected: "([^"]+)"', text)
     found = defect(name)
