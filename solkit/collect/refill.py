@@ -185,7 +185,8 @@ def _told(found: Analysed) -> tuple[str | None, str]:
     if not (analysis.is_whole and analysis.kernels):
         return None, " ".join(analysis.notes)
     for facts in (kernel.facts for kernel in analysis.kernels):
-        if facts.registers is None and facts.error is None:  # this machine lacks a header, say
+        is_unread = facts.registers is None and facts.error is None
+        if is_unread and not facts.launch.library:  # this machine lacks a header, say
             return None, " ".join(facts.notes)
     return facts_to_json([kernel.facts for kernel in analysis.kernels]), ""
 
