@@ -47,7 +47,7 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
 
     Each is the highest of the end-to-end rates, in bursts or sustained, that is not above the
     analytic peak (`doubts` reports those). DRAM's rates of reads, copies and writes are there as
-    ``dram.read``, ``dram.copy`` and ``dram.write``.
+    ``dram.read``, ``dram.copy`` and ``dram.write``, L2's of writes as ``l2.write``.
 
     Args:
         device: from the catalogue or NVML.
@@ -65,7 +65,11 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
         device,
         calibrated={
             name: _ceiling(best, record)
-            for name, best in {**_best(record, device), **_mixes(record, device)}.items()
+            for name, best in {
+                **_best(record, device),
+                **_mixes(record, device),
+                **_l2_writes(record, device),
+            }.items()
         },
         launch_us=device.launch_us if launch is None else launch.value * 1e6,
         notes=(*device.notes, *notes),
@@ -122,6 +126,12 @@ def _mixes(calibration: Calibration, device: Device) -> dict[str, Reading]:
         if reading.ceiling == "dram" and (known is None or reading.value > known.value):
             found[f"dram.{reading.name}"] = reading
     return found if {f"dram.{mix}" for mix in _MIXES} <= set(found) else {}
+
+
+def _l2_writes(calibration: Calibration, device: Device) -> dict[str, Reading]:
+    """L2's highest rate of writes, which is about half of that of reads."""
+    found = [r for r in _believable(calibration, device) if r.name == "l2.write" and r.ceiling]
+    return {"l2.write": max(found, key=lambda r: r.value)} if found else {}
 
 
 def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from solkit.core import Demand, Device, KernelAnalysis, Term
-from solkit.roofline.kernel.model import ahead, rate, resident, together, unrolling
+from solkit.roofline.kernel.model import ahead, executed, rate, resident, together
 
 __all__ = ["Followed"]
 
-_NO_RESOURCES = ("latency", "dispatch", "launch")
+_NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
 _DOUBLES_TELL = 0.2  # of a warp's instructions
 _SCALAR_PIPES = ("fp16", "bf16", "fp32", "fp64", "int32", "sfu")
 
@@ -97,14 +97,14 @@ class Followed:
         if self.library:
             return self.longest(even=False)
         terms = [term for term in self.terms if term.name not in ("launch", *without)]
-        blocks = resident(self.kernel, self.device)
-        return together(terms, blocks, ahead(self.kernel))
+        blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
+        return together(terms, blocks, warps, ahead(self.kernel))
 
     @cached_property
     def evenly(self) -> Mapping[str, float]:
         """Each resource's time, in ms, as if all SMs had the mean."""
         return {
-            term.name: term.time_ms / (1.0 if term.name in ("dram", "l2") else self.uneven)
+            term.name: term.time_ms / (1.0 if term.name in ("dram", "atomics") else self.uneven)
             for term in self.terms
             if term.name not in _NO_RESOURCES
         }
@@ -179,15 +179,7 @@ class Followed:
     @cached_property
     def instructions(self) -> Mapping[str, float]:
         """Machine instructions that a warp executes, by kind; empty if they were not read."""
-        mix, demand = self.kernel.facts.instructions, self.demand
-        if mix is None:
-            return {}
-        rounds = demand.iterations / unrolling(self.kernel) if demand.iterations else 1.0
-        found: dict[str, float] = {}
-        for each in mix.counts:
-            made = each.count * (rounds if each.depth else 1.0)
-            found[each.kind] = found.get(each.kind, 0.0) + made
-        return found
+        return executed(self.kernel)
 
     def sustained(self, name: str) -> float:
         """The share of its ceiling that a resource sustains."""

@@ -1,29 +1,33 @@
 """The modelled time of a launch as written.
 
-A closed form over the code's demand (`solkit.core.Demand`) and a block's dependences, with nothing
-fitted to measured kernels. Notation: G blocks on S SMs, B of them on one SM at once (as many as
-fit, or as exist), W = ceil(G / (S B)) waves; the longest block does I times the mean.
+A closed form over the code's demand (`solkit.core.Demand`) and one warp's own pace
+(`solkit.core.Pace`). Notation: G blocks on S SMs, B of them on one SM at once (as many as fit, or
+as exist), w = their warps per scheduler, N = ceil(G / (S B)) waves; the longest block does I times
+the mean.
 
 ::
 
-    memory     the longest of dram, l2 (bytes / rate, shared by all SMs)
-               and l1 (a wavefront per clock and SM, x unevenness), spilled registers among them
+    memory     the longest of dram, l2 (x unevenness) and l1 (a wavefront per clock and SM,
+               x unevenness), spilled registers among them
     tensor.*   operations / rate x unevenness                               the busiest SM counts
     scalar     the longest of fp32, sfu, fp64, issue and shared (a wavefront per clock and SM)
-    latency    (W-1+I) x ( t + steps x t / ahead + chain )                  t: a trip to memory
+    atomics    operations at the busiest address, one a clock
+    latency    (N-1+I) x what one warp alone takes: cycles + trips x t      t: a trip to memory
+    fetch      the code, once, from memory
     dispatch   G x the cycles between the starts of two blocks              whatever a block does
     launch     an empty kernel
 
-    time = launch + longest + exposed x (sum of the others)
-    exposed = 1 / (1 + B x ahead)
+    busy = longest + exposed x (sum of the other kinds),  exposed = 1 / (1 + w)
+    time = launch + fetch + max(sqrt(busy² + latency²), dispatch)
 
-`ahead` is how many steps of its loop a block requests before it needs the first (see `ahead`
-below). `chain` is the time of a block's operations in sequence. `exposed` is the part of one kind
-of work that another does not hide: with B blocks on an SM and `ahead` steps of each in flight, one
-part in 1 + B x ahead has nothing else to overlap with. Beside matrix products, only other blocks
-hide scalar work and latency, 1 / (1 + B), since a block's own products wait for them; with plain
-loads only other blocks hide anything, 1 / B. If asynchronous copies run several steps ahead, memory
-and tensor cores overlap fully: the longer counts.
+Nothing hides entirely: of what w warps ask for, one part in 1 + w has nothing else to overlap with.
+If asynchronous copies run steps ahead of matrix products, memory and tensor cores overlap fully:
+the longer counts. With plain loads beside matrix products the warps of a block wait together, and
+only other blocks hide anything: exposed = 1 / B.
+
+`busy` and `latency` are two lower bounds of the time, one for many warps, one for few. Where they
+are alike, warps wait for resources as well as for themselves, so the root of the squares is taken.
+Without machine code, one warp's pace is estimated (`_ALONE_CYCLES`).
 
 A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes and launch;
 the longest of the first two hides the others. A library is taken to lose nothing to tiles, waves
@@ -31,29 +35,69 @@ and latency.
 
 Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, else the ceilings times
 `_SUSTAINED`.
+
+Nothing is fitted to single kernels. `_FETCH_CYCLES` and `_DRAM_LATENCY_CYCLES` were chosen, within
+what their sources leave open, on half of the families of the measured sets, and hold as well on the
+other half (docs/analysis_evidence.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term, quantities
 
-__all__ = ["LAUNCH_US", "ahead", "model", "rate", "resident", "spilled", "together", "unrolling"]
+__all__ = [
+    *("LAUNCH_US", "ahead", "dram_rate", "executed", "model", "rate", "resident", "spilled"),
+    *("together", "unrolling"),
+]
 
 _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a stream of bytes or products reaches: reads and writes on an
 H100 and an H200, docs/calibration.md. The scalar pipes reach theirs."""
 
+_L2_WRITE_SHARE = 0.52
+"""Rate of writes to L2 over that of reads where calibration did not measure it: 4.1 of 7.9 TB/s on
+an H100, 4.8 of 9.2 on an H200 (docs/calibration.md)."""
+
 _L2_LATENCY_CYCLES = 262.0
-_DRAM_LATENCY_CYCLES = 660.0
-"""Memory latency of an H100 under light load. Luo et al., "Benchmarking and Dissecting the Nvidia
-Hopper GPU Architecture via Microbenchmarking" (2024), table of memory latencies: L2 262 cycles,
-global memory 479 for pointer chasing; the rest is the TLB and queues for cold data."""
+_DRAM_LATENCY_CYCLES = 800.0
+"""Memory latency of an H100. Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU
+Architecture via Microbenchmarking" (2024), table of memory latencies: L2 262 cycles, global memory
+479 for pointer chasing. Calibration's first touch of 256 KiB takes 760 cycles longer from DRAM than
+from L2 on an H100, and 820 on an H200: TLBs and queues. 800 is in between."""
+
+_L1_LATENCY_CYCLES = 41.0
+"""Luo et al., the same table."""
+
+_FETCH_CYCLES = 1.5
+"""Fetching an instruction of 16 bytes that no cache holds. Jia et al., "Dissecting the NVIDIA Volta
+GPU architecture via microbenchmarking" (2018), section 3.5, see instructions slow down to several
+cycles each beyond the caches' sizes; straight-line code of 1,000 to 6,000 instructions takes 1 to 4
+cycles longer each on an H100 than its warps' own pace."""
+
+_ALONE_CYCLES = 2.0
+"""Cycles of an instruction of one warp alone besides `chain_cycles`, if the machine code was not
+read: 2 to 3 by the paces of 2,700 launches."""
 
 _MMA_SYNC_SHARE = 0.63
 """Share of Hopper's peak (``wgmma``'s) that ``mma.sync`` reaches. Luo et al., section 4."""
+
+_QUARTERS = 4
+"""Schedulers of an SM, each with pipes of its own."""
+
+_ALU_CYCLES = {"int32": 1.5, "move": 1.0, "convert": 2.0, "fp32": 0.5}
+"""Cycles that an instruction takes the pipe of integers, 16 lanes wide: CUDA C++ Programming Guide,
+"Throughput of Native Arithmetic Instructions". Half of the integer multiplications and moves have
+another pipe (calibration: both pipes together do 1.45 times one's, docs/calibration.md), and some
+fp32 instructions (comparisons, selections) run there."""
+
+_EXCHANGED = (
+    *("warp", "global_load", "global_store", "shared_load", "shared_store"),
+    *("local_load", "local_store", "async_copy"),
+)
+"""Kinds of which an SM takes one a clock: 32 lanes (the same table; 32 load/store units)."""
 
 _DISPATCH_CYCLES = 1.19
 """Time between the starts of two blocks on a GPU, which starts them one by one. Measured by
@@ -65,6 +109,11 @@ all was measured at one clock."""
 LAUNCH_US = 1.0
 """An empty kernel, on a GPU without a measurement: an H100 took 0.95 and an H200 0.66
 (docs/calibration.md), another H100 1.2 (roofline/catalogue.toml)."""
+
+_ALONE_US = 0.27
+"""What a kernel that runs alone takes longer than one in a queue of empty kernels, whose start
+overlaps with the end of the one before: calibration's writes of 256 KiB took 1.31 µs on an H100 and
+1.09 on an H200, of which 0.1 are the write."""
 
 
 def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
@@ -85,7 +134,8 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
     if kernel.demand is None or kernel.occupancy is None:
         raise ValueError(f"{kernel.launch.name} has not been analysed")
     terms = list(_terms(kernel, kernel.demand, kernel.occupancy, device))
-    time_ms = together(terms, resident(kernel, device), ahead(kernel))
+    blocks = resident(kernel, device)
+    time_ms = together(terms, blocks, kernel.launch.num_warps, ahead(kernel))
     return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
 
 
@@ -98,36 +148,45 @@ def resident(kernel: KernelAnalysis, device: Device) -> float:
     return min(float(kernel.occupancy.blocks_per_sm), max(there_are, 1.0))
 
 
-def together(terms: Sequence[Term], blocks: float, steps_ahead: float) -> float:
-    """The time of all terms, in ms, with that many blocks on an SM and steps of each in flight."""
-    tensor = any(term.name.startswith("tensor.") for term in terms)
+def together(terms: Sequence[Term], blocks: float, warps: int, steps_ahead: float) -> float:
+    """The time of all terms, in ms.
+
+    Args:
+        terms: of the model.
+        blocks: on an SM at once.
+        warps: of a block.
+        steps_ahead: of its loop that a block has in flight.
+    """
+    alone = {term.name: term.time_ms for term in terms if term.name in _NO_RESOURCES}
     kinds: dict[str, float] = {}
     for term in terms:
-        kind = _KINDS.get(term.name, term.name)
-        if steps_ahead > 1 and kind.startswith("tensor."):
-            kind = "memory"
-        kinds[kind] = max(kinds.get(kind, 0.0), term.time_ms)
-    fixed = kinds.pop("launch", 0.0)
-    first = max(kinds, key=lambda kind: kinds[kind])
-    longest = kinds.pop(first)
-    exposed = 1 / (1 + blocks * steps_ahead)
-    if tensor and steps_ahead <= 1:
+        if term.name not in _NO_RESOURCES:
+            kind = _kind(term.name)
+            if steps_ahead > 1 and kind == "tensor":
+                kind = "memory"
+            kinds[kind] = max(kinds.get(kind, 0.0), term.time_ms)
+    longest = max(kinds.values(), default=0.0)
+    exposed = 1 / (1 + blocks * warps / _QUARTERS)
+    if "tensor" in kinds:  # of plain loads: the warps of a block wait for each step together
         exposed = 1 / max(blocks, 1.0)
-    by_blocks = max(exposed, 1 / (1 + blocks)) if tensor else exposed
-    rest = sum(
-        time_ms * (by_blocks if kind in ("scalar", "latency") else exposed)
-        for kind, time_ms in kinds.items()
-    )
-    return fixed + longest + rest
+    busy = longest + (sum(kinds.values()) - longest) * exposed
+    running = max(math.hypot(busy, alone.get("latency", 0.0)), alone.get("dispatch", 0.0))
+    return alone.get("launch", 0.0) + alone.get("fetch", 0.0) + running
 
 
-_MOST_UNROLLED = 8.0
-
+_NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
 _KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
-    ("fp32", "sfu", "fp64", "issue", "shared"), "scalar"
+    ("fp32", "fp16", "bf16", "int32", "sfu", "fp64", "issue", "shared"), "scalar"
 )
 """Terms that overlap anyway: data streams from DRAM through L2, and issued instructions keep the
 pipes busy."""
+
+
+def _kind(name: str) -> str:
+    return "tensor" if name.startswith("tensor.") else _KINDS.get(name, name)
+
+
+_MOST_UNROLLED = 8.0
 
 
 def ahead(kernel: KernelAnalysis) -> float:
@@ -171,10 +230,9 @@ def _terms(
 ) -> Iterator[Term]:
     blocks = math.prod(kernel.launch.grid)
     stacks, in_l1 = spilled(kernel, device)
-    yield _traffic("dram", demand.dram_read_bytes + demand.dram_write_bytes, device)
+    yield _dram(demand, device)
     if "l2" in device.ceilings:
-        asked = demand.l2_read_bytes + demand.l2_write_bytes
-        yield _traffic("l2", asked + (0 if in_l1 else stacks), device)
+        yield _l2(demand, 0.0 if in_l1 else stacks, device)
     yield _l1(demand, stacks if in_l1 else 0.0, device)
     if demand.shared:
         yield _shared(demand, device)
@@ -182,14 +240,16 @@ def _terms(
         if pipe in device.ceilings:
             yield _pipe(pipe, amount, blocks, kernel, device)
     yield from _issue(kernel, demand, blocks, device)
+    yield from _atomics(demand, device)
     yield _latency(kernel, demand, occupancy, blocks, device)
+    yield from _fetch(kernel, device)
     yield _dispatch(kernel, blocks, device)
     yield _launch(device)
 
 
 def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
     """The launch comes last."""
-    yield _traffic("dram", demand.dram_read_bytes + demand.dram_write_bytes, device)
+    yield _dram(demand, device)
     for name, amount in demand.operations.items():
         if name in device.ceilings:
             per_s, unit = rate(name, device), device.ceilings[name].unit.removesuffix("/s")
@@ -200,7 +260,7 @@ def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
 
 def _launch(device: Device) -> Term:
     launch_us = device.launch_us if device.launch_us is not None else LAUNCH_US
-    return Term("launch", launch_us / 1e3, "an empty kernel")
+    return Term("launch", (launch_us + _ALONE_US) / 1e3, "an empty kernel")
 
 
 def rate(name: str, device: Device) -> float:
@@ -211,8 +271,39 @@ def rate(name: str, device: Device) -> float:
     return device.ceilings[name].value * (_SUSTAINED if shared else 1.0)
 
 
-def _traffic(name: str, amount: float, device: Device) -> Term:
-    per_s = rate(name, device)
+def dram_rate(read_bytes: float, write_bytes: float, device: Device) -> float:
+    """DRAM's sustained rate in bytes per second for a mix of reads and writes.
+
+    Times are interpolated between reads, copies and writes alone, where those were measured.
+    """
+    known, moved = device.calibrated, read_bytes + write_bytes
+    if "dram.copy" not in known or not moved:
+        return rate("dram", device)
+    read, copy, write = (1 / known[f"dram.{mix}"].value for mix in ("read", "copy", "write"))
+    at = 2 * write_bytes / moved
+    return 1 / (read + (copy - read) * at if at <= 1 else copy + (write - copy) * (at - 1))
+
+
+def _dram(demand: Demand, device: Device) -> Term:
+    read, written = demand.dram_read_bytes, demand.dram_write_bytes
+    return _traffic("dram", read + written, dram_rate(read, written, device))
+
+
+def _l2(demand: Demand, stacks: float, device: Device) -> Term:
+    """Reads and writes, each at its rate; the busiest SM has no more than its share of it."""
+    reads = rate("l2", device)
+    known = device.calibrated.get("l2.write")
+    writes = known.value if known else reads * _L2_WRITE_SHARE
+    read, written = demand.l2_read_bytes + stacks, demand.l2_write_bytes
+    time_ms = 1e3 * (read / reads + written / writes) * demand.unevenness
+    told = f"{quantities.amount(read, 'B')} at {quantities.amount(reads, 'B/s')}"
+    if written:
+        written_at = f"at {quantities.amount(writes, 'B/s')}"
+        told += f", {quantities.amount(written, 'B')} written {written_at}"
+    return Term("l2", time_ms, told)
+
+
+def _traffic(name: str, amount: float, per_s: float) -> Term:
     evidence = f"{quantities.amount(amount, 'B')} at {quantities.amount(per_s, 'B/s')}"
     return Term(name, 1e3 * amount / per_s, evidence)
 
@@ -283,19 +374,51 @@ def _wgmma(kernel: KernelAnalysis) -> bool:
 
 
 def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) -> Iterator[Term]:
-    """Instructions of all warps; of PTX (0.6 to 1.3 times as many) if no machine code was read."""
-    each, of_ptx = demand.instructions, " of PTX"
-    if kernel.facts.instructions is not None:
-        rounds = demand.iterations / unrolling(kernel) if demand.iterations else 1.0
-        each = sum(n.count * (rounds if n.depth else 1.0) for n in kernel.facts.instructions.counts)
-        of_ptx = ""
+    """The schedulers, the pipe of integers or the exchange unit, whichever takes longest.
+
+    Of PTX (0.6 to 1.3 times as many instructions) if no machine code was read.
+    """
+    made = executed(kernel)
+    each = sum(made.values()) or demand.instructions
     if not each or "issue" not in device.ceilings:
         return
     warps = blocks * kernel.launch.num_warps
     per_s = rate("issue", device) / 32
-    told = f"{each:.4g} instructions{of_ptx} per warp, {warps:,} warps"
+    slots = {
+        "": each,
+        "the pipe of integers": sum(n * made.get(kind, 0.0) for kind, n in _ALU_CYCLES.items()),
+        "loads, stores and shuffles": _QUARTERS * sum(made.get(kind, 0.0) for kind in _EXCHANGED),
+    }
+    longest = max(slots, key=slots.__getitem__)
+    told = f"{each:.4g} instructions{'' if made else ' of PTX'} per warp, {warps:,} warps"
     evidence = f"{told}, {quantities.count(per_s)} a second"
-    yield Term("issue", 1e3 * each * warps / per_s * demand.unevenness, evidence)
+    if longest:
+        evidence += f"; {longest} take {slots[longest] / each:.3g} times as long"
+    yield Term("issue", 1e3 * slots[longest] * warps / per_s * demand.unevenness, evidence)
+
+
+def executed(kernel: KernelAnalysis) -> Mapping[str, float]:
+    """Machine instructions that a warp executes, by kind; empty if they were not read."""
+    mix = kernel.facts.instructions
+    found: dict[str, float] = {}
+    for each in mix.counts if mix else ():
+        made = each.count * (_rounds(kernel) if each.depth else 1.0)
+        found[each.kind] = found.get(each.kind, 0.0) + made
+    return found
+
+
+def _rounds(kernel: KernelAnalysis) -> float:
+    """How often a block runs the machine code inside loops."""
+    iterations = kernel.demand.iterations if kernel.demand else 0.0
+    return iterations / unrolling(kernel) if iterations else 1.0
+
+
+def _atomics(demand: Demand, device: Device) -> Iterator[Term]:
+    """Source: Jia et al. (2018), section 4.3: L2 does one atomic a clock at an address."""
+    met = [a.contention.busiest_address for a in demand.accesses if a.contention is not None]
+    if met and sum(met):
+        told = f"{quantities.count(sum(met), 'operations')} at the busiest address, one a clock"
+        yield Term("atomics", sum(met) / device.clock_mhz / 1e3, told)
 
 
 def _latency(
@@ -303,20 +426,42 @@ def _latency(
 ) -> Term:
     read = max(demand.l2_read_bytes, 1)
     cold = min(demand.dram_read_bytes / read, 1.0)
-    cycles = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
-    trip_ms = cycles / device.clock_mhz / 1e3
+    trip = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
     waves = math.ceil(blocks / (occupancy.blocks_per_sm * device.sm_count))
-    under_way = ahead(kernel)
-    chain_ms = demand.chain_cycles / device.clock_mhz / 1e3
-    each_ms = trip_ms * (1 + demand.steps / under_way) + chain_ms
-    time_ms = (waves - 1 + demand.imbalance) * each_ms
-    at_a_time = f" ({under_way:.3g} at a time)" if under_way > 1 else ""
+    cycles, trips, local = _alone(kernel, demand)
+    in_l1 = spilled(kernel, device)[1]
+    cycles += local * (_L1_LATENCY_CYCLES if in_l1 else _L2_LATENCY_CYCLES)
+    each_ms = (trips * trip + cycles) / device.clock_mhz / 1e3
     evidence = (
-        f"{waves} wave{'s' * (waves > 1)}; each block makes {demand.steps:.4g} memory "
-        f"trip{'s' * (demand.steps != 1)} of {trip_ms * 1e6:.0f} ns{at_a_time}, then "
-        f"{chain_ms * 1e6:.0f} ns of dependent work"
+        f"{waves} wave{'s' * (waves > 1)}; a warp alone waits {trips:.3g} times "
+        f"{1e3 * trip / device.clock_mhz:.0f} ns for memory, and takes "
+        f"{1e3 * cycles / device.clock_mhz:.0f} ns besides"
     )
-    return Term("latency", time_ms, evidence)
+    return Term("latency", (waves - 1 + demand.imbalance) * each_ms, evidence)
+
+
+def _alone(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]:
+    """What one warp alone takes: cycles, and trips to global and to local memory."""
+    mix = kernel.facts.instructions
+    asked = 1 + demand.steps / ahead(kernel)
+    if mix is None or not mix.paces:
+        made = sum(executed(kernel).values()) or demand.instructions
+        return demand.chain_cycles + _ALONE_CYCLES * made, asked, 0.0
+    rounds, found = _rounds(kernel), [0.0, 0.0, 0.0]
+    for pace in mix.paces:
+        for place, spent in enumerate((pace.cycles, pace.trips, pace.local_trips)):
+            found[place] += spent * (rounds if pace.depth else 1.0)
+    cycles, trips, local = found
+    if any(a.kind == "load" and a.path == "tma" for a in demand.accesses):
+        trips = max(trips, asked)  # the code waits for TMA in loops of its own
+    return cycles, trips, local
+
+
+def _fetch(kernel: KernelAnalysis, device: Device) -> Iterator[Term]:
+    mix = kernel.facts.instructions
+    if mix is not None:
+        told = f"{quantities.count(mix.total, 'instructions')} of 16 bytes, once"
+        yield Term("fetch", _FETCH_CYCLES * mix.total / device.clock_mhz / 1e3, told)
 
 
 def _dispatch(kernel: KernelAnalysis, blocks: int, device: Device) -> Term:

@@ -81,7 +81,8 @@ class Device:
             is absent.
         datasheet: the vendor's figures under the same keys.
         calibrated: rates that `solkit calibrate` measured on this GPU or one of its model, under
-            the same keys and ``dram.read``, ``dram.copy``, ``dram.write``; empty if none.
+            the same keys and ``dram.read``, ``dram.copy``, ``dram.write``, ``l2.write``; empty if
+            none.
         uuid: NVML's identifier of a live GPU, else ``None``.
         notes: what a reader must know (a MIG slice, ECC off, a substituted clock).
         launch_us: time of one empty kernel's launch in a CUDA graph, if measured.

@@ -22,6 +22,7 @@ _ACCESS_WEIGHTS: dict[str, Callable[[AccessJson], int]] = {
     "l2": lambda access: access.block_sectors or access.sectors,
     "l1": lambda access: access.sectors,
     "latency": lambda access: access.requests if access.kind == "load" else 0,
+    "atomics": lambda access: access.requests if access.kind == "atomic" else 0,
 }
 """By term: an access's share of its time. A report of an older SolKit has no `block_sectors`."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from solkit.core import (
     Access,
+    Contention,
     Demand,
     Facts,
     InstructionCount,
@@ -15,12 +17,21 @@ from solkit.core import (
     KernelAnalysis,
     Launch,
     Occupancy,
+    Pace,
 )
 from solkit.roofline import devices
-from solkit.roofline.kernel.model import ahead, model, resident, spilled, unrolling
+from solkit.roofline.kernel.model import (
+    ahead,
+    dram_rate,
+    model,
+    resident,
+    spilled,
+    unrolling,
+)
 
 DEVICE = replace(devices.find("h100-sxm"), calibrated={}, launch_us=2.0)
 SMS, CLOCK_HZ = 132, 1.98e9
+LAUNCH_MS = 0.002 + 0.00027
 TRAFFIC = (
     *("l1_wavefronts", "l2_read_bytes", "l2_write_bytes"),
     *("dram_read_bytes", "dram_write_bytes"),
@@ -83,15 +94,93 @@ def test_legacy_tensor_instructions_are_slower_on_hopper():
     assert old / new == pytest.approx(1 / 0.63)
 
 
-def test_latency_is_a_trip_for_each_wave_and_step():
-    # everything from DRAM: 660 cycles a trip; 2 waves of blocks that wait once and 4 times more
-    found = terms(
-        kernel(2640, steps=4.0, l2_read_bytes=10**6, dram_read_bytes=10**6, chain_cycles=100.0)
-    )
-    assert found["latency"] == pytest.approx(2 * (660 * (1 + 4) + 100) / CLOCK_HZ * 1e3)
+def paced(kernel, *paces):
+    """The same launch with machine code of those paces."""
+    return with_facts(kernel, instructions=InstructionMix((), 1, {}, tuple(paces)))
+
+
+def test_latency_is_what_a_warp_alone_takes_in_each_wave():
+    # outside loops 500 cycles and 1 trip, inside 40 and 2, ten times; 2 waves; all from DRAM
+    work = kernel(2640, iterations=10.0, l2_read_bytes=10**6, dram_read_bytes=10**6)
+    work = paced(work, Pace(0, 500.0, 1.0, 0.0), Pace(1, 40.0, 2.0, 0.0))
+    each = 500 + 10 * 40 + (1 + 10 * 2) * 800
+    assert terms(work)["latency"] == pytest.approx(2 * each / CLOCK_HZ * 1e3)
     # from L2 alone, 262; the longest block does twice the mean
-    found = terms(kernel(2640, steps=4.0, l2_read_bytes=10**6, imbalance=2.0))
-    assert found["latency"] == pytest.approx(3 * 262 * (1 + 4) / CLOCK_HZ * 1e3)
+    demand = replace(work.demand, dram_read_bytes=0, imbalance=2.0)
+    each = 500 + 10 * 40 + (1 + 10 * 2) * 262
+    found = terms(replace(work, demand=demand))
+    assert found["latency"] == pytest.approx(3 * each / CLOCK_HZ * 1e3)
+
+
+def test_spilled_words_come_from_l1_or_from_l2():
+    work = with_facts(paced(kernel(132, per_sm=1), Pace(0, 100.0, 0.0, 30.0)), spills=4)
+    assert terms(work)["latency"] == pytest.approx((100 + 30 * 41) / CLOCK_HZ * 1e3)
+    deep = with_facts(work, spills=1024)  # 4 warps with 4 KiB a lane: 512 KiB
+    assert terms(deep)["latency"] == pytest.approx((100 + 30 * 262) / CLOCK_HZ * 1e3)
+
+
+def test_code_that_waits_for_tma_in_loops_waits_for_each_step():
+    work = kernel(132, steps=20.0, accesses=(load("tma"),), stages=3, l2_read_bytes=10**6)
+    found = terms(paced(work, Pace(0, 100.0, 0.0, 0.0)))
+    assert found["latency"] == pytest.approx((100 + 262 * (1 + 20 / 2)) / CLOCK_HZ * 1e3)
+
+
+def test_without_machine_code_a_warps_pace_is_estimated():
+    # a trip, one for each step, the chain, and two cycles an instruction
+    work = kernel(2640, steps=4.0, instructions=50.0, chain_cycles=100.0, l2_read_bytes=10**6)
+    found = terms(work)["latency"]
+    assert found == pytest.approx(2 * (262 * (1 + 4) + 100 + 2 * 50) / CLOCK_HZ * 1e3)
+
+
+def test_code_is_fetched_once():
+    mix = InstructionMix((InstructionCount("fp32", "", 0, 4000, 0, 0, 0),), 0)
+    for blocks in (132, 13200):
+        found = terms(with_facts(kernel(blocks), instructions=mix))
+        assert found["fetch"] == pytest.approx(1.5 * 4000 / CLOCK_HZ * 1e3)
+    assert "fetch" not in terms(kernel())
+
+
+def test_atomics_at_one_address_wait_for_each_other():
+    met = Contention(10**7, 10**6, 1000, busiest_address=5 * 10**6, busiest_sector=5 * 10**6)
+    atomic = load(kind="atomic", contention=met)
+    found = terms(kernel(accesses=(load(), atomic)))
+    assert found["atomics"] == pytest.approx(5e6 / CLOCK_HZ * 1e3)
+    assert "atomics" not in terms(kernel())
+
+
+def test_writes_to_l2_take_longer_than_reads():
+    reads = DEVICE.ceilings["l2"].value * 0.92
+    found = terms(kernel(l2_read_bytes=10**9, l2_write_bytes=10**9, unevenness=1.5))
+    assert found["l2"] == pytest.approx(1.5 * (1e9 / reads + 1e9 / (0.52 * reads)) * 1e3)
+    measured = {"l2.write": replace(DEVICE.ceilings["l2"], value=2e12)}
+    each = model(kernel(l2_write_bytes=10**9), replace(DEVICE, calibrated=measured))
+    assert next(t.time_ms for t in each.terms if t.name == "l2") == pytest.approx(0.5)
+
+
+def test_drams_rate_depends_on_its_mix():
+    of = {"read": 4e12, "copy": 2e12, "write": 3e12}
+    calibrated = {f"dram.{mix}": replace(DEVICE.ceilings["dram"], value=v) for mix, v in of.items()}
+    device = replace(DEVICE, calibrated=calibrated)
+    assert dram_rate(1, 0, device) == pytest.approx(4e12)
+    assert dram_rate(1, 1, device) == pytest.approx(2e12)
+    assert dram_rate(0, 1, device) == pytest.approx(3e12)
+    # a quarter written: half-way, in time, from reads to copies
+    assert 1 / dram_rate(3, 1, device) == pytest.approx((1 / 4e12 + 1 / 2e12) / 2)
+    assert dram_rate(3, 1, DEVICE) == pytest.approx(DEVICE.ceilings["dram"].value * 0.92)
+
+
+def of_kinds(**counts):
+    made = (InstructionCount(kind, "", 0, n, 0, 0, 0) for kind, n in counts.items())
+    return with_facts(kernel(blocks=132), instructions=InstructionMix(tuple(made), 0))
+
+
+def test_the_busiest_of_an_sms_pipes_limits_its_instructions():
+    warps, issue = 132 * 4, DEVICE.ceilings["issue"].value / 32
+    assert terms(of_kinds(fp32=100))["issue"] == pytest.approx(100 * warps / issue * 1e3)
+    # integers take 1.5 cycles of their pipe, a shuffle one of the SM, or four of a scheduler
+    assert terms(of_kinds(int32=100))["issue"] == pytest.approx(150 * warps / issue * 1e3)
+    shuffles = terms(of_kinds(fp32=100, warp=100))["issue"]
+    assert shuffles == pytest.approx(400 * warps / issue * 1e3)
 
 
 def test_copies_that_run_by_themselves_are_asked_for_ahead():
@@ -115,9 +204,9 @@ def test_an_unrolled_loop_asks_for_several_steps_together():
     assert ahead(unrolled()) == 4
     assert ahead(unrolled(steps=2.0)) == 2
     assert ahead(unrolled(operations={"tensor.fp16": 10})) == 1
-    # of the 5 that stand there, each iteration runs one
+    # of the 5 that stand there, each iteration runs one; an SM takes one load a clock
     assert terms(unrolled())["issue"] == pytest.approx(
-        64 * 132 * 4 * 32 / DEVICE.ceilings["issue"].value * 1e3
+        4 * 64 * 132 * 4 * 32 / DEVICE.ceilings["issue"].value * 1e3
     )
 
 
@@ -138,8 +227,7 @@ def test_blocks_begin_one_by_one():
         each = {term.name: term.time_ms for term in found.terms}
         assert each["dispatch"] == pytest.approx(2**20 * 1.19 / CLOCK_HZ * 1e3)
         assert found.limiter == "dispatch"
-        rest = each["dram"] + each["latency"]
-        assert found.time_ms == pytest.approx(0.002 + each["dispatch"] + rest / (1 + 32))
+        assert found.time_ms == pytest.approx(LAUNCH_MS + each["dispatch"])
     # an H100 took 631.7 us for so many of stencil3d/seven_loads, which move little
     assert found.time_ms == pytest.approx(0.6317, rel=0.02)
 
@@ -150,47 +238,49 @@ def test_few_blocks_that_loop_begin_at_once():
     assert found["dispatch"] < 1e-3 * found["latency"]
 
 
+def expected(work, exposed):
+    """The time of a launch without machine code, if that part of a resource shows."""
+    each = {term.name: term.time_ms for term in model(work, DEVICE).terms}
+    memory = max(each.get(name, 0.0) for name in ("dram", "l2", "l1"))
+    scalar = max(each.get(name, 0.0) for name in ("fp32", "sfu", "issue", "shared"))
+    parts = [memory, scalar, each.get("tensor.fp16", 0.0)]
+    busy = max(parts) + (sum(parts) - max(parts)) * exposed
+    return LAUNCH_MS + math.sqrt(busy**2 + each["latency"] ** 2)
+
+
 def test_what_does_not_hide_is_added():
+    # 4 blocks of 4 warps on an SM: 4 warps on each of its schedulers
     work = kernel(per_sm=4, dram_read_bytes=10**9, l2_read_bytes=10**9, operations={"fp32": 10**12})
-    found = model(work, DEVICE)
-    each = {term.name: term.time_ms for term in found.terms}
-    assert found.limiter == "fp32"
-    rest = each["dram"] + each["latency"] + each["dispatch"]  # L2 streams along with DRAM
-    assert found.time_ms == pytest.approx(0.002 + each["fp32"] + rest / (1 + 4))
+    assert model(work, DEVICE).limiter == "fp32"
+    assert model(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / (1 + 4)))
 
 
 def test_no_more_blocks_hide_work_than_there_are():
     work = kernel(blocks=264, per_sm=10, dram_read_bytes=10**9, operations={"fp32": 10**12})
     assert resident(work, DEVICE) == 2
-    each = {term.name: term.time_ms for term in model(work, DEVICE).terms}
-    rest = each["dram"] + each["latency"] + each["dispatch"]
-    assert model(work, DEVICE).time_ms == pytest.approx(0.002 + each["fp32"] + rest / (1 + 2))
+    assert model(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / (1 + 2)))
 
 
-def product(**asked):
+def test_products_of_plain_loads_are_hidden_by_other_blocks_alone():
     told = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12, "sfu": 10**9}}
-    return kernel(per_sm=2, stages=3, **(told | asked))
+    work = kernel(per_sm=2, **told)
+    assert model(work, DEVICE).limiter == "tensor.fp16"
+    assert model(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / 2))
 
 
 def test_streams_of_copies_and_tensor_cores_run_side_by_side():
-    found = model(product(accesses=(load("async"),)), DEVICE)
+    told = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12}}
+    found = model(kernel(per_sm=2, stages=3, accesses=(load("async"),), **told), DEVICE)
     each = {term.name: term.time_ms for term in found.terms}
-    longest = max(each["dram"], each["tensor.fp16"])
-    # what a block computes between its products hides behind the other block alone
-    rest = (each["sfu"] + each["latency"]) / (1 + 2)
-    # blocks begin while two others have two steps each under way
-    rest += each["dispatch"] / (1 + 2 * 2)
-    assert found.time_ms == pytest.approx(0.002 + longest + rest)
+    busy = max(each["dram"], each["tensor.fp16"])
+    assert found.time_ms == pytest.approx(LAUNCH_MS + math.hypot(busy, each["latency"]))
 
 
-def test_products_of_plain_loads_wait_for_each_step():
-    found = model(product(), DEVICE)
-    each = {term.name: term.time_ms for term in found.terms}
-    longest, *rest = sorted(
-        (each[name] for name in ("dram", "tensor.fp16", "sfu", "latency", "dispatch")),
-        reverse=True,
-    )
-    assert found.time_ms == pytest.approx(0.002 + longest + sum(rest) / 2)
+def test_few_warps_that_wait_take_their_own_time():
+    work = kernel(blocks=132, per_sm=1, steps=1e4, l2_read_bytes=10**6)
+    found = model(work, DEVICE)
+    assert found.limiter == "latency"
+    assert found.time_ms == pytest.approx(LAUNCH_MS + 262 * (1 + 1e4) / CLOCK_HZ * 1e3, rel=1e-3)
 
 
 def test_spills_go_through_l1_where_the_stacks_fit():
