@@ -11,7 +11,7 @@ from solkit.core import Cause
 from solkit.roofline.kernel import library_causes, traffic_causes
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import ahead, resident
-from solkit.roofline.kernel.naming import Needs, named
+from solkit.roofline.kernel.naming import Needs, counted, named
 from solkit.roofline.kernel.traffic_causes import (
     between_launches,
     contended,
@@ -202,7 +202,8 @@ def _few_blocks(kernel: Followed) -> Cause:
     how = "split along the reduction"
     if not _l2_leads(kernel):
         how = f"smaller tiles, or {how}"
-    return named("few blocks", kernel, blocks=kernel.blocks, sms=kernel.device.sm_count, how=how)
+    blocks = counted(kernel.blocks, "block")
+    return named("few blocks", kernel, blocks=blocks, sms=kernel.device.sm_count, how=how)
 
 
 def _l2_leads(kernel: Followed) -> bool:
@@ -261,8 +262,9 @@ def _little(kernel: Followed, needs: Needs) -> Cause:
     remedy = _REMEDIES.get(limiter, "Use more warps")
     if limiter == "registers" and _l2_leads(kernel):
         remedy = "Use more warps to share the registers"
+    each = counted(warps, "warp")
     return named(
-        "little under way", kernel, blocks=blocks, warps=warps, limiter=limiter, remedy=remedy
+        "little under way", kernel, blocks=blocks, warps=each, limiter=limiter, remedy=remedy
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from solkit.core import Access, Cause, Value
 from solkit.roofline.kernel.followed import Followed
 
-__all__ = ["Needs", "named"]
+__all__ = ["Needs", "counted", "named"]
 
 
 @dataclass(frozen=True)
@@ -30,3 +30,8 @@ def named(name: str, kernel: Followed, access: Access | None = None, **figures: 
     language = "CUDA C++" if kernel.is_cuda else "Triton"
     told = {"kernel": kernel.name, "place": place, "language": language}
     return Cause(name, {**told, **figures})
+
+
+def counted(number: int, noun: str) -> str:
+    """``"1 block"``, ``"2 blocks"``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from solkit.core import Access, Cause, Value
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import spilled
-from solkit.roofline.kernel.naming import Needs, named
+from solkit.roofline.kernel.naming import Needs, counted, named
 
 __all__ = [
     "CAUSES",
@@ -209,7 +209,11 @@ def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
     most = max(known, key=lambda access: access.requests, default=None)
     if most is None or most.vector_bytes >= _WIDEST or most.path == "tma":
         return None
-    figures: dict[str, Value] = {"vector_bytes": most.vector_bytes, "requests": most.requests}
+    figures: dict[str, Value] = {
+        "wide": counted(most.vector_bytes, "byte"),
+        "vector_bytes": most.vector_bytes,
+        "requests": most.requests,
+    }
     return named("narrow requests", kernel, most, kind=most.kind, **figures)
 
 

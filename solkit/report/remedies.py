@@ -16,11 +16,9 @@ _CONFLICTS = (
 _SCATTERED = (
     "{place}: this {kind} touches {per_request:.3g} sectors a request where {least:.3g} would do. "
 )
-_NARROW = (
-    "{place}: this {kind} moves {vector_bytes} bytes a lane and request, in {requests:,} requests"
-)
+_NARROW = "{place}: this {kind} moves {wide} a lane and request, in {requests:,} requests"
 _LITTLE = (
-    "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} warps on an SM, "
+    "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} on an SM, "
     "limited by {limiter}. {remedy}, or "
 )
 _OPERATOR = (
@@ -64,7 +62,7 @@ REMEDIES = {
         "{kernel} computes {millions:.4g} million operations in fp64, which the problem does not "
         "need: use tl.float32 (sums of differences from the mean keep it accurate)."
     ),
-    "few blocks": ("{kernel} has {blocks} blocks for {sms} SMs: split the work into more ({how})."),
+    "few blocks": ("{kernel} has {blocks} for {sms} SMs: split the work into more ({how})."),
     "hand-over": (
         "{place}: {kernel} writes {megabytes:.4g} MB ({argument}) that {reader} reads again "
         "({read_as}): fuse the two launches, so that it stays on the chip."

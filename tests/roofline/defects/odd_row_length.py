@@ -1,4 +1,4 @@
-"""Expected: "moves 1 bytes a lane". Rows of 8,191 bytes: nothing is aligned."""
+"""Expected: "moves 1 byte a lane". Rows of 8,191 bytes: nothing is aligned."""
 
 import torch
 import triton
