@@ -11,7 +11,7 @@ from solkit.analysis.library.watching import (
     LibraryOp,
     LibraryRecording,
     recording,
-    running,
+    repeating,
 )
 
 __all__ = [
@@ -20,6 +20,6 @@ __all__ = [
     "LibraryRecording",
     "library_facts",
     "recording",
-    "running",
+    "repeating",
     "with_operators",
 ]

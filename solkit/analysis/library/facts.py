@@ -74,6 +74,8 @@ def with_operators(
         depth: likewise.
         made: what stands among `own` for an operator's facts.
     """
+    if not library:
+        return list(own)
     found: list[T] = []
     waiting = sorted(library, key=lambda each: each.after)  # keeps the order of equals
     for number, launch in enumerate(own):

@@ -28,7 +28,7 @@ from solkit.core import Access
 from solkit.roofline.work.costs import cost_of
 from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view
 
-__all__ = ["LibraryLaunch", "LibraryOp", "LibraryRecording", "recording", "running"]
+__all__ = ["LibraryLaunch", "LibraryOp", "LibraryRecording", "recording", "repeating"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,14 @@ class LibraryOp:
     operations: tuple[tuple[str, int], ...]
     accesses: tuple[Access, ...]
     notes: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        """Kept: recorded runs look the same operators up thousands of times a second."""
+        return hash((self.name, self.line, self.operations, self.accesses))
 
 
 @dataclass(frozen=True)
@@ -93,31 +101,36 @@ class LibraryRecording:
 _recordings: list[LibraryRecording] = []  # a stack; the innermost records
 
 
-def running() -> bool:
-    """Whether a candidate is being recorded."""
-    return bool(_recordings)
-
-
 @contextlib.contextmanager
 def recording(
-    launched: Callable[[], int], steps: Steps | None = None, watched: bool = True
+    launched: Callable[[], int], steps: Steps | None = None
 ) -> Iterator[LibraryRecording]:
     """Record the operators that are called inside; needs `fake_cuda.fake_tensors`.
 
     Args:
         launched: the number of distinct launches of other kernels so far.
         steps: of a recorded run: each operator outside of its steps becomes one.
-        watched: whether operators are seen; else only repeated steps add some.
     """
-    _recordings.append(LibraryRecording(launched))
-    try:
-        if not watched:
-            yield _recordings[-1]
-            return
-        watch = _Watch(steps)
-        with watch, fake_triton.inside_custom_ops(watch), compiling():
-            yield _recordings[-1]
-    finally:
+    watch = _Watch(steps)
+    with repeating(launched) as seen, watch, fake_triton.inside_custom_ops(watch), compiling():
+        yield seen
+
+
+class repeating:  # noqa: N801 - a context manager; a generator's takes five times as long
+    """Record only the operators that repeated steps add.
+
+    Args:
+        launched: the number of distinct launches of other kernels so far.
+    """
+
+    def __init__(self, launched: Callable[[], int]) -> None:
+        self._seen = LibraryRecording(launched)
+
+    def __enter__(self) -> LibraryRecording:
+        _recordings.append(self._seen)
+        return self._seen
+
+    def __exit__(self, *_: object) -> None:
         _recordings.pop()
 
 

@@ -213,12 +213,13 @@ class Recipes:
         """A recipe's answer; ``None`` if it does not hold."""
         if params.keys() != recipe.names:
             return None
-        watched = recipe.steps.makes_objects
-        tensors = fake_cuda.fake_tensors() if watched else nullcontext()
+        makes = recipe.steps.makes_objects
+        tensors = fake_cuda.fake_tensors() if makes else nullcontext()
+        watching = library.recording if makes else library.repeating
         with (
             tensors,
             fake_triton.recording(params) as seen,
-            library.recording(lambda: len(seen.launches), watched=watched) as operators,
+            watching(lambda: len(seen.launches)) as operators,
         ):
             try:
                 if not recipe.steps.again(params):
