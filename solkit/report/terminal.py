@@ -207,7 +207,10 @@ def _breakdown(result: Result) -> Iterator[Row]:
         if kernel.model:
             terms = (f"{term.name} {units.duration(term.time_ms)}" for term in kernel.model.terms)
             time = (units.duration(kernel.model.time_ms), "bold")
-            yield "modelled", Text.assemble(time, f" {kernel.launch.name}: {', '.join(terms)}")
+            count = kernel.launch.count
+            times = f" ({count} times)" if count > 1 else ""
+            told = f" {kernel.launch.name}{times}: {', '.join(terms)}"
+            yield "modelled", Text.assemble(time, told)
     yield from _moved(result)
     if result.gap:
         yield from factor_rows((f.name, f.factor, f.evidence) for f in result.gap.factors)
