@@ -185,6 +185,9 @@ class Followed:
         """The share of its ceiling that a resource sustains."""
         if name not in self.device.ceilings:
             return 1.0
+        if name == "dram" and self.memories.get("dram"):  # reads and writes have rates of their own
+            taken_ms = self.memories["dram"]
+            return 1e3 * self.dram_bytes / self.device.ceilings["dram"].value / taken_ms
         return min(rate(name, self.device) / self.device.ceilings[name].value, 1.0)
 
 
