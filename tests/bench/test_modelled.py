@@ -87,3 +87,23 @@ def test_rows_of_version_1_have_the_time_that_they_were_stored_with(tmp_path):
     (row,) = modelled.modelled(store).rows(named=True)
     assert (row["params"], row["model_ms"], row["group"]) == ("{}", 0.75, "zoo, version 1")
     assert row["ratio"] == 0.75
+
+
+def test_a_time_under_the_hard_bound_counts_as_it(tmp_path):
+    store = Store(tmp_path / "store", create=True)
+    row = replace(ROW, facts_id="known", hard_bound_ms=0.5)
+    store.add([row], (), [facts("known", launch())])
+    assert described(launch(), calibrated(devices.find("h100-sxm"))).model.time_ms < 0.5
+    (found,) = modelled.modelled(store).rows(named=True)
+    assert (found["model_ms"], found["raised"], found["ratio"]) == (0.5, True, 0.5)
+
+
+def test_configurations_that_are_far_off_are_listed_by_kernel(tmp_path):
+    store = Store(tmp_path / "store", create=True)
+    rows = [replace(ROW, sequence=n, params={"B": n}, facts_id="known") for n in range(3)]
+    rows[2] = replace(rows[2], kernel_sum_ms=0.05)  # near the model's
+    store.add(rows, (), [facts("known", launch())])
+    table = modelled._far("own", modelled.modelled(store))
+    assert table.row_count == 1
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[:3] == [["zoo"], ["copy/plain"], ["2"]]

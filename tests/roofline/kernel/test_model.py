@@ -140,11 +140,11 @@ def test_code_is_fetched_once():
     assert "fetch" not in terms(kernel())
 
 
-def test_atomics_at_one_address_wait_for_each_other():
-    met = Contention(10**7, 10**6, 1000, busiest_address=5 * 10**6, busiest_sector=5 * 10**6)
+def test_atomics_in_one_sector_wait_for_each_other():
+    met = Contention(10**7, 10**6, 1000, busiest_address=10**6, busiest_sector=5 * 10**6)
     atomic = load(kind="atomic", contention=met)
     found = terms(kernel(accesses=(load(), atomic)))
-    assert found["atomics"] == pytest.approx(5e6 / CLOCK_HZ * 1e3)
+    assert found["atomics"] == pytest.approx(1.6 * 5e6 / CLOCK_HZ * 1e3)
     assert "atomics" not in terms(kernel())
 
 
