@@ -139,6 +139,8 @@ def _doubles(kernel: Followed) -> Cause:
 
 def _on_traffic(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause | None:
     """Between launches where DRAM limits; else what fills the memory that limits a launch."""
+    if kernels[0].memory == "atomics":
+        return contended(kernels[0])
     own = next((cause for kernel in kernels if (cause := in_a_launch(kernel))), None)
     if own is not None and own.name in _OF_REUSE and factor < _REUSE_MATTERS:
         own = None

@@ -313,7 +313,9 @@ def contended(kernel: Followed) -> Cause | None:
     met = [(access, *_met(access)) for access in kernel.demand.accesses]
     access, operations, addresses = max(met, key=lambda each: each[1], default=(None, 0, 1))
     waiting_ms = operations / (1e3 * kernel.device.clock_mhz)
-    if access is None or not operations or waiting_ms < _MUCH * kernel.running():
+    if access is None or not operations:
+        return None
+    if kernel.memory != "atomics" and waiting_ms < _MUCH * kernel.running():
         return None
     figures: dict[str, Value] = {"operations": operations, "addresses": addresses}
     return named("contended atomics", kernel, access, **figures)
