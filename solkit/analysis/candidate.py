@@ -140,7 +140,7 @@ def captured_only(
         facts, run.captured.library, device, Depth.CAPTURED, lambda each: each
     )
     kernels = tuple(map(KernelAnalysis, told))
-    whole = run.whole and len(own) == len(run.extensions.launches)
+    whole = run.whole and run.captured.is_whole and len(own) == len(run.extensions.launches)
     status = AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL
     notes, files = (*run.captured.notes, *run.extensions.remarks), tuple(run.extensions.files)
     return Analysis(status, kernels, notes, run.captured.outputs, files, whole)
@@ -193,7 +193,7 @@ def _analysis(
     unread = _notes([facts for facts, _ in found])
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
     kernels = tuple(described(facts, device, seconds) for facts, seconds in found)
-    whole = run.whole and not unknown
+    whole = run.whole and captured.is_whole and not unknown
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
@@ -213,7 +213,8 @@ def _extended(
 
 def _nothing(run: _Run) -> Analysis:
     """The analysis of a run without a visible launch."""
-    notes = (_NOTHING, *run.captured.notes) if run.whole else run.captured.notes
+    seen = run.whole and run.captured.is_whole
+    notes = (_NOTHING, *run.captured.notes) if seen else run.captured.notes
     status, outputs = AnalysisStatus.NOT_CAPTURED, run.captured.outputs
     return Analysis(status, (), notes, outputs, failure=run.failure)
 

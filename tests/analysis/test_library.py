@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 import triton
@@ -204,3 +206,20 @@ def test_an_operator_without_a_model_counts_its_bytes_and_says_so(in_child):
     assert told(found) == [("solkit_unknown.twist", 1)]
     assert moved(found.kernels[0]) == (4 * N, 4 * N)
     assert any("twist: its operations are not modelled" in note for note in found.notes)
+
+
+def test_what_a_thread_does_is_not_taken_for_nothing(in_child):
+    def child():
+        def run(x):
+            thread = threading.Thread(target=lambda: x.mul_(2))
+            thread.start()
+            thread.join()
+            return double(x)
+
+        x = torch.randn(N, device="cuda")
+        return analyse(Workload((x,), {}, None, run), H100, {}, 1)
+
+    found = in_child(child)
+    assert (found.status, found.is_whole) == (AnalysisStatus.PARTIAL, False)
+    assert told(found)[-1] == ("double_kernel", 1)
+    assert any("starts a thread: what it launches is not seen" in note for note in found.notes)

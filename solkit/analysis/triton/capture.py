@@ -5,11 +5,14 @@ Needs `fake_cuda.install` and `fake_triton.install`, so a throw-away child proce
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import contextlib
 import dis
 import math
 import resource
 import signal
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,6 +83,7 @@ class Captured:
         outputs: number, dtypes and shapes of its output tensors.
         library: PyTorch's operators that it calls, each distinct one once, in the same order.
         made: its outputs in the GPU's memory, without those that it was given.
+        is_whole: whether it started no thread, whose work is not seen.
     """
 
     launches: tuple[CapturedLaunch, ...]
@@ -87,6 +91,7 @@ class Captured:
     outputs: str
     library: tuple[LibraryLaunch, ...] = ()
     made: tuple[Output, ...] = ()
+    is_whole: bool = True
 
 
 def capture(
@@ -114,6 +119,7 @@ def capture(
         fake_cuda.watching_guesses() as guesses,
         fake_triton.recording(params) as seen,
         library.recording(lambda: len(seen.launches) + others()) as operators,
+        _watching_threads() as threads,
     ):
         try:
             with _ended_after(limit_s):
@@ -122,9 +128,41 @@ def capture(
             raise
         except BaseException as error:  # the user's code may raise anything, and sys.exit
             raise CaptureError(_blame(error), "" if guesses else _failure(error)) from error
-    notes = (*seen.notes(), *guesses)
-    made = tuple(_made(workload, outputs, operators.written))
-    return Captured(tuple(seen.launches), notes, described(outputs), operators.launches, made)
+    unseen = (f"{line}: starts a thread: what it launches is not seen" for line in threads)
+    return Captured(
+        tuple(seen.launches),
+        (*seen.notes(), *guesses, *unseen),
+        described(outputs),
+        operators.launches,
+        () if threads else tuple(_made(workload, outputs, operators.written)),
+        not threads,
+    )
+
+
+_STARTERS = (threading.__file__, concurrent.futures.thread.__file__)
+"""Files of Python that start threads for a caller."""
+
+
+@contextlib.contextmanager
+def _watching_threads() -> Iterator[Mapping[str, None]]:
+    """The user's lines that start threads: torch's modes, and so the fakes, are of one thread."""
+    lines: dict[str, None] = {}
+    start, excepthook = threading.Thread.start, threading.excepthook
+
+    def noted(thread: threading.Thread) -> None:
+        caller = sys._getframe(1)
+        line, file = fake_cuda.user_line(caller), caller.f_code.co_filename
+        if file in _STARTERS or line.startswith(f"{file}:"):
+            lines.setdefault(line)
+        start(thread)
+
+    threading.Thread.start = noted  # type: ignore[assignment, method-assign]
+    threading.excepthook = lambda _: None  # it fails for lack of fakes
+    try:
+        yield lines
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
+        threading.excepthook = excepthook
 
 
 def _made(

@@ -92,7 +92,7 @@ class Recipes:
         if recipe is not None and found is not None:
             return self._trusted(recipe, found, params)
         found = self._run(params)
-        if not self.why:
+        if not self.why and found.is_whole:
             self._learn(params, found)
         return found
 
