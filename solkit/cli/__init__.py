@@ -19,6 +19,7 @@ from solkit.cli.compare import EPILOG as COMPARE_EPILOG
 from solkit.cli.compare import compare
 from solkit.cli.data import app as data
 from solkit.cli.devices import devices
+from solkit.cli.evaluate import evaluate
 from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
 from solkit.cli.report import report
@@ -39,6 +40,7 @@ app.command(epilog=COMPARE_EPILOG, cls=understanding("compare"))(compare)
 app.command()(report)
 app.command(cls=understanding("bound"))(bound)
 app.command(cls=understanding("profile"))(profile)
+app.command()(evaluate)
 app.command()(devices)
 app.command(cls=understanding("calibrate"))(calibrate)
 app.add_typer(data)

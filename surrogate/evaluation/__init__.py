@@ -1,0 +1,1 @@
+"""How well a model ranks and forecasts: splits, pools, figures, baselines."""

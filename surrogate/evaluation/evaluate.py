@@ -1,0 +1,73 @@
+"""Evaluate a forecaster on a split: figures on rows that it has not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.surrogate.evaluation.figures import Figures, figures_of, time_error
+from solkit.surrogate.evaluation.forecasters import Forecaster
+from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.splits import folds_of
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import Forecasts
+
+__all__ = ["Evaluation", "evaluate", "judged", "left_out"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well one forecaster does on one split.
+
+    Attributes:
+        pools: figures by the kind of pool.
+        time_error: median relative error, a fraction.
+        coverage_90: share of rows in their 90 % interval; NaN without intervals.
+        rows: how many rows it was tested on.
+    """
+
+    pools: Mapping[str, Figures]
+    time_error: float
+    coverage_90: float
+    rows: int
+
+
+def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) -> Evaluation:
+    """Forecast each fold from the others, and compare.
+
+    Args:
+        table: configurations with their times.
+        split: one of `SPLITS`.
+        forecaster: learns and forecasts.
+        seed: of the pools.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    return judged(table, left_out(table, split, forecaster), seed)
+
+
+def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
+    """Each row as forecast when it is left out; NaN for rows of no fold."""
+    found = np.full((3, len(table)), np.nan)
+    for fold in folds_of(table, split):
+        if len(fold.train) and len(fold.test):
+            told = forecaster(table[fold.train], table[fold.test])
+            found[:, fold.test] = told.time_ms, told.low_ms, told.high_ms
+    return Forecasts(*found)
+
+
+def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
+    """Figures of forecasts; rows whose forecast is NaN do not count."""
+    rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
+    pools = {
+        kind: figures_of(table, pools_of(table, kind, rows, seed), forecasts.time_ms)
+        for kind in KINDS
+    }
+    error = time_error(forecasts.time_ms[rows], table.time_ms[rows])
+    low, high = forecasts.low_ms[rows], forecasts.high_ms[rows]
+    inside = (low <= table.time_ms[rows]) & (table.time_ms[rows] <= high)
+    coverage = np.nan if np.isnan(low).all() else float(inside.mean())
+    return Evaluation(pools, error, coverage, len(rows))

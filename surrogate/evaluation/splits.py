@@ -1,0 +1,127 @@
+"""Splits: what a model is tested on, and what it may learn from for that.
+
+Each goes in five folds, by a hash of what is left out. A configuration that was timed on two GPUs
+is in one fold.
+
+==============  ==================================================================================
+configurations  other configurations of the same kernels and shapes are known
+problems        the kernel is known at other shapes, other kernels at none of this one
+families        nothing that computes the same is known
+kinds           nor anything of its kind, of a related kind, or of a matching Inductor template
+devices         neither the problem nor the GPU is known
+transfer        the configuration's time on another GPU is known
+==============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.resources
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.errors import InputError
+from solkit.surrogate.features import Array
+from solkit.surrogate.table import Table
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["FOLDS", "SPLITS", "Fold", "folds_of", "kinds_of", "relatives"]
+
+FOLDS = 5
+SPLITS = ("configurations", "problems", "families", "kinds", "devices", "transfer")
+
+_LEFT_OUT = {
+    "configurations": ("kernel_id", "problem_id", "params"),
+    "problems": ("problem_id",),
+    "families": ("family",),
+    "devices": ("problem_id",),
+    "transfer": ("problem_id",),
+}
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold.
+
+    Attributes:
+        train, test: indices of a table.
+    """
+
+    train: Array
+    test: Array
+
+
+def folds_of(table: Table, split: str) -> Iterator[Fold]:
+    """The folds of a split.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    if split not in SPLITS:
+        raise InputError(f"{split!r} is no split: choose one of {', '.join(SPLITS)}")
+    if split == "kinds":
+        yield from _by_kind(table)
+        return
+    places = _places(_keys(table, _LEFT_OUT[split]))
+    for fold in range(FOLDS):
+        test = places == fold
+        if split != "devices":
+            yield _fold(~test, test)
+            continue
+        for device in np.unique(table.about["device"]):
+            there = table.about["device"] == device
+            yield _fold(~test & ~there, test & there)
+
+
+def _by_kind(table: Table) -> Iterator[Fold]:
+    kinds = kinds_of(table)
+    places, kin = _places(kinds), relatives()
+    for fold in range(FOLDS):
+        test = places == fold
+        left_out = set(kinds[test])
+        left_out |= {each for kind in left_out for each in kin.get(kind, ())}
+        yield _fold(~np.isin(kinds, sorted(left_out)), test)
+
+
+def kinds_of(table: Table) -> Array:
+    """The kind of each row; a template of Inductor's is a kind, ``inductor/pointwise``."""
+    about = table.about
+    templates = np.char.add("inductor/", about["family"].astype(str))
+    return np.where(about["kind"] == "inductor", templates, about["kind"])
+
+
+@functools.cache
+def relatives() -> Mapping[str, frozenset[str]]:
+    """For each kind those that are left out with it; the relation goes both ways."""
+    text = importlib.resources.files(__package__).joinpath("relatives.toml").read_text("utf-8")
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for kind, others in tomllib.loads(text)["kinds"].items():
+        for other in others:
+            found[kind].add(other)
+            found[other].add(kind)
+    return {kind: frozenset(others) for kind, others in found.items()}
+
+
+def _fold(train: Array, test: Array) -> Fold:
+    return Fold(np.flatnonzero(train), np.flatnonzero(test))
+
+
+def _keys(table: Table, names: tuple[str, ...]) -> Array:
+    columns = (table.about[name] for name in names)
+    return np.array(["\n".join(map(str, parts)) for parts in zip(*columns, strict=True)])
+
+
+def _places(keys: Array) -> Array:
+    """The fold of each key, by its hash."""
+    known, where = np.unique(keys, return_inverse=True)
+    folds = [int(hashlib.sha256(str(key).encode()).hexdigest(), 16) % FOLDS for key in known]
+    return np.array(folds)[where]

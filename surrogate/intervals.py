@@ -1,0 +1,87 @@
+"""Intervals that hold for families that were never seen: split conformal, scaled, by group.
+
+Residuals come from models that did not learn from the row's family (cross-validation by group). A
+small model of their size scales them, so that an interval is wide where forecasts are poor::
+
+    score    = residual / size(x)
+    interval = mean + size(x) x (5 % quantile of scores, 95 % quantile of scores)
+
+Papadopoulos et al., "Normalized nonconformity measures for regression conformal prediction" (2008);
+the sizes behind the scores are cross-validated by group as well, or the quantiles would be too
+narrow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solkit.surrogate.features import Array
+
+__all__ = ["COVERAGE", "GROUPS", "Interval", "fit_interval", "group_folds"]
+
+COVERAGE = 0.9
+GROUPS = 5
+"""Folds of families, for residuals."""
+
+_LEAST = 2.0**-6
+"""The least size of a residual, in log2: 1 %, about what repeated timings differ by."""
+
+Fit = Callable[[Array, Array], Any]
+"""From features (rows, names) and a target (rows,) to a model with ``predict``."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where the truth lies with `COVERAGE`, around a forecast of a log2.
+
+    Attributes:
+        sizes: the model of log2 |residual|.
+        low, high: quantiles of the scores.
+    """
+
+    sizes: Any
+    low: float
+    high: float
+
+    def around(self, mean: Array, values: Array) -> tuple[Array, Array]:
+        """Both ends, (rows,) each, for features (rows, names)."""
+        size = _sizes(self.sizes, values)
+        return mean + self.low * size, mean + self.high * size
+
+
+def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> Interval:
+    """Learn how large residuals are, and how far to trust that.
+
+    Args:
+        values: features, (rows, names).
+        residuals: of forecasts by models that did not know the row's fold, (rows,).
+        folds: the fold of each row: `group_folds`.
+        fit: fits the model of sizes.
+    """
+    target = np.log2(np.maximum(np.abs(residuals), _LEAST))
+    scores = np.full(len(residuals), np.nan)
+    for fold in np.unique(folds):
+        known, asked = folds != fold, folds == fold
+        if known.any():
+            scores[asked] = residuals[asked] / _sizes(
+                fit(values[known], target[known]), values[asked]
+            )
+    tail = (1 - COVERAGE) / 2
+    low, high = np.nanquantile(scores, (tail, 1 - tail))
+    return Interval(fit(values, target), float(low), float(high))
+
+
+def _sizes(model: Any, values: Array) -> Array:
+    return np.asarray(2.0 ** np.maximum(model.predict(values), np.log2(_LEAST)))
+
+
+def group_folds(groups: Array) -> Array:
+    """A fold for each row, (rows,): by a hash of its group."""
+    known, where = np.unique(groups, return_inverse=True)
+    digests = (hashlib.sha256(f"interval {name}".encode()).digest() for name in known)
+    return np.array([digest[0] % GROUPS for digest in digests])[where]
