@@ -1,0 +1,64 @@
+"""Splits leave out what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import table
+
+from solkit.datasets.kernels import select
+from solkit.errors import InputError
+from solkit.surrogate.evaluation.splits import SPLITS, folds_of, kinds_of, relatives
+
+BOTH = table(800, devices=("h100-sxm", "h200"))
+
+
+def values(made, rows, *names):
+    return {tuple(str(made.about[name][row]) for name in names) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("split", "names"),
+    [
+        ("configurations", ("kernel_id", "problem_id", "params")),
+        ("problems", ("problem_id",)),
+        ("families", ("family",)),
+        ("kinds", ("kind",)),
+        ("devices", ("problem_id",)),
+        ("devices", ("device",)),
+    ],
+)
+def test_what_is_tested_was_not_learned_from(split, names):
+    folds = list(folds_of(BOTH, split))
+    assert folds
+    for fold in folds:
+        assert not values(BOTH, fold.train, *names) & values(BOTH, fold.test, *names)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_each_row_is_tested_once(split):
+    tested = np.concatenate([fold.test for fold in folds_of(BOTH, split)])
+    assert sorted(tested) == list(range(len(BOTH)))
+
+
+def test_relatives_and_matching_templates_are_left_out_too():
+    kinds = np.array(["norm", "softmax", "matmul", "inductor"])[np.arange(len(BOTH)) % 4]
+    family = np.where(kinds == "inductor", "reduction", BOTH.about["family"])
+    made = replace(BOTH, about={**BOTH.about, "kind": kinds, "family": family})
+    for fold in folds_of(made, "kinds"):
+        tested, known = (set(kinds_of(made)[rows]) for rows in (fold.test, fold.train))
+        for kind in tested:
+            assert not relatives()[kind] & known
+
+
+def test_the_table_of_relatives_names_kinds_that_exist():
+    kernels = select(["zoo", "inductor"])
+    kinds = {f"inductor/{k.family}" if k.kind == "inductor" else k.kind for k in kernels}
+    assert set(relatives()) == kinds
+
+
+def test_an_unknown_split_is_named():
+    with pytest.raises(InputError, match="'rows' is no split: choose one of configurations"):
+        list(folds_of(BOTH, "rows"))

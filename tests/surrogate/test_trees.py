@@ -1,0 +1,101 @@
+"""Trees and intervals on a law that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xgboost")
+
+from synthetic import table
+
+from solkit.surrogate.evaluation.evaluate import evaluate, left_out
+from solkit.surrogate.evaluation.forecasters import kernel_model, trees
+from solkit.surrogate.intervals import fit_interval
+from solkit.surrogate.trees import Settings, Trees, weights
+
+QUICK = Settings(members=2, rounds=40, depth=3, rate=0.2, columns=1.0, threads=1)
+KNOWN, ASKED = table(800), table(400, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return Trees.fit(KNOWN, QUICK)
+
+
+def test_what_the_kernel_model_leaves_is_learned(fitted):
+    told = fitted.forecast(ASKED)
+    assert np.median(np.abs(np.log2(told.time_ms / ASKED.time_ms))) < 0.06  # noise: 0.05
+    assert np.median(np.abs(np.log2(ASKED.modelled_ms / ASKED.time_ms))) > 0.3
+
+
+def test_the_interval_holds_nine_in_ten(fitted):
+    told = fitted.forecast(ASKED)
+    inside = (told.low_ms <= ASKED.time_ms) & (ASKED.time_ms <= told.high_ms)
+    assert 0.84 <= inside.mean() <= 0.96
+
+
+def test_the_interval_is_wide_where_times_scatter():
+    random = np.random.default_rng(2)
+    values = random.uniform(size=(4000, 1)).astype(np.float32)
+    residuals = np.where(values[:, 0] > 0.5, 2.0, 0.2) * random.normal(size=4000)
+
+    class Means:
+        def __init__(self, known, target):
+            self.means = [target[(known[:, 0] > 0.5) == upper].mean() for upper in (False, True)]
+
+        def predict(self, asked):
+            return np.where(asked[:, 0] > 0.5, self.means[1], self.means[0])
+
+    interval = fit_interval(values, residuals, np.arange(4000) % 5, Means)
+    low, high = interval.around(np.zeros(2), np.array([[0.2], [0.8]]))
+    # of a normal residual the 5 % and 95 % quantiles are 1.645 standard deviations away
+    assert high == pytest.approx([1.645 * 0.2, 1.645 * 2], rel=0.1)
+    assert low == pytest.approx([-1.645 * 0.2, -1.645 * 2], rel=0.1)
+
+
+def test_forecasts_follow_the_seed(fitted):
+    again = Trees.fit(KNOWN, QUICK).forecast(ASKED).time_ms
+    assert np.array_equal(again, fitted.forecast(ASKED).time_ms)
+    assert not np.array_equal(again, Trees.fit(KNOWN, QUICK, seed=1).forecast(ASKED).time_ms)
+
+
+def test_the_times_of_what_is_asked_are_not_read(fitted):
+    hidden = replace(ASKED, time_ms=np.full(len(ASKED), np.nan))
+    assert np.array_equal(fitted.forecast(hidden).time_ms, fitted.forecast(ASKED).time_ms)
+
+
+def test_fast_rows_weigh_more():
+    made = table(64, families=1)
+    found = weights(made, 0.5)
+    for name in np.unique(made.about["problem_id"]):
+        of = made.about["problem_id"] == name
+        assert found[of] == pytest.approx(np.sqrt(made.time_ms[of].min() / made.time_ms[of]))
+
+
+def test_features_may_be_left_out():
+    assert Trees.fit(KNOWN, replace(QUICK, leave_out=("machine",))).names == (
+        "model.a",
+        "requests.c",
+    )
+
+
+def test_an_evaluation_beats_the_kernel_model_on_families_left_out():
+    ours, bare = (evaluate(KNOWN, "families", f) for f in (trees(QUICK), kernel_model))
+    assert ours.pools["problem"].spearman_median > bare.pools["problem"].spearman_median + 0.05
+    assert ours.time_error < 0.75 * bare.time_error
+    assert 0.84 <= ours.coverage_90 <= 0.96
+    assert np.isnan(bare.coverage_90)
+
+
+def test_every_row_is_forecast_by_a_model_that_did_not_know_it():
+    seen = []
+
+    def spying(known, asked):
+        seen.append((set(known.about["family"]), set(asked.about["family"])))
+        return kernel_model(known, asked)
+
+    left_out(KNOWN, "families", spying)
+    assert all(not known & asked for known, asked in seen)
