@@ -80,7 +80,8 @@ def compared(
     texts = dict(facts.unique("id").collect().rows())
     installed = importlib.metadata.version("torch"), nvrtc_release()
     here = [
-        replace(row, torch_version=installed[0], cuda_version=installed[1]) for row in rows.values()
+        replace(row, facts_id=None, torch_version=installed[0], cuda_version=installed[1])
+        for row in rows.values()
     ]
     with tempfile.TemporaryDirectory() as folder:
         groups = groups_of(here, list(sources.values()), Path(folder), Progress())

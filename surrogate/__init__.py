@@ -1,1 +1,1 @@
-"""The surrogate: which candidates deserve GPU time. Nothing here yet; see docs/roadmap.md."""
+"""The surrogate: which candidates deserve GPU time. Begun; see docs/surrogate.md."""
