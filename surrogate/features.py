@@ -8,7 +8,7 @@ The groups, as `GROUPS` names them:
 
 ===========  =====================================================================================
 problem      speed of light by resource, compulsory traffic and operations, sizes, dtypes
-device       ceilings, SMs, caches, the launch of an empty kernel
+device       ceilings, SMs, clock, L2
 geometry     blocks, warps, stages, bytes and operations that a block gets, the last wave
 model        the modelled time over the speed of light, and each term's share of it
 machine      registers, spills, shared memory, occupancy, the machine code's instruction mix
@@ -95,9 +95,9 @@ def features(
         Values by name; unknown ones are missing.
     """
     found = _problem(problem, device) | _device(device) | _params(params, kernels)
-    if kernels:
+    found |= _model(problem, kernels)
+    if any(not kernel.launch.library for kernel in kernels):
         found |= _geometry(problem, device, kernels)
-        found |= _model(problem, kernels)
         found |= _machine(device, kernels)
         found |= _requests(problem, kernels)
     return found
@@ -193,14 +193,18 @@ def _geometry(problem: Problem, device: Device, kernels: Sequence[KernelAnalysis
 
 
 def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis:
-    """The launch that takes longest; before that is known, the largest."""
+    """The launch of its own that takes longest; before that is known, the largest.
+
+    PyTorch's operators have no blocks, warps or registers that are known.
+    """
+    own = [kernel for kernel in kernels if not kernel.launch.library]
 
     def weight(kernel: KernelAnalysis) -> tuple[float, int]:
         time_ms = kernel.model.time_ms if kernel.model else 0.0
         launch = kernel.launch
         return time_ms * launch.count, math.prod(launch.grid) * launch.num_warps
 
-    return max(kernels, key=weight)
+    return max(own, key=weight)
 
 
 # ----------------------------------------------------------------------------------------- model

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from solkit.surrogate.features import Array, Features, Problem, features, matrix
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Table", "joined", "table_of"]
+__all__ = ["Table", "table_of"]
 
 _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
@@ -93,28 +93,6 @@ def table_of(stores: Iterable[Store], depth: Depth = Depth.COMPILED) -> Table:
         column("modelled_ms"),
         column("bound_ms"),
         {name: np.array([row[name] for row in told]) for name in _TOLD},
-    )
-
-
-def joined(tables: Sequence[Table]) -> Table:
-    """The rows of several tables, under the names of all."""
-    names = tuple(sorted({name for table in tables for name in table.names}))
-    parts = []
-    for table in tables:
-        values = np.full((len(table), len(names)), np.nan, np.float32)
-        values[:, [names.index(name) for name in table.names]] = table.values
-        parts.append(values)
-
-    def together(columns: Iterable[Array]) -> Array:
-        return np.concatenate(list(columns))
-
-    return Table(
-        names,
-        np.concatenate(parts),
-        together(t.time_ms for t in tables),
-        together(t.modelled_ms for t in tables),
-        together(t.sol_ms for t in tables),
-        {name: together(t.about[name] for t in tables) for name in _TOLD},
     )
 
 

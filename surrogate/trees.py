@@ -90,11 +90,8 @@ class Trees:
     def fit(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Trees:
         """Grow an ensemble on all rows of a table."""
         names = tuple(n for n in table.names if group_of(n) not in settings.leave_out)
-        values, wanted, weight = (
-            _columns(table, names),
-            target(table),
-            weights(table, settings.focus),
-        )
+        values, wanted = _columns(table, names), target(table)
+        weight = weights(table, settings.focus)
         members = tuple(
             _grow(values, wanted, weight, settings, 1000 * seed + place)
             for place in range(settings.members)
@@ -107,11 +104,6 @@ class Trees:
             return _grow(known, sized, None, sizes, seed)
 
         return Trees(names, members, fit_interval(values, residuals, folds, fit))
-
-    def each(self, table: Table) -> Array:
-        """The target as each member forecasts it, (members, rows)."""
-        values = _columns(table, self.names)
-        return np.stack([member.predict(values) for member in self.members])
 
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""

@@ -62,7 +62,7 @@ def render(found: Evaluations, console: Console) -> None:
         table = Table(title=f"left out: {split}", title_justify="left")
         regret = "regret, % " + "/".join(map(str, FIRST))
         for head in ("", "rows", "problems: Spearman", regret, "kernels: Spearman", regret):
-            table.add_column(head, justify="left" if not head else "right")
+            table.add_column(head, justify="left" if not head else "right", overflow="fold")
         table.add_column("time error", justify="right")
         table.add_column("in 90 % interval", justify="right")
         for name, by_split in found.items():

@@ -9,7 +9,6 @@ problems        the kernel is known at other shapes, other kernels at none of th
 families        nothing that computes the same is known
 kinds           nor anything of its kind, of a related kind, or of a matching Inductor template
 devices         neither the problem nor the GPU is known
-transfer        the configuration's time on another GPU is known
 ==============  ==================================================================================
 """
 
@@ -37,14 +36,13 @@ else:
 __all__ = ["FOLDS", "SPLITS", "Fold", "folds_of", "kinds_of", "relatives"]
 
 FOLDS = 5
-SPLITS = ("configurations", "problems", "families", "kinds", "devices", "transfer")
+SPLITS = ("configurations", "problems", "families", "kinds", "devices")
 
 _LEFT_OUT = {
     "configurations": ("kernel_id", "problem_id", "params"),
     "problems": ("problem_id",),
     "families": ("family",),
     "devices": ("problem_id",),
-    "transfer": ("problem_id",),
 }
 
 
