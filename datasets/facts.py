@@ -71,12 +71,13 @@ def facts_key(
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def facts_id(row: Outcome, source: str) -> str:
+def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:
     """The `facts_key` of a row.
 
     Args:
         row: with compute capability, SM count and versions.
         source: the text of the kernel's file.
+        depth: of the analysis.
     """
     major, minor = row.compute_capability
     assert row.sm_count is not None
@@ -88,6 +89,7 @@ def facts_id(row: Outcome, source: str) -> str:
         row.sm_count,
         row.triton_version,
         made_with(source, row.torch_version, row.cuda_version),
+        depth,
     )
 
 

@@ -1,27 +1,33 @@
-"""What the surrogate reads of a candidate: named numbers, from facts, problem and device alone.
+"""What the surrogate reads of candidates: named numbers, from facts, problem and device alone.
 
-One function, `features`, serves every depth. What a depth does not know is left out and becomes
-NaN, which trees handle. Times and amounts enter as base-2 logarithms, and where possible as ratios:
-to the speed of light, to what the device can hold. A device is its specification, never its name.
+One function, `features`, serves every depth. What a depth does not know is NaN, which trees
+handle. Times and amounts enter as base-2 logarithms, and where possible as ratios: to the speed of
+light, to what the device can hold. A device is its specification, never its name.
 
 The groups, as `GROUPS` names them:
 
 ===========  =====================================================================================
 problem      speed of light by resource, compulsory traffic and operations, sizes, dtypes
 device       ceilings, SMs, clock, L2
-geometry     blocks, warps, stages, bytes and operations that a block gets, the last wave
+geometry     blocks, warps, stages, bytes and operations that a block gets, waves
+source       how often the kernels' code names products, loops, atomics and the like
 model        the modelled time over the speed of light, and each term's share of it
 machine      registers, spills, shared memory, occupancy, the machine code's instruction mix
 requests     accesses and their efficiency, traffic, loops, imbalance, barriers, atomics
 params       named parameters: numbers, and strings and booleans one by one
 ===========  =====================================================================================
+
+The candidates of one call share problem and device. Geometry and parameters are computed for all of
+them at once (`captured`); what depends on facts, one by one.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -30,14 +36,29 @@ from numpy.typing import NDArray
 
 from solkit.core import Access, Depth, Device, KernelAnalysis, Value
 
-__all__ = ["GROUPS", "Array", "Features", "Problem", "features", "group_of", "matrix"]
+__all__ = [
+    "GROUPS",
+    "Array",
+    "Candidates",
+    "Columns",
+    "Launches",
+    "Problem",
+    "captured",
+    "features",
+    "group_of",
+    "matrix",
+    "modelled_ms",
+]
 
 Array = NDArray[Any]
 
-Features = dict[str, float]
-"""Values by name; the name's part before the dot is its group."""
+Columns = dict[str, Array]
+"""Values of all candidates, (candidates,) each, by name; the part before the dot is the group."""
 
-GROUPS = ("problem", "device", "geometry", "model", "machine", "requests", "params")
+Features = dict[str, float]
+"""The same of one candidate; what is unknown is missing."""
+
+GROUPS = ("problem", "device", "geometry", "source", "model", "machine", "requests", "params")
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
@@ -53,6 +74,29 @@ _TERMS = (
     *("dram", "l2", "l1", "shared", "tensor", "fp32", "fp64", "sfu", "int32", "issue"),
     *("latency", "dispatch", "launch", "atomics"),
 )
+_WORDS = {
+    "loads": r"tl\.load\b|__ldg|\bload_",
+    "stores": r"tl\.store\b",
+    "products": r"tl\.dot|wmma::mma_sync|\bmma\b",
+    "atomics": r"atomic_|\batomic[A-Z]",
+    "descriptors": r"tensor_descriptor|make_block_ptr",
+    "loops": r"\bfor\b|\bwhile\b",
+    "static_loops": r"static_range|#pragma unroll",
+    "reductions": r"tl\.(?:sum|max|min|reduce|argmax|argmin)\b|__shfl",
+    "scans": r"tl\.(?:cumsum|cumprod|associative_scan|sort)\b",
+    "special": r"\b(?:exp2?|log2?|rsqrt|sqrt|sin|cos|tanh|erf|sigmoid)f?\(",
+    "divisions": r" // | % ",
+    "masks": r"mask\s*=|other\s*=",
+    "barriers": r"__syncthreads|debug_barrier",
+    "shared": r"__shared__|extern __shared__",
+    "cuda": r"__global__",
+    "kernels": r"@triton\.jit|__global__",
+    "gathers": r"tl\.gather|tl\.histogram|tl\.join|tl\.interleave",
+    "torch": r"\btorch\.(?!empty|zeros|float|int|bfloat|device|Tensor)\w+\(",
+    "zeroed": r"torch\.zeros|\.zero_\(",
+    "programs": r"tl\.num_programs|gridDim",
+}
+"""What is counted in the text of a kernel file, by the feature's name."""
 
 
 @dataclass(frozen=True)
@@ -77,30 +121,78 @@ class Problem:
     dtypes: Sequence[str] = ()
 
 
-def features(
-    problem: Problem,
-    device: Device,
-    kernels: Sequence[KernelAnalysis],
-    params: Mapping[str, Value],
-) -> Features:
-    """The features of one candidate.
+@dataclass(frozen=True)
+class Launches:
+    """The main launch of each candidate, as arrays of (candidates,).
+
+    The main launch is the one of its own that takes longest, or before that is known the largest;
+    operators of PyTorch have no blocks or warps that are known.
+
+    Attributes:
+        grid: blocks in x, y and z, (candidates, 3); 0 where there is no launch of its own.
+        num_warps, num_stages, num_ctas: warps of a block, pipeline stages, blocks of a cluster.
+        launches: launches of one call.
+        kernels: different ones.
+        constants: numbers that its code was compiled with, by name; NaN where it has none.
+    """
+
+    grid: Array
+    num_warps: Array
+    num_stages: Array
+    num_ctas: Array
+    launches: Array
+    kernels: Array
+    constants: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates for one problem on one device.
+
+    Attributes:
+        kernels: the launches of each, at whichever depth they were analysed.
+        params: tuning parameters of each.
+        sources: the text of each one's kernel file.
+    """
+
+    kernels: Sequence[Sequence[KernelAnalysis]]
+    params: Sequence[Mapping[str, Value]]
+    sources: Sequence[str]
+
+
+def features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
+    """The features of candidates for one problem.
 
     Args:
-        problem: what it computes.
+        problem: what they compute.
         device: where.
-        kernels: its launches, at whichever depth they were analysed.
-        params: its tuning parameters.
+        candidates: what is known of them.
 
     Returns:
-        Values by name; unknown ones are missing.
+        Columns by name; what is unknown is NaN.
     """
-    found = _problem(problem, device) | _device(device) | _params(params, kernels)
-    found |= _model(problem, kernels)
-    if any(not kernel.launch.library for kernel in kernels):
-        found |= _geometry(problem, device, kernels)
-        found |= _machine(device, kernels)
-        found |= _requests(problem, kernels)
-    return found
+    found = captured(
+        problem, device, _launches(candidates.kernels), _by_name(candidates.params)
+    ) | _stacked([_counted(text) for text in candidates.sources])
+    return found | _stacked([_deep(problem, device, kernels) for kernels in candidates.kernels])
+
+
+def captured(
+    problem: Problem, device: Device, launches: Launches, params: Mapping[str, Array]
+) -> Columns:
+    """The features that need no compiler, of all candidates at once.
+
+    Args:
+        problem: what they compute.
+        device: where.
+        launches: as arrays of (candidates,).
+        params: arrays of (candidates,) by parameter, of numbers, booleans or texts; ``None`` or NaN
+            where a candidate lacks it.
+    """
+    number = len(launches.num_warps)
+    shared = _problem(problem, device) | _device(device)
+    found = {name: np.full(number, value) for name, value in shared.items()}
+    return found | _geometry(problem, device, launches) | _params(params, launches)
 
 
 def group_of(name: str) -> str:
@@ -108,11 +200,14 @@ def group_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def matrix(rows: Iterable[Features], names: Sequence[str]) -> Array:
-    """The rows as an array of (rows, names), float32; what a row lacks is NaN."""
-    nan = math.nan
-    listed = [[row.get(name, nan) for name in names] for row in rows]
-    return np.array(listed, np.float32).reshape(len(listed), len(names))
+def matrix(columns: Columns, names: Sequence[str]) -> Array:
+    """The columns as an array of (candidates, names), float32; what is missing is NaN."""
+    number = len(next(iter(columns.values()))) if columns else 0
+    values = np.full((number, len(names)), np.nan, np.float32)
+    for place, name in enumerate(names):
+        if name in columns:
+            values[:, place] = columns[name]
+    return values
 
 
 def log2(value: float) -> float:
@@ -165,38 +260,60 @@ def _device(device: Device) -> Features:
 # -------------------------------------------------------------------------------------- geometry
 
 
-def _geometry(problem: Problem, device: Device, kernels: Sequence[KernelAnalysis]) -> Features:
-    main = _main(kernels)
-    launch = main.launch
-    blocks = math.prod(launch.grid)
-    threads = blocks * launch.num_warps * _WARP
+def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
+    own = launches.num_warps > 0
+    blocks = np.where(own, launches.grid.prod(axis=1), np.nan)
+    warps = np.where(own, launches.num_warps, np.nan)
+    threads = blocks * warps * _WARP
     moved = problem.read_bytes + problem.write_bytes
     flops = sum(problem.operations.values())
+    together = np.minimum(device.limits.threads // (_WARP * warps), device.limits.blocks)
+    waves = blocks / (device.sm_count * np.maximum(together, 1))
     found = {
-        "geometry.blocks": log2(blocks),
-        "geometry.blocks_per_sm": log2(blocks / device.sm_count),
-        "geometry.grid_y": log2(launch.grid[1]),
-        "geometry.grid_z": log2(launch.grid[2]),
-        "geometry.warps": log2(launch.num_warps),
-        "geometry.stages": float(launch.num_stages),
-        "geometry.clusters": float(launch.num_ctas),
-        "geometry.bytes_per_thread": log2(moved / threads),
-        "geometry.bytes_per_block": log2(moved / blocks),
-        "geometry.operations_per_thread": log2(flops / threads),
-        "geometry.launches": float(sum(kernel.launch.count for kernel in kernels)),
-        "geometry.kernels": float(len(kernels)),
+        "geometry.blocks": _log2(blocks),
+        "geometry.blocks_per_sm": _log2(blocks / device.sm_count),
+        "geometry.grid_y": _log2(np.where(own, launches.grid[:, 1], np.nan)),
+        "geometry.grid_z": _log2(np.where(own, launches.grid[:, 2], np.nan)),
+        "geometry.warps": _log2(warps),
+        "geometry.stages": np.where(own, launches.num_stages, np.nan),
+        "geometry.clusters": np.where(own, launches.num_ctas, np.nan),
+        "geometry.bytes_per_thread": _log2(moved / threads),
+        "geometry.bytes_per_block": _log2(moved / blocks),
+        "geometry.operations_per_thread": _log2(flops / threads),
+        "geometry.launches": launches.launches,
+        "geometry.kernels": launches.kernels,
+        "geometry.least_waves": _log2(waves),
+        "geometry.busy": blocks / device.sm_count / np.ceil(blocks / device.sm_count),
+        "geometry.threads_per_sm": _log2(threads / device.sm_count),
     }
-    if main.occupancy is not None:
-        found["geometry.waves"] = log2(main.occupancy.waves)
-        found["geometry.tail"] = main.occupancy.tail_efficiency
-    return found
+    return {name: np.asarray(column, float) for name, column in found.items()}
 
 
-def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis:
-    """The launch of its own that takes longest; before that is known, the largest.
+def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
+    mains = [_main(each) for each in kernels]
+    shapes = [
+        (*main.launch.grid, main.launch.num_warps, main.launch.num_stages, main.launch.num_ctas)
+        if main
+        else (0,) * 6
+        for main in mains
+    ]
+    told = np.array(shapes, float).reshape(len(mains), 6)
+    constants = [
+        {name: float(n) for name, n in main.launch.constants.items() if _is_number(n)}
+        if main
+        else {}
+        for main in mains
+    ]
+    return Launches(
+        told[:, :3],
+        *told[:, 3:].T,
+        np.array([sum(kernel.launch.count for kernel in each) for each in kernels], float),
+        np.array([len(each) for each in kernels], float),
+        _by_name(constants),
+    )
 
-    PyTorch's operators have no blocks, warps or registers that are known.
-    """
+
+def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
     own = [kernel for kernel in kernels if not kernel.launch.library]
 
     def weight(kernel: KernelAnalysis) -> tuple[float, int]:
@@ -204,10 +321,28 @@ def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis:
         launch = kernel.launch
         return time_ms * launch.count, math.prod(launch.grid) * launch.num_warps
 
-    return max(own, key=weight)
+    return max(own, key=weight, default=None)
+
+
+@functools.lru_cache(4096)
+def _counted(text: str) -> Features:
+    """How often the text of a kernel file has each of `_WORDS`."""
+    return {
+        f"source.{name}": math.log2(1 + len(re.findall(pattern, text)))
+        for name, pattern in _WORDS.items()
+    }
 
 
 # ----------------------------------------------------------------------------------------- model
+
+
+def _deep(problem: Problem, device: Device, kernels: Sequence[KernelAnalysis]) -> Features:
+    """What needs a compiler, of one candidate."""
+    main = _main(kernels)
+    found = _model(problem, kernels)
+    if main is not None:
+        found |= _machine(device, main) | _requests(problem, kernels, main)
+    return found
 
 
 def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
@@ -225,6 +360,7 @@ def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
         "model.gap": log2(total_ms / problem.sol_ms),
         "model.time_us": log2(total_ms * 1e3),
         "model.second": log2(ranked[1] / ranked[0]) if len(ranked) > 1 else log2(0),
+        "model.sum": log2(sum(ranked) / total_ms),
     }
 
 
@@ -238,8 +374,7 @@ def modelled_ms(kernels: Sequence[KernelAnalysis]) -> float | None:
 # ----------------------------------------------------------------------------- facts of a launch
 
 
-def _machine(device: Device, kernels: Sequence[KernelAnalysis]) -> Features:
-    main = _main(kernels)
+def _machine(device: Device, main: KernelAnalysis) -> Features:
     facts = main.facts
     found: Features = {}
     if facts.registers is not None:
@@ -250,6 +385,8 @@ def _machine(device: Device, kernels: Sequence[KernelAnalysis]) -> Features:
     if main.occupancy is not None:
         found["machine.occupancy"] = main.occupancy.fraction
         found["machine.blocks_per_sm"] = float(main.occupancy.blocks_per_sm)
+        found["machine.waves"] = log2(main.occupancy.waves)
+        found["machine.tail"] = main.occupancy.tail_efficiency
     mix = facts.instructions
     if facts.depth is Depth.COMPILED and mix is not None and mix.total:
         in_loops = sum(each.count for each in mix.counts if each.depth)
@@ -263,8 +400,9 @@ def _machine(device: Device, kernels: Sequence[KernelAnalysis]) -> Features:
     return found
 
 
-def _requests(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
-    main = _main(kernels)
+def _requests(
+    problem: Problem, kernels: Sequence[KernelAnalysis], main: KernelAnalysis
+) -> Features:
     requests = main.facts.requests
     if requests is None:
         return {}
@@ -340,30 +478,66 @@ def _dram_bytes(kernel: KernelAnalysis) -> float:
 # ------------------------------------------------------------------------------------ parameters
 
 
-def _params(params: Mapping[str, Value], kernels: Sequence[KernelAnalysis]) -> Features:
-    found: Features = {}
-    for name, value in params.items():
-        if isinstance(value, bool):
-            found[f"params.{name}"] = float(value)
-        elif _is_number(value):
-            found[f"params.{name}"] = log2(float(value))
-        else:
-            found[f"params.{name}={value}"] = 1.0
-    numbers = [
-        float(value)
-        for kernel in kernels[:1]
-        for value in kernel.launch.constants.values()
-        if _is_number(value) and not isinstance(value, bool) and float(value) > 1
-    ]
-    for place, number in enumerate(sorted(numbers, reverse=True)[:_NUMBERS]):
-        found[f"params.constant_{place}"] = log2(number)
+def _params(params: Mapping[str, Array], launches: Launches) -> Columns:
+    found: Columns = {}
+    for name, column in params.items():
+        if column.dtype.kind in "biuf":
+            known = column.astype(float)
+            found[f"params.{name}"] = known if column.dtype.kind == "b" else _log2(known)
+            continue
+        numbers, texts = _parted(column)
+        if not np.isnan(numbers).all():
+            found[f"params.{name}"] = numbers
+        for text in sorted(set(texts) - {None}):
+            found[f"params.{name}={text}"] = np.where(texts == text, 1.0, np.nan)
+    if launches.constants:
+        told = np.stack([np.asarray(each, float) for each in launches.constants.values()], axis=1)
+        ordered = -np.sort(-np.where(told > 1, told, 0.0), axis=1)
+        for place in range(min(_NUMBERS, ordered.shape[1])):
+            column = ordered[:, place]
+            found[f"params.constant_{place}"] = np.where(
+                column > 1, _log2(np.maximum(column, 1)), np.nan
+            )
     return found
+
+
+def _parted(column: Array) -> tuple[Array, Array]:
+    """Numbers, as logarithms, and texts of a parameter that may be either, (candidates,) each."""
+    numbers = [
+        float(value) if isinstance(value, bool) else log2(value) if _is_number(value) else math.nan
+        for value in column
+    ]
+    texts = [value if isinstance(value, str) else None for value in column]
+    return np.array(numbers), np.array(texts, object)
+
+
+def _by_name(told: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
+    """Mappings as columns; ``None`` where one lacks a name, NaN if all values are numbers."""
+    names = list(dict.fromkeys(name for each in told for name in each))
+    found = {}
+    for name in names:
+        values = [each.get(name) for each in told]
+        if all(value is None or _is_number(value) for value in values):
+            found[name] = np.array([math.nan if v is None else v for v in values], float)
+        else:
+            found[name] = np.array(values, object)
+    return found
+
+
+def _stacked(told: Sequence[Features]) -> Columns:
+    names = dict.fromkeys(name for each in told for name in each)
+    return {name: np.array([each.get(name, math.nan) for each in told]) for name in names}
+
+
+def _log2(values: Array) -> Array:
+    return np.asarray(np.log2(np.maximum(values, _SMALL)))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+@functools.cache
 def _width(dtype: str) -> float:
     """Bytes of an element, from its dtype's name; ``float8_e4m3fn`` has one."""
     digits = "".join(c for c in dtype.partition("_")[0] if c.isdigit())

@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solkit.core import Depth, Device, Facts
-from solkit.datasets.facts import facts_from_json
+from solkit.core import Depth, Device, Facts, KernelAnalysis, Value
+from solkit.datasets.facts import facts_from_json, facts_key, made_with
 from solkit.datasets.store import RIGHT, Store
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 from solkit.roofline.kernel.described import described
-from solkit.surrogate.features import Array, Features, Problem, features, matrix, modelled_ms
+from solkit.surrogate.features import (
+    Array,
+    Candidates,
+    Columns,
+    Problem,
+    features,
+    matrix,
+    modelled_ms,
+)
 
 if TYPE_CHECKING:
     import polars
@@ -29,7 +39,10 @@ __all__ = ["Table", "table_of"]
 
 _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
-_READ = ("limiter", "operations", "read_bytes", "write_bytes", "shape", "dtypes", "facts_id")
+_READ = (
+    *("bound_ms", "limiter", "operations", "read_bytes", "write_bytes", "shape", "dtypes"),
+    *("source_sha256", "torch_version", "cuda_version"),
+)
 
 
 @dataclass(frozen=True)
@@ -72,41 +85,117 @@ class Table:
         return np.asarray(self.values[:, self.names.index(name)])
 
 
-def table_of(stores: Iterable[Store], depth: Depth = Depth.COMPILED) -> Table:
+def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
     """The correct configurations of some stores that have facts.
+
+    Facts of any store serve rows of all: a set for an H100 and one for an H200 share them.
 
     Args:
         stores: of measured rows.
-        depth: how much of their facts the features may use.
+        depth: how much of the facts the features may use. CUDA C++ has no lowered facts: it counts
+            as captured there.
     """
-    rows = [row for store in stores for row in _rows(store, depth)]
-    names = sorted({name for _, found in rows for name in found})
-    told = [row for row, _ in rows]
-
-    def column(name: str) -> Array:
-        return np.array([row[name] for row in told], float)
-
+    texts = {name: text for store in stores for name, text in _facts(store)}
+    rows = [row for store in stores for row in _rows(store, texts, depth)]
+    groups: defaultdict[tuple[object, ...], list[_Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.problem_id, row.about["device"], row.problem.sol_ms].append(row)
+    ordered = [row for those in groups.values() for row in those]
+    columns = _joined([_columns(those) for those in groups.values()])
+    names = tuple(sorted(columns))
     return Table(
-        tuple(names),
-        matrix((found for _, found in rows), names),
-        column("time_ms"),
-        column("modelled_ms"),
-        column("bound_ms"),
-        {name: np.array([row[name] for row in told]) for name in _TOLD},
+        names,
+        matrix(columns, names),
+        np.array([row.time_ms for row in ordered], float),
+        np.array([row.modelled_ms for row in ordered], float),
+        np.array([row.problem.sol_ms for row in ordered], float),
+        {name: np.array([row.about[name] for row in ordered]) for name in _TOLD},
     )
 
 
-def _rows(store: Store, depth: Depth) -> Iterator[tuple[dict[str, Any], Features]]:
-    texts = dict(store.facts().select("id", "text").collect().iter_rows())
+@dataclass(frozen=True)
+class _Row:
+    """A configuration: what it is, and how long it took."""
+
+    problem: Problem
+    kernels: Sequence[KernelAnalysis]
+    params: Mapping[str, Value]
+    source: str
+    time_ms: float
+    about: Mapping[str, Any]
+
+    @property
+    def problem_id(self) -> str:
+        return str(self.about["problem_id"])
+
+    @property
+    def modelled_ms(self) -> float:
+        found = modelled_ms(self.kernels)
+        return math.nan if found is None else found
+
+
+def _columns(rows: Sequence[_Row]) -> Columns:
+    candidates = Candidates(
+        [row.kernels for row in rows], [row.params for row in rows], [row.source for row in rows]
+    )
+    return features(rows[0].problem, _gpu(str(rows[0].about["device"])), candidates)
+
+
+def _joined(parts: Sequence[Columns]) -> Columns:
+    """Columns one after the other; NaN where a part lacks one."""
+    sizes = [len(next(iter(part.values()))) for part in parts]
+    names = dict.fromkeys(name for part in parts for name in part)
+    ends = np.cumsum(sizes)
+    found = {name: np.full(sum(sizes), np.nan, np.float32) for name in names}
+    for part, size, end in zip(parts, sizes, ends, strict=True):
+        for name, column in part.items():
+            found[name][end - size : end] = column
+    return found
+
+
+def _facts(store: Store) -> Iterator[tuple[str, str]]:
+    return store.facts().select("id", "text").collect().iter_rows()
+
+
+def _rows(store: Store, texts: Mapping[str, str], depth: Depth) -> Iterator[_Row]:
+    sources = dict(store.sources().select("sha256", "text").collect().iter_rows())
     for row in _configurations(store).iter_rows(named=True):
-        if row["facts_id"] not in texts:
-            continue
-        gpu = _gpu(row["device"])
-        launches = [_at(depth, facts) for facts in facts_from_json(texts[row["facts_id"]])]
-        kernels = [described(facts, gpu) for facts in launches]
-        modelled = modelled_ms(kernels)
-        row["modelled_ms"] = np.nan if modelled is None else modelled
-        yield row, features(_problem(row), gpu, kernels, json.loads(row["params"]))
+        source = sources.get(row["source_sha256"], "")
+        gpu, params, shape = (
+            _gpu(row["device"]),
+            json.loads(row["params"]),
+            json.loads(row["shape"]),
+        )
+        launches = _launches(row, source, params, shape, gpu, texts, depth)
+        if launches:
+            kernels = [described(each, gpu) for each in launches]
+            problem = _problem(row, shape)
+            yield _Row(problem, kernels, params, source, row["time_ms"], row)
+
+
+def _launches(
+    row: Mapping[str, Any],
+    source: str,
+    params: Mapping[str, Value],
+    shape: Mapping[str, Value],
+    gpu: Device,
+    texts: Mapping[str, str],
+    depth: Depth,
+) -> tuple[Facts, ...]:
+    """The facts of a row at a depth; empty if there are none."""
+    compiled = texts.get(row["facts_id"] or "")
+    tools = made_with(source, row["torch_version"], row["cuda_version"])
+    of_row = (row["kernel_id"], params, shape, gpu.compute_capability, gpu.sm_count)
+    key = facts_key(*of_row, row["triton_version"], tools, Depth.LOWERED)
+    lowered = texts.get(key) if depth is not Depth.COMPILED or compiled is None else None
+    if depth is Depth.COMPILED:
+        return facts_from_json(compiled) if compiled else ()
+    if depth is Depth.LOWERED and lowered:
+        return facts_from_json(lowered)
+    told = compiled or lowered
+    if told and (depth is Depth.CAPTURED or "__global__" in source):
+        return tuple(Facts(each.launch, Depth.CAPTURED) for each in facts_from_json(told))
+    return ()
 
 
 def _configurations(store: Store) -> polars.DataFrame:
@@ -117,21 +206,24 @@ def _configurations(store: Store) -> polars.DataFrame:
         pl.col("verdict").is_in(RIGHT),
         pl.col("time_ms").is_not_null(),
         pl.col("bound_ms").is_not_null(),
-        pl.col("facts_id").is_not_null(),
     )
-    rest = [name for name in (*_TOLD, *_READ, "bound_ms") if name not in _KEY]
-    medians = rows.group_by(_KEY).agg(pl.col("time_ms").median(), pl.col(rest).first())
+    rest = [name for name in (*_TOLD, *_READ) if name not in _KEY]
+    medians = rows.group_by(_KEY).agg(
+        pl.col("time_ms").median(),
+        pl.col(rest).first(),
+        pl.col("facts_id").drop_nulls().first(),
+    )
     return medians.sort(_KEY).collect()
 
 
-def _problem(row: Mapping[str, Any]) -> Problem:
+def _problem(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:
     return Problem(
         row["bound_ms"],
         row["limiter"],
         json.loads(row["operations"]),
         row["read_bytes"] or 0,
         row["write_bytes"] or 0,
-        json.loads(row["shape"]),
+        shape,
         row["dtypes"],
     )
 
@@ -139,8 +231,3 @@ def _problem(row: Mapping[str, Any]) -> Problem:
 @functools.cache
 def _gpu(device: str) -> Device:
     return calibrated(find(device))
-
-
-def _at(depth: Depth, facts: Facts) -> Facts:
-    """What a shallower depth knows of these facts."""
-    return facts if depth is not Depth.CAPTURED else Facts(facts.launch, Depth.CAPTURED)

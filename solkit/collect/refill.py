@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from solkit.analysis.analyser import Analysed, Analyser
-from solkit.core import Configuration, Outcome, Source, StoredFacts, canonical
+from solkit.core import Configuration, Depth, Outcome, Source, StoredFacts, canonical
 from solkit.datasets.facts import facts_id, facts_to_json, made_with, nvrtc_release
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
@@ -62,6 +62,7 @@ def refill(
     held: Contents,
     workers: int | None = None,
     show: Callable[[Progress], None] = lambda _: None,
+    depth: Depth = Depth.COMPILED,
 ) -> Progress:
     """Write the facts of rows to a log, with a link from each row to its facts.
 
@@ -72,6 +73,8 @@ def refill(
         held: the log's contents: facts there are not computed again.
         workers: number of processes; one per core by default.
         show: called after each batch.
+        depth: of the analysis. A row refers to its compiled facts; lowered ones are found by their
+            key, so they are written without links.
 
     Returns:
         The progress.
@@ -82,21 +85,22 @@ def refill(
     progress = Progress()
     known = {each.id for each in held.facts}
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
-        groups = groups_of(rows, sources, Path(folder), progress, held.facts_of)
-        _write(log, [(group, None) for group in groups if group.facts_id in known], progress)
+        groups = groups_of(rows, sources, Path(folder), progress, held.facts_of, depth)
+        kept = [(group, None) for group in groups if group.facts_id in known]
+        _write(log, kept, progress, depth)
         batch: list[tuple[Group, str | None]] = []
         unknown = [group for group in groups if group.facts_id not in known]
-        for group, text, why in fresh_facts(unknown, workers):
+        for group, text, why in fresh_facts(unknown, workers, depth):
             if text is None:
                 progress.failed += len(group.rows)
                 progress.why = (*progress.why, f"{_name(group)}: {why}")[:5]
             else:
                 batch.append((group, text))
             if len(batch) == _BATCH:
-                _write(log, batch, progress)
+                _write(log, batch, progress, depth)
                 batch = []
                 show(progress)
-        _write(log, batch, progress)
+        _write(log, batch, progress, depth)
     return progress
 
 
@@ -106,6 +110,7 @@ def groups_of(
     folder: Path,
     progress: Progress,
     held: Mapping[RowKey, str] = MappingProxyType({}),
+    depth: Depth = Depth.COMPILED,
 ) -> list[Group]:
     """Rows by their configuration, in rounds, so that a part of them is a fair sample.
 
@@ -128,7 +133,7 @@ def groups_of(
         if theirs != ours:
             progress.left_out[f"made with {', '.join(theirs)}, not {', '.join(ours)}"] += 1
             continue
-        key = facts_id(on, file.text)
+        key = facts_id(on, file.text, depth)
         if key in (row.facts_id, held.get((row.run_id, row.sequence))):
             continue
         progress.total += 1
@@ -153,7 +158,7 @@ def _in_rounds(groups: Iterable[Group]) -> list[Group]:
 
 
 def fresh_facts(
-    groups: Sequence[Group], workers: int | None = None
+    groups: Sequence[Group], workers: int | None = None, depth: Depth = Depth.COMPILED
 ) -> Iterator[tuple[Group, str | None, str]]:
     """Analyse configurations, in the order in which they are ready.
 
@@ -172,7 +177,7 @@ def fresh_facts(
             of = {id(group.configuration): group for group in those}
             with Analyser(name, workers=workers, cache=False, env=env) as analyser:
                 asked = (group.configuration for group in those)
-                for number, found in enumerate(analyser.analysed(asked), 1):
+                for number, found in enumerate(analyser.analysed(asked, depth), 1):
                     if number % _TRIMMED_EVERY == 0:
                         _trim(Path(folder))
                     yield of[id(found.configuration)], *_told(found)
@@ -216,11 +221,16 @@ def _reason(row: Outcome, triton: str, on: Outcome | None) -> str:
     return "not a whole GPU of the catalogue" if on is None else "the source is not known"
 
 
-def _write(log: OutcomeLog, batch: Sequence[tuple[Group, str | None]], progress: Progress) -> None:
+def _write(
+    log: OutcomeLog,
+    batch: Sequence[tuple[Group, str | None]],
+    progress: Progress,
+    depth: Depth,
+) -> None:
     links = {place: group.facts_id for group, _ in batch for place in group.rows}
     facts = [StoredFacts(group.facts_id, text) for group, text in batch if text is not None]
     if links:
-        log.append(facts=facts, facts_of=links)
+        log.append(facts=facts, facts_of=links if depth is Depth.COMPILED else {})
         progress.done += len(links)
 
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from solkit.core import Facts, KernelAnalysis, KernelModel, Launch, Term
 from solkit.roofline.devices import find
-from solkit.surrogate.features import GROUPS, Problem, features, group_of
+from solkit.surrogate.features import (
+    GROUPS,
+    Candidates,
+    Launches,
+    Problem,
+    captured,
+    features,
+    group_of,
+    matrix,
+)
 
 H100 = find("h100")
 PROBLEM = Problem(0.1, "dram", {"fp32": 2.0**20}, 2.0**28, 2.0**28, {"N": 2**26}, ("float32",))
@@ -23,21 +33,58 @@ def kernel(time_ms, **launch):
 LIBRARY = kernel(0.3, name="aten.mm", grid=(0, 0, 0), num_warps=0, num_stages=0, library=True)
 
 
+def one(kernels, params, source=""):
+    """The known features of one candidate."""
+    found = features(PROBLEM, H100, Candidates([kernels], [params], [source]))
+    return {name: column[0] for name, column in found.items() if not np.isnan(column[0])}
+
+
 def test_a_candidates_features():
-    found = features(PROBLEM, H100, [kernel(0.2)], {"BLOCK": 1024, "CAUSAL": True, "STORE": ".cg"})
+    found = one([kernel(0.2)], {"BLOCK": 1024, "CAUSAL": True, "STORE": ".cg"})
     assert {group_of(name) for name in found} <= set(GROUPS)
     assert found["model.gap"] == pytest.approx(1)  # twice the speed of light
     assert found["geometry.blocks_per_sm"] == pytest.approx(1)  # 264 blocks on 132 SMs
     assert found["geometry.bytes_per_thread"] == pytest.approx(29 - math.log2(264 * 128))
+    assert found["geometry.least_waves"] == pytest.approx(math.log2(2 / 16))  # 64 warps an SM
     assert found["problem.write_share"] == 0.5
     params = {name: value for name, value in found.items() if group_of(name) == "params"}
     assert params == {"params.BLOCK": 10, "params.CAUSAL": 1, "params.STORE=.cg": 1}
 
 
 def test_pytorchs_operators_count_in_the_time_but_have_no_geometry():
-    both = features(PROBLEM, H100, [kernel(0.1), LIBRARY], {})
+    both = one([kernel(0.1), LIBRARY], {})
     assert both["model.gap"] == pytest.approx(2)
     assert both["geometry.blocks"] == pytest.approx(math.log2(264))
-    alone = features(PROBLEM, H100, [LIBRARY], {})
+    alone = one([LIBRARY], {})
     assert alone["model.gap"] == pytest.approx(math.log2(3))
-    assert not any(group_of(name) == "geometry" for name in alone)
+    assert "geometry.blocks" not in alone
+    assert alone["geometry.launches"] == 1
+
+
+def test_candidates_of_one_call_may_have_other_parameters():
+    kernels = [[kernel(0.2)], [kernel(0.4, num_warps=8)], [LIBRARY]]
+    params = [{"BLOCK": 64, "ORDER": "rows"}, {"BLOCK": 128, "SPLIT": 2}, {}]
+    found = features(PROBLEM, H100, Candidates(kernels, params, ["", "tl.dot(a, b)", ""]))
+    assert found["geometry.warps"][:2].tolist() == [2, 3]
+    assert found["params.BLOCK"][:2].tolist() == [6, 7]
+    np.testing.assert_array_equal(found["params.SPLIT"], [math.nan, 1, math.nan])
+    np.testing.assert_array_equal(found["params.ORDER=rows"], [1, math.nan, math.nan])
+    assert found["source.products"].tolist() == [0, 1, 0]
+    assert all(len(column) == 3 for column in found.values())
+
+
+def test_arrays_of_launches_give_the_same_as_launches():
+    kernels = [[kernel(0.2, constants={"N": 8, "B": 64})], [kernel(0.2, grid=(7, 3, 1))]]
+    params = [{"B": 64, "FAST": True}, {"B": 32, "FAST": False}]
+    want = features(PROBLEM, H100, Candidates(kernels, params, ["", ""]))
+    nan = math.nan
+    launches = Launches(
+        np.array([[264, 1, 1], [7, 3, 1]]),
+        *(np.array([n, n]) for n in (4, 3, 1, 1, 1)),
+        {"N": np.array([8, nan]), "B": np.array([64, nan])},
+    )
+    columns = {"B": np.array([64, 32]), "FAST": np.array([True, False])}
+    found = captured(PROBLEM, H100, launches, columns)
+    assert {n for n in want if group_of(n) not in ("source", "model")} == set(found)
+    names = sorted(found)
+    np.testing.assert_array_equal(matrix(found, names), matrix(want, names))
