@@ -10,7 +10,6 @@ The groups, as `GROUPS` names them:
 problem      speed of light by resource, compulsory traffic and operations, sizes, dtypes
 device       ceilings, SMs, clock, L2
 geometry     blocks, warps, stages, bytes and operations that a block gets, waves
-source       how often the kernels' code names products, loops, atomics and the like
 model        the modelled time over the speed of light, and each term's share of it
 machine      registers, spills, shared memory, occupancy, the machine code's instruction mix
 requests     accesses and their efficiency, traffic, loops, imbalance, barriers, atomics
@@ -25,7 +24,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +56,7 @@ Columns = dict[str, Array]
 Features = dict[str, float]
 """The same of one candidate; what is unknown is missing."""
 
-GROUPS = ("problem", "device", "geometry", "source", "model", "machine", "requests", "params")
+GROUPS = ("problem", "device", "geometry", "model", "machine", "requests", "params")
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
@@ -74,29 +72,6 @@ _TERMS = (
     *("dram", "l2", "l1", "shared", "tensor", "fp32", "fp64", "sfu", "int32", "issue"),
     *("latency", "dispatch", "launch", "atomics"),
 )
-_WORDS = {
-    "loads": r"tl\.load\b|__ldg|\bload_",
-    "stores": r"tl\.store\b",
-    "products": r"tl\.dot|wmma::mma_sync|\bmma\b",
-    "atomics": r"atomic_|\batomic[A-Z]",
-    "descriptors": r"tensor_descriptor|make_block_ptr",
-    "loops": r"\bfor\b|\bwhile\b",
-    "static_loops": r"static_range|#pragma unroll",
-    "reductions": r"tl\.(?:sum|max|min|reduce|argmax|argmin)\b|__shfl",
-    "scans": r"tl\.(?:cumsum|cumprod|associative_scan|sort)\b",
-    "special": r"\b(?:exp2?|log2?|rsqrt|sqrt|sin|cos|tanh|erf|sigmoid)f?\(",
-    "divisions": r" // | % ",
-    "masks": r"mask\s*=|other\s*=",
-    "barriers": r"__syncthreads|debug_barrier",
-    "shared": r"__shared__|extern __shared__",
-    "cuda": r"__global__",
-    "kernels": r"@triton\.jit|__global__",
-    "gathers": r"tl\.gather|tl\.histogram|tl\.join|tl\.interleave",
-    "torch": r"\btorch\.(?!empty|zeros|float|int|bfloat|device|Tensor)\w+\(",
-    "zeroed": r"torch\.zeros|\.zero_\(",
-    "programs": r"tl\.num_programs|gridDim",
-}
-"""What is counted in the text of a kernel file, by the feature's name."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +127,10 @@ class Candidates:
     Attributes:
         kernels: the launches of each, at whichever depth they were analysed.
         params: tuning parameters of each.
-        sources: the text of each one's kernel file.
     """
 
     kernels: Sequence[Sequence[KernelAnalysis]]
     params: Sequence[Mapping[str, Value]]
-    sources: Sequence[str]
 
 
 def features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
@@ -171,9 +144,7 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
     Returns:
         Columns by name; what is unknown is NaN.
     """
-    found = captured(
-        problem, device, _launches(candidates.kernels), _by_name(candidates.params)
-    ) | _stacked([_counted(text) for text in candidates.sources])
+    found = captured(problem, device, _launches(candidates.kernels), _by_name(candidates.params))
     return found | _stacked([_deep(problem, device, kernels) for kernels in candidates.kernels])
 
 
@@ -306,7 +277,9 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
     ]
     return Launches(
         told[:, :3],
-        *told[:, 3:].T,
+        told[:, 3],
+        told[:, 4],
+        told[:, 5],
         np.array([sum(kernel.launch.count for kernel in each) for each in kernels], float),
         np.array([len(each) for each in kernels], float),
         _by_name(constants),
@@ -322,15 +295,6 @@ def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
         return time_ms * launch.count, math.prod(launch.grid) * launch.num_warps
 
     return max(own, key=weight, default=None)
-
-
-@functools.lru_cache(4096)
-def _counted(text: str) -> Features:
-    """How often the text of a kernel file has each of `_WORDS`."""
-    return {
-        f"source.{name}": math.log2(1 + len(re.findall(pattern, text)))
-        for name, pattern in _WORDS.items()
-    }
 
 
 # ----------------------------------------------------------------------------------------- model

@@ -48,13 +48,12 @@ class Interval:
     low: float
     high: float
 
-    def around(self, mean: Array, values: Array) -> tuple[Array, Array]:
-        """Both ends, (rows,) each, for features (rows, names)."""
-        size = _sizes(self.sizes, values)
-        return mean + self.low * size, mean + self.high * size
+    def size(self, values: Array) -> Array:
+        """The size of a typical error, in log2, (rows,), for features (rows, names)."""
+        return _sizes(self.sizes, values)
 
 
-def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> Interval:
+def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> tuple[Interval, Array]:
     """Learn how large residuals are, and how far to trust that.
 
     Args:
@@ -62,18 +61,20 @@ def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> Int
         residuals: of forecasts by models that did not know the row's fold, (rows,).
         folds: the fold of each row: `group_folds`.
         fit: fits the model of sizes.
+
+    Returns:
+        The interval; and the size of each row's residual by a model that did not know its fold.
     """
     target = np.log2(np.maximum(np.abs(residuals), _LEAST))
-    scores = np.full(len(residuals), np.nan)
+    size: Array = np.full(len(residuals), np.nan)
     for fold in np.unique(folds):
         known, asked = folds != fold, folds == fold
         if known.any():
-            scores[asked] = residuals[asked] / _sizes(
-                fit(values[known], target[known]), values[asked]
-            )
+            size[asked] = _sizes(fit(values[known], target[known]), values[asked])
+    size = np.where(np.isnan(size), np.abs(residuals).mean(), size)  # there is but one fold
     tail = (1 - COVERAGE) / 2
-    low, high = np.nanquantile(scores, (tail, 1 - tail))
-    return Interval(fit(values, target), float(low), float(high))
+    low, high = np.quantile(residuals / size, (tail, 1 - tail))
+    return Interval(fit(values, target), float(low), float(high)), size
 
 
 def _sizes(model: Any, values: Array) -> Array:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solkit.core import Depth, Device, Facts, KernelAnalysis, Value
+from solkit.core import Depth, Device, Facts, KernelAnalysis, Value, canonical
 from solkit.datasets.facts import facts_from_json, facts_key, made_with
 from solkit.datasets.store import RIGHT, Store
 from solkit.roofline.calibration import calibrated
@@ -35,7 +35,7 @@ from solkit.surrogate.features import (
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Table", "table_of"]
+__all__ = ["Entry", "Table", "table_of", "tabled"]
 
 _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
@@ -80,9 +80,41 @@ class Table:
             {name: column[rows] for name, column in self.about.items()},
         )
 
+    @property
+    def base_ms(self) -> Array:
+        """What the target is relative to: the modelled time, or the roofline if there is none."""
+        return np.where(np.isnan(self.modelled_ms), self.sol_ms, self.modelled_ms)
+
     def column(self, name: str) -> Array:
         """One feature, (rows,)."""
         return np.asarray(self.values[:, self.names.index(name)])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate, which may have been timed.
+
+    Attributes:
+        problem: what it computes.
+        device: where.
+        kernels: its launches, as deeply as they were analysed.
+        params: its tuning parameters.
+        about: the texts of `Table.about`, ``params`` and ``device`` aside.
+        time_ms: NaN if it was not timed.
+    """
+
+    problem: Problem
+    device: Device
+    kernels: Sequence[KernelAnalysis]
+    params: Mapping[str, Value]
+    about: Mapping[str, str]
+    time_ms: float = math.nan
+
+    def told(self, name: str) -> str:
+        """A column of `Table.about`."""
+        if name == "device":
+            return self.device.key
+        return canonical(self.params) if name == "params" else str(self.about.get(name, ""))
 
 
 def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
@@ -96,49 +128,32 @@ def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
             as captured there.
     """
     texts = {name: text for store in stores for name, text in _facts(store)}
-    rows = [row for store in stores for row in _rows(store, texts, depth)]
-    groups: defaultdict[tuple[object, ...], list[_Row]] = defaultdict(list)
-    for row in rows:
-        groups[row.problem_id, row.about["device"], row.problem.sol_ms].append(row)
-    ordered = [row for those in groups.values() for row in those]
+    return tabled([entry for store in stores for entry in _entries(store, texts, depth)])
+
+
+def tabled(entries: Sequence[Entry]) -> Table:
+    """Candidates as a table; those of one problem and device are together, else in their order."""
+    groups: defaultdict[tuple[object, ...], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        key = entry.told("problem_id"), entry.device.key, entry.problem.sol_ms
+        groups[key].append(entry)
+    ordered = [entry for those in groups.values() for entry in those]
     columns = _joined([_columns(those) for those in groups.values()])
     names = tuple(sorted(columns))
+    modelled = [modelled_ms(entry.kernels) for entry in ordered]
     return Table(
         names,
         matrix(columns, names),
-        np.array([row.time_ms for row in ordered], float),
-        np.array([row.modelled_ms for row in ordered], float),
-        np.array([row.problem.sol_ms for row in ordered], float),
-        {name: np.array([row.about[name] for row in ordered]) for name in _TOLD},
+        np.array([entry.time_ms for entry in ordered], float),
+        np.array([math.nan if each is None else each for each in modelled], float),
+        np.array([entry.problem.sol_ms for entry in ordered], float),
+        {name: np.array([entry.told(name) for entry in ordered]) for name in _TOLD},
     )
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A configuration: what it is, and how long it took."""
-
-    problem: Problem
-    kernels: Sequence[KernelAnalysis]
-    params: Mapping[str, Value]
-    source: str
-    time_ms: float
-    about: Mapping[str, Any]
-
-    @property
-    def problem_id(self) -> str:
-        return str(self.about["problem_id"])
-
-    @property
-    def modelled_ms(self) -> float:
-        found = modelled_ms(self.kernels)
-        return math.nan if found is None else found
-
-
-def _columns(rows: Sequence[_Row]) -> Columns:
-    candidates = Candidates(
-        [row.kernels for row in rows], [row.params for row in rows], [row.source for row in rows]
-    )
-    return features(rows[0].problem, _gpu(str(rows[0].about["device"])), candidates)
+def _columns(entries: Sequence[Entry]) -> Columns:
+    candidates = Candidates([each.kernels for each in entries], [each.params for each in entries])
+    return features(entries[0].problem, entries[0].device, candidates)
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
@@ -146,7 +161,7 @@ def _joined(parts: Sequence[Columns]) -> Columns:
     sizes = [len(next(iter(part.values()))) for part in parts]
     names = dict.fromkeys(name for part in parts for name in part)
     ends = np.cumsum(sizes)
-    found = {name: np.full(sum(sizes), np.nan, np.float32) for name in names}
+    found: Columns = {name: np.full(sum(sizes), np.nan, np.float32) for name in names}
     for part, size, end in zip(parts, sizes, ends, strict=True):
         for name, column in part.items():
             found[name][end - size : end] = column
@@ -157,20 +172,16 @@ def _facts(store: Store) -> Iterator[tuple[str, str]]:
     return store.facts().select("id", "text").collect().iter_rows()
 
 
-def _rows(store: Store, texts: Mapping[str, str], depth: Depth) -> Iterator[_Row]:
+def _entries(store: Store, texts: Mapping[str, str], depth: Depth) -> Iterator[Entry]:
     sources = dict(store.sources().select("sha256", "text").collect().iter_rows())
     for row in _configurations(store).iter_rows(named=True):
+        gpu = _gpu(row["device"])
+        params, shape = json.loads(row["params"]), json.loads(row["shape"])
         source = sources.get(row["source_sha256"], "")
-        gpu, params, shape = (
-            _gpu(row["device"]),
-            json.loads(row["params"]),
-            json.loads(row["shape"]),
-        )
         launches = _launches(row, source, params, shape, gpu, texts, depth)
         if launches:
             kernels = [described(each, gpu) for each in launches]
-            problem = _problem(row, shape)
-            yield _Row(problem, kernels, params, source, row["time_ms"], row)
+            yield Entry(_problem(row, shape), gpu, kernels, params, row, row["time_ms"])
 
 
 def _launches(

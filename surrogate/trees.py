@@ -2,23 +2,42 @@
 
 The target is log2(time / modelled), or log2(time / SOL) where there is no modelled time. Rows near
 their problem's best weigh more, since that is where a choice is made. An ensemble of models, each
-with its own seed, gives a mean and a spread.
+with its own seed, gives a mean.
+
+What the ensemble is worth is learned from rows of families that a model did not know
+(cross-validation by family): how wide its intervals must be (`solkit.surrogate.intervals`), where
+it abstains, and how many candidates must be measured to find a good one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from solkit.errors import UnsupportedError
+from solkit.surrogate.doubt import Doubt, Reach, Scatter, fit_doubt, reach_of, scatter_of
 from solkit.surrogate.features import Array, group_of
 from solkit.surrogate.intervals import Interval, fit_interval, group_folds
 from solkit.surrogate.table import Table
 
-__all__ = ["DEFAULTS", "Forecasts", "Settings", "Trees", "target", "weights", "xgboost"]
+__all__ = [
+    "DEFAULTS",
+    "Forecasts",
+    "Grown",
+    "Settings",
+    "Trees",
+    "columns_of",
+    "target",
+    "weights",
+    "xgboost",
+]
+
+_LEAST_FAMILIES = 3
+"""A named parameter counts as a feature if as many families have it: others teach nothing about
+kernels that were never seen."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +52,14 @@ class Settings:
         rows, columns: share that each tree sees.
         least_weight: hessian of a leaf, at least.
         focus: exponent of the weight of slow rows: (best / time) ** focus.
-        threads: of XGBoost.
+        threads: of XGBoost; 0 for all cores.
         leave_out: groups of features that are not used.
     """
 
     members: int = 5
-    rounds: int = 500
+    rounds: int = 250
     depth: int = 8
-    rate: float = 0.05
+    rate: float = 0.08
     rows: float = 0.7
     columns: float = 0.4
     least_weight: float = 2.0
@@ -51,6 +70,9 @@ class Settings:
 
 DEFAULTS = Settings()
 
+_SIZES = Settings(rounds=100, depth=5, rate=0.1)
+"""Of the model of residuals' sizes, which need less detail."""
+
 
 @dataclass(frozen=True)
 class Forecasts:
@@ -59,17 +81,24 @@ class Forecasts:
     Attributes:
         time_ms: (rows,).
         low_ms, high_ms: 90 % interval, (rows,) each; NaN if the model has none.
+        size: of a typical error, in log2, (rows,); NaN likewise.
+        abstains: whether the model does not trust itself, (rows,): the time is the kernel model's
+            then, if it has one.
     """
 
     time_ms: Array
     low_ms: Array
     high_ms: Array
+    size: Array
+    abstains: Array
 
     @staticmethod
     def of(time_ms: Array) -> Forecasts:
         """Times without intervals."""
         nothing = np.full(len(time_ms), np.nan)
-        return Forecasts(np.asarray(time_ms, float), nothing, nothing)
+        return Forecasts(
+            np.asarray(time_ms, float), nothing, nothing, nothing, np.zeros(len(time_ms), bool)
+        )
 
 
 @dataclass(frozen=True)
@@ -78,54 +107,135 @@ class Trees:
 
     Attributes:
         names: of the features, in the order of the columns.
-        members: XGBoost's boosters.
+        members: the models.
         interval: around the members' mean.
+        doubt: where it abstains.
+        reach: how far below the best forecast the best candidate may hide.
+        scatter: how residuals of rows that have something in common resemble each other.
+        fallback: interval around the kernel model where the ensemble abstains, in log2.
     """
 
     names: tuple[str, ...]
-    members: tuple[_Grown, ...]
+    members: tuple[Grown, ...]
     interval: Interval
+    doubt: Doubt
+    reach: Reach
+    scatter: Scatter
+    fallback: tuple[float, float] = (-np.inf, np.inf)
 
     @staticmethod
     def fit(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Trees:
         """Grow an ensemble on all rows of a table."""
-        names = tuple(n for n in table.names if group_of(n) not in settings.leave_out)
-        values, wanted = _columns(table, names), target(table)
+        names = tuple(_useful(table, settings))
+        values, wanted = columns_of(table, names), target(table)
         weight = weights(table, settings.focus)
         members = tuple(
             _grow(values, wanted, weight, settings, 1000 * seed + place)
             for place in range(settings.members)
         )
         folds = group_folds(table.about["family"])
-        residuals = wanted - _left_out(values, wanted, weight, folds, settings, seed)
-        sizes = replace(settings, rounds=100, depth=5, rate=0.1)
+        told = _left_out(values, wanted, weight, folds, settings, seed)
+        sizes = replace(_SIZES, threads=settings.threads)
 
-        def fit(known: Array, sized: Array) -> _Grown:
+        def fit(known: Array, sized: Array) -> Grown:
             return _grow(known, sized, None, sizes, seed)
 
-        return Trees(names, members, fit_interval(values, residuals, folds, fit))
+        interval, size = fit_interval(values, wanted - told, folds, fit)
+        doubt, abstains = fit_doubt(values, size, folds)
+        fallback = _around(wanted[abstains]) if abstains.any() else (-np.inf, np.inf)
+        forecast = np.log2(table.base_ms) + told
+        return Trees(
+            names,
+            members,
+            interval,
+            doubt,
+            reach_of(table, forecast, size),
+            scatter_of(table, (wanted - told) / size),
+            fallback,
+        )
 
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""
-        values, base = _columns(table, self.names), _base(table)
-        mean = np.mean([member.predict(values) for member in self.members], axis=0)
-        low, high = self.interval.around(mean, values)
-        return Forecasts(base * 2.0**mean, base * 2.0**low, base * 2.0**high)
+        values, base = columns_of(table, self.names), table.base_ms
+        return self.told(values, self.mean(values), base, ~np.isnan(table.modelled_ms))
+
+    def mean(self, values: Array) -> Array:
+        """The ensemble's target for features (rows, names), (rows,)."""
+        return np.asarray(np.mean([each.predict(values) for each in self.members], axis=0))
+
+    def told(
+        self,
+        values: Array,
+        mean: Array,
+        base_ms: Array,
+        modelled: Array,
+        narrower: Array | float = 1.0,
+    ) -> Forecasts:
+        """Forecasts around a mean.
+
+        Args:
+            values: features, (rows, names).
+            mean: of log2(time / base), (rows,).
+            base_ms: the modelled time, or the roofline, (rows,).
+            modelled: where the base is a modelled time, (rows,).
+            narrower: how much smaller errors are than of an unknown kernel, (rows,).
+        """
+        size = self.interval.size(values) * narrower
+        low, high = mean + self.interval.low * size, mean + self.interval.high * size
+        abstains = self.doubt.abstains(values, size)
+        trusted = ~(abstains & modelled)
+        mean = np.where(trusted, mean, 0.0)
+        low = np.where(trusted, low, self.fallback[0])
+        high = np.where(trusted, high, self.fallback[1])
+        return Forecasts(
+            base_ms * 2.0**mean, base_ms * 2.0**low, base_ms * 2.0**high, size, abstains
+        )
 
 
 @dataclass(frozen=True)
-class _Grown:
+class Grown:
     """One XGBoost model."""
 
-    booster: Any
+    booster: Any = field(repr=False)
 
     def predict(self, values: Array) -> Array:
+        """(rows,) for features (rows, names)."""
         return np.asarray(self.booster.inplace_predict(values))
+
+    def leaves(self, values: Array) -> Array:
+        """The leaf of each tree that a row is in, (rows, trees)."""
+        return np.asarray(self.booster.predict(xgboost().DMatrix(values), pred_leaf=True))
+
+    def contributions(self, values: Array) -> Array:
+        """SHAP values of each feature, and the mean in the last column, (rows, names + 1)."""
+        return np.asarray(self.booster.predict(xgboost().DMatrix(values), pred_contribs=True))
+
+
+def _useful(table: Table, settings: Settings) -> list[str]:
+    """Names of features that vary; of parameters those that several families have."""
+    families = np.unique(table.about["family"], return_inverse=True)[1]
+    found = []
+    for name in table.names:
+        if group_of(name) in settings.leave_out:
+            continue
+        column = table.column(name)
+        known = ~np.isnan(column)
+        is_named = name.startswith("params.") and not name.startswith("params.constant_")
+        if is_named and len(np.unique(families[known])) < _LEAST_FAMILIES:
+            continue
+        if known.any() and (not known.all() or column.min() < column.max()):
+            found.append(name)
+    return found
+
+
+def _around(residuals: Array) -> tuple[float, float]:
+    low, high = np.quantile(residuals, (0.05, 0.95))
+    return float(low), float(high)
 
 
 def _grow(
     values: Array, wanted: Array, weight: Array | None, settings: Settings, seed: int
-) -> _Grown:
+) -> Grown:
     xgb = xgboost()
     threads = settings.threads or None
     asked = {
@@ -140,7 +250,7 @@ def _grow(
         "nthread": threads,
     }
     data = xgb.QuantileDMatrix(values, wanted, weight=weight, nthread=threads)
-    return _Grown(xgb.train(asked, data, settings.rounds))
+    return Grown(xgb.train(asked, data, settings.rounds))
 
 
 def _left_out(
@@ -158,11 +268,7 @@ def _left_out(
 
 def target(table: Table) -> Array:
     """What is learned, (rows,)."""
-    return np.asarray(np.log2(table.time_ms / _base(table)))
-
-
-def _base(table: Table) -> Array:
-    return np.where(np.isnan(table.modelled_ms), table.sol_ms, table.modelled_ms)
+    return np.asarray(np.log2(table.time_ms / table.base_ms))
 
 
 def weights(table: Table, focus: float) -> Array:
@@ -174,7 +280,8 @@ def weights(table: Table, focus: float) -> Array:
     return np.asarray((best[place] / table.time_ms) ** focus)
 
 
-def _columns(table: Table, names: Sequence[str]) -> Array:
+def columns_of(table: Table, names: Sequence[str]) -> Array:
+    """Features by name, (rows, names); NaN where the table lacks one."""
     known = {name: place for place, name in enumerate(table.names)}
     values = np.full((len(table), len(names)), np.nan, np.float32)
     for place, name in enumerate(names):

@@ -26,6 +26,7 @@ class _Split(str, enum.Enum):
 
 class _Depth(str, enum.Enum):
     CAPTURED = "captured"
+    LOWERED = "lowered"
     COMPILED = "compiled"
 
 

@@ -51,12 +51,14 @@ def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) ->
 
 def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
     """Each row as forecast when it is left out; NaN for rows of no fold."""
-    found = np.full((3, len(table)), np.nan)
+    found = np.full((4, len(table)), np.nan)
+    abstains = np.zeros(len(table), bool)
     for fold in folds_of(table, split):
         if len(fold.train) and len(fold.test):
             told = forecaster(table[fold.train], table[fold.test])
-            found[:, fold.test] = told.time_ms, told.low_ms, told.high_ms
-    return Forecasts(*found)
+            found[:, fold.test] = told.time_ms, told.low_ms, told.high_ms, told.size
+            abstains[fold.test] = told.abstains
+    return Forecasts(*found, abstains)
 
 
 def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:

@@ -33,9 +33,9 @@ def kernel(time_ms, **launch):
 LIBRARY = kernel(0.3, name="aten.mm", grid=(0, 0, 0), num_warps=0, num_stages=0, library=True)
 
 
-def one(kernels, params, source=""):
+def one(kernels, params):
     """The known features of one candidate."""
-    found = features(PROBLEM, H100, Candidates([kernels], [params], [source]))
+    found = features(PROBLEM, H100, Candidates([kernels], [params]))
     return {name: column[0] for name, column in found.items() if not np.isnan(column[0])}
 
 
@@ -64,19 +64,18 @@ def test_pytorchs_operators_count_in_the_time_but_have_no_geometry():
 def test_candidates_of_one_call_may_have_other_parameters():
     kernels = [[kernel(0.2)], [kernel(0.4, num_warps=8)], [LIBRARY]]
     params = [{"BLOCK": 64, "ORDER": "rows"}, {"BLOCK": 128, "SPLIT": 2}, {}]
-    found = features(PROBLEM, H100, Candidates(kernels, params, ["", "tl.dot(a, b)", ""]))
+    found = features(PROBLEM, H100, Candidates(kernels, params))
     assert found["geometry.warps"][:2].tolist() == [2, 3]
     assert found["params.BLOCK"][:2].tolist() == [6, 7]
     np.testing.assert_array_equal(found["params.SPLIT"], [math.nan, 1, math.nan])
     np.testing.assert_array_equal(found["params.ORDER=rows"], [1, math.nan, math.nan])
-    assert found["source.products"].tolist() == [0, 1, 0]
     assert all(len(column) == 3 for column in found.values())
 
 
 def test_arrays_of_launches_give_the_same_as_launches():
     kernels = [[kernel(0.2, constants={"N": 8, "B": 64})], [kernel(0.2, grid=(7, 3, 1))]]
     params = [{"B": 64, "FAST": True}, {"B": 32, "FAST": False}]
-    want = features(PROBLEM, H100, Candidates(kernels, params, ["", ""]))
+    want = features(PROBLEM, H100, Candidates(kernels, params))
     nan = math.nan
     launches = Launches(
         np.array([[264, 1, 1], [7, 3, 1]]),
@@ -85,6 +84,6 @@ def test_arrays_of_launches_give_the_same_as_launches():
     )
     columns = {"B": np.array([64, 32]), "FAST": np.array([True, False])}
     found = captured(PROBLEM, H100, launches, columns)
-    assert {n for n in want if group_of(n) not in ("source", "model")} == set(found)
+    assert {n for n in want if group_of(n) != "model"} == set(found)
     names = sorted(found)
     np.testing.assert_array_equal(matrix(found, names), matrix(want, names))

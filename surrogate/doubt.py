@@ -1,0 +1,197 @@
+"""What a model knows about its own doubt: where it abstains, how many to measure, what is shared.
+
+All of it is learned from forecasts of rows of families that a model did not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.surrogate.features import Array
+from solkit.surrogate.table import Table
+
+__all__ = ["Doubt", "Reach", "Scatter", "fit_doubt", "reach_of", "scatter_of"]
+
+_ABSTAINING = 0.1
+"""Share of unknown families' rows where forecasts are poorest."""
+_NOVEL = 0.99
+_RANGE = (0.001, 0.999)
+_CONFIDENCE = 0.9
+_NEAR = 1.02
+"""A candidate within 2 % of the best is as good."""
+_LEAST_POOL = 8
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Where a model abstains: large errors are expected, or the features are unlike any known.
+
+    Attributes:
+        size: the largest error that is trusted, in log2.
+        low, high: what the features of nearly all known rows lie between, (names,) each.
+        outside: the largest share of a row's features that may lie outside.
+    """
+
+    size: float
+    low: Array
+    high: Array
+    outside: float
+
+    def abstains(self, values: Array, size: Array) -> Array:
+        """Whether to abstain, (rows,), for features (rows, names) and expected errors (rows,)."""
+        return np.asarray(
+            (size > self.size) | (_outside(values, self.low, self.high) > self.outside)
+        )
+
+
+def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[Doubt, Array]:
+    """Learn where to abstain.
+
+    Args:
+        values: features, (rows, names).
+        size: expected errors by models that did not know the row's family, (rows,).
+        folds: the fold of each row's family.
+
+    Returns:
+        The doubt, and whether it would have abstained, (rows,).
+    """
+    outside = np.zeros(len(values))
+    for fold in np.unique(folds):
+        known, asked = folds != fold, folds == fold
+        if known.any():
+            outside[asked] = _outside(values[asked], *_ranges(values[known]))
+    limits = float(np.quantile(size, 1 - _ABSTAINING)), float(np.quantile(outside, _NOVEL))
+    found = Doubt(limits[0], *_ranges(values), limits[1])
+    return found, np.asarray((size > limits[0]) | (outside > limits[1]))
+
+
+def _ranges(values: Array) -> tuple[Array, Array]:
+    known = ~np.isnan(values)
+    low, high = np.full((2, values.shape[1]), np.nan, np.float32)
+    low[:], high[:] = -np.inf, np.inf
+    for place in np.flatnonzero(known.any(axis=0)):
+        low[place], high[place] = np.quantile(values[known[:, place], place], _RANGE)
+    return low, high
+
+
+def _outside(values: Array, low: Array, high: Array) -> Array:
+    known = ~np.isnan(values)
+    out = (values < low) | (values > high)
+    return np.asarray((out & known).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far above the lowest forecast a good candidate's own forecast may lie.
+
+    Attributes:
+        steps: in units of the pool's median expected error: with 90 %, one of the candidates within
+            2 % of the best has a forecast this close to the lowest.
+    """
+
+    steps: float
+
+    def number(self, log_ms: Array, size: Array) -> int:
+        """How many of a pool must be measured, in the order of their forecasts.
+
+        Args:
+            log_ms: log2 of forecast times, (rows,).
+            size: expected errors, in log2, (rows,).
+        """
+        if not len(log_ms):
+            return 0
+        limit = log_ms.min() + self.steps * float(np.median(size))
+        return int((log_ms <= limit).sum())
+
+
+def reach_of(table: Table, log_ms: Array, size: Array) -> Reach:
+    """Learn `Reach` from the kernels and shapes of a table: the score is conformal over these.
+
+    Args:
+        table: with the true times.
+        log_ms: log2 of times as forecast by models that did not know the family, (rows,).
+        size: expected errors, (rows,).
+    """
+    scores = []
+    for rows in cells_of(table):
+        if len(rows) < _LEAST_POOL:
+            continue
+        good = table.time_ms[rows] <= _NEAR * table.time_ms[rows].min()
+        above = log_ms[rows][good].min() - log_ms[rows].min()
+        scores.append(above / float(np.median(size[rows])))
+    if not scores:
+        return Reach(np.inf)
+    place = min(np.ceil(_CONFIDENCE * (len(scores) + 1)) / len(scores), 1.0)
+    return Reach(float(np.quantile(scores, place)))
+
+
+def cells_of(table: Table) -> list[Array]:
+    """The rows of each kernel at each shape on each GPU."""
+    names = np.array(
+        ["\n".join(each) for each in zip(*(table.about[name] for name in _CELL), strict=True)]
+    )
+    order = np.argsort(names, kind="stable")
+    starts = np.flatnonzero(names[order][1:] != names[order][:-1]) + 1
+    return list(np.split(order, starts))
+
+
+_CELL = ("kernel_id", "problem_id", "device")
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How much of a scaled residual's variance rows share that have something in common.
+
+    The parts add up to the mean square of residuals over their expected size, about 1.
+
+    Attributes:
+        family: shared by all of what computes the same.
+        kernel: beyond that, by all of one kernel file.
+        cell: beyond that, by all of one kernel at one shape.
+        rest: beyond that, of a configuration.
+    """
+
+    family: float
+    kernel: float
+    cell: float
+    rest: float
+
+
+def scatter_of(table: Table, scaled: Array) -> Scatter:
+    """Variance components of residuals, from means of nested groups.
+
+    Args:
+        table: of the rows.
+        scaled: residuals over their expected sizes, clipped at 4, (rows,).
+    """
+    scaled = np.clip(scaled, -4, 4)
+    total = float(np.mean(scaled**2))
+    within = [_within(scaled, _keys(table, names)) for names in _NESTED]
+    family, kernel, cell = total - within[0], within[0] - within[1], within[1] - within[2]
+    return Scatter(max(family, 0.01), max(kernel, 0.01), max(cell, 0.01), max(within[2], 0.05))
+
+
+_NESTED = (
+    ("family", "device"),
+    ("family", "kernel_id", "device"),
+    ("family", "kernel_id", "problem_id", "device"),
+)
+
+
+def _keys(table: Table, names: Sequence[str]) -> Array:
+    columns = [table.about[name] for name in names]
+    texts = np.array(["\n".join(each) for each in zip(*columns, strict=True)])
+    return np.asarray(np.unique(texts, return_inverse=True)[1])
+
+
+def _within(values: Array, groups: Array) -> float:
+    """Unbiased variance within groups of at least two rows."""
+    counts = np.bincount(groups)
+    means = np.bincount(groups, values) / counts
+    squares = np.bincount(groups, (values - means[groups]) ** 2)
+    many = counts > 1
+    free = (counts[many] - 1).sum()
+    return float(squares[many].sum() / free) if free else float(np.var(values))

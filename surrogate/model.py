@@ -1,0 +1,286 @@
+"""The surrogate: one object that forecasts at every depth, learns on the job, and explains itself.
+
+::
+
+    model = Surrogate.load()                      # the shipped one
+    told = model.forecast(table, Depth.LOWERED)   # times, intervals, where it abstains
+    model = model.update(table, Depth.LOWERED)    # with times measured since; a new object
+
+A file of a surrogate is a zip archive: ``card.json`` says what it learned from and how well it
+does, ``<depth>/about.json`` holds what goes with the trees, ``<depth>/*.ubj`` the trees. A depth is
+read when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solkit.core import Depth
+from solkit.datasets.shipped import folder as shipped_sets
+from solkit.errors import InputError, UnsupportedError
+from solkit.surrogate.adaptation import Known, Memory
+from solkit.surrogate.doubt import Doubt, Reach, Scatter
+from solkit.surrogate.features import Array
+from solkit.surrogate.intervals import Interval
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import DEFAULTS, Forecasts, Grown, Settings, Trees, columns_of, xgboost
+
+__all__ = ["MODEL_FILE", "SCHEMA", "Push", "Surrogate"]
+
+SCHEMA = "solkit.surrogate/1"
+MODEL_FILE = "surrogate.solkit"
+"""The shipped model's name, beside the shipped sets."""
+
+_LEAF_DIGITS = 4
+"""Significant digits of leaves: 0.01 %, far below what forecasts are off by."""
+_ZEROED = ("base_weights", "loss_changes", "sum_hessian")
+"""What XGBoost's files say of nodes beyond what a forecast needs."""
+
+
+@dataclass(frozen=True)
+class Push:
+    """What one feature does to a forecast.
+
+    Attributes:
+        feature: its name.
+        value: of the candidate; NaN if unknown.
+        factor: of the time: 1.2 means 20 % slower than without knowing it.
+    """
+
+    feature: str
+    value: float
+    factor: float
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A model of what kernels take beyond what the kernel model explains.
+
+    Attributes:
+        card: what it learned from, and figures, as JSON values.
+        memories: what it learned on the job, by depth.
+    """
+
+    card: Mapping[str, Any]
+    memories: Mapping[Depth, Memory] = field(default_factory=dict)
+    _trees: Callable[[Depth], Trees] = field(repr=False, default=lambda depth: _absent(depth))
+
+    @staticmethod
+    def fit(
+        tables: Mapping[Depth, Table],
+        card: Mapping[str, Any],
+        settings: Settings = DEFAULTS,
+        seed: int = 0,
+    ) -> Surrogate:
+        """Learn from tables of each depth."""
+        trees = {depth: Trees.fit(table, settings, seed) for depth, table in tables.items()}
+        return Surrogate(dict(card), {}, trees.__getitem__)
+
+    @property
+    def depths(self) -> tuple[Depth, ...]:
+        """The depths at which it can forecast."""
+        return tuple(Depth(name) for name in self.card["depths"])
+
+    def trees(self, depth: Depth) -> Trees:
+        """The ensemble of a depth."""
+        return self._trees(depth)
+
+    # ------------------------------------------------------------------------------ forecasting
+
+    def forecast(self, table: Table, depth: Depth) -> Forecasts:
+        """Times of candidates, with 90 % intervals; the table's own times are not read."""
+        if not len(table):
+            return Forecasts.of(np.empty(0))
+        trees = self.trees(depth)
+        values, base_ms = columns_of(table, trees.names), table.base_ms
+        mean = trees.mean(values)
+        narrower: Array | float = 1.0
+        if depth in self.memories:
+            known = Known.of(table, trees.members[0].leaves(values))
+            shift, narrower = self.memories[depth].recall(known)
+            mean = mean + shift * trees.interval.size(values)
+        return trees.told(values, mean, base_ms, ~np.isnan(table.modelled_ms), narrower)
+
+    def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:
+        """Learn from measured candidates, which may be of a new kernel, shape, device or compiler.
+
+        Args:
+            table: with times; rows without are left out.
+            depth: at which they were analysed.
+            stale: how far a time may have drifted since, as a standard deviation in log2, (rows,).
+
+        Returns:
+            A surrogate that also knows these; the same points in the same order give the same one.
+        """
+        rows = np.flatnonzero(~np.isnan(table.time_ms))
+        if not len(rows):
+            return self
+        stale = np.broadcast_to(stale, len(table))[rows]
+        table, trees = table[rows], self.trees(depth)
+        values = columns_of(table, trees.names)
+        residual = np.log2(table.time_ms / table.base_ms) - trees.mean(values)
+        known = Known.of(table, trees.members[0].leaves(values))
+        memory = Memory.of(trees.scatter, known, residual, trees.interval.size(values), stale)
+        if depth in self.memories:
+            memory = self.memories[depth].and_(memory)
+        return replace(self, memories={**self.memories, depth: memory})
+
+    def number(self, forecasts: Forecasts, depth: Depth) -> int:
+        """How many candidates must be measured, in the order of their forecasts.
+
+        With 90 %, one within 2 % of the best is among them.
+        """
+        return self.trees(depth).reach.number(np.log2(forecasts.time_ms), forecasts.size)
+
+    def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Push]]:
+        """What pushes each candidate's time up or down most: SHAP values, the mean over the trees.
+
+        Lundberg et al., "From local explanations to global understanding with explainable AI for
+        trees" (2020), as XGBoost computes them.
+        """
+        trees = self.trees(depth)
+        values = columns_of(table, trees.names)
+        told = np.mean([member.contributions(values) for member in trees.members], axis=0)
+        return [
+            [
+                Push(trees.names[place], float(row[place]), float(2.0 ** pushes[place]))
+                for place in np.argsort(-np.abs(pushes[:-1]), kind="stable")[:most]
+            ]
+            for row, pushes in zip(values, told, strict=True)
+        ]
+
+    # ------------------------------------------------------------------------------------ files
+
+    @staticmethod
+    def load(path: str | os.PathLike[str] | None = None) -> Surrogate:
+        """Read a surrogate.
+
+        Args:
+            path: a file that `save` wrote; ``None`` for the shipped one.
+
+        Raises:
+            InputError: the file is missing, damaged or of another format.
+            UnsupportedError: no model is installed (package ``solkit-data``), or no xgboost.
+        """
+        path = _shipped() if path is None else Path(path)
+        xgboost()
+        try:
+            with zipfile.ZipFile(path) as file:
+                card = json.loads(file.read("card.json"))
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path} holds no surrogate: {error}") from error
+        if card.get("schema") != SCHEMA:
+            raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
+        return Surrogate(card, {}, functools.cache(functools.partial(_read, path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the surrogate, without what it learned on the job.
+
+        The same one gives the same bytes.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        try:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
+                _put(file, "card.json", _json(self.card))
+                for depth in self.depths:
+                    _write(file, depth, self.trees(depth))
+        except OSError as error:
+            raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+
+
+def _shipped() -> Path:
+    path = shipped_sets("no trained surrogate is installed") / MODEL_FILE
+    if not path.exists():
+        raise UnsupportedError("no trained surrogate is installed: solkit-data brings one")
+    return path
+
+
+def _absent(depth: Depth) -> Trees:
+    raise UnsupportedError(f"this surrogate has not learned the depth {depth.value}")
+
+
+def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
+    about = {
+        "names": trees.names,
+        "members": len(trees.members),
+        "interval": [trees.interval.low, trees.interval.high],
+        "doubt": {
+            "size": trees.doubt.size,
+            "outside": trees.doubt.outside,
+            "low": [float(f"{each:.5g}") for each in trees.doubt.low],
+            "high": [float(f"{each:.5g}") for each in trees.doubt.high],
+        },
+        "reach": trees.reach.steps,
+        "scatter": asdict(trees.scatter),
+        "fallback": trees.fallback,
+    }
+    _put(file, f"{depth.value}/about.json", _json(about))
+    for place, member in enumerate(trees.members):
+        _put(file, f"{depth.value}/{place}.ubj", _packed(member))
+    _put(file, f"{depth.value}/sizes.ubj", _packed(trees.interval.sizes))
+
+
+def _read(path: Path, depth: Depth) -> Trees:
+    with zipfile.ZipFile(path) as file:
+        if f"{depth.value}/about.json" not in file.namelist():
+            _absent(depth)
+        about = json.loads(file.read(f"{depth.value}/about.json"))
+
+        def grown(name: object) -> Grown:
+            booster = xgboost().Booster()
+            booster.load_model(bytearray(file.read(f"{depth.value}/{name}.ubj")))
+            booster.set_param({"nthread": 0})
+            return Grown(booster)
+
+        doubt = about["doubt"]
+        return Trees(
+            tuple(about["names"]),
+            tuple(map(grown, range(about["members"]))),
+            Interval(grown("sizes"), *about["interval"]),
+            Doubt(
+                doubt["size"],
+                np.array(doubt["low"], np.float32),
+                np.array(doubt["high"], np.float32),
+                doubt["outside"],
+            ),
+            Reach(about["reach"]),
+            Scatter(**about["scatter"]),
+            tuple(about["fallback"]),
+        )
+
+
+def _packed(grown: Grown) -> bytes:
+    """A model's file, with leaves of a few digits and without what forecasts do not read."""
+    told = json.loads(grown.booster.save_raw("json"))
+    for tree in told["learner"]["gradient_booster"]["model"]["trees"]:
+        for name in _ZEROED:
+            tree[name] = [0.0] * len(tree[name])
+        tree["split_conditions"] = [
+            float(f"{value:.{_LEAF_DIGITS}g}") if left < 0 else value
+            for value, left in zip(tree["split_conditions"], tree["left_children"], strict=True)
+        ]
+    booster = xgboost().Booster()
+    booster.load_model(bytearray(json.dumps(told).encode()))
+    return bytes(booster.save_raw("ubj"))
+
+
+def _json(told: object) -> bytes:
+    return json.dumps(told, indent=1, sort_keys=True).encode()
+
+
+def _put(file: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Without the time of day, so that equal models are equal files."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_LZMA
+    file.writestr(entry, content)
