@@ -33,8 +33,11 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "argmax": {"M": 5, "N": 300},
     "argsort_rows": {"M": 3, "N": 200, "RANGE": 50},
     "attention_backward": {"B": 1, "H": 2, "S": 50, "D": 32},
+    "attention_cross": {"B": 2, "H": 2, "Q": 50, "S": 70, "D": 32},
     "attention_decode": {"B": 2, "H": 4, "KV": 2, "S": 100, "D": 32},
     "attention_forward": {"B": 1, "H": 2, "KV": 1, "S": 50, "D": 32},
+    "attention_fp8": {"B": 1, "H": 2, "S": 80, "D": 32},
+    "attention_long": {"B": 1, "H": 2, "KV": 1, "S": 100, "D": 32},
     "attention_paged": {"B": 2, "H": 4, "KV": 2, "S": 70, "D": 32, "PAGE": 16},
     "attention_windowed": {"B": 1, "H": 2, "S": 100, "D": 32, "W": 20},
     "average_pool2d": {"B": 1, "H": 9, "W": 11, "C": 20},
@@ -48,6 +51,8 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "conv1d_depthwise": {"B": 1, "T": 37, "C": 20},
     "conv2d": {"B": 1, "H": 9, "W": 11, "C": 16, "K": 20},
     "conv2d_depthwise": {"B": 1, "H": 9, "W": 11, "C": 20},
+    "conv3d_implicit": {"B": 2, "D": 3, "H": 5, "W": 7, "C": 20, "K": 24},
+    "cosine_top1": {"M": 40, "N": 150, "K": 50},
     "counting_sort_digit": {"N": 5003, "BITS": 4, "SHIFT": 3, "SKEW": 3.0},
     "cross_correlation1d": {"B": 3, "T": 1100, "LAGS": 21},
     "cross_entropy": {"T": 5, "V": 300},
@@ -67,6 +72,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "gaussian_blur": {"B": 2, "H": 37, "W": 51, "R": 3},
     "gemm": {"M": 40, "N": 48, "K": 64},
     "gemm_batched": {"B": 2, "M": 20, "N": 40, "K": 50},
+    "gemm_chain": {"M": 70, "D": 32, "H": 50},
     "gemm_complex": {"M": 40, "N": 33, "K": 50},
     "gemm_epilogue": {"M": 40, "N": 33, "K": 50},
     "gemm_fp8": {"M": 40, "N": 48, "K": 64},
@@ -88,6 +94,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "index_select_columns": {"M": 5, "N": 100, "K": 40},
     "integral_image": {"B": 2, "H": 70, "W": 150},
     "jacobi_sweeps": {"M": 37, "N": 51, "SWEEPS": 3},
+    "kmeans_assign": {"N": 70, "K": 50, "D": 32},
     "kv_cache_append": {"T": 7, "KV": 2, "D": 16, "SLOTS": 20},
     "layer_norm": {"M": 9, "N": 300},
     "life_step": {"M": 37, "N": 176},
@@ -101,6 +108,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "max_pool2d": {"C": 3, "H": 9, "W": 11},
     "merge_sorted_rows": {"M": 2, "N1": 700, "N2": 431},
     "middle_sum": {"B": 2, "M": 50, "N": 30},
+    "mla_decode": {"B": 2, "H": 20, "S": 70, "LATENT": 128, "ROPE": 16},
     "moe": {"T": 30, "E": 3, "N": 40, "K": 50},
     "monte_carlo_pi": {"S": 5, "N": 300, "dtype": "int32"},
     "moving_average": {"M": 3, "N": 700},
@@ -130,6 +138,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "ssm_scan": {"B": 1, "L": 37, "C": 10, "N": 4},
     "stencil": {"M": 9, "N": 50},
     "stencil3d": {"X": 5, "Y": 9, "Z": 20},
+    "syrk_scaled": {"M": 70, "K": 50},
     "top_k": {"M": 3, "N": 100, "K": 4},
     "top_p_mask": {"M": 3, "N": 1100},
     "transpose": {"M": 9, "N": 20},
@@ -143,7 +152,8 @@ TINY: Mapping[str, Mapping[str, Any]] = {
 }
 """By family, sizes that divide no block; of those that are not here, `ROWS`."""
 
-UNFIT = {"quantise_blocks": "Triton's interpreter rounds to fp8 without carrying into the exponent"}
+ROUNDS_FP8 = "Triton's interpreter rounds to fp8 without carrying into the exponent"
+UNFIT = {"attention_fp8": ROUNDS_FP8, "quantise_blocks": ROUNDS_FP8}
 """Families whose results in the interpreter say nothing."""
 
 
