@@ -63,7 +63,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "dequantise": {"M": 3, "N": 256},
     "dft_small": {"M": 70, "L": 64},
     "dropout_add": {"N": 1000},
-    "edit_distance_batch": {"B": 20, "L": 20},
+    "edit_distance_batch": {"B": 20, "L": 40},
     "embedding": {"T": 21, "V": 10, "D": 40},
     "fir_filter": {"B": 3, "T": 700, "K": 13},
     "first_order_scan": {"B": 1, "T": 37, "C": 20},
@@ -146,7 +146,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
     "upsample_nearest": {"C": 3, "H": 5, "W": 7},
     "variance": {"M": 5, "N": 300},
     "vector_dot_large": {"N": 200_001},
-    "viterbi": {"B": 5, "T": 9, "S": 16},
+    "viterbi": {"B": 5, "T": 9, "S": 40},
     "walsh_hadamard": {"M": 37, "N": 64},
     "weight_gradient": {"T": 100, "N": 40, "K": 30},
 }
