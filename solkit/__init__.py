@@ -46,9 +46,11 @@ if TYPE_CHECKING:
         devices,
         fusion,
         load,
+        rank,
         score,
     )
     from solkit.profiling import profile
+    from solkit.surrogate.model import Surrogate
 
 __all__ = [
     "Analysis",
@@ -71,6 +73,7 @@ __all__ = [
     "Score",
     "ShapeError",
     "SolkitError",
+    "Surrogate",
     "UnknownDeviceError",
     "UnsupportedError",
     "Verdict",
@@ -83,6 +86,7 @@ __all__ = [
     "fusion",
     "load",
     "profile",
+    "rank",
     "score",
 ]
 
@@ -93,7 +97,8 @@ _HOMES = {
         ("Evaluation", "Lab", "analyse", "bound", "bounds", "compare", "devices", "fusion"),
         "solkit.pipeline",
     ),
-    **dict.fromkeys(("load", "score"), "solkit.pipeline"),
+    **dict.fromkeys(("load", "rank", "score"), "solkit.pipeline"),
+    "Surrogate": "solkit.surrogate.model",
     "profile": "solkit.profiling",
 }
 

@@ -141,7 +141,8 @@ class Memory:
 
         Returns:
             The expected residual over its size, (rows,); and how much smaller errors are than
-            those of an unknown row, (rows,): above 1 where points like it were off by more than expected.
+            those of an unknown row, (rows,): above 1 where points like it were off by more than
+            expected.
         """
         across = _likeness(asked, self.known, self.scatter)
         explained = np.square(np.linalg.solve(self._factor, across.T)).sum(axis=0)

@@ -7,9 +7,9 @@ light, to what the device can hold. A device is its specification, never its nam
 The groups, as `GROUPS` names them:
 
 ===========  =====================================================================================
-problem      speed of light by resource, compulsory traffic and operations, sizes, dtypes
+problem      speed of light by resource, compulsory traffic and operations, sizes
 device       ceilings, SMs, clock, L2
-geometry     blocks, warps, stages, bytes and operations that a block gets, waves
+geometry     blocks, warps, stages, bytes and operations that a block gets, waves, widths
 model        the modelled time over the speed of light, and each term's share of it
 machine      registers, spills, shared memory, occupancy, the machine code's instruction mix
 requests     accesses and their efficiency, traffic, loops, imbalance, barriers, atomics
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +85,6 @@ class Problem:
         operations: by pipe, at the least.
         read_bytes, write_bytes: compulsory DRAM traffic.
         shape: every size.
-        dtypes: of inputs and outputs, e.g. ``"bfloat16"``.
     """
 
     sol_ms: float
@@ -93,7 +93,6 @@ class Problem:
     read_bytes: float = 0.0
     write_bytes: float = 0.0
     shape: Mapping[str, Value] = field(default_factory=dict)
-    dtypes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +107,7 @@ class Launches:
         num_warps, num_stages, num_ctas: warps of a block, pipeline stages, blocks of a cluster.
         launches: launches of one call.
         kernels: different ones.
+        widest_bytes, narrowest_bytes: of the elements that its pointers point to; NaN if unknown.
         constants: numbers that its code was compiled with, by name; NaN where it has none.
     """
 
@@ -117,6 +117,8 @@ class Launches:
     num_ctas: Array
     launches: Array
     kernels: Array
+    widest_bytes: Array
+    narrowest_bytes: Array
     constants: Mapping[str, Array] = field(default_factory=dict)
 
 
@@ -209,9 +211,6 @@ def _problem(problem: Problem, device: Device) -> Features:
     sizes = [float(n) for n in problem.shape.values() if _is_number(n)]
     for place, size in enumerate(sorted(sizes, reverse=True)[:_SIZES]):
         found[f"problem.size_{place}"] = log2(size)
-    widths = [_width(name) for name in problem.dtypes]
-    if widths:
-        found["problem.widest_bytes"], found["problem.narrowest_bytes"] = max(widths), min(widths)
     return found
 
 
@@ -253,6 +252,8 @@ def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
         "geometry.operations_per_thread": _log2(flops / threads),
         "geometry.launches": launches.launches,
         "geometry.kernels": launches.kernels,
+        "geometry.widest_bytes": launches.widest_bytes,
+        "geometry.narrowest_bytes": launches.narrowest_bytes,
         "geometry.least_waves": _log2(waves),
         "geometry.busy": blocks / device.sm_count / np.ceil(blocks / device.sm_count),
         "geometry.threads_per_sm": _log2(threads / device.sm_count),
@@ -269,6 +270,7 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
         for main in mains
     ]
     told = np.array(shapes, float).reshape(len(mains), 6)
+    widths = np.array([_widths(main) for main in mains], float).reshape(len(mains), 2)
     constants = [
         {name: float(n) for name, n in main.launch.constants.items() if _is_number(n)}
         if main
@@ -282,6 +284,8 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
         told[:, 5],
         np.array([sum(kernel.launch.count for kernel in each) for each in kernels], float),
         np.array([len(each) for each in kernels], float),
+        widths[:, 0],
+        widths[:, 1],
         _by_name(constants),
     )
 
@@ -501,8 +505,15 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _widths(main: KernelAnalysis | None) -> tuple[float, float]:
+    """The most and the fewest bytes of an element behind a pointer of a launch."""
+    types = main.launch.signature.values() if main else ()
+    found = [_width(each) for each in types if each.startswith(("*", "tensordesc<"))]
+    return (max(found), min(found)) if found else (math.nan, math.nan)
+
+
 @functools.cache
-def _width(dtype: str) -> float:
-    """Bytes of an element, from its dtype's name; ``float8_e4m3fn`` has one."""
-    digits = "".join(c for c in dtype.partition("_")[0] if c.isdigit())
-    return int(digits) / 8 if digits else 1.0
+def _width(pointer: str) -> float:
+    """Bytes of what ``"*bf16"`` or ``"tensordesc<fp8e4nv[64, 64]>"`` points to."""
+    digits = re.search(r"\d+", pointer)
+    return max(int(digits[0]) / 8, 1.0) if digits else 1.0

@@ -42,8 +42,8 @@ MODEL_FILE = "surrogate.solkit"
 
 _LEAF_DIGITS = 4
 """Significant digits of leaves: 0.01 %, far below what forecasts are off by."""
-_ZEROED = ("base_weights", "loss_changes", "sum_hessian")
-"""What XGBoost's files say of nodes beyond what a forecast needs."""
+_ZEROED = ("base_weights", "loss_changes")
+"""What XGBoost's files say of nodes beyond what forecasts and SHAP values need."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,7 @@ def _packed(grown: Grown) -> bytes:
     for tree in told["learner"]["gradient_booster"]["model"]["trees"]:
         for name in _ZEROED:
             tree[name] = [0.0] * len(tree[name])
+        tree["sum_hessian"] = [float(f"{each:.2g}") for each in tree["sum_hessian"]]
         tree["split_conditions"] = [
             float(f"{value:.{_LEAF_DIGITS}g}") if left < 0 else value
             for value, left in zip(tree["split_conditions"], tree["left_children"], strict=True)

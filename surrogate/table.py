@@ -40,7 +40,7 @@ __all__ = ["Entry", "Table", "table_of", "tabled"]
 _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
 _READ = (
-    *("bound_ms", "limiter", "operations", "read_bytes", "write_bytes", "shape", "dtypes"),
+    *("bound_ms", "limiter", "operations", "read_bytes", "write_bytes", "shape"),
     *("source_sha256", "torch_version", "cuda_version"),
 )
 
@@ -235,7 +235,6 @@ def _problem(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:
         row["read_bytes"] or 0,
         row["write_bytes"] or 0,
         shape,
-        row["dtypes"],
     )
 
 

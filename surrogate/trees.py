@@ -96,9 +96,22 @@ class Forecasts:
     def of(time_ms: Array) -> Forecasts:
         """Times without intervals."""
         nothing = np.full(len(time_ms), np.nan)
-        return Forecasts(
-            np.asarray(time_ms, float), nothing, nothing, nothing, np.zeros(len(time_ms), bool)
-        )
+        trusted = np.zeros(len(time_ms), bool)
+        return Forecasts(np.asarray(time_ms, float), nothing, nothing, nothing, trusted)
+
+    def __getitem__(self, rows: Array) -> Forecasts:
+        """Of some rows."""
+        return Forecasts(*(each[rows] for each in self._all()))
+
+    def with_(self, rows: Array, other: Forecasts) -> Forecasts:
+        """With those of some rows from another."""
+        found = [np.array(each) for each in self._all()]
+        for mine, theirs in zip(found, other._all(), strict=True):
+            mine[rows] = theirs
+        return Forecasts(*found)
+
+    def _all(self) -> tuple[Array, ...]:
+        return self.time_ms, self.low_ms, self.high_ms, self.size, self.abstains
 
 
 @dataclass(frozen=True)

@@ -223,6 +223,23 @@ class Analyser:
         args = dict(shape), dict(params or {}), groups
         return self._ask(path, reference, "problem", args, _value)
 
+    def points(
+        self, path: str, reference: str | None, shape: Mapping[str, Value], most: int, seed: int = 0
+    ) -> Future[list[Mapping[str, Value]]]:
+        """What a candidate's parameters may be at a shape.
+
+        Args:
+            path: as for `describe`.
+            reference: as for `describe`.
+            shape: sizes to override.
+            most: how many besides the candidate's own.
+            seed: of the draw, if there are more.
+
+        Returns:
+            All parameters of each, the candidate's own first; or an error, as for `problem`.
+        """
+        return self._ask(path, reference, "points", (dict(shape), most, seed), _value)
+
     # ------------------------------------------------------------------------------- steps
 
     def _ask(

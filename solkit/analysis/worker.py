@@ -6,6 +6,7 @@ A worker patches torch and triton and runs user code, so it is a throw-away proc
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pickle
 import sys
@@ -26,7 +27,7 @@ from solkit.analysis.content import Reads
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
-from solkit.errors import SolkitError, WorkerError
+from solkit.errors import KernelFileError, SolkitError, WorkerError
 from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles.seeding import seed_everything, seeded_workload
 from solkit.processes.channel import Channel, ClosedError
@@ -146,6 +147,21 @@ class _File:
     def problem(self, asked: Sequence[tuple[Shape, Shape, str | None]]) -> list[Case]:
         """The problem's side: see `problem_case`."""
         return [problem_case(self._loaded, *each) for each in asked]
+
+    def points(self, asked: Sequence[tuple[Shape, int, int]]) -> list[list[Shape]]:
+        """Legal parameters at a shape: the file's own, then at most so many others, by a seed."""
+        return [self._points(*each) for each in asked]
+
+    def _points(self, shape: Shape, most: int, seed: int) -> list[Shape]:
+        candidate = self._loaded.description.candidate
+        if candidate is None:
+            raise KernelFileError("has no candidate", self.path)
+        space = self._loaded.space(shape)
+        if not space.values:
+            return [dict(candidate.params)]
+        others = itertools.islice(space.shuffled(seed), most)
+        drawn = [{**candidate.params, **point} for point in others]
+        return [dict(candidate.params), *(each for each in drawn if each != candidate.params)]
 
     def lower(
         self,

@@ -22,6 +22,7 @@ from solkit.cli.devices import devices
 from solkit.cli.evaluate import evaluate
 from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
+from solkit.cli.rank import rank
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
 from solkit.cli.watch import watch
@@ -40,6 +41,7 @@ app.command(epilog=COMPARE_EPILOG, cls=understanding("compare"))(compare)
 app.command()(report)
 app.command(cls=understanding("bound"))(bound)
 app.command(cls=understanding("profile"))(profile)
+app.command()(rank)
 app.command()(evaluate)
 app.command()(devices)
 app.command(cls=understanding("calibrate"))(calibrate)

@@ -6,6 +6,7 @@ Nothing here imports torch. Code that needs it runs in child processes (`solkit.
 ::
 
     target ─► studying ─► bounding ─► scoring, comparing, lab
+                  └─────► ranking
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from solkit.pipeline.bounding import bound, bounds, fusion, symbolic_bound
 from solkit.pipeline.comparing import compare
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.lab import Lab
+from solkit.pipeline.ranking import rank
 from solkit.pipeline.scoring import score
 from solkit.pipeline.studying import analyse, load
 from solkit.pipeline.target import DEFAULT_DEVICE, devices
@@ -29,6 +31,7 @@ __all__ = [
     "devices",
     "fusion",
     "load",
+    "rank",
     "score",
     "symbolic_bound",
 ]

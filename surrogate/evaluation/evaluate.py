@@ -51,14 +51,12 @@ def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) ->
 
 def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
     """Each row as forecast when it is left out; NaN for rows of no fold."""
-    found = np.full((4, len(table)), np.nan)
-    abstains = np.zeros(len(table), bool)
+    found = Forecasts.of(np.full(len(table), np.nan))
     for fold in folds_of(table, split):
         if len(fold.train) and len(fold.test):
             told = forecaster(table[fold.train], table[fold.test])
-            found[:, fold.test] = told.time_ms, told.low_ms, told.high_ms, told.size
-            abstains[fold.test] = told.abstains
-    return Forecasts(*found, abstains)
+            found = found.with_(fold.test, told)
+    return found
 
 
 def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:

@@ -21,7 +21,7 @@ from solkit.surrogate.features import (
 )
 
 H100 = find("h100")
-PROBLEM = Problem(0.1, "dram", {"fp32": 2.0**20}, 2.0**28, 2.0**28, {"N": 2**26}, ("float32",))
+PROBLEM = Problem(0.1, "dram", {"fp32": 2.0**20}, 2.0**28, 2.0**28, {"N": 2**26})
 
 
 def kernel(time_ms, **launch):
@@ -30,6 +30,7 @@ def kernel(time_ms, **launch):
     return KernelAnalysis(Facts(Launch(**told)), model=model)
 
 
+TYPES = {"x_ptr": "*fp32", "y_ptr": "*bf16", "n": "i32", "FLAG": "constexpr"}
 LIBRARY = kernel(0.3, name="aten.mm", grid=(0, 0, 0), num_warps=0, num_stages=0, library=True)
 
 
@@ -73,13 +74,16 @@ def test_candidates_of_one_call_may_have_other_parameters():
 
 
 def test_arrays_of_launches_give_the_same_as_launches():
-    kernels = [[kernel(0.2, constants={"N": 8, "B": 64})], [kernel(0.2, grid=(7, 3, 1))]]
+    kernels = [
+        [kernel(0.2, constants={"N": 8, "B": 64}, signature=TYPES)],
+        [kernel(0.2, grid=(7, 3, 1), signature=TYPES)],
+    ]
     params = [{"B": 64, "FAST": True}, {"B": 32, "FAST": False}]
     want = features(PROBLEM, H100, Candidates(kernels, params))
     nan = math.nan
     launches = Launches(
         np.array([[264, 1, 1], [7, 3, 1]]),
-        *(np.array([n, n]) for n in (4, 3, 1, 1, 1)),
+        *(np.array([n, n]) for n in (4, 3, 1, 1, 1, 4, 2)),
         {"N": np.array([8, nan]), "B": np.array([64, nan])},
     )
     columns = {"B": np.array([64, 32]), "FAST": np.array([True, False])}

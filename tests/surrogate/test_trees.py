@@ -49,7 +49,7 @@ def test_the_interval_is_wide_where_times_scatter():
         def predict(self, asked):
             return np.where(asked[:, 0] > 0.5, self.means[1], self.means[0])
 
-    interval, left_out = fit_interval(values, residuals, np.arange(4000) % 5, Means)
+    interval, _ = fit_interval(values, residuals, np.arange(4000) % 5, Means)
     size = interval.size(np.array([[0.2], [0.8]]))
     low, high = interval.low * size, interval.high * size
     # of a normal residual the 5 % and 95 % quantiles are 1.645 standard deviations away

@@ -1,0 +1,127 @@
+"""``solkit rank``: which candidates deserve GPU time."""
+
+from __future__ import annotations
+
+import enum
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+from solkit.cli._options import Precision, TimingProtocol
+
+if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
+
+__all__ = ["rank"]
+
+
+class _Depth(str, enum.Enum):
+    CAPTURED = "captured"
+    LOWERED = "lowered"
+    COMPILED = "compiled"
+
+
+_Kernels = Annotated[list[str], typer.Argument(metavar="KERNEL...", help="Kernel files.")]
+_Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many may be measured.")]
+_DepthOption = Annotated[
+    _Depth, typer.Option("--depth", help="The deepest that a candidate may reach.")
+]
+_Candidates = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Parameters to rank, a JSON object a line, in place of the files' spaces. All of "
+        "them reach the depth.",
+    ),
+]
+_Model = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A model of `solkit train`. Default: shipped.")
+]
+
+
+def rank(
+    kernels: _Kernels,
+    device: _options.Device = None,
+    reference: _options.Reference = None,
+    shape: _options.Shapes = None,
+    top: _Top = 10,
+    depth: _DepthOption = _Depth.LOWERED,
+    candidates: _Candidates = None,
+    precision: _options.PrecisionOption = Precision.TOLERANCE,
+    protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
+    model: _Model = None,
+    json: _options.Json = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Rank a kernel's configurations, or several kernels, without a GPU.
+
+    Each file's SPACE, or the configurations of its triton.autotune, is captured; the promising are
+    lowered to Triton's IR; with --depth compiled the best of these are compiled. The plan says
+    which to measure, in which order, which to explore, and which to skip.
+    """
+    with exit_codes.failures_as_exit_codes(verbose):
+        _base.check_readable(*kernels, reference)
+        _base.check_writable(json)
+        from solkit import pipeline
+        from solkit.core import Configuration, MeasureSettings
+        from solkit.report import ranking
+
+        points = None if candidates is None else _points(candidates)
+        listed: list[Any] = list(kernels)
+        if points is not None:
+            listed = [
+                Configuration(path, "kernel", params=point) for path in kernels for point in points
+            ]
+        with _base.working("ranking"):
+            plans = pipeline.rank(
+                listed,
+                reference,
+                device,
+                budget=top,
+                shapes=_options.parse_shapes(shape),
+                depth=depth.value,
+                everything=points is not None,
+                surrogate=None if model is None else _loaded(model),
+                settings=MeasureSettings(precision=precision.value, protocol=protocol.value),
+            )
+        if json != "-":
+            ranking.render(plans, top, _base.console())
+        _base.write(json, lambda: ranking.dumps(plans))
+
+
+def _loaded(path: str) -> Surrogate:
+    from solkit.surrogate.model import Surrogate
+
+    return Surrogate.load(path)
+
+
+def _points(path: Path) -> list[dict[str, Any]]:
+    """The parameters in a file of JSON lines."""
+    from solkit.errors import InputError
+
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            point = json_module.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: this is not JSON: {error}") from error
+        if not isinstance(point, dict) or not all(
+            isinstance(value, (bool, int, float, str)) for value in point.values()
+        ):
+            raise InputError(
+                f"{path}, line {number}: expected an object of numbers, booleans and strings; "
+                f"got {line.strip()[:80]}"
+            )
+        found.append(point)
+    if not found:
+        raise InputError(f"{path} holds no parameters: write a JSON object a line")
+    return found

@@ -1,0 +1,177 @@
+"""What to do with ranked candidates: measure these in this order, explore these few, skip those.
+
+A plan is a suggestion for this round. Nothing is ruled out for good: what is skipped may be asked
+about again, and a share of what is measured goes to candidates that the model doubts.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.core import Configuration, Depth, Value
+from solkit.surrogate.features import Array
+from solkit.surrogate.model import Push
+
+__all__ = ["Action", "Forecast", "Plan", "Ranked", "actions"]
+
+EXPLORED = 0.15
+"""Share of a budget that goes to candidates that may be better than they are thought to be."""
+
+
+class Action(str, enum.Enum):
+    """What to do with a candidate in this round."""
+
+    MEASURE = "measure"
+    """It is among those expected to be fastest."""
+    EXPLORE = "explore"
+    """It may be faster than expected: measuring it also teaches the model most."""
+    SKIP = "skip"
+    """It is expected to be slower than those, or cannot run."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is expected of one candidate.
+
+    Attributes:
+        time_ms: the kernel model's where the surrogate abstains; ``None`` if neither knows.
+        low_ms, high_ms: 90 % interval; ``None`` if there is none.
+        p_fail: chance that it does not compile or run, 0 to 1.
+        abstains: whether the surrogate does not trust itself.
+    """
+
+    time_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    p_fail: float
+    abstains: bool
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate's place in a plan.
+
+    Attributes:
+        configuration: the candidate.
+        depth: how deeply it was analysed.
+        forecast: its time.
+        action: what to do with it.
+        reason: why, a sentence.
+        pushes: what made its forecast high or low; for the first few.
+    """
+
+    configuration: Configuration
+    depth: Depth
+    forecast: Forecast
+    action: Action
+    reason: str
+    pushes: tuple[Push, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Candidates for one shape, best first.
+
+    Attributes:
+        shape: every size.
+        ranked: all candidates.
+        sol_ms: the speed of light of the problem.
+        enough: how many must be measured, in this order, so that with 90 % one within 2 % of the
+            best is among them; ``None`` if the surrogate cannot say.
+        notes: what limits this plan, each a sentence.
+    """
+
+    shape: Mapping[str, Value]
+    ranked: tuple[Ranked, ...]
+    sol_ms: float
+    enough: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def of(self, action: Action) -> tuple[Ranked, ...]:
+        """Those with one action, best first."""
+        return tuple(each for each in self.ranked if each.action is action)
+
+
+def actions(
+    time_ms: Array,
+    low_ms: Array,
+    fails: Array,
+    kept: Sequence[int],
+    budget: int,
+    enough: int | None = None,
+) -> tuple[Array, list[tuple[Action, str]]]:
+    """Order candidates and say what to do with each.
+
+    Args:
+        time_ms: forecasts, (candidates,); NaN if unknown.
+        low_ms: lower ends of their intervals, (candidates,); NaN if unknown.
+        fails: whether a candidate cannot run, (candidates,).
+        kept: incumbents, which are always measured.
+        budget: how many may be measured.
+        enough: how many suffice; the rest of the budget explores.
+
+    Returns:
+        The order, (candidates,), and the action and the reason of each in the original order.
+    """
+    number = len(time_ms)
+    score = np.where(fails, np.inf, np.where(np.isnan(time_ms), np.finfo(float).max, time_ms))
+    order = np.argsort(score, kind="stable")
+    able = [int(place) for place in order if not fails[place]]
+    kept = [place for place in kept if not fails[place]]
+    explored = min(round(EXPLORED * budget), max(len(able) - 1, 0)) if budget > 1 else 0
+    measured = budget - explored
+    if enough is not None:
+        measured = max(min(measured, enough), 1)
+    rest = [place for place in able if place not in kept]
+    chosen = rest[: max(measured - len(kept), 0)]
+    left = rest[len(chosen) :]
+    hopeful = sorted(left, key=lambda place: _or(float(low_ms[place]), float(score[place])))[
+        :explored
+    ]
+    told = [(Action.SKIP, "")] * number
+    best = float(np.nanmin(time_ms)) if not np.isnan(time_ms).all() else np.nan
+    for place in left:
+        told[place] = Action.SKIP, _slower(time_ms[place], best, budget)
+    for place in chosen:
+        told[place] = Action.MEASURE, _expected(time_ms[place], best)
+    for place in hopeful:
+        told[place] = Action.EXPLORE, _hope(low_ms[place], best)
+    for place in np.flatnonzero(fails):
+        told[place] = Action.SKIP, "It cannot run on this GPU."
+    for place in kept:
+        told[place] = Action.MEASURE, "It is what you have: everything is compared with it."
+    return order, told
+
+
+def _or(value: float, otherwise: float) -> float:
+    return otherwise if np.isnan(value) else value
+
+
+def _expected(time_ms: float, best_ms: float) -> str:
+    if np.isnan(time_ms):
+        return "Nothing is known of its time."
+    if time_ms <= best_ms:
+        return "It has the lowest forecast."
+    return f"Its forecast is {time_ms / best_ms - 1:.0%} above the lowest."
+
+
+def _slower(time_ms: float, best_ms: float, budget: int) -> str:
+    if np.isnan(time_ms):
+        return "Nothing is known of its time."
+    if time_ms < 2 * best_ms:
+        more = f"{time_ms / best_ms - 1:.0%} above the lowest"
+    else:
+        more = f"{time_ms / best_ms:.1f} times the lowest"
+    return f"Its forecast is {more}, beyond a budget of {budget}."
+
+
+def _hope(low_ms: float, best_ms: float) -> str:
+    if np.isnan(low_ms):
+        return "It widens what is known."
+    if low_ms >= best_ms:
+        return "Of the others it is the likeliest to surprise."
+    return f"It may be up to {1 - low_ms / best_ms:.0%} faster than the lowest forecast."

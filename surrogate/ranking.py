@@ -1,0 +1,335 @@
+"""Rank candidates before anything is measured: a cascade of captured, lowered and compiled ones.
+
+Everything is captured. The promising are lowered, and the best of these compiled, if that is asked
+for: a lowered analysis costs some 50 times a captured one, a compiled one some 5 times a lowered
+one, and each tells more. How many go on follows from belief: as many as must be measured to hold
+one within 2 % of the best with 90 % (`Surrogate.number`), within the shares that cost allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solkit.analysis.analyser import Analyser
+from solkit.core import Analysis, Case, Configuration, Depth, Device, KernelFile, Value, canonical
+from solkit.datasets.kernels import Kernel, kernel_of
+from solkit.errors import InputError, UnsupportedError
+from solkit.roofline.cases import bound_of_case
+from solkit.roofline.kernel.described import described
+from solkit.surrogate.features import Array, Problem
+from solkit.surrogate.model import Push, Surrogate
+from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
+from solkit.surrogate.table import Entry, tabled
+from solkit.surrogate.trees import Forecasts
+
+__all__ = ["MOST_POINTS", "Request", "rank"]
+
+MOST_POINTS = 20_000
+"""Points of one file's space that are captured; of more, a sample."""
+
+_SHARES = {Depth.LOWERED: (1 / 3, 300), Depth.COMPILED: (0.1, 40)}
+"""Of all candidates the share, and the number, that go on to a depth at the most."""
+_LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
+"""As many go on in any case: fewer would save no time worth having."""
+_EXPLAINED = 5
+_DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
+
+Shape = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to rank, and how.
+
+    Attributes:
+        files: kernel files; each with its whole space.
+        reference: the file with the reference, if they lack one.
+        shapes: sizes to override, a plan each; ``None`` for the first file's own shapes.
+        points: parameters by file, instead of its space.
+        depth: the deepest that a candidate may reach.
+        everything: whether all candidates reach that depth.
+        budget: how many may be measured.
+        incumbent: parameters that are in use now; the files' own by default.
+        precision, protocol: of the bound: `solkit.roofline.bound.bound`.
+        seed: of the sample of a space that is too large.
+    """
+
+    files: Sequence[str]
+    reference: str | None = None
+    shapes: Sequence[Shape] | None = None
+    points: Mapping[str, Sequence[Shape]] | None = None
+    depth: Depth = Depth.LOWERED
+    everything: bool = False
+    budget: int = 10
+    incumbent: Shape | None = None
+    precision: str = "tolerance"
+    protocol: str = "cold"
+    seed: int = 0
+
+
+def rank(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Plan]:
+    """Rank candidates at each shape.
+
+    Args:
+        request: what to rank.
+        analyser: for the device.
+        surrogate: forecasts; ``None`` ranks by the kernel model alone, and says so.
+
+    Returns:
+        A plan for each shape. The same request and surrogate give the same plans.
+
+    Raises:
+        InputError: a file, shape or parameter is invalid, or nothing can be captured.
+    """
+    if not request.files:
+        raise InputError("expected at least one kernel file to rank; got none")
+    loaded = [analyser.describe(path, request.reference).result() for path in request.files]
+    for path, file in zip(request.files, loaded, strict=True):
+        if file.candidate is None:
+            raise InputError(f"{path} holds no candidate to rank")
+    shapes = loaded[0].problem.shapes if request.shapes is None else request.shapes
+    return [_ranked(request, analyser, surrogate, loaded, shape) for shape in shapes]
+
+
+@dataclass
+class _Candidate:
+    """A candidate on its way through the cascade."""
+
+    configuration: Configuration
+    kernel: Kernel
+    depth: Depth = Depth.CAPTURED
+    analysis: Analysis | None = None
+    error: str = ""
+    is_own: bool = False  # the parameters that the file has now
+
+    @property
+    def fails(self) -> bool:
+        """Whether it cannot run on the device."""
+        if self.analysis is None:
+            return True
+        return any(each.error is not None for each in self.analysis.kernels)
+
+
+def _ranked(
+    request: Request,
+    analyser: Analyser,
+    surrogate: Surrogate | None,
+    loaded: Sequence[KernelFile],
+    shape: Shape,
+) -> Plan:
+    case = analyser.problem(request.files[0], request.reference, shape).result()
+    problem = problem_of(case, analyser.device, request.precision, request.protocol)
+    found = [
+        each
+        for path, file in zip(request.files, loaded, strict=True)
+        for each in _candidates(request, analyser, path, file, shape)
+    ]
+    captured = _analysed(found, analyser, Depth.CAPTURED)
+    if all(each.analysis is None for each in captured):
+        raise InputError(f"nothing can be ranked: {captured[0].error}")
+    cascade = _Cascade(request, analyser, surrogate, problem)
+    return cascade.plan(captured, {**loaded[0].problem.sizes, **case.shape})
+
+
+def problem_of(
+    case: Case, device: Device, precision: str = "tolerance", protocol: str = "cold"
+) -> Problem:
+    """What the surrogate knows of a case's problem."""
+    found = bound_of_case(case, device, precision, protocol)
+    work = case.work
+    return Problem(
+        found.time_ms,
+        found.limiter,
+        dict(found.flops_by_pipe),
+        work.dram_read_bytes,
+        work.dram_write_bytes,
+        case.shape,
+    )
+
+
+def _candidates(
+    request: Request, analyser: Analyser, path: str, file: KernelFile, shape: Shape
+) -> list[_Candidate]:
+    candidate, kernel = file.candidate, kernel_of(file)
+    assert candidate is not None
+    own = dict(candidate.params)
+    if request.points is not None:
+        points: Iterable[Shape] = [{**own, **point} for point in request.points.get(path, ())]
+    else:
+        asked = analyser.points(path, request.reference, shape, MOST_POINTS, request.seed)
+        points = asked.result()
+    kept = own if request.incumbent is None else {**own, **request.incumbent}
+    distinct = {canonical(point): point for point in points}
+    if request.points is None:
+        distinct = {canonical(kept): kept, **distinct}
+    return [
+        _Candidate(
+            Configuration(path, candidate.name, shape, point, request.reference, "search"),
+            kernel,
+            is_own=key == canonical(kept),
+        )
+        for key, point in distinct.items()
+    ]
+
+
+def _analysed(
+    candidates: Sequence[_Candidate], analyser: Analyser, depth: Depth
+) -> list[_Candidate]:
+    """Candidates analysed at a depth, in their order."""
+    of = {id(each.configuration): each for each in candidates}
+    for found in analyser.analysed((each.configuration for each in candidates), depth):
+        each = of[id(found.configuration)]
+        each.depth = depth
+        if found.analysis is not None:
+            each.analysis = found.analysis
+        else:
+            each.analysis, each.error = None, str(found.error)
+    return list(candidates)
+
+
+@dataclass(frozen=True)
+class _Cascade:
+    """One problem's candidates, analysed as deeply as they deserve."""
+
+    request: Request
+    analyser: Analyser
+    surrogate: Surrogate | None
+    problem: Problem
+
+    def plan(self, candidates: Sequence[_Candidate], shape: Shape) -> Plan:
+        """Analyse, forecast, order."""
+        told, notes = self._believed(candidates)
+        for depth in _DEPTHS[1:]:
+            if _DEPTHS.index(depth) > _DEPTHS.index(self.request.depth):
+                break
+            chosen = self._promoted(candidates, told, depth)
+            _analysed(chosen, self.analyser, depth)
+            told, notes = self._believed(candidates)
+        enough = self._enough(candidates, told)
+        fails = np.array([each.fails for each in candidates])
+        kept = [place for place, each in enumerate(candidates) if each.is_own]
+        order, acts = actions(told.time_ms, told.low_ms, fails, kept, self.request.budget, enough)
+        pushes = self._pushes([candidates[place] for place in order[:_EXPLAINED]])
+        ranked = tuple(
+            replace(
+                _one(candidates[place], told, int(place), acts[place]), pushes=pushes.get(at, ())
+            )
+            for at, place in enumerate(order)
+        )
+        if np.any(told.abstains):
+            share = np.mean(told.abstains)
+            notes += (f"The surrogate abstains on {share:.0%} of the candidates.",)
+        return Plan(shape, ranked, self.problem.sol_ms, enough, notes)
+
+    def _entries(self, candidates: Sequence[_Candidate]) -> list[Entry]:
+        device = self.analyser.device
+        found = []
+        for each in candidates:
+            assert each.analysis is not None
+            kernels = [described(k.facts, device) for k in each.analysis.kernels]
+            kernel, shape = each.kernel, each.configuration.shape
+            about = {
+                "kernel_id": kernel.kernel_id,
+                "problem_id": kernel.problem_id(shape),
+                "family": kernel.family,
+                "kind": kernel.kind,
+                "origin": kernel.origin,
+                "implementation": kernel.name,
+            }
+            found.append(Entry(self.problem, device, kernels, each.configuration.params, about))
+        return found
+
+    def _believed(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
+        """Forecasts of all, each at its own depth; NaN for those that fail."""
+        told = Forecasts.of(np.full(len(candidates), np.nan))
+        notes: dict[str, None] = {}
+        for depth in _DEPTHS:
+            places = np.array(
+                [
+                    at
+                    for at, each in enumerate(candidates)
+                    if each.depth is depth and not each.fails and each.analysis
+                ],
+                int,
+            )
+            if not len(places):
+                continue
+            table = tabled(self._entries([candidates[at] for at in places]))
+            try:
+                if self.surrogate is None:
+                    raise UnsupportedError("no trained surrogate is installed")
+                part = self.surrogate.forecast(table, depth)
+            except UnsupportedError as error:
+                notes[f"Ranked by the kernel model alone: {error}."] = None
+                part = Forecasts.of(table.modelled_ms)
+            told = told.with_(places, part)
+        return told, tuple(notes)
+
+    def _promoted(
+        self, candidates: Sequence[_Candidate], told: Forecasts, depth: Depth
+    ) -> list[_Candidate]:
+        """Those that go on to a depth: all, or the promising; incumbents always."""
+        before = _DEPTHS[_DEPTHS.index(depth) - 1]
+        here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
+        if not self.request.everything:
+            share, most = _SHARES[depth]
+            most = min(round(share * len(candidates)), most)
+            wanted = self._number(told, np.array(here, int), before)
+            number = max(min(wanted, most), _LEAST[depth], self.request.budget)
+            here.sort(key=lambda at: _score(float(told.time_ms[at])))
+            kept = [at for at in here[number:] if candidates[at].is_own]
+            here = here[:number] + kept
+        return [candidates[at] for at in here]
+
+    def _number(self, told: Forecasts, places: Array, depth: Depth) -> int:
+        known = places[~np.isnan(told.time_ms[places])]
+        if self.surrogate is None or not len(known) or np.isnan(told.size[known]).any():
+            return len(places)
+        return self.surrogate.number(told[known], depth)
+
+    def _enough(self, candidates: Sequence[_Candidate], told: Forecasts) -> int | None:
+        deepest = max((_DEPTHS.index(each.depth) for each in candidates), default=0)
+        depth = _DEPTHS[deepest]
+        places = np.array(
+            [at for at, each in enumerate(candidates) if each.depth is depth and not each.fails],
+            int,
+        )
+        if self.surrogate is None or np.isnan(told.size[places]).any() or not len(places):
+            return None
+        return self.surrogate.number(told[places], depth)
+
+    def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Push, ...]]:
+        """Of the first candidates, what made their forecasts, by place."""
+        if self.surrogate is None:
+            return {}
+        found = {}
+        for at, each in enumerate(candidates):
+            if not each.fails and each.depth in self.surrogate.depths:
+                table = tabled(self._entries([each]))
+                found[at] = tuple(self.surrogate.explain(table, each.depth)[0])
+        return found
+
+
+def _one(candidate: _Candidate, told: Forecasts, place: int, action: tuple[Action, str]) -> Ranked:
+    fails = candidate.fails
+    time_ms, low_ms, high_ms = (
+        _known(float(each[place])) for each in (told.time_ms, told.low_ms, told.high_ms)
+    )
+    forecast = Forecast(time_ms, low_ms, high_ms, float(fails), bool(told.abstains[place]))
+    reason = action[1]
+    if fails:
+        kernels = candidate.analysis.kernels if candidate.analysis else ()
+        why = candidate.error or next((k.error for k in kernels if k.error), "")
+        reason = f"It cannot run: {why}" if why else reason
+    return Ranked(candidate.configuration, candidate.depth, forecast, action[0], reason)
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _score(time_ms: float) -> float:
+    return np.inf if np.isnan(time_ms) else time_ms
