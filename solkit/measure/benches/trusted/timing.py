@@ -6,7 +6,7 @@ activity records as everywhere in SolKit; a buffer is read before each call to f
 
 After the checks, inputs and reference results are compared with a copy. If a configuration wrote to
 them, each is tried again on its own, so that it affects no other. If timing in turns fails, each is
-timed on its own, so that only the one at fault has no time.
+timed on its own, so that only the one at fault has no time. The reference is timed once per shape.
 
 A configuration arrives as the draft of its `Outcome` and leaves as the complete one.
 """
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import solkit
 from solkit.core import Device, Outcome, Params, Verdict
 from solkit.errors import WorkerError
+from solkit.measure.benches.trusted.reference import ReferenceTimes
 from solkit.measure.outcomes import conditions_seen, live_launch
 from solkit.processes.faults import is_machine_fault
 
@@ -136,6 +137,7 @@ class _Timing:
 
     def __init__(self, say: Callable[[int], None], machine: Machine) -> None:
         self._say, self._machine = say, machine
+        self._references = ReferenceTimes(machine)
         self._loaded: dict[tuple[str, str | None], LoadedKernel] = {}
 
     def environment(self) -> Environment:
@@ -222,7 +224,20 @@ class _Timing:
         for long in (False, True):
             chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
             self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES, handful.path)
+        if any(found[number].time_ms is not None for number, *_ in right):
+            self._add_reference(found, handful, problem)
         return [found[number] for number in numbers]
+
+    def _add_reference(
+        self, found: dict[int, Outcome], handful: Handful, problem: Workload
+    ) -> None:
+        """Add the time of the reference to those that have a time."""
+        self._say(NOTHING_CALLED)
+        name = handful.drafts[0].problem_sha256 or handful.path
+        reference = self._references.of(name, handful.shape, problem)
+        for number, each in found.items():
+            if reference is not None and each.time_ms is not None:
+                found[number] = replace(each, **reference.fields(each.method))
 
     def _checked(
         self, draft: Outcome, workload: Workload, standard: Any, writes: bool

@@ -78,6 +78,7 @@ class FakeMachine:
         self.broken = self.deaf = False
         self.stalls = []  # of rounds to come, in ms
         self.calls = []
+        self.rounds = []  # the calls of each
 
     def synchronize(self):
         if self.broken:
@@ -92,6 +93,7 @@ class FakeMachine:
 
     def start(self):
         self.calls = []
+        self.rounds.append(self.calls)
 
     def time(self, subject):
         subject.prepare()()
@@ -154,8 +156,9 @@ def test_what_is_right_is_timed_in_turns_and_what_is_not_says_why(try_, machine)
         assert (right.method, right.clock_mhz) == ("fake", 1980.0)
         assert right.dtypes == ("float32", "float32")
         assert right.first_call_s > 0
-    assert set(machine.calls) == {"0", "3"}
-    assert len({tuple(machine.calls[n : n + 2]) for n in range(0, 20, 2)}) == 2  # both orders
+    calls = machine.rounds[0]
+    assert set(calls) == {"0", "3"}
+    assert len({tuple(calls[n : n + 2]) for n in range(0, 20, 2)}) == 2  # both orders
     assert wrong.verdict is Verdict.WRONG
     assert "8 of 8 elements" in wrong.message
     assert wrong.max_error > 0
@@ -250,7 +253,8 @@ def test_inputs_are_the_same_on_every_machine(try_):
 def test_the_number_of_a_configuration_is_said_before_each_call(try_, said):
     try_(*ways("right", "raises", "right"))
     assert said[:3] == [0, 1, 2]
-    assert sorted(said[3:]) == [0] * 10 + [2] * 10
+    assert sorted(said[3:-1]) == [0] * 10 + [2] * 10
+    assert said[-1] == NOTHING_CALLED  # but the reference, which is no one's fault
 
 
 @pytest.mark.parametrize("what", ["reference(x)", "inputs(N=8, device='')"])
@@ -335,6 +339,72 @@ def test_what_breaks_the_gpu_ends_it(try_, machine, said):
     (lost,) = error.value.args
     assert isinstance(lost, Lost)
     assert (lost.outcome.verdict, said) == (Verdict.CRASHED, [0])
+
+
+COUNTS = """
+import time
+import torch
+
+SHAPES = [{"N": 8}, {"N": 4}]
+SPACE = {"HOW": ["right", "wrong"]}
+called = []
+
+def reference(x):
+    called.append(x)
+    if FAILS and len(called) == 2:  # when it is to be timed
+        raise RuntimeError("no")
+    time.sleep(SLEEPS_S)
+    return x * 2
+
+def inputs(N=8, device="cuda"):
+    return torch.randn(N, device=device)
+
+def kernel(x, *, HOW="right"):
+    return x * (3 if HOW == "wrong" else 2)
+"""
+
+
+def counting(path, fails=False, sleeps_s=0.0):
+    path.write_text(f"FAILS, SLEEPS_S = {fails}, {sleeps_s}\n{COUNTS}")
+    return path
+
+
+def test_the_reference_is_timed_once_per_shape_for_all_that_have_a_time(tmp_path, machine):
+    path, trying = counting(tmp_path / "file.py"), _Timing(lambda _: None, machine)
+    first = trying.outcomes(handful(path, ways("right", "wrong", "right")))
+    # the first of six calls does not count
+    want = (2.0, 3.0, 4.0, 5.0, 6.0)
+    assert [each.reference_samples_ms for each in first] == [want, (), want]
+    assert [each.reference_ms for each in first] == [4.0, None, 4.0]
+    assert machine.rounds[-1] == ["reference"] * 6
+    rounds = len(machine.rounds)
+    (again,) = trying.outcomes(handful(path, ways("right")))
+    assert (again.reference_ms, len(machine.rounds)) == (4.0, rounds + 1)  # of the kernel only
+    other = replace(handful(path, ways("right")), shape={"N": 4})
+    assert trying.outcomes(other)[0].reference_ms == 4.0
+    assert len(machine.rounds) == rounds + 3
+
+
+@pytest.mark.parametrize("how", [{"fails": True}, {"sleeps_s": 0.06}])
+def test_a_reference_that_is_slow_or_fails_has_no_time(tmp_path, machine, how):
+    path, trying = counting(tmp_path / "file.py", **how), _Timing(lambda _: None, machine)
+    for _ in range(2):
+        (right,) = trying.outcomes(handful(path, ways("right")))
+        assert (right.verdict, right.time_ms) == (Verdict.CORRECT, 6.0)
+        assert (right.reference_ms, right.reference_samples_ms) == (None, ())
+    assert all("reference" not in calls for calls in machine.rounds)
+
+
+def test_a_reference_timed_in_another_way_is_not_compared(tmp_path, machine):
+    path, trying = counting(tmp_path / "file.py"), _Timing(lambda _: None, machine)
+    trying.outcomes(handful(path, ways("right")))
+    machine.method = "another"
+    (right,) = trying.outcomes(handful(path, ways("right")))
+    assert (right.method, right.time_ms, right.reference_ms) == ("another", 6.0, None)
+
+
+def test_what_writes_to_an_argument_has_a_reference_s_time_too(try_):
+    assert try_({"TIMES": 2}, text=IN_PLACE)[0].reference_ms == 4.0
 
 
 def test_a_tolerance_of_the_file_s_own(try_):
