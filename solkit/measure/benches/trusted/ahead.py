@@ -72,7 +72,7 @@ class Ahead:
         self._is_closed = False
         self._pool = ThreadPoolExecutor(self.workers)
         self._surveys = ThreadPoolExecutor(self.workers)  # or surveys would wait for compiles
-        self._builds = ThreadPoolExecutor(max(1, self.workers // 4))
+        self._builds = ThreadPoolExecutor(max(1, self.workers // 2))
 
     def __enter__(self) -> Ahead:
         return self
