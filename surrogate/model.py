@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from solkit.core import Depth
+from solkit.core import Depth, Device
 from solkit.datasets.shipped import folder as shipped_sets
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.adaptation import Known, Memory
 from solkit.surrogate.doubt import Doubt, Reach, Scatter
-from solkit.surrogate.features import Array
+from solkit.surrogate.features import Array, Launches, Problem, captured, matrix
 from solkit.surrogate.intervals import Interval
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Grown, Settings, Trees, columns_of, xgboost
@@ -229,6 +229,7 @@ def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
     for place, member in enumerate(trees.members):
         _put(file, f"{depth.value}/{place}.ubj", _packed(member))
     _put(file, f"{depth.value}/sizes.ubj", _packed(trees.interval.sizes))
+    _put(file, f"{depth.value}/single.ubj", _packed(trees.single))
 
 
 def _read(path: Path, depth: Depth) -> Trees:
@@ -247,6 +248,7 @@ def _read(path: Path, depth: Depth) -> Trees:
         return Trees(
             tuple(about["names"]),
             tuple(map(grown, range(about["members"]))),
+            grown("single"),
             Interval(grown("sizes"), *about["interval"]),
             Doubt(
                 doubt["size"],

@@ -73,6 +73,9 @@ DEFAULTS = Settings()
 _SIZES = Settings(rounds=100, depth=5, rate=0.1)
 """Of the model of residuals' sizes, which need less detail."""
 
+_SINGLE = Settings(rounds=120, depth=7, rate=0.15, rows=1.0, columns=1.0, least_weight=1.0)
+"""Of the single model that imitates the ensemble."""
+
 
 @dataclass(frozen=True)
 class Forecasts:
@@ -121,20 +124,25 @@ class Trees:
     Attributes:
         names: of the features, in the order of the columns.
         members: the models.
+        single: one small model that imitates their mean, several times as fast.
         interval: around the members' mean.
         doubt: where it abstains.
         reach: how far below the best forecast the best candidate may hide.
         scatter: how residuals of rows that have something in common resemble each other.
         fallback: interval around the kernel model where the ensemble abstains, in log2.
+        left_out_ms: each row of the table as models forecast it that did not know its family,
+            (rows,); empty if the ensemble was read from a file.
     """
 
     names: tuple[str, ...]
     members: tuple[Grown, ...]
+    single: Grown
     interval: Interval
     doubt: Doubt
     reach: Reach
     scatter: Scatter
     fallback: tuple[float, float] = (-np.inf, np.inf)
+    left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
 
     @staticmethod
     def fit(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Trees:
@@ -146,6 +154,8 @@ class Trees:
             _grow(values, wanted, weight, settings, 1000 * seed + place)
             for place in range(settings.members)
         )
+        mean = np.mean([member.predict(values) for member in members], axis=0)
+        single = _grow(values, mean, weight, replace(_SINGLE, threads=settings.threads), seed)
         folds = group_folds(table.about["family"])
         told = _left_out(values, wanted, weight, folds, settings, seed)
         sizes = replace(_SIZES, threads=settings.threads)
@@ -160,11 +170,13 @@ class Trees:
         return Trees(
             names,
             members,
+            single,
             interval,
             doubt,
             reach_of(table, forecast, size),
             scatter_of(table, (wanted - told) / size),
             fallback,
+            2.0**forecast,
         )
 
     def forecast(self, table: Table) -> Forecasts:

@@ -25,6 +25,7 @@ from solkit.cli.profile import profile
 from solkit.cli.rank import rank
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
+from solkit.cli.train import train
 from solkit.cli.watch import watch
 
 __all__ = ["Exit", "app", "main", "parse_settings"]
@@ -42,6 +43,7 @@ app.command()(report)
 app.command(cls=understanding("bound"))(bound)
 app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
+app.command()(train)
 app.command()(evaluate)
 app.command()(devices)
 app.command(cls=understanding("calibrate"))(calibrate)

@@ -1,0 +1,89 @@
+"""``solkit train``: a surrogate from measured rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+
+__all__ = ["train"]
+
+_Stores = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[STORE...]", help="Stores or shipped sets. Default: h100 h200."),
+]
+_Out = Annotated[Path, typer.Option(metavar="FILE", help="The model's file, e.g. mine.solkit.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Of the trees.")]
+
+
+def train(
+    out: _Out,
+    stores: _Stores = None,
+    seed: _Seed = 0,
+    json: _options.Json = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Learn to rank kernels from measured rows, and show what the model learned from.
+
+    Rows count if they have facts: `solkit data refill` finds them. The shipped model is what this
+    command makes of the shipped sets. Needs xgboost: pip install 'solkit[surrogate]'.
+    """
+    with exit_codes.failures_as_exit_codes(verbose):
+        _base.check_writable(json)
+        import json as json_module
+
+        from solkit.cli.data import opened
+        from solkit.surrogate.training import train as training
+
+        opened_stores = [opened(name) for name in stores or ("h100", "h200")]
+        model = training(opened_stores, seed=seed, tell=_base.complain)
+        model.save(out)
+        if json != "-":
+            _render(model.card, out)
+        _base.write(json, lambda: json_module.dumps(model.card, indent=2))
+
+
+def _render(card: Mapping[str, Any], out: Path) -> None:
+    from rich.table import Table
+
+    table = Table(title=f"{out}: {out.stat().st_size / 1e6:.1f} MB", title_justify="left")
+    for head in ("depth", "configurations", "kernels", "families", "problems: Spearman"):
+        table.add_column(head, overflow="fold", justify="left" if head == "depth" else "right")
+    for head in ("kernels: Spearman", "time error"):
+        table.add_column(head, overflow="fold", justify="right")
+    for depth, told in card["learned_from"].items():
+        figures = told["families_left_out"]
+        table.add_row(
+            depth,
+            *(f"{told[name]:,}" for name in ("configurations", "kernels", "families")),
+            *(_ranks(figures["pools"].get(kind)) for kind in ("problem", "kernel")),
+            f"{figures['time_error_median']:.1%}",
+        )
+    console = _base.console()
+    console.print(table)
+    console.print("Figures are of families left out, by one of the ensemble's models.")
+    versions = {name for each in card["learned_from"].values() for name in each["triton_version"]}
+    console.print(f"Kernels were compiled by Triton {', '.join(sorted(versions))}.")
+    if here := _other_triton(versions):
+        _base.complain(f"this machine has Triton {here}, which the model has not seen")
+
+
+def _ranks(pools: Mapping[str, float] | None) -> str:
+    if pools is None:
+        return ""
+    return f"{pools['spearman_median']:.3f}/{pools['spearman_p10']:.2f}"
+
+
+def _other_triton(known: set[str]) -> str:
+    """The version of Triton here, if none of these; empty else."""
+    import importlib.metadata
+
+    try:
+        here = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    return "" if here in known else here

@@ -1,0 +1,101 @@
+"""From measured rows to a surrogate: what `solkit train` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from solkit.core import FACTS_VERSION, Depth
+from solkit.datasets.store import Store
+from solkit.errors import InputError
+from solkit.surrogate.evaluation.evaluate import judged
+from solkit.surrogate.evaluation.figures import FIRST
+from solkit.surrogate.model import SCHEMA, Surrogate
+from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, Trees, xgboost
+
+__all__ = ["LEAST_ROWS", "train"]
+
+LEAST_ROWS = 200
+"""Fewer configurations teach nothing that could be checked on others."""
+
+_LEAST_FAMILIES = 5
+
+
+def train(
+    stores: Sequence[Store],
+    settings: Settings = DEFAULTS,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Surrogate:
+    """Learn from the rows of some stores that have facts.
+
+    The same stores, settings, seed and version of XGBoost give the same surrogate.
+
+    Args:
+        stores: of measured rows.
+        settings: of the trees.
+        seed: of the trees.
+        tell: receives what is being done.
+
+    Raises:
+        InputError: the stores hold too few rows with facts.
+        UnsupportedError: xgboost is not installed.
+    """
+    xgboost()
+    trees: dict[Depth, Trees] = {}
+    learned: dict[str, Any] = {}
+    for depth in Depth:
+        tell(f"{depth.value}: reading facts")
+        table = table_of(stores, depth)
+        if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
+            continue
+        tell(f"{depth.value}: learning from {len(table):,} configurations")
+        trees[depth] = Trees.fit(table, settings, seed)
+        learned[depth.value] = _about(table) | {"families_left_out": _figures(table, trees[depth])}
+    if not trees:
+        raise InputError(
+            f"too few rows with facts to learn from: expected {LEAST_ROWS} configurations of "
+            f"{_LEAST_FAMILIES} families. `solkit data refill` finds facts"
+        )
+    card = {
+        "schema": SCHEMA,
+        "depths": list(learned),
+        "learned_from": learned,
+        "facts_version": FACTS_VERSION,
+        "settings": asdict(settings) | {"seed": seed},
+        "xgboost": str(xgboost().__version__),
+    }
+    return Surrogate(card, {}, trees.__getitem__)
+
+
+def _about(table: Table) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "configurations": len(table),
+        "kernels": len(np.unique(table.about["kernel_id"])),
+        "problems": len(np.unique(table.about["problem_id"])),
+        "families": len(np.unique(table.about["family"])),
+    }
+    for name in ("device", "triton_version"):
+        values, counts = np.unique(table.about[name].astype(str), return_counts=True)
+        told[name] = {str(v): int(n) for v, n in zip(values, counts, strict=True)}
+    return told
+
+
+def _figures(table: Table, trees: Trees) -> Mapping[str, Any]:
+    """How well rows were forecast whose family was left out, by models of a single member."""
+    found = judged(table, Forecasts.of(trees.left_out_ms))
+    pools = {
+        kind: {
+            "spearman_median": round(each.spearman_median, 4),
+            "spearman_p10": round(each.spearman_p10, 4),
+            **{f"regret_top{n}_mean": round(each.regrets[n], 4) for n in FIRST},
+            "problems": each.problems,
+        }
+        for kind, each in found.pools.items()
+        if each.problems
+    }
+    return {"pools": pools, "time_error_median": round(found.time_error, 4)}

@@ -1,0 +1,67 @@
+"""Doubt, reach and scatter, against values by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solkit.surrogate.doubt import Reach, cells_of, fit_doubt, reach_of, scatter_of
+from tests.surrogate.synthetic import table
+
+
+def test_it_abstains_where_large_errors_are_expected():
+    values = np.zeros((100, 2), np.float32)
+    size = np.linspace(0.1, 1.0, 100)
+    doubt, abstained = fit_doubt(values, size, np.arange(100) % 5)
+    assert abstained.sum() == 10
+    assert abstained[-10:].all()
+    assert doubt.abstains(values[:2], np.array([0.2, 0.99])).tolist() == [False, True]
+
+
+def test_it_abstains_on_features_unlike_any_known():
+    random = np.random.default_rng(0)
+    values = random.normal(size=(2000, 8)).astype(np.float32)
+    doubt, _ = fit_doubt(values, np.full(2000, 0.1), np.arange(2000) % 5)
+    usual, foreign = np.zeros((1, 8), np.float32), np.full((1, 8), 50, np.float32)
+    unknown = np.full((1, 8), np.nan, np.float32)  # no feature is known: none is foreign
+    asked = np.concatenate([usual, foreign, unknown])
+    assert doubt.abstains(asked, np.full(3, 0.1)).tolist() == [False, True, False]
+
+
+def test_how_many_must_be_measured():
+    reach = Reach(2.0)
+    size = np.full(4, 0.5)  # so forecasts up to 1 above the lowest count
+    assert reach.number(np.array([3.0, 1.0, 1.9, 2.1]), size) == 2
+    assert reach.number(np.array([]), np.array([])) == 0
+
+
+def test_reach_holds_for_nine_pools_in_ten():
+    known = table(2000, families=4)
+    random = np.random.default_rng(1)
+    log_ms = np.log2(known.time_ms) + random.normal(0, 0.5, len(known))
+    size = np.full(len(known), 0.3)
+    reach = reach_of(known, log_ms, size)
+    found = []
+    for rows in cells_of(known):
+        first = np.argsort(log_ms[rows])[: reach.number(log_ms[rows], size[rows])]
+        found.append(known.time_ms[rows][first].min() <= 1.02 * known.time_ms[rows].min())
+    assert np.mean(found) >= 0.9
+    nearer = Reach(reach.steps * 0.99)  # the least that holds: with less some pool is lost
+    lost = [
+        known.time_ms[rows][np.argsort(log_ms[rows])[: nearer.number(log_ms[rows], size[rows])]]
+        .min() > 1.02 * known.time_ms[rows].min()
+        for rows in cells_of(known)
+    ]  # fmt: skip
+    assert sum(lost) > sum(not each for each in found) or reach.steps == 0
+
+
+def test_scatter_is_the_variance_that_groups_share():
+    random = np.random.default_rng(0)
+    known = table(4000, families=40)
+    family = np.unique(known.about["family"], return_inverse=True)[1]
+    scaled = random.normal(size=40)[family] + 0.5 * random.normal(size=len(known))
+    scatter = scatter_of(known, scaled)
+    shared = np.mean(scaled**2) - 0.25
+    assert scatter.family == pytest.approx(shared, abs=0.05)
+    assert scatter.rest == pytest.approx(0.25, abs=0.03)
+    assert scatter.kernel + scatter.cell < 0.05

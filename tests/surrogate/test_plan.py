@@ -1,0 +1,61 @@
+"""Plans, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solkit.surrogate.plan import Action, actions
+
+NAN = np.nan
+
+
+def planned(times, budget, low=None, fails=(), kept=(), enough=None):
+    times = np.array(times, float)
+    low = np.full(len(times), NAN) if low is None else np.array(low, float)
+    failing = np.isin(np.arange(len(times)), fails)
+    order, told = actions(times, low, failing, list(kept), budget, enough)
+    return order.tolist(), [action for action, _ in told], [reason for _, reason in told]
+
+
+def test_the_fastest_are_measured_and_one_is_explored():
+    low = [0.9, 1.7, 0.5, 2.0, 0.4]
+    order, told, reasons = planned([1.0, 2.0, 3.0, 2.5, 4.0], 4, low)
+    assert order == [0, 1, 3, 2, 4]
+    assert [told[place] for place in order] == [
+        *(Action.MEASURE,) * 3,
+        Action.SKIP,
+        Action.EXPLORE,  # 0.4 is the lowest that any may reach
+    ]
+    assert "60%" in reasons[4]
+    assert "3.0 times" in reasons[2]
+
+
+def test_the_incumbent_is_kept_however_slow():
+    _, told, reasons = planned([1.0, 2.0, 9.0], 1, kept=[2])
+    assert told == [Action.SKIP, Action.SKIP, Action.MEASURE]
+    assert "what you have" in reasons[2]
+
+
+def test_what_cannot_run_is_last_and_skipped_even_if_kept():
+    order, told, _ = planned([1.0, 2.0, NAN], 3, fails=[0], kept=[0])
+    assert order == [1, 2, 0]
+    assert told == [Action.SKIP, Action.MEASURE, Action.MEASURE]
+
+
+def test_a_budget_beyond_what_is_enough_explores():
+    _, told, _ = planned(range(1, 21), 10, low=range(1, 21), enough=3)
+    assert told.count(Action.MEASURE) == 3
+    assert told.count(Action.EXPLORE) == 2
+
+
+def test_a_twin_waits_for_others_that_are_as_good():
+    order, told, _ = planned([1.0, 1.0, 1.005, 1.5], 2, low=[0.9, 0.9, 0.9, 1.4], kept=[])
+    assert order == [0, 2, 1, 3]
+    assert told[0] is Action.MEASURE
+
+
+def test_unknown_times_come_after_known_ones():
+    order, told, reasons = planned([NAN, 5.0], 1)
+    assert order == [1, 0]
+    assert told[0] is Action.SKIP
+    assert "Nothing is known" in reasons[0]
