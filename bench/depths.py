@@ -5,17 +5,21 @@
 Kernels are drawn from the zoo's Triton kernels, one per family first. One worker analyses the same
 configurations of a kernel at each depth, in bulk and from empty caches. Time is CPU time of all
 processes, so that other programs of the machine do not count. Within each kernel, the modelled
-times from lowered and compiled facts are compared by rank. Exits with 1 if lowered costs more than
+times from lowered and compiled facts are compared by rank. Of each estimate the log2 of lowered over
+compiled is printed (of registers and occupancy the difference): its mean, its standard deviation in
+all, and that within kernels. Exits with 1 if lowered costs more than
 a third of compiled in the median.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import statistics
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +28,9 @@ import numpy as np
 from analyser import environment, family_s, is_left_out
 
 from solkit.analysis.analyser import Analyser
-from solkit.core import Analysis, Configuration, Depth
+from solkit.core import Analysis, Configuration, Depth, KernelAnalysis
 from solkit.datasets.kernels import ZOO
+from solkit.roofline.kernel.model import executed
 
 TARGET = 1 / 3
 _LEAST_RANKED = 4
@@ -131,6 +136,7 @@ def show(found: Sequence[Costs]) -> float:
             f"{statistics.median(spearmans):.2f}, tenth percentile {low:.2f}"
         )
     _show_estimates(found)
+    _show_differences(found)
     return ratio
 
 
@@ -154,6 +160,47 @@ def _show_estimates(found: Sequence[Costs]) -> None:
     equal = sum(one.shared_bytes == other.shared_bytes for one, other in kernels)
     spills = sum(bool(one.spills) == bool(other.spills) for one, other in kernels)
     print(f"shared memory equal in {equal}, spilling or not in {spills} of {len(kernels)}")
+
+
+def quantities(kernel: KernelAnalysis) -> dict[str, float]:
+    """What the depths are compared by, of one launch."""
+    assert kernel.model is not None
+    assert kernel.demand is not None
+    assert kernel.occupancy is not None
+    found = {
+        "modelled time": kernel.model.time_ms,
+        "machine instructions": sum(executed(kernel).values()),
+        "PTX instructions": kernel.demand.instructions,
+        "wavefronts of shared memory": sum(each.wavefronts for each in kernel.demand.shared),
+        "barriers + 1": kernel.demand.barriers + 1,
+    }
+    found |= {f"{term.name} term": term.time_ms for term in kernel.model.terms}
+    logs = {name: math.log2(amount) for name, amount in found.items() if amount > 0}
+    registers = float(kernel.facts.registers or 0)
+    return logs | {"registers": registers, "occupancy": kernel.occupancy.fraction}
+
+
+def _show_differences(found: Sequence[Costs]) -> None:
+    """Lowered less compiled, of all quantities: mean, deviation, and deviation within kernels."""
+    differences: defaultdict[str, list[list[float]]] = defaultdict(list)
+    for each in found:
+        own: defaultdict[str, list[float]] = defaultdict(list)
+        for lowered, compiled in each.pairs:
+            for one, other in zip(lowered.own, compiled.own, strict=False):
+                if one.model is None or other.model is None:
+                    continue
+                a, b = quantities(one), quantities(other)
+                for name in a.keys() & b.keys():
+                    own[name].append(a[name] - b[name])
+        for name, values in own.items():
+            differences[name].append(values)
+    print(f"{'lowered less compiled':28}    n   mean    std  within kernels")
+    for name, groups in sorted(differences.items()):
+        values = np.concatenate([np.array(group) for group in groups])
+        inside = [np.array(g) - np.mean(g) for g in groups if len(g) > 1]
+        free = sum(len(g) - 1 for g in groups if len(g) > 1)
+        within = math.sqrt(sum(float((g**2).sum()) for g in inside) / free) if free else math.nan
+        print(f"{name:28} {len(values):4} {values.mean():+6.2f} {values.std():6.2f} {within:6.2f}")
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from solkit.core import FACTS_VERSION, Depth, Facts, Outcome, Value, canonical
+from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth, Facts, Outcome, Value, canonical
 from solkit.core.outcomes import finite
 from solkit.datasets.record import defaults
 
@@ -66,6 +66,7 @@ def facts_key(
         sm_count,
         triton_version,
         depth.value,
+        *((LOWERED_VERSION,) if depth is Depth.LOWERED else ()),
         *tools,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

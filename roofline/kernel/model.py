@@ -27,7 +27,8 @@ only other blocks hide anything: exposed = 1 / B.
 
 `busy` and `latency` are two lower bounds of the time, one for many warps, one for few. Where they
 are alike, warps wait for resources as well as for themselves, so the root of the squares is taken.
-Without machine code, one warp's pace is estimated (`_ALONE_CYCLES`).
+Instructions and pace of a kernel that was only lowered are estimates in the same form
+(`solkit.analysis.triton.machine`); if there are none either, `_ALONE_CYCLES` counts.
 
 A PyTorch operator (`Launch.library`), whose code is not seen, has only dram, its pipes and launch;
 the longest of the first two hides the others. A library is taken to lose nothing to tiles, waves
@@ -381,7 +382,7 @@ def _wgmma(kernel: KernelAnalysis) -> bool:
 def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) -> Iterator[Term]:
     """The schedulers, the pipe of integers or the exchange unit, whichever takes longest.
 
-    Of PTX (0.6 to 1.3 times as many instructions) if no machine code was read.
+    Of PTX (0.6 to 1.3 times as many instructions) if neither machine code nor an estimate is there.
     """
     made = executed(kernel)
     each = sum(made.values()) or demand.instructions
@@ -395,7 +396,8 @@ def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) 
         "loads, stores and shuffles": _QUARTERS * sum(made.get(kind, 0.0) for kind in _EXCHANGED),
     }
     longest = max(slots, key=slots.__getitem__)
-    told = f"{each:.4g} instructions{'' if made else ' of PTX'} per warp, {warps:,} warps"
+    how = " of PTX" if not made else " (estimated)" if kernel.facts.estimated else ""
+    told = f"{each:.4g} instructions{how} per warp, {warps:,} warps"
     evidence = f"{told}, {quantities.count(per_s)} a second"
     if longest:
         evidence += f"; {longest} take {slots[longest] / each:.3g} times as long"

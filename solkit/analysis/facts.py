@@ -17,6 +17,7 @@ from solkit.adapters.triton_ir import parse
 from solkit.analysis import cuda
 from solkit.analysis.cuda.active import Grid
 from solkit.analysis.triton.estimates import estimated_registers
+from solkit.analysis.triton.machine import estimated_mix
 from solkit.analysis.triton.requests import requests_of
 from solkit.core import Depth, Device, Facts, Launch, Occupancy, Requests
 from solkit.errors import UnsupportedError
@@ -175,13 +176,16 @@ def _with_estimates(facts: Facts, lowered: Compiled, limit: int | None) -> Facts
     if not lowered.ttgir:
         return facts
     try:
-        registers, spills = estimated_registers(parse(lowered.ttgir), limit)
+        function = parse(lowered.ttgir)
+        registers, spills = estimated_registers(function, limit)
+        mix = estimated_mix(function, spills)
     except TimeoutError:
         raise
     except Exception as error:  # a newer Triton's IR may hold anything; the rest stays known
         reason = f"{type(error).__name__}: {error}"
         return replace(facts, notes=(*facts.notes, f"Registers are unknown: {reason}"))
-    return replace(facts, registers=registers, spills=spills, estimated=_ESTIMATED)
+    known = replace(facts, registers=registers, spills=spills, instructions=mix)
+    return replace(known, estimated=_ESTIMATED)
 
 
 def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device: Device) -> Facts:

@@ -31,7 +31,15 @@ from solkit.core.analysis import (
     Term,
 )
 from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
-from solkit.core.facts import FACTS_VERSION, Depth, Facts, Requests, Reuse, Stream
+from solkit.core.facts import (
+    FACTS_VERSION,
+    LOWERED_VERSION,
+    Depth,
+    Facts,
+    Requests,
+    Reuse,
+    Stream,
+)
 from solkit.core.launches import (
     Access,
     Contention,
@@ -78,6 +86,7 @@ from solkit.core.work import (
 __all__ = [
     "CONFIGURATION",
     "FACTS_VERSION",
+    "LOWERED_VERSION",
     "ROW_KEY",
     "Access",
     "Analysis",

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from solkit.core.launches import Access, InstructionMix, Launch, SharedAccess
 
-__all__ = ["FACTS_VERSION", "Depth", "Facts", "Requests", "Reuse", "Stream"]
+__all__ = ["FACTS_VERSION", "LOWERED_VERSION", "Depth", "Facts", "Requests", "Reuse", "Stream"]
 
 FACTS_VERSION = 2
 """Version of what facts hold and how they are found; part of their key. Raise it with every change
 that alters a figure."""
+
+LOWERED_VERSION = 2
+"""Version of the estimates in lowered facts, which their key has in addition."""
 
 
 class Depth(str, enum.Enum):
@@ -141,7 +144,7 @@ class Facts:
         spills: spilled 32-bit words per thread.
         shared_bytes: shared memory per block.
         tensor_cores: whether it has tensor-core instructions.
-        instructions: its machine code's instruction mix.
+        instructions: its machine code's instruction mix; at the lowered depth an estimate of it.
         requests: what its code requests.
         error: why it cannot run on a GPU of this compute capability; ``None`` if it can.
         notes: what could not be read, each a sentence.

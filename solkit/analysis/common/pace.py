@@ -21,7 +21,7 @@ from solkit.adapters.sass import Block, Code, Instruction
 from solkit.analysis.common.kinds import kind_of
 from solkit.core import Pace
 
-__all__ = ["MEMORY_CYCLES", "paces_of"]
+__all__ = ["COSTS", "MEMORY_CYCLES", "paces_of"]
 
 MEMORY_CYCLES = 600.0
 """Global memory's latency while a warp goes through the code: between those of L2 and DRAM."""
@@ -30,7 +30,7 @@ _LOCAL_CYCLES = 41.0  # of L1
 _PREDICATE_CYCLES = 12.0
 _GROUP_CYCLES = 60.0  # before a wgmma's first result
 
-_COSTS: dict[str, tuple[float, float]] = {
+COSTS: dict[str, tuple[float, float]] = {
     # by kind: cycles until the warp may issue again, and until the result is there
     "fp32": (1, 4),
     "fp16": (1, 5),
@@ -150,7 +150,7 @@ class _Warp:
         ready, memory = max((self.there[each] for each in read if each in self.there), default=_NOW)
         ready, memory = max((ready, memory), self._awaited(instruction))
         start = max(self.now, ready)
-        every, latency = _COSTS_OF.get(instruction.name) or _COSTS.get(kind, _OTHER)
+        every, latency = _COSTS_OF.get(instruction.name) or COSTS.get(kind, _OTHER)
         self._begin(instruction, start)
         for each in written:
             longer = max(latency, _PREDICATE_CYCLES) if each.startswith("P") else latency

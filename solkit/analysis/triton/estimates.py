@@ -6,25 +6,26 @@ nothing is fitted to measured times. `bench/depths.py` compares the estimates wi
 
 from __future__ import annotations
 
-import contextlib
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
+from solkit.analysis.triton.exchanges import held, is_through_shared
 from solkit.analysis.triton.layouts import spread
-from solkit.analysis.triton.operations import COSTS, DOTS
-from solkit.analysis.triton.relevance import ACCESSES, LOADS, mask_of
+from solkit.analysis.triton.relevance import LOADS
 from solkit.analysis.triton.shared_memory import SharedTraffic, summed, user_line
+from solkit.analysis.triton.steps import steps_of
 from solkit.core import SharedAccess
 
-__all__ = ["estimated_registers", "estimated_shared_traffic", "mask_runs"]
+__all__ = ["estimated_registers", "estimated_shared_traffic"]
 
-_BASE_REGISTERS = 18
-"""Addresses, indices and loop counters of a thread."""
+_BASE_REGISTERS = 15
+"""Scalars, counters and what instructions need on their way."""
+_INTEGERS = 0.5
+"""Share of the integers of a thread that are kept; the rest are computed again when needed."""
 _MOST_REGISTERS = 255
 _SM_REGISTERS = 1 << 16
 """CUDA C++ Programming Guide, technical specifications; ptxas hands out registers by eights."""
@@ -36,19 +37,11 @@ _FREE = {
 }
 """Operations that become no instruction, or constants in others."""
 
-_EXCHANGES = {"tt.reduce": 15, "tt.scan": 20}
-"""Shuffles, and the way through shared memory."""
-_KEEP_DIVISORS = {
-    *("arith.addi", "arith.subi", "arith.remsi", "arith.minsi", "arith.maxsi", "arith.select"),
-    *("arith.cmpi", "arith.andi", "arith.ori", "arith.extsi", "arith.extui", "arith.trunci"),
-    *("tt.splat", "tt.broadcast", "tt.expand_dims"),
-}
-"""Operations whose result is a multiple of whatever all operands are multiples of."""
-_WAITS = {"ttg.convert_layout", "ttg.async_wait", "ttg.local_alloc", "ttng.wait_barrier"}
-_VECTOR_BYTES = 16
+_EXCHANGES = ("tt.reduce", "tt.scan")
+_WAITS = {"ttg.async_wait": 1, "ttg.local_alloc": 1, "ttg.local_store": 1, "ttng.wait_barrier": 1}
+_SCRATCH = ("tt.reduce", "tt.scan", "ttg.convert_layout")
+"""Operations through memory that others use, too."""
 _WAVEFRONT_BYTES = 128
-_PRODUCT = 16 * 8 * 32
-"""Multiply-adds of one ``mma.sync`` times the bytes of an element: m16n8k16 of 2 bytes."""
 
 
 # -------------------------------------------------------------------------------------- registers
@@ -58,8 +51,8 @@ def estimated_registers(function: Function, limit: int | None = None) -> tuple[i
     """Registers per thread, and 32-bit words per thread that do not fit.
 
     Registers hold the tensors of a thread, each from where it is computed to its last use; the most
-    at any point counts. Integers and pointers are recomputed from a few indices, so only loaded
-    ones count.
+    at any point counts. Pointers and integers that differ by constants share a register
+    (`Steps.spreads`).
 
     Args:
         function: the kernel.
@@ -77,6 +70,7 @@ class _Lives:
     def __init__(self, function: Function) -> None:
         self.at = 0
         self.warps = function.num_warps
+        self.steps = steps_of(function)
         self.births: dict[str, int] = {}
         self.deaths: dict[str, int] = {}
         self.registers: dict[str, float] = {}
@@ -103,9 +97,9 @@ class _Lives:
                 self._loop(operation)
             elif operation.name not in _EXCHANGES:
                 self._walk(operation.blocks)
-            for name, held in zip(operation.results, _held(operation, self.warps), strict=False):
+            for name, words in zip(operation.results, self._held(operation), strict=False):
                 self.births[name] = self.at
-                self.registers.setdefault(name, held)
+                self.registers.setdefault(name, words)
 
     def _loop(self, operation: Operation) -> None:
         """Values from outside that the body uses live to its end."""
@@ -124,96 +118,21 @@ class _Lives:
             if self.deaths.get(name, 0) >= start:
                 self.deaths[name] = self.at
 
-
-def _held(operation: Operation, warps: int) -> Iterator[float]:
-    """Registers of one thread for each result."""
-    kinds = (operation.result_type,) if len(operation.results) == 1 else operation.all_types
-    for kind in kinds or (TensorType((), "i1"),) * len(operation.results):
-        whole = kind.element.startswith(("i", "!tt.ptr")) and operation.name not in LOADS
-        in_registers = kind.layout is not None and "shared" not in kind.layout.kind
-        free = whole or not in_registers or operation.name in _FREE
-        yield 0.0 if free else _per_thread(kind, warps) * bits_of(kind.element) / 32
-
-
-def _per_thread(kind: TensorType, warps: int) -> int:
-    """Elements that one thread holds; those of a scalar are one."""
-    if not kind.shape:
-        return 1
-    try:
-        return spread(kind).per_thread
-    except ValueError:  # operands of products, and shared memory
-        return max(math.prod(kind.shape) // (32 * warps), 1)
-
-
-# ------------------------------------------------------------------------------------------ masks
-
-
-def mask_runs(function: Function) -> Mapping[Operation, int]:
-    """Elements in a row for which the compiler knows a mask to be constant, for each masked access.
-
-    As in triton/lib/Analysis/AxisInfo.cpp: a comparison of indices in a row with a bound is
-    constant over what divides both.
-    """
-    operations = [each for block in function.blocks for each in block.walk()]
-    divisors = _Divisors(function, operations)
-    found: dict[Operation, int] = {}
-    for operation in operations:
-        mask = mask_of(operation) if operation.name in ACCESSES else None
-        if mask is not None and operation.all_types[0].layout is not None:
-            with contextlib.suppress(ValueError):  # of a layout that is not known
-                dim = spread(operation.all_types[0]).row_dimension
-                found[operation] = divisors.of(mask, dim) or 1 << 30
-    return found
-
-
-class _Divisors:
-    """The largest known divisor of the first of any aligned run of a value's elements.
-
-    Of a mask, the length of the runs for which it is constant. 0 stands for infinity.
-    """
-
-    def __init__(self, function: Function, operations: Sequence[Operation]) -> None:
-        self.made = {name: each for each in operations for name in each.results}
-        self.known: dict[tuple[str, int], int] = {}
-        self.bases = dict.fromkeys(function.divisible, 16)
-        self.carried: dict[str, tuple[str, str]] = {}
-        for each in operations:
-            if each.name == "scf.for":
-                loop = each.loop
-                yielded = each.blocks[0].operations[-1].operands if loop.names else ()
-                pairs = zip(loop.starts, yielded, strict=True)
-                self.carried |= dict(zip(loop.names, pairs, strict=True))
-                self.carried[loop.variable] = loop.bounds[0], loop.bounds[2]
-
-    def of(self, name: str, dim: int) -> int:
-        """Of a value, along a dimension."""
-        key = name, dim
-        if key not in self.known:
-            self.known[key] = 0  # what a loop passes on to itself adds nothing
-            self.known[key] = self._found(name, dim)
-        return self.known[key]
-
-    def _found(self, name: str, dim: int) -> int:
-        if name in self.carried:
-            return math.gcd(*(self.of(each, dim) for each in self.carried[name]))
-        operation = self.made.get(name)
-        if operation is None:
-            return self.bases.get(name, 1)
-        if operation.name == "tt.make_range":
-            return operation.attribute("start") or 0
-        if operation.name == "arith.constant":
-            number = re.search(r"\d+", operation.text)
-            return int(number.group()) if number else 0
-        if operation.name == "tt.splat" and operation.result_type.element == "i1":
-            return 0
-        if operation.name == "tt.broadcast" and operation.all_types[0].shape[dim] == 1:
-            return 0
-        if operation.name == "tt.expand_dims":
-            dim -= (operation.attribute("axis") or 0) < dim
-        inputs = [self.of(each, dim) for each in operation.operands]
-        if operation.name == "arith.muli":
-            return math.prod(inputs)
-        return math.gcd(*inputs) if operation.name in _KEEP_DIVISORS else 1
+    def _held(self, operation: Operation) -> Iterator[float]:
+        """Registers of one thread for each result."""
+        kinds = (operation.result_type,) if len(operation.results) == 1 else operation.all_types
+        kinds = kinds or (TensorType((), "i1"),) * len(operation.results)
+        for name, kind in zip(operation.results, kinds, strict=False):
+            in_registers = kind.layout is not None and "shared" not in kind.layout.kind
+            whole = kind.element.startswith(("i", "!tt.ptr")) and operation.name not in LOADS
+            words = bits_of(kind.element) / 32
+            if not in_registers or (whole and kind.element == "i1"):
+                yield 0.0  # scalars and flags have registers of their own
+            elif whole:
+                kept = 1.0 if kind.element.startswith("!tt.ptr") else _INTEGERS
+                yield kept * words * math.prod(self.steps.spreads.get(name, (1,)))
+            else:
+                yield 0.0 if operation.name in _FREE else held(kind, self.warps) * words
 
 
 # ----------------------------------------------------------------- shared memory and instructions
@@ -231,10 +150,18 @@ def estimated_shared_traffic(
     """
     known: dict[tuple[str, str], SharedAccess] = {}
     barriers = instructions = 0.0
+    steps, used = steps_of(function), False
     for block, operation, depth in function.walk():
         times = executions.get(block, 0.0) if depth else float(programs)
-        instructions += times * _instructions(operation, function.num_warps)
-        barriers += times * _barriers(operation)
+        issued = (step.count for step in steps.of(operation) if step.kind != "move")
+        instructions += times * sum(issued)
+        needed = float(_barriers(operation))
+        if operation.name == "ttg.async_wait" and depth:  # two an iteration: after it, and before
+            needed = max(2 / sum(each.name == operation.name for each in block.operations), 1)
+        barriers += times * (
+            needed + (needed and operation.name in _SCRATCH and (used or depth > 0))
+        )
+        used |= bool(needed)
         for kind, moved in _moved(operation, function.num_warps):
             amount = round(times * max(moved / _WAVEFRONT_BYTES, 1))
             made = SharedAccess(kind, user_line(operation.places), amount, amount, amount)
@@ -247,6 +174,8 @@ def estimated_shared_traffic(
 def _moved(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
     """Kind and bytes of a block's accesses of shared memory in one execution."""
     name = operation.name
+    if name == "ttg.convert_layout" and not is_through_shared(operation):
+        return
     if name == "ttg.async_copy_global_to_local":
         kind = operation.all_types[0].pointee
         yield "copy", math.prod(kind.shape) * bits_of(kind.element) / 8
@@ -255,87 +184,49 @@ def _moved(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
         if name == "ttg.convert_layout":
             yield "store", _block_bytes(operation.all_types[0], warps)
         yield "load", moved
-    elif name == "tt.reduce" and (passes := _passes(operation)):
-        yield from ((way, passes * warps * _WAVEFRONT_BYTES) for way in ("store", "load"))
+    elif name in ("tt.reduce", "tt.scan"):
+        yield from _exchanged(operation, warps)
     elif name == "ttg.local_store" or (name == "ttg.local_alloc" and operation.operands):
         yield "store", _block_bytes(operation.all_types[0], warps)
 
 
 def _barriers(operation: Operation) -> int:
-    return 2 if operation.name == "tt.reduce" and _passes(operation) else operation.name in _WAITS
+    """Of one execution, without the one before that what is there was read."""
+    if operation.name in ("tt.reduce", "tt.scan"):
+        return 2 if _parts(operation) > 1 else 0
+    if operation.name == "ttg.convert_layout":
+        return int(is_through_shared(operation))
+    return _WAITS.get(operation.name, 0)
 
 
-def _passes(operation: Operation) -> int:
-    """Wavefronts of one warp to store, or load, what warps reduce together; 0 if each has all.
+def _parts(operation: Operation) -> int:
+    """Warps that share a row of a reduction."""
+    axis = operation.attribute("axis") or 0
+    try:
+        return 1 << sum(bool(basis[axis]) for basis in spread(operation.all_types[0]).warps)
+    except ValueError:
+        return 1
 
-    Each warp stores its part of a row, the parts side by side; then a row's result, for all to
-    load. Lanes whose rows are neighbours in a thread are so many words apart, and meet in banks.
+
+def _exchanged(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
+    """Each warp stores its part of a row; one loads them and stores the sum; all load that.
+
+    Lanes whose rows are neighbours in a thread are so many words apart, and meet in banks.
     """
     kind, axis = operation.all_types[0], operation.attribute("axis") or 0
-    try:
-        layout = spread(kind)
-    except ValueError:
-        return 0
-    parts = 1 << sum(bool(basis[axis]) for basis in layout.warps)
+    parts = _parts(operation)
     if parts == 1:
-        return 0
+        return
+    layout = spread(kind)
     own = replace(layout, registers=tuple(b for b in layout.registers if not b[axis]))
     lanes = 1 << sum(not basis[axis] for basis in layout.lanes)
-    return own.per_thread * len(operation.results) * (min(lanes, own.in_a_row * parts) + 1)
+    rows = len({b for b in own.registers if any(b)})
+    words = (1 << rows) * max(len(operation.results), 1)
+    met = min(lanes, own.in_a_row * parts)
+    yield "store", words * (met * warps + 1) * _WAVEFRONT_BYTES
+    yield "load", words * (warps + 1) * _WAVEFRONT_BYTES
 
 
 def _block_bytes(kind: TensorType, warps: int) -> float:
-    """Bytes of a tensor in all threads of a block, copies included.
-
-    Operands of ``mma.sync`` are copied to all warps along the dimension that they lack.
-    """
-    held = _per_thread(kind, warps) * 32 * warps
-    parent = kind.layout.parent if kind.layout is not None else None
-    if kind.layout is not None and kind.layout.kind == "dot_op" and parent is not None:
-        (side,) = kind.layout.ints("opIdx")
-        held = math.prod(kind.shape) * dict(parent.numbers).get("warpsPerCTA", (1, 1))[-1 - side]
-    return held * bits_of(kind.element) / 8
-
-
-def _instructions(operation: Operation, warps: int) -> float:
-    """Of one warp, in one execution."""
-    name = operation.name
-    if name in _FREE or operation.name.startswith(("scf.", "cf.")):
-        return 0.0
-    if not operation.types or not (operation.results or operation.all_types):
-        return 1.0
-    if name in DOTS:
-        return _product(operation, warps)
-    if name in _EXCHANGES:
-        each = 2 if name == "tt.scan" else 1
-        return each * _per_thread(operation.all_types[0], warps) + _EXCHANGES[name]
-    if name.startswith(("ttg.", "ttng.")) and name not in ACCESSES:
-        moved = sum(moved for _, moved in _moved(operation, warps))
-        return max(moved / (32 * warps * _VECTOR_BYTES), 1.0)
-    of_operand = name in ACCESSES or not operation.results
-    kind = operation.all_types[0] if of_operand else operation.result_type
-    held = _per_thread(kind, warps)
-    if name in ACCESSES or kind.element.startswith(("i", "!tt.ptr")):
-        return held / _in_one(kind)
-    return held * max(sum(COSTS.get(name, {}).values()), 1.0)
-
-
-def _in_one(kind: TensorType) -> int:
-    """Elements that one instruction handles: those in a row, of a pointer what it points to."""
-    try:
-        in_a_row = spread(kind).in_a_row
-    except ValueError:
-        return 1
-    bits = kind.pointee_bits if kind.element.startswith("!tt.ptr") else bits_of(kind.element)
-    return min(in_a_row, max(8 * _VECTOR_BYTES // bits, 1))
-
-
-def _product(operation: Operation, warps: int) -> float:
-    tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
-    a, b, result = tensors[0], tensors[1], tensors[-1]
-    products = math.prod(a.shape) * b.shape[-1]
-    if result.layout is not None and result.layout.kind == "blocked":
-        return products / (32 * warps)
-    if operation.name != "tt.dot":  # asynchronous: one instruction for many products
-        return 4.0
-    return products * max(bits_of(a.element), 8) / 8 / _PRODUCT / warps
+    """Bytes of a tensor in all threads of a block, copies included."""
+    return held(kind, warps) * 32 * warps * bits_of(kind.element) / 8

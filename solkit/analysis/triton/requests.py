@@ -28,7 +28,7 @@ from solkit.analysis.common.counted import (
 from solkit.analysis.common.manners import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
-from solkit.analysis.triton.estimates import estimated_shared_traffic, mask_runs
+from solkit.analysis.triton.estimates import estimated_shared_traffic
 from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.programs import Programs
@@ -38,6 +38,7 @@ from solkit.analysis.triton.relevance import (
     steering_values,
     wanted_values,
 )
+from solkit.analysis.triton.runs import mask_runs
 from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
 from solkit.core import Device, Occupancy, Requests
 

@@ -1,0 +1,255 @@
+"""Steps of a warp for operations on whole tensors: exchanges, conversions, products.
+
+The constants are counts in the machine code that ptxas makes for sm_90.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from solkit.adapters.triton_ir import Operation, TensorType, bits_of
+from solkit.analysis.triton.layouts import Spread, spread
+
+__all__ = [
+    *("Step", "converted", "exchanged", "gathered", "held", "histogram", "in_a_row"),
+    *("is_through_shared", "product", "spread_of", "through_shared", "words_of"),
+]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Instructions of one kind that do not depend on each other, or in a chain.
+
+    Attributes:
+        kind: of `solkit.analysis.common.kinds.KINDS`.
+        count: of one warp.
+        serial: how many of them follow one another.
+        width: bytes that a thread moves with one.
+        opcode: of tensor cores.
+        cycles: until a result is there; 0 for what its kind takes.
+        whole: 1 if the next step needs all results, 0 if it can begin with the first.
+    """
+
+    kind: str
+    count: float
+    serial: float = 1.0
+    width: int = 0
+    opcode: str = ""
+    cycles: float = 0.0
+    whole: int = 0
+
+
+def spread_of(kind: TensorType) -> Spread | None:
+    try:
+        return spread(kind)
+    except (ValueError, KeyError):
+        return None
+
+
+def held(kind: TensorType, warps: int) -> float:
+    """Elements of a thread."""
+    layout = spread_of(kind)
+    if layout is not None:  # equal elements are computed once
+        return float(1 << sum(any(basis) for basis in layout.registers))
+    return max(_copied(kind) * math.prod(kind.shape) / (32 * warps), 1.0)
+
+
+def _copied(kind: TensorType) -> int:
+    """How many warps hold the same elements of an operand of ``mma.sync``."""
+    layout = kind.layout
+    if layout is None or layout.kind != "dot_op" or layout.parent is None:
+        return 1
+    if dict(layout.parent.numbers).get("versionMajor", (2,))[0] == 3:
+        return 1
+    (side,) = layout.ints("opIdx")
+    return dict(layout.parent.numbers).get("warpsPerCTA", (1, 1))[-1 - side]
+
+
+def words_of(kind: TensorType, warps: int) -> float:
+    """Registers of a thread."""
+    return held(kind, warps) * bits_of(kind.element) / 32
+
+
+def in_a_row(kind: TensorType) -> int:
+    layout = spread_of(kind)
+    return layout.in_a_row if layout is not None else 1
+
+
+# ---------------------------------------------------------------------------------------- several
+
+
+def converted(operation: Operation, held: float) -> Iterator[Step]:
+    """Between floats. Two numbers of 16 bits, or four of 8, are packed at once."""
+    before, after = operation.all_types[0].element, operation.result_type.element
+    small = min(bits_of(before), bits_of(after))
+    if "f64" in (before, after):
+        yield Step("convert", 2 * held)
+    elif small == 8:
+        yield Step("convert", held / 2)
+        if bits_of(before) == 8 and bits_of(after) == 32:
+            yield Step("fp16", held)
+    elif bits_of(after) == 16:
+        yield Step("convert", held / 2)
+    elif before == "bf16":
+        yield Step("int32", held)
+    else:
+        yield Step("fp16", held)
+
+
+def _combining(operation: Operation) -> float:
+    """Instructions that combine two elements."""
+    inner = [each for block in operation.blocks for each in block.operations]
+    made = [each for each in inner if not each.name.endswith((".return", "yield"))]
+    logic = sum(each.name in ("arith.andi", "arith.ori", "arith.xori") for each in made)
+    return max(len(made) - logic, 1)
+
+
+def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
+    """A reduction or scan: within threads, between lanes, between warps."""
+    kind = operation.all_types[0]
+    axis = operation.attribute("axis") or 0
+    values = max(len(operation.results), 1)
+    each = _combining(operation)
+    pipe = "fp32" if kind.element.startswith(("f", "bf")) else "int32"
+    layout = spread_of(kind)
+    if layout is None:
+        yield Step(pipe, math.prod(kind.shape) / (32 * warps) * each)
+        return
+    along = 1 << sum(bool(basis[axis]) for basis in layout.registers)
+    others = layout.per_thread / along
+    lanes = sum(bool(basis[axis]) for basis in layout.lanes)
+    across = sum(bool(basis[axis]) for basis in layout.warps)
+    is_scan = operation.name == "tt.scan"
+    if is_scan:  # each run of neighbours is scanned by itself
+        run = min(layout.in_a_row if layout.row_dimension == axis else 1, along)
+        others, along = others * along / run, run
+    words = max(sum(bits_of(each.element) for each in _inputs(operation)) / 32, values)
+    kept = layout.per_thread if is_scan else others
+    yield Step(pipe, (along - 1) * others * each, (along - 1) * each, whole=1)
+    for _ in range(lanes):
+        yield Step("warp", others * words)
+        yield Step(pipe, others * each * (2 if is_scan else 1), each)
+    if is_scan:
+        yield Step("warp", others * words * bool(lanes))
+        yield Step(pipe, kept * each * bool(lanes))
+    if not across:
+        return
+    yield Step("int32", 6)
+    yield Step("shared_store", others * values, width=4)
+    yield Step("barrier", 1, cycles=25)
+    yield Step("shared_load", values * max(others * (1 << across) / 32, 1), width=4)
+    for _ in range(across):
+        yield Step("warp", words)
+        yield Step(pipe, each, each)
+    yield Step("shared_store", values, width=4)
+    yield Step("barrier", 1, cycles=25)
+    yield Step("shared_load", others * values, width=4)
+    if is_scan:
+        yield Step(pipe, kept * each)
+
+
+def _inputs(operation: Operation) -> Sequence[TensorType]:
+    return operation.all_types[: max(len(operation.results), 1)]
+
+
+def is_through_shared(operation: Operation) -> bool:
+    """Whether a conversion needs other warps' elements: within a warp, lanes exchange them.
+
+    Source: triton/lib/Analysis/Utility.cpp, cvtNeedsSharedMemory.
+    """
+    before, after = operation.all_types[0], operation.result_type
+    if _stays(before, after):
+        return False
+    one, other = spread_of(before), spread_of(after)
+    if one is None or other is None:
+        return True
+    if not any(map(any, (*one.lanes, *one.warps))):  # each thread has all
+        return False
+    alike = list(map(any, one.lanes)) == list(map(any, other.lanes))
+    return one.warps != other.warps or not alike
+
+
+def through_shared(operation: Operation, warps: int) -> Iterator[Step]:
+    """Stored, and loaded in another layout; or exchanged within a warp."""
+    before, after = operation.all_types[0], operation.result_type
+    one, other = spread_of(before), spread_of(after)
+    if _stays(before, after) or (one is not None and one == other):
+        return
+    if operation.name == "ttg.convert_layout" and not is_through_shared(operation):
+        assert one is not None
+        moves = one.lanes != other.lanes and any(map(any, one.lanes)) if other else False
+        words = max(words_of(before, warps), words_of(after, warps))
+        yield Step("warp", words * moves)
+        yield Step("move", words)
+        return
+    row_out, row_in = in_a_row(before), in_a_row(after)
+    bits = bits_of(before.element)
+    out = words_of(before, warps) / max(min(row_out * bits / 32, 4), bits / 32)
+    if bits == 16 and before.layout is not None and before.layout.kind == "nvidia_mma":
+        out = words_of(before, warps) / 4  # PTX ISA, stmatrix
+    back = words_of(after, warps) / max(min(row_in * bits / 32, 4), bits / 32)
+    yield Step("int32", 10)
+    yield Step("barrier", 1, cycles=25)
+    yield Step("shared_store", out, width=4)
+    yield Step("barrier", 1, cycles=25)
+    yield Step("shared_load", back, width=4)
+
+
+def histogram(operation: Operation, warps: int) -> Iterator[Step]:
+    """Each lane counts its bins by ballots of each bit of each element; then warps add theirs.
+
+    Source: triton/lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp.
+    """
+    elements = held(operation.all_types[0], warps)
+    bins = math.prod(operation.result_type.shape)
+    bits, own = max(bins.bit_length() - 1, 1), max(bins / 32, 1)
+    yield Step("warp", elements * bits)
+    yield Step("int32", elements * (2 * bits + 4 * own))
+    yield Step("shared_atomic", own, width=4)
+    yield Step("barrier", 2, 2, cycles=25)
+    yield Step("shared_load", own, width=4)
+
+
+def _stays(before: TensorType, after: TensorType) -> bool:
+    """Whether accumulators become operands in the registers where they are."""
+    layout = after.layout
+    return layout is not None and layout.kind == "dot_op" and layout.parent == before.layout
+
+
+def gathered(operation: Operation, warps: int) -> Iterator[Step]:
+    """By shuffles if a warp has whole rows: each register of the source, for each index."""
+    source, axis = operation.all_types[0], operation.attribute("axis") or 0
+    layout = spread_of(source)
+    if layout is None or any(basis[axis] for basis in layout.warps):
+        yield from through_shared(operation, warps)
+        return
+    elements = held(operation.result_type, warps)
+    along = 1 << sum(bool(basis[axis]) for basis in layout.registers)
+    yield Step("warp", elements * along)
+    yield Step("int32", elements * along)
+    yield Step("move", 0.5 * elements * along)
+
+
+def product(operation: Operation, warps: int) -> Iterator[Step]:
+    tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
+    a, b, result = tensors[0], tensors[1], tensors[-1]
+    products = math.prod(a.shape) * b.shape[-1]
+    if result.layout is not None and result.layout.kind in ("blocked", "linear"):
+        pipe = "fp64" if a.element == "f64" else "fp32"
+        yield Step(pipe, products / (32 * warps), a.shape[-1], whole=1)
+        return
+    deep = 256 // max(bits_of(a.element), 8)
+    if operation.name == "ttng.warp_group_dot":
+        assert result.layout is not None
+        columns = result.layout.ints("instrShape")[1]
+        count = products / (64 * columns * deep) / max(warps / 4, 1)
+        yield Step("uniform", 4 * count, 1)
+        yield Step("barrier", 1)
+        yield Step("tensor", count, count, opcode="HGMMA", cycles=max(columns / 2, 16.0))
+        return
+    passes = 3 if operation.attribute("inputPrecision") == 1 and a.element == "f32" else 1
+    opcode = "HMMA"
+    count = passes * products / (16 * 8 * deep) / warps
+    yield Step("tensor", count, a.shape[-1] / deep * passes, opcode=opcode)

@@ -1,0 +1,256 @@
+"""What LLVM and ptxas make of a kernel's IR, estimated: its instructions by kind, and their pace.
+
+Used at the lowered depth. Each operation of the IR becomes so many instructions of a warp, in steps
+(`Step`). One warp goes through the steps as `solkit.analysis.common.pace` goes through machine
+code: in order, waiting for operands, with the same cycles. The result has the form of a mix that
+was read from machine code, so `solkit.roofline.kernel.model` treats both alike.
+
+Constants are counts of what ptxas makes of one operation for sm_90, seen in compiled kernels of
+`bench/depths.py`'s development half; none is fitted to measured times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from solkit.adapters.triton_ir import Block, Function, Operation
+from solkit.analysis.common.kinds import KINDS
+from solkit.analysis.common.pace import COSTS, MEMORY_CYCLES
+from solkit.analysis.triton.exchanges import Step
+from solkit.analysis.triton.relevance import ACCESSES
+from solkit.analysis.triton.steps import steps_of
+from solkit.core import InstructionCount, InstructionMix, Pace
+
+__all__ = ["estimated_mix"]
+
+_START = {"move": 6, "constant_load": 8, "branch": 3}
+"""Instructions of any kernel: the stack pointer, arguments, indices of the block, the end."""
+_START_CYCLES = 60.0
+_STALLS = 1.2
+"""Cycles of machine code over those of whole steps, which overlap more; a median."""
+_MOVES = 0.1
+"""Moves between registers and into them for each other instruction."""
+_LOOP = 4
+"""Of an iteration: count, compare, branch, and a move."""
+_UNROLLED, _UNROLLED_SIZE, _UNROLLED_LOADS = 4, 64, 4
+"""ptxas unrolls loops without barriers by four, if they have few instructions and few loads."""
+_WHOLE_SIZE = 700
+"""Instructions up to which a loop of constant length becomes straight code."""
+_WAITS = ("ttg.async_wait", "ttng.wait_barrier", "ttng.warp_group_dot_wait")
+_LOOPS = ("scf.for", "scf.while")
+
+
+@dataclass
+class _Spent:
+    cycles: float = 0.0
+    trips: float = 0.0
+
+
+@dataclass
+class _Warp:
+    """A warp alone on its scheduler, as in `solkit.analysis.common.pace`."""
+
+    now: float = 0.0
+    spent: dict[int, _Spent] = field(default_factory=dict)
+    # by value: when its first element is there, and whether it comes from global memory
+    there: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    copies: list[float] = field(default_factory=list)
+    products: float = 0.0
+
+    def run(
+        self, operation: Operation, steps: Sequence[Step], depth: int | None, copies: int
+    ) -> None:
+        """One operation, in copies side by side: each of its steps waits for the one before."""
+        known = [self.there[each] for each in operation.operands if each in self.there]
+        ready, memory = max((*known, *self._awaited(operation)), default=(0.0, False))
+        for step in steps:
+            start = max(self.now, ready)
+            every, latency = COSTS.get(step.kind, (1.0, 4.0))
+            waited = max(start - self.now, 0.0)
+            issue = step.count * every * copies
+            if depth is not None:
+                self._count(depth, waited, memory, issue)
+            self.now = start + issue
+            latency = step.cycles or latency
+            ready = start + max(latency, step.serial * latency, step.whole * issue)
+            memory = step.kind in ("global_load", "global_atomic")
+        if operation.name == "ttg.async_commit_group":
+            self.copies = [*self.copies[-15:], self.now + MEMORY_CYCLES]
+        for name in operation.results if steps else ():
+            self.there[name] = ready, memory
+        for name in operation.results if not steps and known else ():
+            self.there[name] = max(known)
+        if operation.name == "ttng.warp_group_dot":
+            self.products = ready
+            for name in operation.results:
+                self.there.pop(name, None)
+
+    def _awaited(self, operation: Operation) -> Iterator[tuple[float, bool]]:
+        left = operation.attribute("num") or operation.attribute("pendings") or 0
+        if operation.name == "ttg.async_wait":
+            done = self.copies[: max(len(self.copies) - left, 0)]
+            if done:
+                yield max(done), True
+        elif operation.name == "ttng.warp_group_dot_wait" and not left:
+            yield self.products, False
+
+    def _count(self, depth: int, waited: float, memory: bool, issue: float) -> None:
+        spent = self.spent.setdefault(depth, _Spent())
+        spent.cycles += issue if memory else issue + waited
+        if memory:
+            spent.trips += waited / MEMORY_CYCLES
+
+
+Row = tuple[str, str, int, int]
+
+
+class _Code:
+    """The code of a kernel: counts by kind, opcode, depth and width."""
+
+    def __init__(self, function: Function) -> None:
+        self.steps = steps_of(function)
+        self.warp = _Warp()
+        self.counts: defaultdict[Row, float] = defaultdict(float)
+        self.loops = 0
+        self.numbers = self.steps.constants
+
+    def add(self, depth: int, cycles: float, made: Mapping[str, float], width: int = 0) -> None:
+        """Instructions by kind that no operation of the IR stands for."""
+        self.warp.spent.setdefault(depth, _Spent()).cycles += cycles
+        for kind, count in made.items():
+            self.counts[kind, "", depth, width] += count
+
+    def straight(self, blocks: Sequence[Block], depth: int, times: int, counts: bool) -> None:
+        """Code at one depth, of which there are so many copies side by side."""
+        for block in blocks:
+            for operation in _scheduled(block.operations):
+                if operation.name in _LOOPS:
+                    self._loop(operation, depth, times, counts)
+                    continue
+                steps = self.steps.of(operation)
+                self.warp.run(operation, steps, depth if counts else None, times)
+                if counts:
+                    for step in steps:
+                        self.counts[step.kind, step.opcode, depth, step.width] += step.count * times
+                if operation.name not in ("tt.reduce", "tt.scan"):
+                    self.straight(operation.blocks, depth, times, counts)
+
+    def _loop(self, loop: Operation, depth: int, times: int, counts: bool) -> None:
+        size = self._size(loop)
+        rounds = self._rounds(loop)
+        if rounds is not None and rounds * size <= _WHOLE_SIZE:
+            self._copies(loop, depth, times, rounds, counts)
+            return
+        self.loops += counts
+        copies = _UNROLLED if self._is_unrolled(loop, size) else 1
+        for again in (False, True):
+            self._copies(loop, depth + 1, times, copies, counts and again)
+        if counts:
+            self.add(depth + 1, _LOOP * COSTS["int32"][0], {"int32": _LOOP * times})
+        for name, source in zip(loop.results, _yielded(loop), strict=False):
+            if source in self.warp.there:
+                self.warp.there[name] = self.warp.there[source]
+
+    def _copies(self, loop: Operation, depth: int, times: int, copies: int, counts: bool) -> None:
+        """Side by side, or one after the other if they store."""
+        inner = [each for block in loop.blocks for each in block.walk()]
+        apart = copies if any(each.name == "tt.store" for each in inner) else 1
+        for _ in range(apart):
+            self.straight(loop.blocks, depth, times * copies // apart, counts)
+
+    def _size(self, loop: Operation) -> float:
+        """Instructions of one iteration."""
+        body = (each for block in loop.blocks for each in block.walk())
+        return _LOOP + sum(step.count for each in body for step in self.steps.of(each))
+
+    def _rounds(self, loop: Operation) -> int | None:
+        """Of a loop of constant length."""
+        if loop.name != "scf.for":
+            return None
+        first, end, step = (self.numbers.get(name) for name in loop.loop.bounds)
+        if first is None or end is None or not step:
+            return None
+        return max(math.ceil((end - first) / step), 0)
+
+    def _is_unrolled(self, loop: Operation, size: float) -> bool:
+        inner = [each for block in loop.blocks for each in block.walk()]
+        plain = not any(
+            each.name in (*_LOOPS, *_WAITS, "scf.if", "tt.reduce", "tt.scan", "ttg.convert_layout")
+            or each.name.startswith(("ttg.", "ttng.", "tt.atomic"))
+            for each in inner
+        )
+        loads = sum(
+            s.count for each in inner for s in self.steps.of(each) if s.kind == "global_load"
+        )
+        small = size <= _UNROLLED_SIZE and loads <= _UNROLLED_LOADS
+        return loop.name == "scf.for" and plain and small
+
+
+def _yielded(loop: Operation) -> Sequence[str]:
+    return loop.blocks[-1].operations[-1].operands if loop.blocks[-1].operations else ()
+
+
+def _scheduled(operations: Sequence[Operation]) -> list[Operation]:
+    """Operations in the order of the loads that they depend on: ptxas moves loads up.
+
+    Not across barriers, loops and branches.
+    """
+    found: list[Operation] = []
+    run: list[Operation] = []
+    for each in operations:
+        if (each.blocks and each.name not in ("tt.reduce", "tt.scan")) or _is_barrier(each):
+            found += _by_level(run)
+            found.append(each)
+            run = []
+        else:
+            run.append(each)
+    return found + _by_level(run)
+
+
+def _is_barrier(operation: Operation) -> bool:
+    """What loads do not move across; a store may write what they read."""
+    return operation.name.startswith(
+        ("tt.atomic", "tt.store", "gpu.barrier", "ttng.", "ttg.async", "ttg.local")
+    )
+
+
+def _by_level(operations: Sequence[Operation]) -> list[Operation]:
+    levels: dict[str, int] = {}
+    keyed = []
+    for each in operations:
+        level = max((levels.get(name, 0) for name in each.operands), default=0)
+        keyed.append((level, each))
+        for name in each.results:
+            levels[name] = level + (each.name in ACCESSES)
+    return [each for _, each in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def estimated_mix(function: Function, spills: int = 0) -> InstructionMix:
+    """The instruction mix of a kernel that was not compiled.
+
+    Args:
+        function: the kernel.
+        spills: words per thread, each stored and loaded once an iteration.
+    """
+    code = _Code(function)
+    code.straight(function.blocks, 0, 1, counts=True)
+    code.add(0, _START_CYCLES, _START)
+    code.add(min(code.loops, 1), 0.0, dict.fromkeys(("local_load", "local_store"), spills), 4)
+    for depth in range(1 + max(row[2] for row in code.counts)):
+        made = _MOVES * sum(n for row, n in code.counts.items() if row[2] == depth)
+        code.add(depth, made * COSTS["move"][0], {"move": made})
+    rows = sorted(code.counts, key=lambda row: (KINDS.index(row[0]), *row[1:]))
+    whole = {row: round(code.counts[row]) for row in rows}
+    counts = tuple(
+        InstructionCount(kind, opcode, depth, count, 0, width, 0)
+        for (kind, opcode, depth, width), count in whole.items()
+        if count
+    )
+    paces = tuple(
+        Pace(depth, round(_STALLS * spent.cycles, 1), round(spent.trips, 3), 0.0)
+        for depth, spent in sorted(code.warp.spent.items())
+    )
+    return InstructionMix(counts, code.loops, {}, paces)
