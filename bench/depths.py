@@ -5,9 +5,9 @@
 Kernels are drawn from the zoo's Triton kernels, one per family first. One worker analyses the same
 configurations of a kernel at each depth, in bulk and from empty caches. Time is CPU time of all
 processes, so that other programs of the machine do not count. Within each kernel, the modelled
-times from lowered and compiled facts are compared by rank. Of each estimate the log2 of lowered over
-compiled is printed (of registers and occupancy the difference): its mean, its standard deviation in
-all, and that within kernels. Exits with 1 if lowered costs more than
+times from lowered and compiled facts are compared by rank. Of each estimate the log2 of lowered
+over compiled is printed (of registers and occupancy the difference): its mean, its standard
+deviation in all, and that within kernels. Exits with 1 if lowered costs more than
 a third of compiled in the median.
 """
 

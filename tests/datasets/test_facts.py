@@ -125,6 +125,17 @@ def test_the_key_names_all_that_facts_follow_from():
     assert len({key, *(facts_key(**{**told, name: others[name]}) for name in told)}) == 9
 
 
+def test_estimates_of_another_version_have_another_key_and_compiled_facts_keep_theirs(monkeypatch):
+    told = {
+        "kernel_id": "0123456789abcdef", "params": {"B": 64}, "shape": {"N": 8},
+        "compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0",
+    }  # fmt: skip
+    before = {depth: facts_key(**told, depth=depth) for depth in Depth}
+    monkeypatch.setattr("solkit.datasets.facts.LOWERED_VERSION", 1 << 20)
+    changed = {depth for depth in Depth if facts_key(**told, depth=depth) != before[depth]}
+    assert changed == {Depth.LOWERED}
+
+
 INDUCTOR = "from torch._inductor.runtime import triton_helpers"
 CUDA = "__global__ void f() {}"
 

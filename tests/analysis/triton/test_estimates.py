@@ -44,7 +44,7 @@ START = (
 
 
 def test_values_count_from_where_they_are_computed_to_their_last_use():
-    # 1024 floats on 128 threads: 8 registers each; 2 for the pointer that all share, 15 for all else
+    # 1024 floats on 128 threads: 8 registers each; 2 for the pointer, 15 for all else
     one = module(*START, f"tt.store %p, %a : {POINTERS}")
     assert estimated_registers(one) == (17 + 8, 0)
     together = module(
@@ -165,7 +165,8 @@ def test_what_the_ir_decides_is_as_compiled(name, device, depths):
         assert getattr(one.requests, field) == getattr(other.requests, field), field
     assert one.estimated
     assert not set(one.estimated) & {*OF_THE_IR, "shared_bytes", "tensor_cores"}
-    assert one.instructions and one.instructions.paces
+    assert one.instructions
+    assert one.instructions.paces
     assert other.estimated == ()
 
 

@@ -33,7 +33,7 @@ def mix(*lines):
     return estimated_mix(parse(MODULE.format(body="\n".join(f"    {each}" for each in lines))))
 
 
-def looped(*body, low="%n", carried=True):
+def looped(*body, low="%n"):
     bounds = f"{low} to %e step %w"
     head = f"scf.for %k = {bounds}  : i32 {{"
     return (
