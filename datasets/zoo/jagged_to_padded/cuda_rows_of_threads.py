@@ -124,7 +124,7 @@ def valid(params, shape):
     """Packs of at most 16 bytes divide rows; sequences fit in a grid's second dimension."""
     each, columns = params["EACH"], shape["D"]
     wide = each * (4 if "float32" in str(shape["dtype"]) else 2) > 16
-    fits = params["ACROSS"] < 2 * columns // each and columns // each <= 32 * params["ACROSS"]
+    fits = params["ACROSS"] < 2 * columns // each and columns // each <= 64 * params["ACROSS"]
     tall = 32 <= params["ACROSS"] * params["TALL"] <= 512 and shape["B"] < 65536
     return columns % each == 0 and not wide and fits and tall
 
