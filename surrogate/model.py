@@ -110,6 +110,33 @@ class Surrogate:
             mean = mean + shift * trees.interval.size(values)
         return trees.told(values, mean, base_ms, ~np.isnan(table.modelled_ms), narrower)
 
+    def forecast_captured(
+        self,
+        problem: Problem,
+        device: Device,
+        launches: Launches,
+        params: Mapping[str, Array],
+        single: bool = False,
+    ) -> Forecasts:
+        """Forecasts of many captured candidates for one problem, given as arrays.
+
+        Nothing is done one by one, so that tens of thousands take a second or two. What was learned
+        on the job is left out.
+
+        Args:
+            problem: what they compute.
+            device: where.
+            launches: their launches, arrays of (candidates,).
+            params: their parameters, likewise: see `solkit.surrogate.features.captured`.
+            single: whether one small model that imitates the ensemble answers, without intervals.
+        """
+        trees = self.trees(Depth.CAPTURED)
+        values = matrix(captured(problem, device, launches, params), trees.names)
+        if single:
+            return Forecasts.of(problem.sol_ms * 2.0 ** trees.single.predict(values))
+        base_ms = np.full(len(values), problem.sol_ms)
+        return trees.told(values, trees.mean(values), base_ms, np.zeros(len(values), bool))
+
     def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:
         """Learn from measured candidates, which may be of a new kernel, shape, device or compiler.
 

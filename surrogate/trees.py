@@ -52,7 +52,7 @@ class Settings:
         rows, columns: share that each tree sees.
         least_weight: hessian of a leaf, at least.
         focus: exponent of the weight of slow rows: (best / time) ** focus.
-        threads: of XGBoost; 0 for all cores.
+        threads: of XGBoost; 0 for all cores. Several are slower where others share the cores.
         leave_out: groups of features that are not used.
     """
 
@@ -64,7 +64,7 @@ class Settings:
     columns: float = 0.4
     least_weight: float = 2.0
     focus: float = 0.5
-    threads: int = 0
+    threads: int = 1
     leave_out: tuple[str, ...] = ()
 
 
