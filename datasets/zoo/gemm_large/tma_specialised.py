@@ -46,16 +46,14 @@ def specialised_kernel(
 def valid(params, shape):
     """Rows start at multiples of 16 bytes; tiles fit in shared memory, the sum in registers.
 
-    Where warps are specialised, those that multiply are two groups of four, with 64 rows each.
+    Specialised warps are four with a tile of 64 x 128: other sizes do not compile everywhere.
     """
     m, n, k = params["BLOCK_M"], params["BLOCK_N"], params["BLOCK_K"]
-    warps = params["num_warps"]
-    if params["SPECIALISED"]:
-        if m != 128 or warps != 4:
-            return False
-        warps = 8
+    if params["SPECIALISED"] and (m, n, params["num_warps"]) != (64, 128, 4):
+        return False
     fits = params["num_stages"] * (m + n) * k * 2 <= 220 * 1024
-    return shape["K"] % 8 == 0 and fits and 32 <= m * n / (32 * warps) <= 128
+    held = m * n / (32 * params["num_warps"])
+    return shape["K"] % 8 == 0 and fits and 32 <= held <= 128
 
 
 def kernel(
