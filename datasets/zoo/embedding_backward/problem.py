@@ -3,7 +3,7 @@
 import torch
 
 KIND = "indexing"
-# SKEW: 1 for tokens by chance, 3 as in text, 12 for one token nearly everywhere (padding).
+# SKEW: 1 for tokens by chance, 3 as in text, 12 for one that is half of all (padding).
 SHAPES = [
     {"T": 32768, "V": 50257, "D": 512, "SKEW": 3.0, "dtype": "bfloat16"},
     {"T": 16384, "V": 32000, "D": 1024, "SKEW": 1.0},

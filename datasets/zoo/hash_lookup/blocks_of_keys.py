@@ -1,4 +1,4 @@
-"""A block of keys goes on while one of them has not ended, or through all slots under a mask."""
+"""A block of keys goes through all slots, under a mask of the keys that have not ended."""
 
 import torch
 import triton
@@ -10,7 +10,7 @@ __all__ = ["SHAPES", "SPACE", "TOLERANCE", "inputs", "kernel", "reference", "val
 
 SPACE = {
     "BLOCK": [32, 64, 128, 256, 512, 1024, 2048],
-    "ALL_PROBES": [False, True],
+    "UNROLL": [False, True],
     "num_warps": [1, 2, 4, 8],
 }
 
@@ -18,26 +18,22 @@ SPACE = {
 @triton.jit
 def probing_kernel(
     asked_ptr, table_ptr, values_ptr, out_ptr, N, capacity,
-    SHIFT: tl.constexpr, PROBES: tl.constexpr, ALL_PROBES: tl.constexpr, BLOCK: tl.constexpr,
+    SHIFT: tl.constexpr, PROBES: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     key = tl.load(asked_ptr + at, mask=at < N, other=0)
     slot = (key.to(tl.uint32) * 2654435761 >> SHIFT).to(tl.int32)
     here = tl.load(table_ptr + slot, mask=at < N, other=-1)
-    if ALL_PROBES:
+    if UNROLL:
         for _ in tl.static_range(PROBES - 1):
             on = (here != key) & (here != -1)
             slot = tl.where(on, (slot + 1) & (capacity - 1), slot)
             here = tl.where(on, tl.load(table_ptr + slot, mask=on, other=-1), here)
     else:
-        probe = 1
-        left = tl.max(((here != key) & (here != -1)).to(tl.int32))
-        while (left > 0) & (probe < PROBES):
+        for _ in range(PROBES - 1):
             on = (here != key) & (here != -1)
             slot = tl.where(on, (slot + 1) & (capacity - 1), slot)
             here = tl.where(on, tl.load(table_ptr + slot, mask=on, other=-1), here)
-            left = tl.max(((here != key) & (here != -1)).to(tl.int32))
-            probe += 1
     found = (here == key) & (at < N)
     value = tl.load(values_ptr + slot, mask=found, other=0.0)
     tl.store(out_ptr + at, value, mask=at < N)
@@ -48,11 +44,11 @@ def valid(params, shape):
     return 1 <= params["BLOCK"] / (32 * params["num_warps"]) <= 16
 
 
-def kernel(asked, table, values, *, BLOCK=256, ALL_PROBES=False, num_warps=4):
+def kernel(asked, table, values, *, BLOCK=256, UNROLL=False, num_warps=4):
     N, capacity = asked.numel(), table.numel()
     out = torch.empty(N, dtype=values.dtype, device=values.device)
     shift = 33 - capacity.bit_length()
     probing_kernel[(triton.cdiv(N, BLOCK),)](
-        asked, table, values, out, N, capacity, shift, 16, ALL_PROBES, BLOCK, num_warps=num_warps
+        asked, table, values, out, N, capacity, shift, 16, UNROLL, BLOCK, num_warps=num_warps
     )
     return out

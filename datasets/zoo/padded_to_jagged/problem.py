@@ -3,7 +3,7 @@
 import torch
 
 KIND = "layout"
-# SKEW: 1 for lengths by chance, 3 for some long sequences, 8 for a few that have nearly all rows.
+# SKEW: 1 for lengths by chance, 3 for some long sequences, 8 where many are all but empty.
 SHAPES = [
     {"B": 512, "MEAN": 300, "L": 512, "D": 128, "SKEW": 1},
     {"B": 4096, "MEAN": 50, "L": 100, "D": 64, "SKEW": 3, "dtype": "float32"},

@@ -3,7 +3,7 @@
 import torch
 
 KIND = "reduction"
-# SKEW: 0 for rows of one length, 1 for chance, 4 for some long rows, 15 for one that has most.
+# SKEW: 0 for rows of one length, 1 for chance, 4 for some long rows, 15 where half are empty.
 SHAPES = [
     {"ROWS": 100000, "PER_ROW": 200, "SKEW": 1.0},
     {"ROWS": 16384, "PER_ROW": 4000, "SKEW": 0.0, "dtype": "bfloat16"},

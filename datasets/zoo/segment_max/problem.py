@@ -3,7 +3,7 @@
 import torch
 
 KIND = "indexing"
-# SKEW: 1 for lengths by chance, 4 for some long segments, 12 for one that holds most rows.
+# SKEW: 1 for lengths by chance, 4 for some long segments, 12 where half of them are all but empty.
 SHAPES = [
     {"T": 131072, "S": 8192, "D": 256, "SKEW": 1.0},
     {"T": 262144, "S": 20000, "D": 128, "SKEW": 4.0},

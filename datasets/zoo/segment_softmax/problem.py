@@ -3,7 +3,7 @@
 import torch
 
 KIND = "softmax"
-# SKEW: 1 for degrees by chance, 3 for hubs, 10 for one hub with most edges.
+# SKEW: 1 for degrees by chance, 3 for hubs, 10 where half of the nodes have next to no edges.
 SHAPES = [
     {"E": 2000000, "S": 100000, "H": 8, "SKEW": 1.0},
     {"E": 4000000, "S": 50000, "H": 4, "SKEW": 3.0, "dtype": "float16"},
