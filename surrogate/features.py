@@ -11,7 +11,7 @@ problem      speed of light by resource, compulsory traffic and operations, size
 device       ceilings, SMs, clock, L2
 geometry     blocks, warps, stages, bytes and operations that a block gets, waves, widths
 model        the modelled time over the speed of light, and each term's share of it
-machine      registers, spills, shared memory, occupancy, the machine code's instruction mix
+machine      registers, spills, shared memory, occupancy, instruction mix; estimated if lowered
 requests     accesses and their efficiency, traffic, loops, imbalance, barriers, atomics
 params       named parameters: numbers, and strings and booleans one by one
 ===========  =====================================================================================
@@ -33,7 +33,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from solkit.core import Access, Depth, Device, KernelAnalysis, Value
+from solkit.core import Access, Device, KernelAnalysis, Value
 
 __all__ = [
     "GROUPS",
@@ -356,7 +356,7 @@ def _machine(device: Device, main: KernelAnalysis) -> Features:
         found["machine.waves"] = log2(main.occupancy.waves)
         found["machine.tail"] = main.occupancy.tail_efficiency
     mix = facts.instructions
-    if facts.depth is Depth.COMPILED and mix is not None and mix.total:
+    if mix is not None and mix.total:
         in_loops = sum(each.count for each in mix.counts if each.depth)
         found["machine.instructions"] = log2(mix.total)
         found["machine.in_loops"] = in_loops / mix.total

@@ -25,7 +25,9 @@ from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
 from solkit.surrogate.table import Entry, tabled
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["MOST_POINTS", "Request", "rank"]
+__all__ = ["MOST_POINTS", "RankSettings", "Request", "problem_of", "rank"]
+
+Shape = Mapping[str, Value]
 
 MOST_POINTS = 20_000
 """Points of one file's space that are captured; of more, a sample."""
@@ -37,37 +39,58 @@ _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
 _EXPLAINED = 5
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
-Shape = Mapping[str, Value]
+
+@dataclass(frozen=True)
+class RankSettings:
+    """How to rank.
+
+    Attributes:
+        depth: the deepest that a candidate may reach: ``"captured"``, ``"lowered"`` or
+            ``"compiled"``.
+        everything: whether all candidates reach it.
+        incumbent: parameters that are in use now, which are always measured; the files' own by
+            default.
+        precision, protocol: of the bound: `solkit.roofline.bound.bound`.
+        seed: of the sample of a space of more than `MOST_POINTS`.
+
+    Raises:
+        InputError: there is no such depth.
+    """
+
+    depth: Depth | str = Depth.LOWERED
+    everything: bool = False
+    incumbent: Shape | None = None
+    precision: str = "tolerance"
+    protocol: str = "cold"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "depth", Depth(self.depth))
+        except ValueError:
+            valid = ", ".join(each.value for each in Depth)
+            raise InputError(f"depth {self.depth!r} is unknown: choose one of {valid}") from None
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to rank, and how.
+    """What to rank.
 
     Attributes:
         files: kernel files; each with its whole space.
         reference: the file with the reference, if they lack one.
         shapes: sizes to override, a plan each; ``None`` for the first file's own shapes.
         points: parameters by file, instead of its space.
-        depth: the deepest that a candidate may reach.
-        everything: whether all candidates reach that depth.
         budget: how many may be measured.
-        incumbent: parameters that are in use now; the files' own by default.
-        precision, protocol: of the bound: `solkit.roofline.bound.bound`.
-        seed: of the sample of a space that is too large.
+        settings: how.
     """
 
     files: Sequence[str]
     reference: str | None = None
     shapes: Sequence[Shape] | None = None
     points: Mapping[str, Sequence[Shape]] | None = None
-    depth: Depth = Depth.LOWERED
-    everything: bool = False
     budget: int = 10
-    incumbent: Shape | None = None
-    precision: str = "tolerance"
-    protocol: str = "cold"
-    seed: int = 0
+    settings: RankSettings = RankSettings()
 
 
 def rank(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Plan]:
@@ -121,7 +144,9 @@ def _ranked(
     shape: Shape,
 ) -> Plan:
     case = analyser.problem(request.files[0], request.reference, shape).result()
-    problem = problem_of(case, analyser.device, request.precision, request.protocol)
+    problem = problem_of(
+        case, analyser.device, request.settings.precision, request.settings.protocol
+    )
     found = [
         each
         for path, file in zip(request.files, loaded, strict=True)
@@ -159,9 +184,9 @@ def _candidates(
     if request.points is not None:
         points: Iterable[Shape] = [{**own, **point} for point in request.points.get(path, ())]
     else:
-        asked = analyser.points(path, request.reference, shape, MOST_POINTS, request.seed)
+        asked = analyser.points(path, request.reference, shape, MOST_POINTS, request.settings.seed)
         points = asked.result()
-    kept = own if request.incumbent is None else {**own, **request.incumbent}
+    kept = own if request.settings.incumbent is None else {**own, **request.settings.incumbent}
     distinct = {canonical(point): point for point in points}
     if request.points is None:
         distinct = {canonical(kept): kept, **distinct}
@@ -203,7 +228,7 @@ class _Cascade:
         """Analyse, forecast, order."""
         told, notes = self._believed(candidates)
         for depth in _DEPTHS[1:]:
-            if _DEPTHS.index(depth) > _DEPTHS.index(self.request.depth):
+            if _DEPTHS.index(depth) > _DEPTHS.index(Depth(self.request.settings.depth)):
                 break
             chosen = self._promoted(candidates, told, depth)
             _analysed(chosen, self.analyser, depth)
@@ -274,7 +299,7 @@ class _Cascade:
         """Those that go on to a depth: all, or the promising; incumbents always."""
         before = _DEPTHS[_DEPTHS.index(depth) - 1]
         here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
-        if not self.request.everything:
+        if not self.request.settings.everything:
             share, most = _SHARES[depth]
             most = min(round(share * len(candidates)), most)
             wanted = self._number(told, np.array(here, int), before)

@@ -47,7 +47,8 @@ class Settings:
     Attributes:
         members: models in the ensemble.
         rounds: trees of each.
-        depth: of a tree, at most.
+        leaves: of a tree, at most; the leaf that gains most is split first.
+        bins: of a feature.
         rate: learning rate.
         rows, columns: share that each tree sees.
         least_weight: hessian of a leaf, at least.
@@ -57,9 +58,10 @@ class Settings:
     """
 
     members: int = 5
-    rounds: int = 250
-    depth: int = 8
-    rate: float = 0.08
+    rounds: int = 200
+    leaves: int = 64
+    bins: int = 64
+    rate: float = 0.1
     rows: float = 0.7
     columns: float = 0.4
     least_weight: float = 2.0
@@ -70,10 +72,10 @@ class Settings:
 
 DEFAULTS = Settings()
 
-_SIZES = Settings(rounds=100, depth=5, rate=0.1)
+_SIZES = Settings(rounds=80, leaves=24)
 """Of the model of residuals' sizes, which need less detail."""
 
-_SINGLE = Settings(rounds=120, depth=7, rate=0.15, rows=1.0, columns=1.0, least_weight=1.0)
+_SINGLE = Settings(rounds=120, rate=0.15, rows=1.0, columns=1.0, least_weight=1.0)
 """Of the single model that imitates the ensemble."""
 
 
@@ -266,7 +268,10 @@ def _grow(
     asked = {
         "objective": "reg:squarederror",
         "tree_method": "hist",
-        "max_depth": settings.depth,
+        "grow_policy": "lossguide",
+        "max_depth": 0,
+        "max_leaves": settings.leaves,
+        "max_bin": settings.bins,
         "eta": settings.rate,
         "subsample": settings.rows,
         "colsample_bynode": settings.columns,
@@ -274,7 +279,9 @@ def _grow(
         "seed": seed,
         "nthread": threads,
     }
-    data = xgb.QuantileDMatrix(values, wanted, weight=weight, nthread=threads)
+    data = xgb.QuantileDMatrix(
+        values, wanted, weight=weight, nthread=threads, max_bin=settings.bins
+    )
     return Grown(xgb.train(asked, data, settings.rounds))
 
 

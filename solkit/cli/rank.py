@@ -66,8 +66,9 @@ def rank(
         _base.check_readable(*kernels, reference)
         _base.check_writable(json)
         from solkit import pipeline
-        from solkit.core import Configuration, MeasureSettings
+        from solkit.core import Configuration
         from solkit.report import ranking
+        from solkit.surrogate.ranking import RankSettings
 
         points = None if candidates is None else _points(candidates)
         listed: list[Any] = list(kernels)
@@ -82,10 +83,13 @@ def rank(
                 device,
                 budget=top,
                 shapes=_options.parse_shapes(shape),
-                depth=depth.value,
-                everything=points is not None,
                 surrogate=None if model is None else _loaded(model),
-                settings=MeasureSettings(precision=precision.value, protocol=protocol.value),
+                settings=RankSettings(
+                    depth=depth.value,
+                    everything=points is not None,
+                    precision=precision.value,
+                    protocol=protocol.value,
+                ),
             )
         if json != "-":
             ranking.render(plans, top, _base.console())

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from solkit.core import Configuration, Depth, Device, MeasureSettings, Value
+from solkit.core import Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError, UnsupportedError
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan
-from solkit.surrogate.ranking import Request
+from solkit.surrogate.ranking import RankSettings, Request
 from solkit.surrogate.ranking import rank as ranked
 
 __all__ = ["rank"]
@@ -27,17 +28,13 @@ def rank(
     *,
     budget: int = 10,
     shapes: Sequence[Shape] | None = None,
-    depth: str | Depth = Depth.LOWERED,
-    everything: bool = False,
-    incumbent: Mapping[str, Value] | None = None,
     surrogate: Surrogate | None = None,
-    settings: MeasureSettings | None = None,
-    seed: int = 0,
+    settings: RankSettings | None = None,
 ) -> list[Plan]:
     """Rank candidates, and plan which of them to measure. Nothing is measured, nothing changes.
 
-    All candidates are captured, the promising lowered, the best of these compiled, as deep as
-    `depth` allows. Analyses are kept on disk, so asking again is quick.
+    All candidates are captured, the promising lowered, the best of these compiled, as deep as the
+    settings allow. Analyses are kept on disk, so asking again is quick.
 
     Args:
         candidates: kernel files, each with its whole space (or the configurations of its
@@ -46,14 +43,8 @@ def rank(
         device: the target; by default this machine's GPU, else an H100.
         budget: how many may be measured.
         shapes: sizes to override, a plan each; the first file's own shapes by default.
-        depth: the deepest that a candidate may reach: ``"captured"``, ``"lowered"`` or
-            ``"compiled"``.
-        everything: whether all candidates reach it.
-        incumbent: parameters that are in use now; each file's own by default. It is always
-            measured.
         surrogate: the model; the shipped one by default. Without any, the kernel model ranks.
-        settings: precision, protocol and limits, as for `score`.
-        seed: of the sample of a space of more than 20,000 points.
+        settings: how deep to look, what is in use now, and the like.
 
     Returns:
         A plan for each shape.
@@ -61,32 +52,17 @@ def rank(
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
-    settings = settings or MeasureSettings()
-    listed = (
-        [candidates] if isinstance(candidates, (str, os.PathLike, Configuration)) else candidates
-    )
-    files, points = _by_file(listed)
+    single = isinstance(candidates, (str, os.PathLike, Configuration))
+    files, points = _by_file([candidates] if single else candidates)  # type: ignore[list-item,arg-type]
     if not isinstance(budget, int) or budget < 1:
         raise InputError(f"budget is {budget!r}; expected how many may be measured, at least 1")
-    request = Request(
-        files,
-        None if problem is None else os.fspath(problem),
-        shapes,
-        points,
-        _depth(depth),
-        everything,
-        budget,
-        incumbent,
-        settings.precision,
-        settings.protocol,
-        seed,
-    )
+    reference = None if problem is None else os.fspath(problem)
+    request = Request(files, reference, shapes, points, budget, settings or RankSettings())
     if surrogate is None:
-        try:
+        with contextlib.suppress(UnsupportedError):  # the kernel model ranks then
             surrogate = Surrogate.load()
-        except UnsupportedError:
-            surrogate = None
-    with analyser_for(target(device, settings), settings) as analyser:
+    limits = MeasureSettings()
+    with analyser_for(target(device, limits), limits) as analyser:
         return ranked(request, analyser, surrogate)
 
 
@@ -103,11 +79,3 @@ def _by_file(
     for each in single:
         points[each.path].append(each.params)
     return list(points), dict(points)
-
-
-def _depth(depth: str | Depth) -> Depth:
-    try:
-        return Depth(depth)
-    except ValueError:
-        valid = ", ".join(each.value for each in Depth)
-        raise InputError(f"depth {str(depth)!r} is unknown: choose one of {valid}") from None

@@ -16,7 +16,7 @@ from solkit.surrogate.evaluation.forecasters import kernel_model, trees
 from solkit.surrogate.intervals import fit_interval
 from solkit.surrogate.trees import Settings, Trees, weights
 
-QUICK = Settings(members=2, rounds=40, depth=3, rate=0.2, columns=1.0, threads=1)
+QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0, threads=1)
 KNOWN, ASKED = table(800), table(400, seed=1)
 
 
