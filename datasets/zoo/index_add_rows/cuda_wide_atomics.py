@@ -24,13 +24,16 @@ __device__ float wide(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 template <typename T, int EACH> struct alignas(sizeof(T) * EACH) Pack { T values[EACH]; };
 
+// Before Hopper there are no additions wider than 4 bytes.
 template <int EACH>
 __device__ void add(float* to, const float* x) {
+#if __CUDA_ARCH__ >= 900
   if (EACH == 1) atomicAdd(to, x[0]);
   if (EACH == 2) atomicAdd(reinterpret_cast<float2*>(to), make_float2(x[0], x[1]));
-  if (EACH == 4) {
-    atomicAdd(reinterpret_cast<float4*>(to), make_float4(x[0], x[1], x[2], x[EACH - 1]));
-  }
+  if (EACH == 4) atomicAdd(reinterpret_cast<float4*>(to), make_float4(x[0], x[1], x[2], x[3]));
+#else
+  for (int e = 0; e < EACH; ++e) atomicAdd(to + e, x[e]);
+#endif
 }
 
 // A thread takes the packs that lie a grid apart, whichever rows they are of.
