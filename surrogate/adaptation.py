@@ -149,13 +149,14 @@ class Memory:
         prior = _EVERYWHERE + sum(
             (self.scatter.family, self.scatter.kernel, self.scatter.cell, self.scatter.rest)
         )
-        left = np.sqrt(np.maximum(1 - explained / prior, 0.0)) * self._wider(across / prior)
+        left = np.sqrt(np.maximum(1 - explained / prior, 0.0)) * self._wider(across)
         return across @ self._weights, np.maximum(left, _LEAST_NARROWING)
 
-    def _wider(self, likeness: Array) -> Array:
-        """How much larger errors are than expected, by the points that resemble a row, (rows,)."""
-        doubt = _DOUBTED + likeness @ self._surprise
-        return np.asarray(np.sqrt(doubt / (_DOUBTED + likeness.sum(axis=1))))
+    def _wider(self, across: Array) -> Array:
+        """How much larger errors are than expected, by the points of the same family, (rows,)."""
+        like = np.minimum(across / (_EVERYWHERE + self.scatter.family), 1.0)
+        doubt = _DOUBTED + like @ self._surprise
+        return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
 
 def _likeness(left: Known, right: Known, scatter: Scatter) -> Array:

@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class Table:
         time_ms: (rows,), the median over repeats.
         modelled_ms: (rows,), the kernel model's; NaN if it has none.
         sol_ms: (rows,), the roofline.
+        repeat_log2: (rows,), log2 of the last repeat over the median of the others; NaN if timed
+            once.
         about: columns of `Outcome`, by name, a value for each row: `kernel_id`, `problem_id`,
             `params`, `device`, `family`, `kind`, `origin`, `implementation`, `triton_version`.
     """
@@ -65,6 +68,7 @@ class Table:
     modelled_ms: Array
     sol_ms: Array
     about: Mapping[str, Array]
+    repeat_log2: Array
 
     def __len__(self) -> int:
         return len(self.time_ms)
@@ -78,6 +82,7 @@ class Table:
             self.modelled_ms[rows],
             self.sol_ms[rows],
             {name: column[rows] for name, column in self.about.items()},
+            self.repeat_log2[rows],
         )
 
     @property
@@ -101,6 +106,7 @@ class Entry:
         params: its tuning parameters.
         about: the texts of `Table.about`, ``params`` and ``device`` aside.
         time_ms: NaN if it was not timed.
+        repeat_log2: log2 of its last repeat over the median of those before; NaN if there are none.
     """
 
     problem: Problem
@@ -109,6 +115,7 @@ class Entry:
     params: Mapping[str, Value]
     about: Mapping[str, str]
     time_ms: float = math.nan
+    repeat_log2: float = math.nan
 
     def told(self, name: str) -> str:
         """A column of `Table.about`."""
@@ -148,6 +155,7 @@ def tabled(entries: Sequence[Entry]) -> Table:
         np.array([math.nan if each is None else each for each in modelled], float),
         np.array([entry.problem.sol_ms for entry in ordered], float),
         {name: np.array([entry.told(name) for entry in ordered]) for name in _TOLD},
+        np.array([entry.repeat_log2 for entry in ordered], float),
     )
 
 
@@ -181,7 +189,10 @@ def _entries(store: Store, texts: Mapping[str, str], depth: Depth) -> Iterator[E
         launches = _launches(row, source, params, shape, gpu, texts, depth)
         if launches:
             kernels = [described(each, gpu) for each in launches]
-            yield Entry(_problem(row, shape), gpu, kernels, params, row, row["time_ms"])
+            times = row["times"]
+            yield Entry(
+                _problem(row, shape), gpu, kernels, params, row, median(times), _repeat(times)
+            )
 
 
 def _launches(
@@ -219,12 +230,20 @@ def _configurations(store: Store) -> polars.DataFrame:
         pl.col("bound_ms").is_not_null(),
     )
     rest = [name for name in (*_TOLD, *_READ) if name not in _KEY]
-    medians = rows.group_by(_KEY).agg(
-        pl.col("time_ms").median(),
-        pl.col(rest).first(),
-        pl.col("facts_id").drop_nulls().first(),
+    medians = (
+        rows.sort("created")
+        .group_by(_KEY, maintain_order=True)
+        .agg(
+            pl.col("time_ms").alias("times"),
+            pl.col(rest).first(),
+            pl.col("facts_id").drop_nulls().first(),
+        )
     )
     return medians.sort(_KEY).collect()
+
+
+def _repeat(times: Sequence[float]) -> float:
+    return math.log2(times[-1] / median(times[:-1])) if len(times) > 1 else math.nan
 
 
 def _problem(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:

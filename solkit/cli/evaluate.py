@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,7 @@ class _Split(str, enum.Enum):
     FAMILIES = "families"
     KINDS = "kinds"
     DEVICES = "devices"
+    TRANSFER = "transfer"
 
 
 class _Depth(str, enum.Enum):
@@ -81,11 +83,11 @@ def _found(
     table: Table, splits: list[str], baselines: bool, seed: int
 ) -> dict[str, dict[str, Evaluation]]:
     from solkit.surrogate.evaluation.evaluate import evaluate as evaluated
-    from solkit.surrogate.evaluation.forecasters import BASELINES, trees
+    from solkit.surrogate.evaluation.forecasters import forecasters_for
 
-    forecasters = {"": trees(seed=seed)} | (BASELINES if baselines else {})
-    found: dict[str, dict[str, Evaluation]] = {name: {} for name in forecasters}
+    found: dict[str, dict[str, Evaluation]] = defaultdict(dict)
     for name in splits:
+        forecasters = forecasters_for(name, baselines, seed)
         for label, forecaster in forecasters.items():
             with _base.working(f"{name}: {label or 'the surrogate'}"):
                 found[label][name] = evaluated(table, name, forecaster, seed)

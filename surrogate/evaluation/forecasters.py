@@ -11,14 +11,30 @@ from dataclasses import replace
 
 import numpy as np
 
+from solkit.surrogate.evaluation.splits import configurations_of
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, Trees
 
-__all__ = ["BASELINES", "Forecaster", "kernel_model", "nearest", "on_knobs", "random", "trees"]
+__all__ = [
+    "BASELINES",
+    "Forecaster",
+    "forecasters_for",
+    "kernel_model",
+    "lookup",
+    "nearest",
+    "on_knobs",
+    "random",
+    "repeated",
+    "transferred",
+    "trees",
+]
 
 Forecaster = Callable[[Table, Table], Forecasts]
 """From the rows to learn from and the rows to forecast to the times of the latter."""
+
+_ALIKE = 25
+"""Repeats of shorter, and of longer times, from which a row's deviation is drawn."""
 
 _KNOBS = ("device", "model", "machine", "requests")
 
@@ -30,6 +46,82 @@ def trees(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
         return Trees.fit(known, settings, seed).forecast(asked)
 
     return forecast
+
+
+def transferred(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
+    """From the same configuration's time on another GPU; trees learn what the models' ratio misses.
+
+    The base is the time there times the ratio of the modelled times. The trees read the features
+    here, and how far the time there was from the modelled one. Rows that were not timed elsewhere
+    have no forecast.
+    """
+
+    def forecast(known: Table, asked: Table) -> Forecasts:
+        taught = _beside(known, known)
+        wanted = _beside(known, asked)
+        rows = np.flatnonzero(~np.isnan(taught.modelled_ms))
+        return trees(settings, seed)(taught[rows], wanted) if len(rows) else Forecasts.of(
+            wanted.modelled_ms
+        )  # fmt: skip
+
+    return forecast
+
+
+def lookup(known: Table, asked: Table) -> Forecasts:
+    """The same configuration's time on another GPU, as it was there."""
+    return Forecasts.of(_there(known, asked)[0])
+
+
+def _beside(known: Table, asked: Table) -> Table:
+    """Rows with another GPU's time: in the base, and as a feature; NaN where there is none."""
+    time_ms, base_ms = _there(known, asked)
+    gap = np.log2(time_ms / base_ms)
+    return replace(
+        asked,
+        names=(*asked.names, "model.gap_elsewhere"),
+        values=np.column_stack([asked.values, gap.astype(np.float32)]),
+        modelled_ms=time_ms * asked.base_ms / base_ms,
+    )
+
+
+def _there(known: Table, asked: Table) -> tuple[Array, Array]:
+    """Time and base of the same configuration on another GPU, (rows,) each; NaN if none."""
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    devices = known.about["device"].astype(str)
+    places = dict.fromkeys(devices.tolist())
+    for row, (name, device) in enumerate(zip(configurations_of(known), devices, strict=True)):
+        found[str(name), device] = float(known.time_ms[row]), float(known.base_ms[row])
+    told = [
+        next(
+            (
+                found[str(name), other]
+                for other in places
+                if other != device and (str(name), other) in found
+            ),
+            (np.nan, np.nan),
+        )
+        for name, device in zip(
+            configurations_of(asked), asked.about["device"].astype(str), strict=True
+        )
+    ]
+    times = np.array(told, float).reshape(len(told), 2)
+    return times[:, 0], times[:, 1]
+
+
+def repeated(_: Table, asked: Table) -> Forecasts:
+    """The noise ceiling: the times themselves, as far off as repeats of such times were.
+
+    A row that was timed again has its own deviation, another that of a row of about its time.
+    """
+    known = np.flatnonzero(~np.isnan(asked.repeat_log2))
+    if not len(known):
+        return Forecasts.of(np.full(len(asked), np.nan))
+    order = known[np.argsort(asked.time_ms[known], kind="stable")]
+    place = np.searchsorted(asked.time_ms[order], asked.time_ms)
+    chance = np.random.default_rng(0).integers(-_ALIKE, _ALIKE + 1, len(asked))
+    like = asked.repeat_log2[order[np.clip(place + chance, 0, len(order) - 1)]]
+    off = np.where(np.isnan(asked.repeat_log2), like, asked.repeat_log2)
+    return Forecasts.of(asked.time_ms * 2.0**off)
 
 
 def on_knobs(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
@@ -76,5 +168,13 @@ BASELINES: dict[str, Forecaster] = {
     "knobs": on_knobs(),
     "nearest": nearest,
     "random": random,
+    "noise_ceiling": repeated,
 }
 """What is shown beside a model."""
+
+
+def forecasters_for(split: str, baselines: bool = True, seed: int = 0) -> dict[str, Forecaster]:
+    """What is evaluated on a split: the surrogate, whose name is empty, and what it must beat."""
+    if split == "transfer":
+        return {"": transferred(seed=seed)} | ({"lookup": lookup} if baselines else {})
+    return {"": trees(seed=seed)} | (BASELINES if baselines else {})

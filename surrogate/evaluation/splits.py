@@ -9,6 +9,7 @@ problems        the kernel is known at other shapes, other kernels at none of th
 families        nothing that computes the same is known
 kinds           nor anything of its kind, of a related kind, or of a matching Inductor template
 devices         neither the problem nor the GPU is known
+transfer        the problem is known on no GPU, but for the same configuration's time on another GPU
 ==============  ==================================================================================
 """
 
@@ -33,17 +34,28 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["FOLDS", "SPLITS", "Fold", "folds_of", "kinds_of", "relatives"]
+__all__ = [
+    "FOLDS",
+    "SPLITS",
+    "Fold",
+    "configurations_of",
+    "folds_of",
+    "kinds_of",
+    "relatives",
+]
 
 FOLDS = 5
-SPLITS = ("configurations", "problems", "families", "kinds", "devices")
+SPLITS = ("configurations", "problems", "families", "kinds", "devices", "transfer")
 
 _LEFT_OUT = {
     "configurations": ("kernel_id", "problem_id", "params"),
     "problems": ("problem_id",),
     "families": ("family",),
     "devices": ("problem_id",),
+    "transfer": ("problem_id",),
 }
+
+_BY_DEVICE = ("devices", "transfer")
 
 
 @dataclass(frozen=True)
@@ -72,12 +84,16 @@ def folds_of(table: Table, split: str) -> Iterator[Fold]:
     places = _places(_keys(table, _LEFT_OUT[split]))
     for fold in range(FOLDS):
         test = places == fold
-        if split != "devices":
+        if split not in _BY_DEVICE:
             yield _fold(~test, test)
             continue
         for device in np.unique(table.about["device"]):
             there = table.about["device"] == device
-            yield _fold(~test & ~there, test & there)
+            if split == "devices":
+                yield _fold(~test & ~there, test & there)
+            else:
+                asked = test & there & np.isin(here := configurations_of(table), here[~there])
+                yield _fold(~(test & there), asked)
 
 
 def _by_kind(table: Table) -> Iterator[Fold]:
@@ -88,6 +104,11 @@ def _by_kind(table: Table) -> Iterator[Fold]:
         left_out = set(kinds[test])
         left_out |= {each for kind in left_out for each in kin.get(kind, ())}
         yield _fold(~np.isin(kinds, sorted(left_out)), test)
+
+
+def configurations_of(table: Table) -> Array:
+    """The configuration of each row, whatever the GPU, (rows,)."""
+    return _keys(table, ("kernel_id", "problem_id", "params"))
 
 
 def kinds_of(table: Table) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import table
+from synthetic import on_both, table
 
 from solkit.datasets.kernels import select
 from solkit.errors import InputError
@@ -37,7 +37,7 @@ def test_what_is_tested_was_not_learned_from(split, names):
         assert not values(BOTH, fold.train, *names) & values(BOTH, fold.test, *names)
 
 
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("split", [each for each in SPLITS if each != "transfer"])
 def test_each_row_is_tested_once(split):
     tested = np.concatenate([fold.test for fold in folds_of(BOTH, split)])
     assert sorted(tested) == list(range(len(BOTH)))
@@ -62,3 +62,21 @@ def test_the_table_of_relatives_names_kinds_that_exist():
 def test_an_unknown_split_is_named():
     with pytest.raises(InputError, match="'rows' is no split: choose one of configurations"):
         list(folds_of(BOTH, "rows"))
+
+
+def test_transfer_knows_the_time_on_the_other_gpu_alone():
+    both = on_both(table(400))
+    tested = [row for fold in folds_of(both, "transfer") for row in fold.test]
+    assert sorted(tested) == list(range(800))
+    for fold in folds_of(both, "transfer"):
+        asked = values(both, fold.test, "kernel_id", "problem_id", "params")
+        here = values(both, fold.test, "device")
+        assert len(here) == 1
+        for row in fold.train:
+            same = {tuple(str(both.about[n][row]) for n in ("kernel_id", "problem_id", "params"))}
+            assert not (same & asked and str(both.about["device"][row]) in {d for (d,) in here})
+
+
+def test_rows_without_a_time_elsewhere_are_not_asked_about_in_transfer():
+    alone = table(200)
+    assert all(len(fold.test) == 0 for fold in folds_of(alone, "transfer"))

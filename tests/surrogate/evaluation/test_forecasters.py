@@ -1,0 +1,37 @@
+"""Forecasters of the evaluation, on tables whose law is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from synthetic import on_both, table
+
+from solkit.surrogate.evaluation.evaluate import judged, left_out
+from solkit.surrogate.evaluation.forecasters import lookup, repeated, transferred
+from solkit.surrogate.trees import Settings
+
+QUICK = Settings(members=1, rounds=40, leaves=8, rate=0.2, columns=1.0)
+
+
+def test_lookup_takes_the_time_elsewhere_as_it_is():
+    both = on_both(table(400), ratio=0.5)
+    told = left_out(both, "transfer", lookup)
+    first = both.about["device"] == "h100-sxm"
+    np.testing.assert_allclose(told.time_ms[first], both.time_ms[first] / 2)
+    np.testing.assert_allclose(told.time_ms[~first], both.time_ms[~first] * 2)
+
+
+def test_transfer_learns_what_the_modelled_ratio_misses():
+    both = on_both(table(800), ratio=0.8, noise=0.01)  # the model sees no difference
+    told = judged(both, left_out(both, "transfer", transferred(QUICK)))
+    looked_up = judged(both, left_out(both, "transfer", lookup))
+    assert told.time_error < 0.03 < looked_up.time_error
+
+
+def test_the_ceiling_is_as_noisy_as_repeats():
+    made = table(400)
+    sure = replace(made, repeat_log2=np.where(np.isnan(made.repeat_log2), np.nan, 0.25))
+    np.testing.assert_allclose(repeated(sure, sure).time_ms, sure.time_ms * 2**0.25)
+    never = replace(made, repeat_log2=np.full(400, np.nan))
+    assert np.isnan(repeated(never, never).time_ms).all()
