@@ -164,7 +164,8 @@ void by_tile(const void* x, const signed char* w, const float* scale, void* out,
   } else if (high == 64) {
     by_depth<T, 64, 128>(x, w, scale, out, M, N, K, depth, group, ahead, stream);
   } else {
-    by_depth<T, 128, 128>(x, w, scale, out, M, N, K, depth, group, ahead, stream);
+    // steps of 64 would need more than the 48 KiB of static shared memory
+    launch<T, 128, 128, 32>(x, w, scale, out, M, N, K, group, ahead, stream);
   }
 }
 
