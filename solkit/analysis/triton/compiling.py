@@ -6,13 +6,9 @@ ends only its own process, which without a fork is the caller's.
 
 from __future__ import annotations
 
-import multiprocessing
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkProcess
 
 from solkit.adapters.triton_compiler import (
     Compiled,
@@ -24,19 +20,12 @@ from solkit.adapters.triton_compiler import (
 )
 from solkit.analysis.common.instructions import mix_of
 from solkit.core import Depth, Device
+from solkit.processes.forked import forked
 
 __all__ = ["compile_all"]
 
 COMPILE_LIMIT_S = 120.0
 """Limit of one compile; the slowest of 500 recorded ones took 5.2 s."""
-
-
-@dataclass
-class _Job:
-    index: int
-    process: ForkProcess
-    answer: Connection
-    deadline: float
 
 
 def compile_all(
@@ -70,18 +59,13 @@ def compile_all(
             here.append(make(kernel, device))
             progress()
         return _read(here, device)
-    results: dict[int, Compiled] = {}
-    waiting = list(range(len(kernels)))[::-1]
-    running: list[_Job] = []
-    while waiting or running:
-        while waiting and len(running) < max(jobs, 1):
-            index = waiting.pop()
-            running.append(_start(index, partial(make, kernels[index], device), limit_s))
-        for job in _finished(running):
-            results[job.index] = _collect(job, limit_s)
-            running.remove(job)
-            progress()
-    return _read([results[index] for index in range(len(kernels))], device)
+    calls = [partial(make, kernel, device) for kernel in kernels]
+    found = forked(calls, _failed, jobs, limit_s, progress)
+    return _read(found, device)
+
+
+def _failed(reason: str) -> Compiled:
+    return Compiled(error=f"the compiler {reason}")
 
 
 def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
@@ -95,35 +79,3 @@ def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
             told = replace(told, instructions=mix_of(code))
         found.append(told)
     return tuple(found)
-
-
-def _start(index: int, make: Callable[[], Compiled], limit_s: float) -> _Job:
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: sender.send(make()), daemon=True)
-    process.start()
-    sender.close()  # the child's copy is the last, so its death is an end of file
-    return _Job(index, process, receiver, time.monotonic() + limit_s)
-
-
-def _finished(running: Sequence[_Job]) -> list[_Job]:
-    """Wait until some job has answered, died or run out of time."""
-    patience = max(min(job.deadline for job in running) - time.monotonic(), 0.0)
-    answered = wait([job.answer for job in running], timeout=patience)
-    now = time.monotonic()
-    return [job for job in running if job.answer in answered or job.deadline <= now]
-
-
-def _collect(job: _Job, limit_s: float) -> Compiled:
-    try:
-        if not job.answer.poll():
-            job.process.kill()
-            return Compiled(error=f"the compiler was stopped after {limit_s:g} s")
-        compiled: Compiled = job.answer.recv()
-        return compiled
-    except EOFError:
-        job.process.join()
-        return Compiled(error=f"the compiler crashed (exit code {job.process.exitcode})")
-    finally:
-        job.answer.close()
-        job.process.join()

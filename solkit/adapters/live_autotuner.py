@@ -1,0 +1,175 @@
+"""Triton's autotuner in a live process: its pruning, and the launches that it would try.
+
+The only module that touches the autotuner's internals where kernels really run. Nothing here
+launches or times anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton import knobs
+from triton.runtime.autotuner import Autotuner, Heuristics
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+
+from solkit.adapters.fake_triton import Argument, CapturedLaunch, argument_of
+from solkit.adapters.triton_compiler import Specialisation, describe_launch
+from solkit.adapters.triton_writes import may_write
+from solkit.core import Value
+from solkit.errors import InputError, UnsupportedError
+
+__all__ = [
+    "Call",
+    "Prune",
+    "captured",
+    "device_index",
+    "params_of",
+    "unwrap",
+    "unwrap_all",
+    "wrap",
+    "wrap_all",
+    "written",
+]
+
+_MARK = "solkit_original"
+_PLAIN = (bool, int, float, str)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A launch that an autotuner is about to tune.
+
+    Attributes:
+        tuner: the autotuner.
+        arguments: positional arguments by parameter.
+        kwargs: keyword arguments, and ``grid`` and ``warmup``.
+    """
+
+    tuner: Autotuner
+    arguments: Mapping[str, Any]
+    kwargs: Mapping[str, Any]
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name."""
+        return str(self.tuner.base_fn.__name__)
+
+
+Prune = Callable[[Call, Sequence[Any]], Sequence[Any]]
+"""Gets a call and the configurations that the user's own pruning left; returns those to time."""
+
+
+def wrap_all(prune: Prune) -> None:
+    """Prune further in every autotuner of this process, also in those defined later."""
+    unwrap_all()
+    Autotuner.prune_configs = _pruning(Autotuner.prune_configs, prune)
+
+
+def unwrap_all() -> None:
+    """Undo `wrap_all`."""
+    Autotuner.prune_configs = getattr(Autotuner.prune_configs, _MARK, Autotuner.prune_configs)
+
+
+def wrap(kernel: Any, prune: Prune) -> None:
+    """Prune further in one kernel's autotuner, whatever `wrap_all` was told.
+
+    Raises:
+        InputError: the kernel is not autotuned.
+    """
+    tuner = _tuner(kernel)
+    original = getattr(Autotuner.prune_configs, _MARK, Autotuner.prune_configs)
+    bound = _pruning(original, prune).__get__(tuner)
+    vars(tuner)["prune_configs"] = bound
+
+
+def unwrap(kernel: Any) -> None:
+    """Undo `wrap`."""
+    vars(_tuner(kernel)).pop("prune_configs", None)
+
+
+def _pruning(original: Any, prune: Prune) -> Any:
+    def prune_configs(self: Autotuner, kwargs: dict[str, Any]) -> list[Any]:
+        left = original(self, kwargs)
+        return list(prune(Call(self, dict(self.nargs), kwargs), left))
+
+    setattr(prune_configs, _MARK, original)
+    return prune_configs
+
+
+def _tuner(kernel: Any) -> Autotuner:
+    found = kernel
+    while not isinstance(found, Autotuner) and hasattr(found, "fn"):
+        found = found.fn
+    if not isinstance(found, Autotuner):
+        name = getattr(kernel, "__name__", repr(kernel))
+        raise InputError(f"{name} is not autotuned: expected a kernel under @triton.autotune")
+    return found
+
+
+def device_index() -> int:
+    """The number of CUDA's current device.
+
+    Raises:
+        UnsupportedError: Triton's kernels run on no NVIDIA GPU here.
+    """
+    backend = driver.active.get_current_target().backend
+    if backend != "cuda":
+        raise UnsupportedError(f"Triton's backend is {backend}: only cuda's kernels can be ranked")
+    return int(driver.active.get_current_device())
+
+
+def captured(call: Call, config: Any) -> CapturedLaunch:
+    """The launch of one configuration, as Triton's binder specialises it.
+
+    Contents of tensors are not read: that would wait for the GPU. The configuration's own
+    ``pre_hook`` runs, as it does before each timing: it may set the blocks of TMA descriptors.
+
+    Raises:
+        Exception: whatever Triton, the grid or a hook raises.
+    """
+    named, kernel, kwargs = _bound(call, config)
+    grid = kwargs.pop("grid")
+    kwargs.pop("warmup", None)
+    kwargs["debug"] = kwargs.get("debug", kernel.debug) or knobs.runtime.debug
+    kwargs["instrumentation_mode"] = knobs.compilation.instrumentation_mode
+    *_, backend, binder = kernel.device_caches[driver.active.get_current_device()]
+    bound, specialisation, options = binder(*named.values(), **kwargs)
+    packed = kernel._pack_args(backend, kwargs, bound, specialisation, options)
+    kernel.cache_key  # noqa: B018 - fills `used_global_vals`, which a compile would have done
+    options, signature, constexprs, attrs = packed
+    made_from = Specialisation(kernel, signature, constexprs, attrs, dict(options.__dict__))
+    x, y, z = (*(grid(bound) if callable(grid) else grid), 1, 1)[:3]
+    arguments: dict[str, Argument] = {name: argument_of(arg) for name, arg in bound.items()}
+    return CapturedLaunch(
+        describe_launch(made_from, (int(x), int(y), int(z))), made_from, arguments
+    )
+
+
+def _bound(call: Call, config: Any) -> tuple[Mapping[str, Any], JITFunction[Any], dict[str, Any]]:
+    """Positional arguments, the kernel, and keyword arguments with what heuristics add."""
+    kernel, named = call.tuner.fn, call.arguments
+    kwargs = {**call.kwargs, **config.all_kwargs()}
+    if config.pre_hook is not None:
+        config.pre_hook({**named, **kwargs})
+    while not isinstance(kernel, JITFunction):
+        if isinstance(kernel, Heuristics):
+            for name, value in kernel.values.items():
+                kwargs[name] = value({**named, **kwargs})
+        if not hasattr(kernel, "fn"):
+            raise UnsupportedError(f"{call.kernel} is no kernel of triton.jit")
+        kernel = kernel.fn
+    return named, kernel, kwargs
+
+
+def written(launch: CapturedLaunch, name: str) -> bool:
+    """Whether a launch may write to a tensor argument."""
+    return may_write(launch.kernel.function, name)
+
+
+def params_of(config: Any) -> dict[str, Value]:
+    """A configuration's parameters that are numbers, booleans or texts."""
+    told = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+    return {name: value for name, value in told.items() if isinstance(value, _PLAIN)}

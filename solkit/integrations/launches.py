@@ -1,0 +1,276 @@
+"""Which launches of one kernel are worth timing, in a live process without a kernel file.
+
+There is no reference at hand, so the problem is the kernel's own work: the least traffic and the
+fewest operations that any of its lowered launches asks for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
+from solkit.adapters.live_autotuner import written
+from solkit.adapters.triton_compiler import fill_cache, lower_for, prepare
+from solkit.analysis.facts import facts_of
+from solkit.core import Depth, Device, Facts, Value
+from solkit.errors import SolkitError
+from solkit.processes.forked import forked
+from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.dram_traffic import dram_traffic
+from solkit.surrogate.features import Array, Problem
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.plan import Action, actions
+from solkit.surrogate.table import Entry, tabled
+from solkit.surrogate.trees import Forecasts
+
+__all__ = ["Launch", "compile_ahead", "promising"]
+
+LOWERED_PER_KEPT = 6
+"""Launches that are lowered for each one that is kept: lowering takes 0.1 s, timing 0.5 s with the
+compiler. The number must not depend on the machine's cores, or the choice would."""
+_LIMIT_S = 30.0
+"""Of one process that lowers a share of the launches."""
+_MOST_JOBS = 16
+_PROBES = 3
+"""Launches that are lowered to learn what the kernel's work is, until one can be."""
+_UNTOLD = ("int32", "issue")
+"""Pipes whose operations are addresses and loops, which no reference has."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch that may be timed.
+
+    Attributes:
+        captured: with the compiler's input; ``None`` if it cannot even be captured.
+        params: its tuning parameters.
+    """
+
+    captured: CapturedLaunch | None
+    params: Mapping[str, Value]
+
+
+def promising(
+    launches: Sequence[Launch], device: Device, surrogate: Surrogate, number: int
+) -> list[int]:
+    """The places of the launches to time, ascending; the first launch is always among them.
+
+    A share explores: these may be faster than they are thought to be. The choice depends on its
+    arguments alone.
+
+    Args:
+        launches: of one kernel on the same arguments, the incumbent first.
+        device: where.
+        surrogate: the model.
+        number: how many, at the least one.
+
+    Raises:
+        SolkitError: no launch can be captured.
+    """
+    able = [place for place, each in enumerate(launches) if each.captured is not None]
+    if not able:
+        raise SolkitError("no configuration could be captured")
+    facts = _probed(launches, able, device)
+    told = _forecast(launches, facts, device, surrogate)
+    order = sorted(able, key=lambda place: _score(float(told.time_ms[place])))
+    most = max(LOWERED_PER_KEPT * number, number)
+    more = [place for place in order[:most] if place not in facts]
+    facts |= dict(zip(more, _lowered([launches[place] for place in more], device)))
+    told = _forecast(launches, facts, device, surrogate)
+    fails = np.array(
+        [
+            each.captured is None or _cannot_run(facts.get(place), device)
+            for place, each in enumerate(launches)
+        ]
+    )
+    return _chosen(told, fails, number)
+
+
+def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
+    """Compile launches into Triton's cache, at once on several cores. Errors are left to Triton."""
+    calls = [
+        partial(_compiled, each.captured, device) for each in launches if each.captured is not None
+    ]
+    if min(_cores(), len(calls)) > 1:
+        prepare()
+        forked(calls, lambda _: None, _jobs(len(calls)), _LIMIT_S)
+
+
+def _compiled(captured: CapturedLaunch, device: Device) -> None:
+    with contextlib.suppress(Exception):
+        fill_cache(captured.kernel, device)
+
+
+def _chosen(told: Forecasts, fails: Array, number: int) -> list[int]:
+    order, acts = actions(told.time_ms, told.low_ms, fails, [0], number)
+    kept = {place for place, (action, _) in enumerate(acts) if action is not Action.SKIP}
+    kept.add(0)
+    for place in map(int, order):  # forecasts of failure may be wrong: never fewer than asked
+        if len(kept) >= number:
+            break
+        kept.add(place)
+    return sorted(kept)
+
+
+# -------------------------------------------------------------------------------------- lowering
+
+
+def _probed(
+    launches: Sequence[Launch], able: Sequence[int], device: Device
+) -> dict[int, Facts | None]:
+    """The facts of the first launch that can be lowered, and of those before it."""
+    found: dict[int, Facts | None] = {}
+    for place in able[:_PROBES]:
+        found[place] = _lowered([launches[place]], device)[0]
+        facts = found[place]
+        if facts is not None and facts.requests is not None:
+            break
+    return found
+
+
+def _lowered(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
+    """Lowered facts of each; ``None`` where its process ended."""
+    if not launches:
+        return []
+    prepare()
+    jobs = _jobs(len(launches))
+    shares = [launches[place::jobs] for place in range(jobs)]
+
+    def failed(_: str) -> list[Facts | None]:
+        return []
+
+    calls = [partial(_share, each, device) for each in shares]
+    found = forked(calls, failed, jobs, _LIMIT_S)
+    told: list[Facts | None] = [None] * len(launches)
+    for place, facts in enumerate(found):
+        told[place::jobs] = facts or [None] * len(shares[place])
+    return told
+
+
+def _share(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
+    found: list[Facts | None] = []
+    for each in launches:
+        assert each.captured is not None
+        lowered = lower_for(each.captured.kernel, device)
+        found.append(facts_of(each.captured, lowered, device, Depth.LOWERED))
+    return found
+
+
+def _jobs(number: int) -> int:
+    return max(min(_cores(), number, _MOST_JOBS), 1)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+# ------------------------------------------------------------------------------------ forecasting
+
+
+def _forecast(
+    launches: Sequence[Launch],
+    facts: Mapping[int, Facts | None],
+    device: Device,
+    surrogate: Surrogate,
+) -> Forecasts:
+    """Of every launch, at the depth that is known; NaN where it cannot run.
+
+    Forecasts of captured launches are scaled to those of lowered ones, as far as both are known:
+    else the kind that errs to the low side would win.
+    """
+    able = [place for place, each in enumerate(launches) if each.captured is not None]
+    problem = _problem(launches[able[0]], list(facts.values()), device)
+    shallow = _told(launches, {place: None for place in able}, problem, device, surrogate)
+    deep = {place: told for place, told in facts.items() if told and not _cannot_run(told, device)}
+    if not deep:
+        return shallow
+    told = _told(launches, deep, problem, device, surrogate)
+    places = np.array(sorted(deep))
+    ratios = told.time_ms[places] / shallow.time_ms[places]
+    scale = float(np.exp(np.nanmedian(np.log(ratios)))) if not np.isnan(ratios).all() else 1.0
+    scaled = replace(
+        shallow,
+        time_ms=shallow.time_ms * scale,
+        low_ms=shallow.low_ms * scale,
+        high_ms=shallow.high_ms * scale,
+    )
+    return scaled.with_(places, told[places])
+
+
+def _told(
+    launches: Sequence[Launch],
+    facts: Mapping[int, Facts | None],
+    problem: Problem,
+    device: Device,
+    surrogate: Surrogate,
+) -> Forecasts:
+    """Of some launches, as captured where there are no facts; NaN for the others."""
+    places = sorted(facts)
+    entries = []
+    for place in places:
+        captured = launches[place].captured
+        assert captured is not None
+        known = facts[place] or Facts(captured.launch, Depth.CAPTURED)
+        kernel = described(known, device)
+        entries.append(Entry(problem, device, [kernel], launches[place].params, {}))
+    depth = Depth.LOWERED if any(facts.values()) else Depth.CAPTURED
+    found = Forecasts.of(np.full(len(launches), np.nan))
+    return found.with_(np.array(places), surrogate.forecast(tabled(entries), depth))
+
+
+def _cannot_run(facts: Facts | None, device: Device) -> bool:
+    return facts is not None and described(facts, device).error is not None
+
+
+def _score(time_ms: float) -> float:
+    return np.inf if np.isnan(time_ms) else time_ms
+
+
+# --------------------------------------------------------------------------------------- problem
+
+
+def _problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> Problem:
+    """The kernel's own work: the least that any lowered launch asks for."""
+    assert launch.captured is not None
+    tensors = {
+        name: each
+        for name, each in launch.captured.arguments.items()
+        if isinstance(each, TensorArgument)
+    }
+    requests = [each.requests for each in facts if each is not None and each.requests is not None]
+    operations: dict[str, float] = {}
+    if requests:
+        pipes = {pipe for each in requests for pipe in each.operations} - set(_UNTOLD)
+        for pipe in sorted(pipes):
+            operations[pipe] = float(min(each.operations.get(pipe, 0) for each in requests))
+        traffic = [dram_traffic(each.reuse, 2.0**62) for each in requests]
+        read = min(each.read for each in traffic)
+        wrote = min(each.written for each in traffic)
+    else:
+        sizes = {each.storage: _bytes(each) for each in tensors.values()}
+        outputs = {t.storage for name, t in tensors.items() if written(launch.captured, name)}
+        wrote = float(sum(size for storage, size in sizes.items() if storage in outputs))
+        read = float(sum(size for storage, size in sizes.items() if storage not in outputs))
+    times = {pipe: _ms(device, pipe, amount) for pipe, amount in operations.items()}
+    times["dram"] = _ms(device, "dram", read + wrote)
+    limiter = max(times, key=lambda pipe: times[pipe])
+    sizes_of = sorted({size for each in tensors.values() for size in each.shape if size > 1})
+    shape = {f"size_{place}": size for place, size in enumerate(reversed(sizes_of))}
+    return Problem(max(times[limiter], 1e-6), limiter, operations, read, wrote, shape)
+
+
+def _bytes(tensor: TensorArgument) -> int:
+    """Distinct bytes of a tensor's elements."""
+    distinct = [n for n, step in zip(tensor.shape, tensor.strides) if step]
+    return int(np.prod(distinct, dtype=object)) * tensor.element_bytes
+
+
+def _ms(device: Device, pipe: str, amount: float) -> float:
+    ceiling = device.ceilings.get(pipe)
+    return 0.0 if ceiling is None else 1e3 * amount / ceiling.value

@@ -1,0 +1,148 @@
+"""`triton.autotune` that times only promising configurations.
+
+::
+
+    from solkit.integrations import triton as solkit_triton
+
+    solkit_triton.install()                     # every autotuned kernel of this process
+    solkit_triton.attach(kernel, top_k=4)       # or one
+
+The surrogate ranks what the user's own ``prune_configs_by`` left; 8 or so configurations go on to
+Triton's own timing. The first of the list is always among them, and a share explores. If anything
+fails, tuning goes on with all configurations, after one warning.
+
+The choice depends on the kernel, its arguments, the device, the compiler and the model alone, and
+keeps the list's order. Triton's disk cache (``cache_results``) is keyed by the list that is left:
+another model finds its own results where its choice differs, and shares them where it does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from solkit.adapters import live_autotuner
+from solkit.core import Device
+from solkit.errors import InputError
+from solkit.integrations.launches import Launch, compile_ahead, promising
+from solkit.roofline import nvml
+from solkit.roofline.calibration import calibrated
+from solkit.surrogate.model import Surrogate
+
+__all__ = ["TOP_K", "attach", "detach", "install", "uninstall"]
+
+TOP_K = 8
+"""Configurations that are timed unless told otherwise."""
+
+_Model = Surrogate | str | os.PathLike[str] | None
+
+
+def attach(kernel: Any, top_k: int = TOP_K, surrogate: _Model = None) -> Any:
+    """Let the surrogate prune the configurations of one autotuned kernel.
+
+    Args:
+        kernel: a kernel under ``triton.autotune``; other decorators may be around it.
+        top_k: how many configurations are timed, if there are as many.
+        surrogate: the model, or its file; the shipped one by default.
+
+    Returns:
+        The kernel.
+
+    Raises:
+        InputError: the kernel is not autotuned, or `top_k` is not a positive number.
+    """
+    live_autotuner.wrap(kernel, _Pruner(_checked(top_k), surrogate))
+    return kernel
+
+
+def detach(kernel: Any) -> None:
+    """Undo `attach`; what `install` did stays.
+
+    Raises:
+        InputError: the kernel is not autotuned.
+    """
+    live_autotuner.unwrap(kernel)
+
+
+def install(top_k: int = TOP_K, surrogate: _Model = None) -> None:
+    """Do so for every autotuned kernel of this process, also for those defined later.
+
+    Args:
+        top_k, surrogate: as for `attach`.
+
+    Raises:
+        InputError: `top_k` is not a positive number.
+    """
+    live_autotuner.wrap_all(_Pruner(_checked(top_k), surrogate))
+
+
+def uninstall() -> None:
+    """Undo `install`; what `attach` did stays."""
+    live_autotuner.unwrap_all()
+
+
+def _checked(top_k: int) -> int:
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise InputError(f"top_k is {top_k!r}; expected how many to time, at least 1")
+    return top_k
+
+
+@dataclass
+class _Pruner:
+    """Keeps promising configurations; all of them if anything fails.
+
+    Attributes:
+        top_k: how many.
+        model: the surrogate, its file, or ``None`` for the shipped one.
+        warned: kernels about which a warning was given; ``""`` for all.
+    """
+
+    top_k: int
+    model: _Model
+    warned: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
+        if len(configs) <= self.top_k:
+            return configs
+        try:
+            with self.lock:
+                return self._kept(call, configs)
+        except Exception as error:  # the user's tuning goes on, whatever went wrong
+            if not self.warned & {"", call.kernel}:
+                self.warned.add(call.kernel if isinstance(self.model, Surrogate) else "")
+                warnings.warn(
+                    f"SolKit ranked nothing, all {len(configs)} configurations of {call.kernel} "
+                    f"are timed: {type(error).__name__}: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            return configs
+
+    def _kept(self, call: live_autotuner.Call, configs: Sequence[Any]) -> Sequence[Any]:
+        if not isinstance(self.model, Surrogate):
+            self.model = Surrogate.load(self.model)
+        device = _device(live_autotuner.device_index())
+        launches = [_launch(call, config) for config in configs]
+        kept = promising(launches, device, self.model, self.top_k)
+        compile_ahead([launches[place] for place in kept], device)
+        return [configs[place] for place in kept]
+
+
+def _launch(call: live_autotuner.Call, config: Any) -> Launch:
+    """A configuration's launch; Triton will tell why if it cannot be captured."""
+    params = live_autotuner.params_of(config)
+    try:
+        return Launch(live_autotuner.captured(call, config), params)
+    except Exception:
+        return Launch(None, params)
+
+
+@functools.cache
+def _device(index: int) -> Device:
+    return calibrated(nvml.live_device(index), nvml.driver_version())
