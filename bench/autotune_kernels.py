@@ -215,7 +215,7 @@ def attention(
 )
 @triton.jit
 def gemv(x_ptr, w_ptr, y_ptr, N, K, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    """y = silu(w x), one row of w an output."""
+    """Y = silu(w x), one row of w an output."""
     offs_n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
     for k in range(0, K, BLOCK_K):

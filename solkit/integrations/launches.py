@@ -186,7 +186,7 @@ def _forecast(
     """
     able = [place for place, each in enumerate(launches) if each.captured is not None]
     problem = _problem(launches[able[0]], list(facts.values()), device)
-    shallow = _told(launches, {place: None for place in able}, problem, device, surrogate)
+    shallow = _told(launches, dict.fromkeys(able), problem, device, surrogate)
     deep = {place: told for place, told in facts.items() if told and not _cannot_run(told, device)}
     if not deep:
         return shallow

@@ -73,7 +73,8 @@ def install(top_k: int = TOP_K, surrogate: _Model = None) -> None:
     """Do so for every autotuned kernel of this process, also for those defined later.
 
     Args:
-        top_k, surrogate: as for `attach`.
+        top_k: as for `attach`.
+        surrogate: likewise.
 
     Raises:
         InputError: `top_k` is not a positive number.

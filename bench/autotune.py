@@ -1,0 +1,162 @@
+"""Autotune five kernels exhaustively and under `solkit.integrations.triton`, and compare.
+
+    python bench/autotune.py                          # the shipped model; needs a GPU
+    python bench/autotune.py --model my.solkit --json autotune.json
+
+Each kernel is tuned twice in this process, from a fresh import and with an empty Triton cache: with
+all of its configurations, then with those that the surrogate keeps. Wall time is of the first call:
+ranking, compiling, timing, and the launch. Reading the model's trees counts for the first kernel.
+Time lost is of the configuration that was found, over the best: in the exhaustive run's own
+timings, and again with both timed in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from solkit.integrations import triton as solkit_triton
+from solkit.surrogate.model import Surrogate
+
+HERE = Path(__file__).parent
+ROUNDS = 5
+
+
+@triton.jit
+def nothing(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 0.0)
+
+
+def fresh(name):
+    """The kernels' module, imported anew: nothing of it is compiled or tuned."""
+    spec = importlib.util.spec_from_file_location(name, HERE / "autotune_kernels.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def tuned(kernel, case, folder):
+    """Wall time in s of the first call, with an empty cache."""
+    os.environ["TRITON_CACHE_DIR"] = folder
+    args, grid, kwargs = case
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    kernel[grid](*args, **kwargs)
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def time_ms(kernel, case, config):
+    args, grid, kwargs = case
+    return triton.testing.do_bench(
+        lambda: kernel.fn[grid](*args, **kwargs, **config.all_kwargs()),
+        warmup=10,
+        rep=50,
+        return_mode="median",
+    )
+
+
+def compared(name, top_k, model, folder):
+    """Tune one kernel both ways."""
+    every, few = fresh(f"{name}_every"), fresh(f"{name}_few")
+    case = every.CASES[name]("cuda")
+    kernel, pruned = getattr(every, name), getattr(few, name)
+    solkit_triton.uninstall()
+    exhaustive_s = tuned(kernel, case, f"{folder}/{name}-every")
+    solkit_triton.install(top_k, model)
+    ranked_s = tuned(pruned, case, f"{folder}/{name}-few")
+    solkit_triton.uninstall()
+    timings = {config: times[0] for config, times in kernel.configs_timings.items()}
+    best, found = kernel.best_config, pruned.best_config
+    turns = [
+        (time_ms(kernel, case, best), time_ms(kernel, case, found))
+        for _ in range(1 if found == best else ROUNDS)
+    ]
+    best_ms, found_ms = (min(turn[side] for turn in turns) for side in (0, 1))
+    return {
+        "kernel": name,
+        "configurations": len(kernel.configs),
+        "timed": len(pruned.configs_timings),
+        "exhaustive_s": exhaustive_s,
+        "ranked_s": ranked_s,
+        "wall_ratio": ranked_s / exhaustive_s,
+        "best_ms": best_ms,
+        "found_ms": found_ms,
+        "lost": timings[found] / timings[best] - 1,
+        "lost_in_turns": 0.0 if found == best else found_ms / best_ms - 1,
+        "best": str(best),
+        "found": str(found),
+    }
+
+
+def printed(row):
+    print(
+        f"{row['kernel']:<11}{row['configurations']:>5}{row['timed']:>7}"
+        f"{row['exhaustive_s']:>11.1f} s{row['ranked_s']:>8.1f} s{1 / row['wall_ratio']:>9.1f} x"
+        f"{row['best_ms'] * 1e3:>11.1f} us{row['lost']:>8.1%}{row['lost_in_turns']:>9.1%}",
+        flush=True,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kernels", nargs="*", help="of the five; all by default")
+    parser.add_argument("--model", help="a file of a surrogate; the shipped one by default")
+    parser.add_argument("--top-k", type=int, default=solkit_triton.TOP_K)
+    parser.add_argument("--limit", type=float, default=150, help="s: begin no kernel after")
+    parser.add_argument("--json", help="file for the results, - for standard output alone")
+    asked = parser.parse_args()
+    start = time.perf_counter()
+    known = list(fresh("autotune_kernels_listed").CASES)
+    if unknown := set(asked.kernels) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose of {', '.join(known)}")
+    model = Surrogate.load(asked.model)
+    rows, left = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRITON_CACHE_DIR"] = f"{folder}/first"
+        nothing[(1,)](torch.empty(16, device="cuda"), BLOCK=16)  # hashes Triton, starts CUDA
+        if asked.json != "-":
+            print(torch.cuda.get_device_name(), "Triton", triton.__version__)
+            print(
+                "kernel     configs  timed   exhaustive    ranked   faster        best    lost"
+                " in turns",
+                flush=True,
+            )
+        for name in asked.kernels or known:
+            if time.perf_counter() - start > asked.limit:
+                left.append(name)
+                continue
+            rows.append(compared(name, asked.top_k, model, folder))
+            if asked.json != "-":
+                printed(rows[-1])
+    told = {
+        "schema": "solkit.bench.autotune/1",
+        "device": torch.cuda.get_device_name(),
+        "triton": triton.__version__,
+        "torch": torch.__version__,
+        "top_k": asked.top_k,
+        "wall_s": time.perf_counter() - start,
+        "rows": rows,
+        "not_tuned_for_lack_of_time": left,
+    }
+    if asked.json == "-":
+        print(json.dumps(told, indent=1))
+        return
+    print(f"{told['wall_s']:.0f} s in all." + (f" No time for {', '.join(left)}." if left else ""))
+    if asked.json:
+        Path(asked.json).write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,354 @@
+"""Triton's autotuner, driven by a fake driver and a fake benchmarker, with real pruning."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from dataclasses import dataclass
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.driver import driver as triton_driver
+from triton.runtime.jit import JITFunction
+
+from solkit.adapters import fake_triton, live_autotuner, triton_compiler
+from solkit.core import Depth
+from solkit.errors import InputError
+from solkit.integrations import launches
+from solkit.integrations import triton as integration
+from solkit.roofline import devices
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.trees import Forecasts
+
+H100 = devices.find("h100-sxm")
+BLOCKS = (32, 64, 128, 256, 512, 1024)
+
+
+@triton.jit
+def scale_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def product_kernel(a, b, c, K, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for at in range(0, K, 32):
+        k = at + tl.arange(0, 32)
+        left = tl.load(a + rows[:, None] * K + k[None, :])
+        right = tl.load(b + k[:, None] * 256 + cols[None, :])
+        acc = tl.dot(left, right, acc)
+    tl.store(c + rows[:, None] * 256 + cols[None, :], acc)
+
+
+@dataclass(frozen=True)
+class Believes(Surrogate):
+    """A model that expects a launch to take `slope` ** log2(blocks): no trees, no xgboost."""
+
+    slope: float = 1.5
+
+    def forecast(self, table, depth):
+        self.card["asked"].append((depth, len(table)))
+        return Forecasts.of(self.slope ** table.column("geometry.blocks"))
+
+
+def model(slope=1.5):
+    return Believes({"asked": []}, slope=slope)
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch, tmp_path):
+    """A GPU whose launches do nothing; `JITFunction.run` tells what would have been launched."""
+    launched = []
+    monkeypatch.setattr(triton_driver, "_active", fake_triton._driver(H100))
+    monkeypatch.setattr(integration, "_device", lambda _: H100)
+    monkeypatch.setattr(JITFunction, "run", lambda _, *__, **told: launched.append(told))
+    monkeypatch.setattr(launches, "fill_cache", lambda *_: None)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    yield launched
+    integration.uninstall()
+
+
+def tuner(gpu, times=None, blocks=BLOCKS, **options):
+    """An autotuner of `scale_kernel`; the fake benchmarker tells a stored time of each block."""
+    tried = []
+
+    def bench(call, quantiles):
+        call()
+        block = gpu[-1]["BLOCK"]
+        tried.append(block)
+        return [(times or {}).get(block, 1.0)] * len(quantiles)
+
+    configs = [triton.Config({"BLOCK": block}) for block in blocks]
+    kernel = triton.autotune(configs, key=["n"], do_bench=bench, **options)(scale_kernel)
+    return kernel, tried
+
+
+def run(kernel, n=4096):
+    x = torch.zeros(n, dtype=torch.float32)
+    kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, torch.empty_like(x), n)
+
+
+def test_only_promising_configurations_are_timed_and_the_first_is_among_them(gpu):
+    kernel, tried = tuner(gpu, {32: 9.0, 512: 2.0, 1024: 3.0})
+    integration.install(top_k=3, surrogate=model())
+    run(kernel)
+    assert tried == [32, 512, 1024]  # fewer blocks are believed faster; the list's order
+    assert kernel.best_config.kwargs == {"BLOCK": 512}
+    assert gpu[-1]["BLOCK"] == 512
+
+
+def test_another_belief_keeps_others(gpu):
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=3, surrogate=model(slope=0.5))
+    run(kernel)
+    assert tried == [32, 64, 128]
+
+
+def test_kernels_defined_before_and_after_installing_are_pruned_until_it_is_undone(gpu):
+    before, tried_before = tuner(gpu)
+    integration.install(top_k=2, surrogate=model())
+    integration.install(top_k=3, surrogate=model())  # replaces the first
+    after, tried_after = tuner(gpu)
+    run(before)
+    run(after)
+    assert (len(tried_before), len(tried_after)) == (3, 3)
+    integration.uninstall()
+    run(before, n=8192)
+    assert len(tried_before) == 3 + len(BLOCKS)
+
+
+def test_attaching_concerns_one_kernel(gpu):
+    original = Autotuner.prune_configs
+    one, tried_one = tuner(gpu)
+    other, tried_other = tuner(gpu)
+    outer = triton.heuristics({})(one)
+    assert integration.attach(outer, top_k=2, surrogate=model()) is outer
+    run(one)
+    run(other)
+    assert (len(tried_one), len(tried_other)) == (2, len(BLOCKS))
+    integration.install(top_k=4, surrogate=model())
+    run(one, n=8192)
+    assert len(tried_one) == 2 + 2
+    integration.detach(outer)
+    run(one, n=2048)
+    assert len(tried_one) == 4 + 4
+    integration.uninstall()
+    assert Autotuner.prune_configs is original
+
+
+def test_what_is_not_autotuned_cannot_be_attached():
+    with pytest.raises(InputError, match="scale_kernel is not autotuned"):
+        integration.attach(scale_kernel)
+    with pytest.raises(InputError, match="top_k is 0"):
+        integration.install(top_k=0)
+
+
+def test_the_users_own_pruning_comes_first(gpu):
+    seen = []
+
+    def early(configs, named, **kwargs):
+        seen.append((sorted(named), sorted(kwargs)))
+        return configs[2:]
+
+    by = {"early_config_prune": early, "perf_model": lambda BLOCK, **_: BLOCK, "top_k": 3}
+    kernel, tried = tuner(gpu, prune_configs_by=by)
+    integration.install(top_k=2, surrogate=model())
+    run(kernel)
+    assert seen == [(["n", "out", "x"], ["grid", "warmup"])]
+    assert tried == [128, 512]  # 128, 256 and 512 were left; the first of these and the best
+
+
+def test_short_lists_are_left_alone(gpu):
+    belief = model()
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=len(BLOCKS), surrogate=belief)
+    run(kernel)
+    assert tried == list(BLOCKS)
+    assert belief.card["asked"] == []
+
+
+@pytest.mark.parametrize("fails", ["a missing model", "ranking"])
+def test_whatever_fails_tuning_goes_on_after_one_warning(gpu, monkeypatch, tmp_path, fails):
+    kernel, tried = tuner(gpu)
+    belief = model()
+    if fails == "ranking":
+        monkeypatch.setattr(Believes, "forecast", lambda *_: 1 / 0)
+    else:
+        belief = tmp_path / "missing.solkit"
+    integration.install(top_k=2, surrogate=belief)
+    with pytest.warns(RuntimeWarning, match="all 6 configurations of scale_kernel") as told:
+        run(kernel)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(kernel, n=8192)
+    assert tried == 2 * list(BLOCKS)
+
+
+def test_a_configuration_that_cannot_be_captured_is_left_to_others(gpu):
+    kernel, tried = tuner(gpu)
+    kernel.configs[3].pre_hook = lambda _: 1 / 0
+    integration.install(top_k=4, surrogate=model())
+    run(kernel)
+    assert tried == [32, 128, 512, 1024]
+
+
+def test_no_fewer_than_asked_are_timed_although_most_are_believed_to_fail(gpu, monkeypatch):
+    monkeypatch.setattr(launches, "_cannot_run", lambda facts, _: facts is not None)
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=4, surrogate=model())
+    run(kernel)
+    assert len(tried) == 4
+
+
+def test_the_promising_are_lowered_and_the_rest_is_scaled(gpu, monkeypatch):
+    monkeypatch.setattr(launches, "LOWERED_PER_KEPT", 1)
+    belief = model()
+    kernel, _ = tuner(gpu)
+    integration.install(top_k=3, surrogate=belief)
+    run(kernel)
+    assert belief.card["asked"] == [
+        (Depth.CAPTURED, 6),
+        (Depth.LOWERED, 1),  # the first, which tells the kernel's work
+        (Depth.CAPTURED, 6),
+        (Depth.LOWERED, 4),
+    ]
+
+
+def test_captured_forecasts_that_err_to_the_low_side_do_not_win(gpu, monkeypatch):
+    def forecast(_, table, depth):
+        error = 0.01 if depth is Depth.CAPTURED else 1.0
+        return Forecasts.of(error * 1.5 ** table.column("geometry.blocks"))
+
+    monkeypatch.setattr(launches, "LOWERED_PER_KEPT", 1)
+    monkeypatch.setattr(Believes, "forecast", forecast)
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=3, surrogate=model())
+    run(kernel)
+    assert tried == [32, 512, 1024]
+
+
+def test_triton_keeps_results_of_each_choice_and_shares_those_of_equal_ones(gpu):
+    def timed(slope):
+        integration.install(top_k=3, surrogate=model(slope))
+        kernel, tried = tuner(gpu, cache_results=True)
+        run(kernel)
+        return tried
+
+    assert timed(1.5) == [32, 512, 1024]
+    assert timed(0.5) == [32, 64, 128]  # another model's choice: not the first one's results
+    assert timed(1.7) == []  # other forecasts, the same choice
+    assert timed(0.4) == []
+
+
+def test_kept_configurations_are_compiled_ahead(gpu, monkeypatch, tmp_path):
+    def compiled(kernel, _):
+        (tmp_path / f"compiled-{kernel.constexprs[3,]}").touch()  # in a process of its own
+
+    monkeypatch.setattr(launches, "fill_cache", compiled)
+    monkeypatch.setattr(launches, "_cores", lambda: 2)
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=3, surrogate=model())
+    run(kernel)
+    assert {each.name for each in tmp_path.glob("compiled-*")} == {
+        f"compiled-{block}" for block in tried
+    }
+
+
+def test_triton_finds_what_was_compiled_ahead_in_its_cache(monkeypatch, tmp_path):
+    configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]
+    kernel = triton.autotune(configs, key=[])(scale_kernel)
+    x = torch.zeros(4096)
+    asked = call(kernel, (4,), x, x, 4096)
+    told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
+    monkeypatch.setattr(launches, "fill_cache", triton_compiler.fill_cache)
+    monkeypatch.setattr(launches, "_cores", lambda: 2)
+    launches.compile_ahead(told[:1] * 2, H100)
+    assert list(tmp_path.rglob("*.cubin"))
+    seconds = [triton_compiler.compile_for(each.captured.kernel, H100).seconds for each in told]
+    assert seconds[0] == 0.0  # from the cache
+    assert seconds[1] > 0.0
+
+
+# --------------------------------------------------------------------------- launches and problem
+
+
+def call(kernel, grid, *args, **kwargs):
+    named = dict(zip(kernel.arg_names, args, strict=False))
+    return live_autotuner.Call(kernel, named, {"grid": grid, "warmup": False, **kwargs})
+
+
+def test_a_launch_is_captured_as_triton_would_specialise_it():
+    configs = [triton.Config({"BLOCK": 64}, num_warps=2, num_stages=5)]
+    kernel = triton.autotune(configs, key=[])(scale_kernel)
+    x = torch.zeros(1000, dtype=torch.float16)
+    asked = call(kernel, lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]), 2), x, x, 1000)
+    found = live_autotuner.captured(asked, configs[0])
+    assert found.launch.grid == (16, 2, 1)
+    assert (found.launch.num_warps, found.launch.num_stages) == (2, 5)
+    assert found.launch.constants == {"BLOCK": 64}
+    types = {"x": "*fp16", "out": "*fp16", "n": "i32", "BLOCK": "constexpr"}
+    assert found.launch.signature == types
+    assert found.arguments["x"].shape == (1000,)
+    assert found.arguments["n"] == 1000
+
+
+def test_heuristics_and_hooks_are_heard():
+    hooked = []
+    configs = [triton.Config({}, pre_hook=lambda told: hooked.append(told["n"]))]
+    inner = triton.heuristics({"BLOCK": lambda told: triton.next_power_of_2(told["n"])})
+    kernel = triton.autotune(configs, key=[])(inner(scale_kernel))
+    x = torch.zeros(100)
+    found = live_autotuner.captured(call(kernel, (7,), x, x, 100), configs[0])
+    assert found.launch.constants == {"BLOCK": 128}
+    assert found.launch.grid == (7, 1, 1)
+    assert hooked == [100]
+
+
+def test_the_problem_is_the_kernels_own_work():
+    configs = [triton.Config({"BLOCK": block}) for block in (32, 64, 128)]
+    kernel = triton.autotune(configs, key=[])(product_kernel)
+    m, n, k = 256, 256, 512
+    a, b = torch.zeros((m, k), dtype=torch.float16), torch.zeros((k, n), dtype=torch.float16)
+    c = torch.zeros((m, n))
+    asked = call(kernel, lambda meta: (m // meta["BLOCK"], n // meta["BLOCK"]), a, b, c, k)
+    told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
+    facts = launches._lowered(told, H100)
+    found = launches._problem(told[0], facts, H100)
+    assert found.operations["tensor.fp16"] == 2 * m * n * k
+    assert found.read_bytes == 2 * (m * k + k * n)
+    assert found.write_bytes == 4 * m * n
+    assert sorted(found.shape.values()) == [256, 512]
+    dram_ms = 1e3 * (found.read_bytes + found.write_bytes) / H100.ceilings["dram"].value
+    tensor_ms = 1e3 * 2 * m * n * k / H100.ceilings["tensor.fp16"].value
+    assert found.sol_ms == pytest.approx(max(dram_ms, tensor_ms))
+    blind = launches._problem(told[0], [], H100)  # nothing could be lowered
+    assert (blind.read_bytes, blind.write_bytes) == (found.read_bytes, found.write_bytes)
+    assert blind.limiter == "dram"
+
+
+def test_a_process_that_dies_costs_its_share_alone(monkeypatch):
+    configs = [triton.Config({"BLOCK": block}) for block in BLOCKS]
+    kernel = triton.autotune(configs, key=[])(scale_kernel)
+    x = torch.zeros(4096)
+    asked = call(kernel, (4,), x, x, 4096)
+    told = [launches.Launch(live_autotuner.captured(asked, each), {}) for each in configs]
+    real = launches.lower_for
+
+    def crash(kernel, device):
+        if kernel.constexprs[3,] == 64:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(kernel, device)
+
+    monkeypatch.setattr(launches, "lower_for", crash)
+    monkeypatch.setattr(launches, "_cores", lambda: 2)
+    found = launches._lowered(told, H100)
+    assert [each is None for each in found] == [False, True] * 3
+    assert [each.launch.constants["BLOCK"] for each in found[::2]] == list(BLOCKS[::2])
