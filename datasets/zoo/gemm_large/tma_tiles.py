@@ -1,4 +1,4 @@
-"""TMA tiles, with warps that only bring them and warps that only multiply, or all doing both."""
+"""Tiles brought by TMA through descriptors of the host; the weights come as rows of the result."""
 
 import torch
 import triton
@@ -15,15 +15,14 @@ SPACE = {
     "BLOCK_N": [128, 256],
     "BLOCK_K": [64, 128],
     "GROUP_M": [4, 8],
-    "SPECIALISED": [False, True],
     "num_warps": [4, 8],
     "num_stages": [2, 3, 4],
 }
 
 
 @triton.jit
-def specialised_kernel(
-    x_tiles, w_tiles, out_ptr, M, N, K, SPECIALISED: tl.constexpr,
+def tiles_kernel(
+    x_tiles, w_tiles, out_ptr, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
@@ -33,7 +32,7 @@ def specialised_kernel(
     m0 = (group * GROUP_M + within % height) * BLOCK_M
     n0 = within // height * BLOCK_N
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for step in tl.range(tl.cdiv(K, BLOCK_K), warp_specialize=SPECIALISED):
+    for step in range(tl.cdiv(K, BLOCK_K)):
         x = x_tiles.load([m0, step * BLOCK_K])
         w = w_tiles.load([n0, step * BLOCK_K])
         acc = tl.dot(x, w.T, acc)
@@ -44,28 +43,20 @@ def specialised_kernel(
 
 
 def valid(params, shape):
-    """Rows start at multiples of 16 bytes; tiles fit in shared memory, the sum in registers.
-
-    Specialised warps are four with a tile of 64 x 128: other sizes do not compile everywhere.
-    """
+    """Rows start at multiples of 16 bytes; tiles fit in shared memory, the sum in registers."""
     m, n, k = params["BLOCK_M"], params["BLOCK_N"], params["BLOCK_K"]
-    if params["SPECIALISED"] and (m, n, params["num_warps"]) != (64, 128, 4):
-        return False
     fits = params["num_stages"] * (m + n) * k * 2 <= 220 * 1024
     held = m * n / (32 * params["num_warps"])
     return shape["K"] % 8 == 0 and fits and 32 <= held <= 128
 
 
-def kernel(
-    x, w, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, SPECIALISED=False,
-    num_warps=8, num_stages=4,
-):  # fmt: skip
+def kernel(x, w, *, BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=4):
     (M, K), N = x.shape, w.shape[0]
     out = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    specialised_kernel[(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)](
+    tiles_kernel[(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)](
         TensorDescriptor.from_tensor(x, [BLOCK_M, BLOCK_K]),
         TensorDescriptor.from_tensor(w, [BLOCK_N, BLOCK_K]),
-        out, M, N, K, SPECIALISED, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M,
+        out, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M,
         num_warps=num_warps, num_stages=num_stages,
     )  # fmt: skip
     return out
