@@ -1,11 +1,11 @@
 """Learning on the job: what a few measured times say about the candidates beside them.
 
-A Gaussian process over the residuals that the trees leave, in units of their expected size. Two
-rows resemble each other by what they share, as `solkit.surrogate.doubt.Scatter` measured it on
-families that the trees did not know::
+A Gaussian process over the residuals that the trees leave, in log2. Two rows resemble each other by
+what they share, as `solkit.surrogate.doubt.Scatter` measured it on families that the trees did not
+know::
 
     k(a, b) = everywhere [same GPU and compiler] + family [..] + kernel [..] + cell [..]
-              + rest x (share of trees in which both are in the same leaf)
+              + rest x size(a) x size(b) x (share of trees in which both are in the same leaf)
 
 A GPU or a compiler that differs halves what family, kernel and cell share. So a point about one
 kernel says much about its neighbours, little about other kernels, and nothing is forgotten. Times
@@ -30,12 +30,15 @@ __all__ = ["MOST", "Known", "Memory"]
 MOST = 1500
 """Points that are kept: the latest ones. Solving for as many takes half a second."""
 
-_EVERYWHERE = 0.05
+_EVERYWHERE = 0.01
+"""Variance, in log2, of what a GPU or a compiler does to all kernels alike: 7 %."""
 _ELSEWHERE = 0.5
 """Share of what a family, a kernel or a cell has in common on another GPU or compiler."""
 _NOISE_LOG2 = 0.02
 """Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
-_LEAST_NARROWING = 0.4
+_MOST_LOG2 = 5.0
+"""A point that is further off than 32 times counts as if it were 32 times off."""
+_LEAST_NARROWING = 0.8
 _DOUBTED = 1.0
 """Points as expected that stand against those that surprise."""
 _SHARED = ("family", "kernel_id", "problem_id")
@@ -80,20 +83,22 @@ class Memory:
     Attributes:
         scatter: how rows resemble each other.
         known: the points.
-        residual: log2(time / forecast) over the expected size, (points,).
-        noise: variance of each in these units, (points,).
+        residual: log2(time / forecast), (points,).
+        size: expected errors of the forecasts, in log2, (points,).
+        noise: variance of the residuals, (points,).
     """
 
     scatter: Scatter
     known: Known
     residual: Array
+    size: Array
     noise: Array
     _factor: Array = field(init=False, repr=False)
     _weights: Array = field(init=False, repr=False)
     _surprise: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        covariance = _likeness(self.known, self.known, self.scatter)
+        covariance = self._likeness(self.known, self.size)
         covariance[np.diag_indices(len(covariance))] += self.noise
         factor = np.linalg.cholesky(covariance)
         inverse = np.linalg.inv(factor)
@@ -112,7 +117,7 @@ class Memory:
         size: Array,
         stale: Array | float = 0.0,
     ) -> Memory:
-        """Remember points.
+        """Remember points; of more than `MOST` the last.
 
         Args:
             scatter: of the trees.
@@ -121,57 +126,61 @@ class Memory:
             size: expected errors of the forecasts, in log2, (points,).
             stale: further standard deviation of a point's log2 time, (points,).
         """
-        noise = (_NOISE_LOG2**2 + np.square(stale)) / np.square(size)
+        noise = np.broadcast_to(_NOISE_LOG2**2 + np.square(stale), len(size))
+        residual = np.clip(residual_log2, -_MOST_LOG2, _MOST_LOG2)
         last = slice(-MOST, None)
-        residual = np.clip(residual_log2 / size, -6, 6)
-        return Memory(scatter, known[last], residual[last], np.broadcast_to(noise, len(size))[last])
+        return Memory(scatter, known[last], residual[last], size[last], noise[last])
 
     def and_(self, other: Memory) -> Memory:
         """Both memories' points; those of `other` are the newer ones."""
         last = slice(-MOST, None)
-        return Memory(
-            self.scatter,
-            (self.known + other.known)[last],
-            np.concatenate([self.residual, other.residual])[last],
-            np.concatenate([self.noise, other.noise])[last],
+        pairs = (
+            (self.residual, other.residual),
+            (self.size, other.size),
+            (self.noise, other.noise),
         )
+        joined = (np.concatenate(pair)[last] for pair in pairs)
+        return Memory(self.scatter, (self.known + other.known)[last], *joined)
 
-    def recall(self, asked: Known) -> tuple[Array, Array]:
+    def recall(self, asked: Known, size: Array) -> tuple[Array, Array]:
         """What the points say about rows.
 
+        Args:
+            asked: the rows.
+            size: expected errors of their forecasts, in log2, (rows,).
+
         Returns:
-            The expected residual over its size, (rows,); and how much smaller errors are than
-            those of an unknown row, (rows,): above 1 where points like it were off by more than
-            expected.
+            The expected residual in log2, (rows,); and how much smaller errors are than those of an
+            unknown row, (rows,): above 1 where points like it were off by more than expected.
         """
-        across = _likeness(asked, self.known, self.scatter)
+        across = self._likeness(asked, size)
         explained = np.square(np.linalg.solve(self._factor, across.T)).sum(axis=0)
-        prior = _EVERYWHERE + sum(
-            (self.scatter.family, self.scatter.kernel, self.scatter.cell, self.scatter.rest)
-        )
-        left = np.sqrt(np.maximum(1 - explained / prior, 0.0)) * self._wider(across)
+        each = self.scatter
+        prior = _EVERYWHERE + each.family + each.kernel + each.cell + each.rest * np.square(size)
+        left = np.sqrt(np.maximum(1 - explained / prior, 0.0)) * self._wider(asked)
         return across @ self._weights, np.maximum(left, _LEAST_NARROWING)
 
-    def _wider(self, across: Array) -> Array:
+    def _wider(self, asked: Known) -> Array:
         """How much larger errors are than expected, by the points of the same family, (rows,)."""
-        like = np.minimum(across / (_EVERYWHERE + self.scatter.family), 1.0)
+        like = asked.about["family"][:, None] == self.known.about["family"][None, :]
         doubt = _DOUBTED + like @ self._surprise
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
+    def _likeness(self, rows: Known, size: Array) -> Array:
+        """The covariance of rows with the points, (rows, points)."""
 
-def _likeness(left: Known, right: Known, scatter: Scatter) -> Array:
-    """The covariance of two sets of rows, (left, right)."""
+        def same(name: str) -> Array:
+            return np.asarray(rows.about[name][:, None] == self.known.about[name][None, :])
 
-    def same(name: str) -> Array:
-        return np.asarray(left.about[name][:, None] == right.about[name][None, :])
-
-    setting = same("device") & same("triton_version")
-    family = same("family")
-    kernel = family & same("kernel_id")
-    cell = kernel & same("problem_id")
-    shared = scatter.family * family + scatter.kernel * kernel + scatter.cell * cell
-    found = _EVERYWHERE * setting + np.where(setting, 1.0, _ELSEWHERE) * shared
-    return np.asarray(found + scatter.rest * _in_same_leaf(left.leaves, right.leaves))
+        setting = same("device") & same("triton_version")
+        family = same("family")
+        kernel = family & same("kernel_id")
+        cell = kernel & same("problem_id")
+        shared = self.scatter.family * family + self.scatter.kernel * kernel
+        shared = shared + self.scatter.cell * cell
+        near = _in_same_leaf(rows.leaves, self.known.leaves) * np.outer(size, self.size)
+        found = _EVERYWHERE * setting + np.where(setting, 1.0, _ELSEWHERE) * shared
+        return np.asarray(found + self.scatter.rest * near)
 
 
 def _in_same_leaf(left: Array, right: Array) -> Array:

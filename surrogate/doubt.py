@@ -143,15 +143,13 @@ _CELL = ("kernel_id", "problem_id", "device")
 
 @dataclass(frozen=True)
 class Scatter:
-    """How much of a scaled residual's variance rows share that have something in common.
-
-    The parts add up to the mean square of residuals over their expected size, about 1.
+    """How much of the residuals' variance rows share that have something in common.
 
     Attributes:
-        family: shared by all of what computes the same.
-        kernel: beyond that, by all of one kernel file.
-        cell: beyond that, by all of one kernel at one shape.
-        rest: beyond that, of a configuration.
+        family: variance in log2 that all share that compute the same.
+        kernel: beyond that, all of one kernel file.
+        cell: beyond that, all of one kernel at one shape.
+        rest: beyond that, of a configuration, in units of the squared expected error.
     """
 
     family: float
@@ -160,18 +158,27 @@ class Scatter:
     rest: float
 
 
-def scatter_of(table: Table, scaled: Array) -> Scatter:
+def scatter_of(table: Table, residual: Array, size: Array) -> Scatter:
     """Variance components of residuals, from means of nested groups.
 
     Args:
         table: of the rows.
-        scaled: residuals over their expected sizes, clipped at 4, (rows,).
+        residual: in log2; counts as 2 where it is larger, (rows,).
+        size: expected errors, (rows,).
     """
-    scaled = np.clip(scaled, -4, 4)
-    total = float(np.mean(scaled**2))
-    within = [_within(scaled, _keys(table, names)) for names in _NESTED]
+    residual = np.clip(residual, -2, 2)
+    keys = [_keys(table, names) for names in _NESTED]
+    total = float(np.mean(residual**2))
+    within = [_within(residual, each) for each in keys]
     family, kernel, cell = total - within[0], within[0] - within[1], within[1] - within[2]
-    return Scatter(max(family, 0.01), max(kernel, 0.01), max(cell, 0.01), max(within[2], 0.05))
+    counts = np.bincount(keys[2])
+    means = np.bincount(keys[2], residual) / counts
+    many = counts[keys[2]] > 1
+    scaled = ((residual - means[keys[2]]) / size)[many]
+    free = len(scaled) - (counts > 1).sum()
+    rest = float(np.square(np.clip(scaled, -5, 5)).sum() / free) if free > 0 else 1.0
+    least = 0.001
+    return Scatter(max(family, least), max(kernel, least), max(cell, least), max(rest, 0.05))
 
 
 _NESTED = (

@@ -106,8 +106,9 @@ class Surrogate:
         narrower: Array | float = 1.0
         if depth in self.memories:
             known = Known.of(table, trees.members[0].leaves(values))
-            shift, narrower = self.memories[depth].recall(known)
-            mean = mean + shift * trees.interval.size(values)
+            size = trees.interval.size(values)
+            shift, narrower = self.memories[depth].recall(known, size)
+            mean = mean + shift
         return trees.told(values, mean, base_ms, ~np.isnan(table.modelled_ms), narrower)
 
     def forecast_captured(

@@ -176,7 +176,7 @@ class Trees:
             interval,
             doubt,
             reach_of(table, forecast, size),
-            scatter_of(table, (wanted - told) / size),
+            scatter_of(table, wanted - told, size),
             fallback,
             2.0**forecast,
         )

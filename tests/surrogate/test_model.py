@@ -1,0 +1,107 @@
+"""The surrogate as one object: its file, learning on the job, explanations."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic import table
+
+from solkit.core import Depth
+from solkit.errors import InputError, UnsupportedError
+from solkit.surrogate.doubt import Scatter
+from solkit.surrogate.model import SCHEMA, Surrogate
+from solkit.surrogate.trees import Settings
+
+QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0)
+DEPTH = Depth.COMPILED
+CARD = {"schema": SCHEMA, "depths": [DEPTH.value]}
+
+
+@pytest.fixture(scope="module")
+def known():
+    return table(1200)
+
+
+@pytest.fixture(scope="module")
+def model(known):
+    return Surrogate.fit({DEPTH: known}, CARD, QUICK)
+
+
+def test_a_file_gives_the_same_forecasts(model, known, tmp_path):
+    model.save(tmp_path / "it.solkit")
+    again = Surrogate.load(tmp_path / "it.solkit")
+    told, want = again.forecast(known, DEPTH), model.forecast(known, DEPTH)
+    same = told.abstains == want.abstains  # rounded leaves may move one across a threshold
+    assert same.mean() > 0.99
+    np.testing.assert_allclose(told.time_ms[same], want.time_ms[same], rtol=1e-3)
+    np.testing.assert_allclose(told.low_ms[same], want.low_ms[same], rtol=1e-2)
+    model.save(tmp_path / "once more.solkit")
+    both = [(tmp_path / name).read_bytes() for name in ("it.solkit", "once more.solkit")]
+    assert both[0] == both[1]
+
+
+def test_a_depth_that_was_not_learned(model, known, tmp_path):
+    model.save(tmp_path / "it.solkit")
+    with pytest.raises(UnsupportedError, match="captured"):
+        Surrogate.load(tmp_path / "it.solkit").forecast(known, Depth.CAPTURED)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip", None])
+def test_a_file_that_is_no_surrogate(tmp_path, content):
+    path = tmp_path / "other.solkit"
+    if content is None:
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("card.json", json.dumps({"schema": "solkit.surrogate/9"}))
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"other\.solkit"):
+        Surrogate.load(path)
+
+
+def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
+    slow = replace(known, time_ms=3 * known.time_ms)  # on this machine all takes thrice as long
+    rows = np.flatnonzero(known.about["kernel_id"] == known.about["kernel_id"][0])
+    points, others = rows[:10], rows[10:]
+    usual = replace(model.trees(DEPTH), scatter=Scatter(0.05, 0.05, 0.05, 1.0))
+    updated = Surrogate(model.card, {}, {DEPTH: usual}.__getitem__).update(slow[points], DEPTH)
+
+    def error(surrogate):
+        told = surrogate.forecast(known[others], DEPTH)
+        return np.median(np.abs(np.log2(told.time_ms / slow.time_ms[others])))
+
+    assert error(updated) < 0.3 < 1.3 < error(model)
+    elsewhere = np.flatnonzero(known.about["family"] != known.about["family"][0])
+    before, after = (each.forecast(known[elsewhere], DEPTH) for each in (model, updated))
+    moved = np.abs(np.log2(after.time_ms / before.time_ms))
+    assert np.median(moved) < 0.3  # other kernels hardly move
+
+
+def test_updates_are_the_same_each_time_and_leave_the_old_one_alone(model, known):
+    before = model.forecast(known[np.arange(50)], DEPTH).time_ms
+    first, again = (model.update(known[np.arange(20)], DEPTH) for _ in range(2))
+    asked = known[np.arange(50)]
+    told = [each.forecast(asked, DEPTH).time_ms for each in (first, again)]
+    np.testing.assert_array_equal(*told)
+    np.testing.assert_array_equal(model.forecast(known[np.arange(50)], DEPTH).time_ms, before)
+
+
+def test_rows_without_a_time_teach_nothing(model, known):
+    untimed = replace(known, time_ms=np.full(len(known), np.nan))
+    assert model.update(untimed, DEPTH) is model
+
+
+def test_pushes_multiply_to_the_forecast(model, known):
+    row = known[np.arange(1)]
+    (pushes,) = model.explain(row, DEPTH, most=99)
+    told = 2.0 ** model.trees(DEPTH).mean(row.values)[0]
+    factors = np.prod([push.factor for push in pushes])
+    many = known[np.arange(400)]
+    means = [np.prod([p.factor for p in each]) for each in model.explain(many, DEPTH, most=99)]
+    base = 2.0 ** model.trees(DEPTH).mean(many.values) / means
+    assert np.ptp(np.log2(base)) < 1e-3  # what is left is the same for all: the trees' mean
+    assert told / factors == pytest.approx(base[0], rel=1e-3)
+    assert pushes[0].feature == "model.a"  # the one that times depend on
