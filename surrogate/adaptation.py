@@ -2,10 +2,11 @@
 
 A Gaussian process over the residuals that the trees leave, in log2. Two rows resemble each other by
 what they share, as `solkit.surrogate.doubt.Scatter` measured it on families that the trees did not
-know::
+know, in units of the errors that were expected::
 
-    k(a, b) = everywhere [same GPU and compiler] + family [..] + kernel [..] + cell [..]
-              + rest x size(a) x size(b) x (share of trees in which both are in the same leaf)
+    k(a, b) = everywhere [same GPU and compiler] + alike [same family]
+              + size(a) x size(b) x (family [..] + kernel [..] + cell [..]
+                                     + rest x share of trees in which both are in the same leaf)
 
 A GPU or a compiler that differs halves what family, kernel and cell share. So a point about one
 kernel says much about its neighbours, little about other kernels, and nothing is forgotten. Times
@@ -30,15 +31,18 @@ __all__ = ["MOST", "Known", "Memory"]
 MOST = 1500
 """Points that are kept: the latest ones. Solving for as many takes half a second."""
 
-_EVERYWHERE = 0.01
-"""Variance, in log2, of what a GPU or a compiler does to all kernels alike: 7 %."""
+_EVERYWHERE = 0.002
+"""Variance, in log2, of what a GPU or a compiler does to all kernels alike: 3 %."""
+_ALIKE = 0.02
+"""Variance, in log2, that a family shares however small the expected errors are: 10 %. Without it,
+what slows one family down evenly would be expected of all."""
 _ELSEWHERE = 0.5
 """Share of what a family, a kernel or a cell has in common on another GPU or compiler."""
 _NOISE_LOG2 = 0.02
 """Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _MOST_LOG2 = 5.0
 """A point that is further off than 32 times counts as if it were 32 times off."""
-_LEAST_NARROWING = 0.8
+_LEAST_NARROWING = 0.9
 _DOUBTED = 1.0
 """Points as expected that stand against those that surprise."""
 _SHARED = ("family", "kernel_id", "problem_id")
@@ -156,7 +160,8 @@ class Memory:
         across = self._likeness(asked, size)
         explained = np.square(np.linalg.solve(self._factor, across.T)).sum(axis=0)
         each = self.scatter
-        prior = _EVERYWHERE + each.family + each.kernel + each.cell + each.rest * np.square(size)
+        own = each.family + each.kernel + each.cell + each.rest
+        prior = _EVERYWHERE + _ALIKE + own * np.square(size)
         left = np.sqrt(np.maximum(1 - explained / prior, 0.0)) * self._wider(asked)
         return across @ self._weights, np.maximum(left, _LEAST_NARROWING)
 
@@ -178,9 +183,10 @@ class Memory:
         cell = kernel & same("problem_id")
         shared = self.scatter.family * family + self.scatter.kernel * kernel
         shared = shared + self.scatter.cell * cell
-        near = _in_same_leaf(rows.leaves, self.known.leaves) * np.outer(size, self.size)
-        found = _EVERYWHERE * setting + np.where(setting, 1.0, _ELSEWHERE) * shared
-        return np.asarray(found + self.scatter.rest * near)
+        here = np.where(setting, 1.0, _ELSEWHERE)
+        near = self.scatter.rest * _in_same_leaf(rows.leaves, self.known.leaves)
+        even = _EVERYWHERE * setting + _ALIKE * here * family
+        return np.asarray(even + np.outer(size, self.size) * (here * shared + near))
 
 
 def _in_same_leaf(left: Array, right: Array) -> Array:

@@ -145,11 +145,13 @@ _CELL = ("kernel_id", "problem_id", "device")
 class Scatter:
     """How much of the residuals' variance rows share that have something in common.
 
+    All in units of the squared error that was expected.
+
     Attributes:
-        family: variance in log2 that all share that compute the same.
-        kernel: beyond that, all of one kernel file.
-        cell: beyond that, all of one kernel at one shape.
-        rest: beyond that, of a configuration, in units of the squared expected error.
+        family: shared by all of what computes the same.
+        kernel: beyond that, by all of one kernel file.
+        cell: beyond that, by all of one kernel at one shape.
+        rest: beyond that, of a configuration.
     """
 
     family: float
@@ -163,22 +165,14 @@ def scatter_of(table: Table, residual: Array, size: Array) -> Scatter:
 
     Args:
         table: of the rows.
-        residual: in log2; counts as 2 where it is larger, (rows,).
-        size: expected errors, (rows,).
+        residual: in log2; counts as 4 times the expected error where it is larger, (rows,).
+        size: expected errors, in log2, (rows,).
     """
-    residual = np.clip(residual, -2, 2)
-    keys = [_keys(table, names) for names in _NESTED]
-    total = float(np.mean(residual**2))
-    within = [_within(residual, each) for each in keys]
+    scaled = np.clip(residual / size, -4, 4)
+    within = [_within(scaled, _keys(table, names)) for names in _NESTED]
+    total = float(np.mean(scaled**2))
     family, kernel, cell = total - within[0], within[0] - within[1], within[1] - within[2]
-    counts = np.bincount(keys[2])
-    means = np.bincount(keys[2], residual) / counts
-    many = counts[keys[2]] > 1
-    scaled = ((residual - means[keys[2]]) / size)[many]
-    free = len(scaled) - (counts > 1).sum()
-    rest = float(np.square(np.clip(scaled, -5, 5)).sum() / free) if free > 0 else 1.0
-    least = 0.001
-    return Scatter(max(family, least), max(kernel, least), max(cell, least), max(rest, 0.05))
+    return Scatter(max(family, 0.01), max(kernel, 0.01), max(cell, 0.01), max(within[2], 0.05))
 
 
 _NESTED = (

@@ -44,9 +44,9 @@ def test_the_posterior_is_that_of_the_textbook():
     points, asked = known(["a", "b"], [[1], [2]]), known(["a"], [[2]])
     residual, size = np.array([0.4, -0.2]), np.array([0.5, 0.25])
     memory = Memory.of(SCATTER, points, residual, size)
-    shared = np.array([[0.71, 0.31], [0.31, 0.71]])  # 0.01 everywhere, 0.3 in the family
-    prior = shared + 1.2 * np.diag(size**2) + 0.02**2 * np.eye(2)
-    across = np.array([0.71, 0.31 + 1.2 * 0.5 * 0.25])  # same cell; same leaf
+    shared = np.array([[1.9, 0.3], [0.3, 1.9]])  # a family; and a kernel, a cell, a leaf
+    prior = 0.022 + np.outer(size, size) * shared + 0.02**2 * np.eye(2)
+    across = 0.022 + 0.5 * size * np.array([0.7, 0.3 + 1.2])  # same cell; same leaf
     assert told(memory, asked)[0] == pytest.approx(across @ np.linalg.solve(prior, residual))
 
 
@@ -63,7 +63,9 @@ def test_another_gpu_shares_half():
     points = known(["a"], [[1]])
     memory = Memory.of(SCATTER, points, np.array([1.0]), np.array([1.0]))
     here, there = known(["a"], [[9]]), known(["a"], [[9]], device="h200")
-    assert told(memory, there)[0] / told(memory, here)[0] == pytest.approx(0.5 * 0.7 / 0.71)
+    assert told(memory, there)[0] / told(memory, here)[0] == pytest.approx(
+        0.5 * 0.7 / (0.7 + 0.002 / 0.5)
+    )
 
 
 def test_points_that_surprise_widen_intervals():

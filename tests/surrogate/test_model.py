@@ -63,21 +63,23 @@ def test_a_file_that_is_no_surrogate(tmp_path, content):
 
 
 def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
-    slow = replace(known, time_ms=3 * known.time_ms)  # on this machine all takes thrice as long
+    random = np.random.default_rng(0)  # this kernel takes 1.6 times as long, more or less
+    slower = known.time_ms * 2.0 ** (0.7 + 0.1 * random.normal(size=len(known)))
+    slow = replace(known, time_ms=slower)
     rows = np.flatnonzero(known.about["kernel_id"] == known.about["kernel_id"][0])
     points, others = rows[:10], rows[10:]
-    usual = replace(model.trees(DEPTH), scatter=Scatter(0.05, 0.05, 0.05, 1.0))
+    usual = replace(model.trees(DEPTH), scatter=Scatter(9.0, 9.0, 9.0, 1.0))
     updated = Surrogate(model.card, {}, {DEPTH: usual}.__getitem__).update(slow[points], DEPTH)
 
     def error(surrogate):
         told = surrogate.forecast(known[others], DEPTH)
         return np.median(np.abs(np.log2(told.time_ms / slow.time_ms[others])))
 
-    assert error(updated) < 0.3 < 1.3 < error(model)
+    assert error(updated) < 0.2 < 0.5 < error(model)
     elsewhere = np.flatnonzero(known.about["family"] != known.about["family"][0])
     before, after = (each.forecast(known[elsewhere], DEPTH) for each in (model, updated))
     moved = np.abs(np.log2(after.time_ms / before.time_ms))
-    assert np.median(moved) < 0.3  # other kernels hardly move
+    assert np.median(moved) < 0.35  # other kernels move less
 
 
 def test_updates_are_the_same_each_time_and_leave_the_old_one_alone(model, known):
