@@ -8,7 +8,7 @@ one within 2 % of the best with 90 % (`Surrogate.number`), within the shares tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
 from solkit.surrogate.table import Entry, tabled
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["MOST_POINTS", "RankSettings", "Request", "problem_of", "rank"]
+__all__ = ["MOST_POINTS", "Pool", "RankSettings", "Request", "pools", "problem_of", "rank"]
 
 Shape = Mapping[str, Value]
 
@@ -107,6 +107,25 @@ def rank(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> l
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
+    return [each.plan for each in pools(request, analyser, surrogate)]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A plan, and what it rests on.
+
+    Attributes:
+        plan: for one shape.
+        entries: makes the candidates of `plan.ranked`, in its order, as the surrogate sees them;
+            ``None`` for those that cannot run.
+    """
+
+    plan: Plan
+    entries: Callable[[], list[Entry | None]]
+
+
+def pools(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Pool]:
+    """As `rank`, for those who go on asking."""
     if not request.files:
         raise InputError("expected at least one kernel file to rank; got none")
     loaded = [analyser.describe(path, request.reference).result() for path in request.files]
@@ -142,7 +161,7 @@ def _ranked(
     surrogate: Surrogate | None,
     loaded: Sequence[KernelFile],
     shape: Shape,
-) -> Plan:
+) -> Pool:
     case = analyser.problem(request.files[0], request.reference, shape).result()
     problem = problem_of(
         case, analyser.device, request.settings.precision, request.settings.protocol
@@ -156,7 +175,14 @@ def _ranked(
     if all(each.analysis is None for each in captured):
         raise InputError(f"nothing can be ranked: {captured[0].error}")
     cascade = _Cascade(request, analyser, surrogate, problem)
-    return cascade.plan(captured, {**loaded[0].problem.sizes, **case.shape})
+    plan = cascade.plan(captured, {**loaded[0].problem.sizes, **case.shape})
+    of = {id(each.configuration): each for each in captured}
+
+    def entries() -> list[Entry | None]:
+        ordered = [of[id(each.configuration)] for each in plan.ranked]
+        return [None if each.fails else cascade._entries([each])[0] for each in ordered]
+
+    return Pool(plan, entries)
 
 
 def problem_of(

@@ -16,14 +16,15 @@ PUBLIC = """
 Analysis Bound Comparison ComparisonReport Device Difference Evaluation Fusion InputError KernelFile
 KernelFileError Lab MeasureSettings ParamsError Profile Report Result Score ShapeError SolkitError
 Surrogate UnknownDeviceError UnsupportedError Verdict WorkerError
-analyse bound bounds compare devices fusion load profile rank score
+analyse ask_tell bound bounds compare devices fusion load profile rank score
 """.split()
 
 
 def test_the_public_names_are_these():
     assert sorted(solkit.__all__) == sorted(PUBLIC)
     assert all(getattr(solkit, name) is not None for name in PUBLIC)
-    functions = "analyse bound bounds compare devices fusion load profile rank score".split()
+    functions = [name for name in PUBLIC if name.islower()]
+    assert len(functions) == 11
     assert all(callable(getattr(solkit, name)) for name in functions)
 
 

@@ -15,7 +15,7 @@ from solkit.pipeline.bounding import bound, bounds, fusion, symbolic_bound
 from solkit.pipeline.comparing import compare
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.lab import Lab
-from solkit.pipeline.ranking import rank
+from solkit.pipeline.ranking import ask_tell, rank
 from solkit.pipeline.scoring import score
 from solkit.pipeline.studying import analyse, load
 from solkit.pipeline.target import DEFAULT_DEVICE, devices
@@ -25,6 +25,7 @@ __all__ = [
     "Evaluation",
     "Lab",
     "analyse",
+    "ask_tell",
     "bound",
     "bounds",
     "compare",

@@ -6,17 +6,19 @@ import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError, UnsupportedError
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
+from solkit.surrogate.asking import AskTell
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan
-from solkit.surrogate.ranking import RankSettings, Request
+from solkit.surrogate.ranking import RankSettings, Request, pools
 from solkit.surrogate.ranking import rank as ranked
 
-__all__ = ["rank"]
+__all__ = ["ask_tell", "rank"]
 
 _Candidate = str | os.PathLike[str] | Configuration
 
@@ -52,18 +54,71 @@ def rank(
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
+    request = _request(candidates, problem, budget, shapes, settings)
+    limits = MeasureSettings()
+    with analyser_for(target(device, limits), limits) as analyser:
+        return ranked(request, analyser, surrogate or _shipped())
+
+
+def ask_tell(
+    candidates: _Candidate | Sequence[_Candidate],
+    problem: str | os.PathLike[str] | None = None,
+    device: str | Device | None = None,
+    *,
+    budget: int = 10,
+    shape: Shape | None = None,
+    surrogate: Surrogate | None = None,
+    settings: RankSettings | None = None,
+    seed: int = 0,
+) -> AskTell:
+    """Rank candidates for a loop that measures by itself: it asks, and tells what it took.
+
+    Args:
+        candidates: as for `rank`.
+        problem: likewise.
+        device: likewise.
+        budget: how many are measured by the plan, before answers follow what was told.
+        shape: sizes to override; the first file's first shape by default.
+        surrogate: as for `rank`; it learns from times only if there is one.
+        settings: likewise.
+        seed: decides when to explore.
+
+    Raises:
+        InputError: as for `rank`.
+    """
+    shapes = None if shape is None else [shape]
+    request = _request(candidates, problem, budget, shapes, settings)
+    model = surrogate or _shipped()
+    limits = MeasureSettings()
+    with analyser_for(target(device, limits), limits) as analyser:
+        if shape is None:
+            described = analyser.describe(request.files[0], request.reference).result()
+            request = replace(request, shapes=described.problem.shapes[:1])
+        return AskTell(pools(request, analyser, model)[0], model, seed)
+
+
+def _request(
+    candidates: _Candidate | Sequence[_Candidate],
+    problem: str | os.PathLike[str] | None,
+    budget: int,
+    shapes: Sequence[Shape] | None,
+    settings: RankSettings | None,
+) -> Request:
     single = isinstance(candidates, (str, os.PathLike, Configuration))
     files, points = _by_file([candidates] if single else candidates)  # type: ignore[list-item,arg-type]
     if not isinstance(budget, int) or budget < 1:
         raise InputError(f"budget is {budget!r}; expected how many may be measured, at least 1")
+    if not files:
+        raise InputError("expected at least one kernel file to rank; got none")
     reference = None if problem is None else os.fspath(problem)
-    request = Request(files, reference, shapes, points, budget, settings or RankSettings())
-    if surrogate is None:
-        with contextlib.suppress(UnsupportedError):  # the kernel model ranks then
-            surrogate = Surrogate.load()
-    limits = MeasureSettings()
-    with analyser_for(target(device, limits), limits) as analyser:
-        return ranked(request, analyser, surrogate)
+    return Request(files, reference, shapes, points, budget, settings or RankSettings())
+
+
+def _shipped() -> Surrogate | None:
+    """The shipped model; ``None`` if there is none: the kernel model ranks then."""
+    with contextlib.suppress(UnsupportedError):
+        return Surrogate.load()
+    return None
 
 
 def _by_file(

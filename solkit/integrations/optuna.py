@@ -1,0 +1,180 @@
+"""Optuna with the surrogate: a sampler that suggests promising configurations, and a pruner.
+
+::
+
+    from solkit.integrations.optuna import SurrogatePruner, SurrogateSampler
+
+    sampler = SurrogateSampler(solkit.ask_tell("kernel.py", device="h200"))
+    study = optuna.create_study(sampler=sampler, pruner=SurrogatePruner())
+    study.optimize(objective, n_trials=30)      # the objective returns a time in ms
+
+The study's parameters are those of the kernel file's space, by name.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from solkit.core import Configuration, Value, canonical
+from solkit.errors import InputError, UnsupportedError
+from solkit.surrogate.asking import AskTell
+
+try:
+    import optuna
+except ImportError as error:
+    raise UnsupportedError("this needs Optuna: pip install 'solkit[optuna]'") from error
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial, TrialState
+
+__all__ = ["SurrogatePruner", "SurrogateSampler"]
+
+
+class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ignore]
+    """Suggests what a plan of `solkit.rank` measures, then what a model expects that learns on.
+
+    The objective is a time in ms, to be minimised. A trial that fails, or whose time is not
+    positive, counts as a failure of its configuration; of a pruned trial the median of what it
+    reported counts. Trials that the study had before are learned from. Where the plan is exhausted,
+    and for parameters that the space lacks, values are drawn at random.
+
+    Args:
+        asked: candidates of one kernel file at one shape.
+        seed: of what is drawn at random.
+    """
+
+    def __init__(self, asked: AskTell, seed: int | None = 0) -> None:
+        files = {(e.configuration.path, e.configuration.entry_point) for e in asked.plan.ranked}
+        if len(files) != 1:
+            raise InputError(f"a study tunes one kernel file; the plan has {len(files)}")
+        self._asked = asked
+        self._by_params = {
+            canonical(each.configuration.params): each.configuration for each in asked.plan.ranked
+        }
+        self._chosen: dict[int, Configuration] = {}  # by the trial's number
+        self._seen: set[int] = set()  # numbers of trials that were told
+        self._random = optuna.samplers.RandomSampler(seed)
+        self._lock = threading.Lock()
+
+    def infer_relative_search_space(
+        self,
+        study: Study,  # noqa: ARG002 - Optuna's signature
+        trial: FrozenTrial,  # noqa: ARG002
+    ) -> dict[str, BaseDistribution]:
+        """None: every parameter is suggested by itself, from the trial's configuration."""
+        return {}
+
+    def sample_relative(
+        self,
+        study: Study,  # noqa: ARG002 - Optuna's signature
+        trial: FrozenTrial,  # noqa: ARG002
+        search_space: dict[str, BaseDistribution],  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Choose the trial's configuration."""
+        if study.directions != [optuna.study.StudyDirection.MINIMIZE]:
+            raise InputError("the objective is a time in ms: the study must minimise it, alone")
+        with self._lock:
+            for each in study.get_trials(deepcopy=False):
+                if each.state.is_finished():
+                    self._learn(each.number, each.state, each.values, each)
+            if answers := self._asked.ask():
+                self._chosen[trial.number] = answers[0].configuration
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A parameter's value in the trial's configuration, if the study allows it."""
+        configuration = self._chosen.get(trial.number)
+        if configuration is not None and param_name in configuration.params:
+            value = configuration.params[param_name]
+            if _allows(param_distribution, value):
+                return value
+        return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self,
+        study: Study,  # noqa: ARG002 - Optuna's signature
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Learn from the trial."""
+        with self._lock:
+            self._learn(trial.number, state, values, trial)
+
+    def reseed_rng(self) -> None:
+        """Draw other random numbers in another process."""
+        self._random.reseed_rng()
+
+    def _learn(
+        self, number: int, state: TrialState, values: Sequence[float] | None, trial: FrozenTrial
+    ) -> None:
+        if number in self._seen:
+            return
+        self._seen.add(number)
+        chosen = self._chosen.pop(number, None)
+        params = {**(chosen.params if chosen else {}), **trial.params}
+        configuration = self._by_params.get(canonical(_of(params, self._by_params.values())))
+        if configuration is not None:
+            self._asked.tell(configuration, _time_ms(state, values, trial))
+
+
+class SurrogatePruner(optuna.pruners.BasePruner):  # type: ignore[misc,unused-ignore]
+    """Stops a trial whose intermediate times are far above the best trial's.
+
+    A configuration does not get faster by repeating it: once even the fastest of a trial's reported
+    times is far above the best value of a complete trial, the rest would tell nothing.
+
+    Args:
+        factor: how far above the best: 1.3 is well beyond what a forecast is off by.
+        least: reported times that a trial has before it may be stopped.
+    """
+
+    def __init__(self, factor: float = 1.3, least: int = 1) -> None:
+        if not factor > 1 or least < 1:
+            raise InputError(f"factor is {factor} and least is {least}: expected above 1, and 1")
+        self._factor, self._least = factor, least
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Whether a trial that reports times in ms should stop."""
+        times = list(trial.intermediate_values.values())
+        complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        known = [each.value for each in complete if each.value is not None and each.value > 0]
+        if len(times) < self._least or not known:
+            return False
+        return bool(min(times) > self._factor * min(known))
+
+
+def _of(params: Mapping[str, Value], known: Any) -> dict[str, Value]:
+    """The parameters that the space has; others are the study's own."""
+    names = next(iter(known)).params
+    return {name: value for name, value in params.items() if name in names}
+
+
+def _time_ms(state: TrialState, values: Sequence[float] | None, trial: FrozenTrial) -> float | None:
+    """What a finished trial tells of its configuration; ``None`` for a failure."""
+    if state is optuna.trial.TrialState.PRUNED:
+        reported = [each for each in trial.intermediate_values.values() if 0 < each < float("inf")]
+        return statistics.median(reported) if reported else None
+    complete = state is optuna.trial.TrialState.COMPLETE and values
+    return values[0] if complete and values and 0 < values[0] < float("inf") else None
+
+
+def _allows(distribution: BaseDistribution, value: Value) -> bool:
+    try:
+        return bool(distribution._contains(distribution.to_internal_repr(value)))
+    except (TypeError, ValueError):
+        return False
