@@ -52,12 +52,12 @@ class Push:
 
     Attributes:
         feature: its name.
-        value: of the candidate; NaN if unknown.
+        value: of the candidate; ``None`` if unknown.
         factor: of the time: 1.2 means 20 % slower than without knowing it.
     """
 
     feature: str
-    value: float
+    value: float | None
     factor: float
 
 
@@ -180,7 +180,11 @@ class Surrogate:
         told = np.mean([member.contributions(values) for member in trees.members], axis=0)
         return [
             [
-                Push(trees.names[place], float(row[place]), float(2.0 ** pushes[place]))
+                Push(
+                    trees.names[place],
+                    None if np.isnan(row[place]) else float(row[place]),
+                    float(2.0 ** pushes[place]),
+                )
                 for place in np.argsort(-np.abs(pushes[:-1]), kind="stable")[:most]
             ]
             for row, pushes in zip(values, told, strict=True)

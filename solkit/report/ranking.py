@@ -56,8 +56,7 @@ def _ranked(each: Ranked) -> dict[str, Any]:
 
 
 def _push(push: Push) -> dict[str, Any]:
-    value = None if push.value != push.value else push.value  # NaN: unknown
-    return {"feature": push.feature, "value": value, "time_factor": push.factor}
+    return {"feature": push.feature, "value": push.value, "time_factor": push.factor}
 
 
 def render(plans: Sequence[Plan], top: int, console: Console) -> None:

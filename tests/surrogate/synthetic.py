@@ -1,4 +1,4 @@
-"""Tables whose times follow a known law."""
+"""Tables whose times follow a known law; and a small kernel file to rank."""
 
 from __future__ import annotations
 
@@ -6,7 +6,37 @@ from dataclasses import replace
 
 import numpy as np
 
+from solkit.core import Depth
+from solkit.surrogate.model import SCHEMA
 from solkit.surrogate.table import Table
+from solkit.surrogate.trees import Settings
+
+QUICK = Settings(members=1, rounds=10, leaves=4, rate=0.2, columns=1.0)
+CARD = {"schema": SCHEMA, "depths": [depth.value for depth in Depth]}
+
+KERNEL = """
+import torch, triton, triton.language as tl
+
+SHAPES = [{"N": 1 << 20}]
+SPACE = {"BLOCK": [256, 512, 1024, 2048], "num_warps": [1, 2, 4, 8], "STORE": ["", ".cs"]}
+
+def inputs(N=1 << 20, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+
+@triton.jit
+def double(x_ptr, out_ptr, N, BLOCK: tl.constexpr, STORE: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, 2 * tl.load(x_ptr + at, mask=at < N), mask=at < N, cache_modifier=STORE)
+
+def kernel(x, *, BLOCK=512, STORE="", num_warps=4):
+    out = torch.empty_like(x)
+    grid = (triton.cdiv(x.numel(), BLOCK),)
+    double[grid](x, out, x.numel(), BLOCK, STORE, num_warps=num_warps)
+    return out
+"""
 
 
 def table(rows=400, families=8, seed=0, noise=0.05, devices=("h100-sxm",)):

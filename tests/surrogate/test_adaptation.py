@@ -64,7 +64,7 @@ def test_another_gpu_shares_half():
     memory = Memory.of(SCATTER, points, np.array([1.0]), np.array([1.0]))
     here, there = known(["a"], [[9]]), known(["a"], [[9]], device="h200")
     assert told(memory, there)[0] / told(memory, here)[0] == pytest.approx(
-        0.5 * 0.7 / (0.7 + 0.002 / 0.5)
+        0.5 * (0.02 + 0.35) / (0.022 + 0.35)
     )
 
 

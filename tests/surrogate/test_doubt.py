@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from synthetic import table
 
 from solkit.surrogate.doubt import Reach, cells_of, fit_doubt, reach_of, scatter_of
-from tests.surrogate.synthetic import table
 
 
 def test_it_abstains_where_large_errors_are_expected():

@@ -1,0 +1,93 @@
+"""``solkit rank`` and ``solkit train``, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from solkit.cli import app
+
+sys.path.append(str(Path(__file__).parents[1] / "surrogate"))
+from synthetic import CARD, KERNEL, QUICK, table
+
+from solkit.core import Depth
+from solkit.surrogate.model import Surrogate
+
+RUN = CliRunner()
+FORECAST = {"time_ms", "low_ms", "high_ms", "p_fail", "abstains"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("rank")
+    (found / "double.py").write_text(KERNEL)
+    (found / "params.jsonl").write_text('{"BLOCK": 256}\n\n{"BLOCK": 2048, "num_warps": 8}\n')
+    Surrogate.fit(dict.fromkeys(Depth, table(400)), CARD, QUICK).save(found / "it.solkit")
+    return found
+
+
+def asked(folder, *options):
+    told = RUN.invoke(
+        app,
+        ["rank", str(folder / "double.py"), "--device", "h100", *options, *_model(folder)],
+    )
+    return told
+
+
+def _model(folder):
+    return "--model", str(folder / "it.solkit")
+
+
+def test_the_json_is_the_contract(folder):
+    told = asked(folder, "--depth", "captured", "--top", "4", "--json", "-")
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.stdout)
+    assert found["schema"] == "solkit.rank/1"
+    (result,) = found["results"]
+    assert result["shape"] == {"N": 1 << 20}
+    assert len(result["ranking"]) == 32
+    for each in result["ranking"]:
+        assert {"file", "entry_point", "params", "depth", "action", "reason"} < set(each)
+        assert set(each["forecast"]) == FORECAST
+        assert each["depth"] == "captured"
+        assert each["action"] in ("measure", "explore", "skip")
+        assert each["reason"]
+    first = result["ranking"][0]
+    assert first["entry_point"] == "kernel"
+    assert {"feature", "value", "time_factor"} == set(first["explanation"][0])
+
+
+def test_given_candidates_all_reach_the_depth(folder):
+    told = asked(folder, "--candidates", str(folder / "params.jsonl"), "--json", "-")
+    (result,) = json.loads(told.stdout)["results"]
+    assert sorted(each["params"]["BLOCK"] for each in result["ranking"]) == [256, 2048]
+    assert {each["depth"] for each in result["ranking"]} == {"lowered"}
+
+
+def test_the_page_names_what_to_measure(folder):
+    told = asked(folder, "--depth", "captured", "--top", "3")
+    assert told.exit_code == 0, told.output
+    assert "32 candidates" in told.stdout
+    assert "measure" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("not json", "line 1: this is not JSON"), ("[1]", "line 1: expected an object")],
+)
+def test_candidates_that_cannot_be_read(folder, line, message):
+    path = folder / "bad.jsonl"
+    path.write_text(line + "\n")
+    told = asked(folder, "--candidates", str(path))
+    assert told.exit_code == 2
+    assert message in " ".join(told.stderr.split())
+
+
+def test_a_store_with_too_few_rows_teaches_nothing(folder):
+    told = RUN.invoke(app, ["train", str(folder / "empty"), "--out", str(folder / "m.solkit")])
+    assert told.exit_code == 2
+    assert not (folder / "m.solkit").exists()

@@ -1,0 +1,99 @@
+"""The cascade, on a real kernel file, with no GPU."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from synthetic import CARD, KERNEL, QUICK, table
+
+from solkit import rank
+from solkit.core import Configuration, Depth
+from solkit.errors import InputError
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.plan import Action
+from solkit.surrogate.ranking import RankSettings
+
+
+@pytest.fixture(scope="module")
+def model():
+    """It knows nothing of these features, so it forecasts its mean and abstains or not alike."""
+    return Surrogate.fit(dict.fromkeys(Depth, table(400)), CARD, QUICK)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "double.py"
+    path.write_text(KERNEL)
+    return path
+
+
+def test_a_space_is_ranked_by_a_cascade(file, model):
+    (plan,) = rank(file, device="h100", budget=6, surrogate=model)
+    assert plan.shape == {"N": 1 << 20}
+    assert len(plan.ranked) == 32  # 4 x 4 x 2
+    assert len({json.dumps(dict(e.configuration.params)) for e in plan.ranked}) == 32
+    depths = [each.depth for each in plan.ranked]
+    assert depths.count(Depth.LOWERED) == 24  # the least that go on
+    assert depths.count(Depth.CAPTURED) == 8
+    assert len(plan.of(Action.MEASURE)) + len(plan.of(Action.EXPLORE)) <= 6
+    own = {"BLOCK": 512, "STORE": "", "num_warps": 4}
+    (incumbent,) = (e for e in plan.ranked if dict(e.configuration.params) == own)
+    assert incumbent.action is Action.MEASURE
+    assert all(e.forecast.time_ms >= plan.sol_ms / 2 for e in plan.ranked)
+
+
+def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
+    def absent(*_):
+        raise __import__("solkit").UnsupportedError("no trained surrogate is installed")
+
+    monkeypatch.setattr(Surrogate, "load", staticmethod(absent))
+    settings = RankSettings(depth="lowered", everything=True)
+    (plan,) = rank(file, device="h100", settings=settings)
+    assert "kernel model alone" in plan.notes[0]
+    times = [each.forecast.time_ms for each in plan.ranked]
+    assert all(each.depth is Depth.LOWERED for each in plan.ranked)
+    assert None not in times
+    assert times == sorted(times) or np.ptp(times) < 0.3 * max(times)  # twins are parted
+    captured = RankSettings(depth="captured")
+    (plan,) = rank(file, device="h100", settings=captured)
+    assert {each.forecast.time_ms for each in plan.ranked} == {None}  # no model at all
+
+
+def test_single_configurations_and_what_cannot_run(file, model):
+    points = [{"BLOCK": 1024}, {"BLOCK": 1000}]
+    asked = [Configuration(str(file), "kernel", params=point) for point in points]
+    (plan,) = rank(asked, device="h100", surrogate=model)
+    good, bad = plan.ranked
+    assert good.configuration.params["BLOCK"] == 1024
+    assert bad.configuration.params["BLOCK"] == 1000
+    assert bad.forecast.p_fail == 1
+    assert bad.action is Action.SKIP
+    assert "power of 2" in bad.reason
+
+
+def test_equal_requests_get_equal_plans(file, model):
+    first, again = (rank(file, device="h100", surrogate=model) for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [({"budget": 0}, "budget is 0"), ({"shapes": [{"M": 3}]}, "M")],
+)
+def test_bad_requests(file, model, asked, message):
+    with pytest.raises(InputError, match=message):
+        rank(file, device="h100", surrogate=model, **asked)
+
+
+def test_an_unknown_depth():
+    with pytest.raises(InputError, match="'deep' is unknown: choose one of captured, lowered"):
+        RankSettings(depth="deep")
+
+
+def test_a_file_without_a_candidate(tmp_path, model):
+    path = tmp_path / "only.py"
+    path.write_text(KERNEL[: KERNEL.index("@triton.jit")])
+    with pytest.raises(InputError, match="no candidate"):
+        rank(path, device="h100", surrogate=model)
