@@ -66,6 +66,7 @@ __all__ = [
     "is_custom_op",
     "recording",
     "remark",
+    "tensor_argument",
 ]
 
 
@@ -324,7 +325,7 @@ def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs
         grid = grid(bound.arguments)
     tensors = [getattr(arg, "base", arg) for arg in (*args, *kwargs.values())]
     fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds(t)]
-    known = {id(t): _argument_of(t, t, _contents(t)) for t in fixed}
+    known = {id(t): tensor_argument(t, t, _contents(t)) for t in fixed}
     stub = steps.do(partial(_launch_again, self, known), (args, kwargs, grid))
     given = {**dict(zip(self.arg_names, args)), **kwargs}
     for name, arg in given.items():
@@ -382,10 +383,11 @@ def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Arg
     if not isinstance(tensor, torch.Tensor):
         return None
     made = known.get(id(tensor))
-    return _argument_of(arg, tensor, made.contents if made else _contents(tensor))
+    return tensor_argument(arg, tensor, made.contents if made else _contents(tensor))
 
 
-def _argument_of(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
+def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
+    """A tensor, or a TMA descriptor of it, as an argument of a launch."""
     block = tuple(map(int, arg.block_shape)) if hasattr(arg, "block_shape") else ()
     shape, strides = (arg.shape, arg.strides) if block else (tensor.shape, tensor.stride())
     storage = tensor.untyped_storage()

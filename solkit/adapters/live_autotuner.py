@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from triton import knobs
 from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters.fake_triton import Argument, CapturedLaunch, argument_of
+from solkit.adapters.fake_triton import Argument, CapturedLaunch, tensor_argument
 from solkit.adapters.triton_compiler import Specialisation, describe_launch
 from solkit.adapters.triton_writes import may_write
 from solkit.core import Value
@@ -142,7 +143,7 @@ def captured(call: Call, config: Any) -> CapturedLaunch:
     options, signature, constexprs, attrs = packed
     made_from = Specialisation(kernel, signature, constexprs, attrs, dict(options.__dict__))
     x, y, z = (*(grid(bound) if callable(grid) else grid), 1, 1)[:3]
-    arguments: dict[str, Argument] = {name: argument_of(arg) for name, arg in bound.items()}
+    arguments: dict[str, Argument] = {name: _argument(arg) for name, arg in bound.items()}
     return CapturedLaunch(
         describe_launch(made_from, (int(x), int(y), int(z))), made_from, arguments
     )
@@ -162,6 +163,14 @@ def _bound(call: Call, config: Any) -> tuple[Mapping[str, Any], JITFunction[Any]
             raise UnsupportedError(f"{call.kernel} is no kernel of triton.jit")
         kernel = kernel.fn
     return named, kernel, kwargs
+
+
+def _argument(arg: Any) -> Argument:
+    """An argument without its contents, which only the GPU knows."""
+    if isinstance(arg, bool | int | float):
+        return arg
+    tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
+    return tensor_argument(arg, tensor, None) if isinstance(tensor, torch.Tensor) else None
 
 
 def written(launch: CapturedLaunch, name: str) -> bool:

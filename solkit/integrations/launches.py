@@ -7,6 +7,7 @@ fewest operations that any of its lowered launches asks for.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -97,7 +98,7 @@ def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
     calls = [
         partial(_compiled, each.captured, device) for each in launches if each.captured is not None
     ]
-    if min(_cores(), len(calls)) > 1:
+    if _may_fork() and min(_cores(), len(calls)) > 1:
         prepare()
         forked(calls, lambda _: None, _jobs(len(calls)), _LIMIT_S)
 
@@ -139,6 +140,8 @@ def _lowered(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
     if not launches:
         return []
     prepare()
+    if not _may_fork():
+        return _share(launches, device)
     jobs = _jobs(len(launches))
     shares = [launches[place::jobs] for place in range(jobs)]
 
@@ -160,6 +163,11 @@ def _share(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
         lowered = lower_for(each.captured.kernel, device)
         found.append(facts_of(each.captured, lowered, device, Depth.LOWERED))
     return found
+
+
+def _may_fork() -> bool:
+    """Python lets daemonic processes, such as workers of a serving engine, have no children."""
+    return not multiprocessing.current_process().daemon
 
 
 def _jobs(number: int) -> int:

@@ -52,14 +52,19 @@ def forked(
     results: dict[int, T] = {}
     waiting = list(range(len(calls)))[::-1]
     running: list[_Job] = []
-    while waiting or running:
-        while waiting and len(running) < max(jobs, 1):
-            index = waiting.pop()
-            running.append(_start(index, calls[index], limit_s))
-        for job in _finished(running):
-            results[job.index] = _collect(job, failed, limit_s)
-            running.remove(job)
-            progress()
+    try:
+        while waiting or running:
+            while waiting and len(running) < max(jobs, 1):
+                index = waiting.pop()
+                running.append(_start(index, calls[index], limit_s))
+            for job in _finished(running):
+                results[job.index] = _collect(job, failed, limit_s)
+                running.remove(job)
+                progress()
+    finally:  # Ctrl-C, or a result that cannot be read
+        for job in running:
+            job.process.kill()
+            job.process.join()
     return [results[index] for index in range(len(calls))]
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import warnings
 from dataclasses import dataclass
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -222,6 +223,15 @@ def test_the_promising_are_lowered_and_the_rest_is_scaled(gpu, monkeypatch):
     ]
 
 
+def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
+    monkeypatch.setattr(launches, "forked", None)
+    monkeypatch.setattr(launches.multiprocessing, "current_process", lambda: Mock(daemon=True))
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=3, surrogate=model())
+    run(kernel)
+    assert tried == [32, 512, 1024]
+
+
 def test_captured_forecasts_that_err_to_the_low_side_do_not_win(gpu, monkeypatch):
     def forecast(_, table, depth):
         error = 0.01 if depth is Depth.CAPTURED else 1.0
@@ -298,6 +308,8 @@ def test_a_launch_is_captured_as_triton_would_specialise_it():
     assert found.launch.signature == types
     assert found.arguments["x"].shape == (1000,)
     assert found.arguments["n"] == 1000
+    asked = call(kernel, (1,), torch.arange(1000), x, 1000)
+    assert live_autotuner.captured(asked, configs[0]).arguments["x"].contents is None
 
 
 def test_heuristics_and_hooks_are_heard():
