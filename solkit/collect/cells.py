@@ -17,7 +17,7 @@ from solkit.measure.benches.trusted import Ahead, toolchain
 
 __all__ = ["Cell", "recorded", "surveyed"]
 
-_SURVEYED = 32  # kernels, ahead of the one that is wanted next
+_SURVEYED = 32  # kernels, ahead of the one that is wanted next; those that build do not count
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def surveyed(
     random.Random(0).shuffle(left)
     surveys: list[tuple[Kernel, Future[list[dict[str, Any]]]]] = []
     while left or surveys:
-        while left and len(surveys) < _SURVEYED:
+        while left and sum(not each.builds_extension for each, _ in surveys) < _SURVEYED:
             kernel = left.pop()
             surveys.append((kernel, ahead.space(kernel)))
         ready = next((n for n, (_, survey) in enumerate(surveys) if survey.done()), None)

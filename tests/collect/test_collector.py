@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from concurrent.futures import Future
@@ -397,6 +398,21 @@ def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkey
     monkeypatch.setattr(cells.toolchain, "missing", lambda _: "nvcc")
     assert names() == {"d"}
     assert told == ["1 kernels in CUDA C++ are left out, as there is no nvcc"]
+
+
+def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "_SURVEYED", 1)
+    for n in range(6):
+        (tmp_path / f"builds_{n}.py").write_text("from torch.utils import cpp_extension\n")
+    for name in "az":
+        (tmp_path / f"{name}.py").write_text("# Triton\n")
+    built, space = Future(), fakes_[0].space
+    monkeypatch.setattr(
+        fakes_[0], "space", lambda k: built if k.name.startswith("builds") else space(k)
+    )
+    found = surveyed(select([str(tmp_path)]), fakes_[0], lambda _: None)
+    seen = {cell.name for cell in itertools.islice(found, 20) if cell is not None}
+    assert seen == {"a", "z"}
 
 
 def test_what_has_no_valid_configuration_is_passed_over(run, fakes_):
