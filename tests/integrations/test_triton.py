@@ -15,6 +15,7 @@ import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from solkit.adapters import fake_triton, live_autotuner, triton_compiler
 from solkit.core import Depth
@@ -33,6 +34,12 @@ BLOCKS = (32, 64, 128, 256, 512, 1024)
 def scale_kernel(x, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def tile_kernel(desc, out, BLOCK: tl.constexpr):
+    tile = desc.load([tl.program_id(0) * BLOCK, tl.program_id(1) * 64])
+    tl.store(out, tl.sum(tl.sum(tile.to(tl.float32), axis=1), axis=0))
 
 
 @triton.jit
@@ -223,6 +230,17 @@ def test_the_promising_are_lowered_and_the_rest_is_scaled(gpu, monkeypatch):
     ]
 
 
+def test_the_first_is_timed_even_if_it_is_believed_to_fail(gpu, monkeypatch):
+    def cannot_run(facts, _):
+        return facts is not None and facts.launch.constants["BLOCK"] == 32
+
+    monkeypatch.setattr(launches, "_cannot_run", cannot_run)
+    kernel, tried = tuner(gpu)
+    integration.install(top_k=2, surrogate=model())
+    run(kernel)
+    assert {32, 1024} <= set(tried)
+
+
 def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
     monkeypatch.setattr(launches, "forked", None)
     monkeypatch.setattr(launches.multiprocessing, "current_process", lambda: Mock(daemon=True))
@@ -322,6 +340,27 @@ def test_heuristics_and_hooks_are_heard():
     assert found.launch.constants == {"BLOCK": 128}
     assert found.launch.grid == (7, 1, 1)
     assert hooked == [100]
+
+
+def test_the_blocks_of_tma_descriptors_are_those_that_the_hook_sets():
+    def hook(told):
+        told["desc"].block_shape = [told["BLOCK"], 64]
+
+    configs = [triton.Config({"BLOCK": block}, pre_hook=hook) for block in (32, 128)]
+    kernel = triton.autotune(configs, key=[])(tile_kernel)
+    x = torch.zeros((256, 256), dtype=torch.float16)
+    descriptor = TensorDescriptor.from_tensor(x, [1, 1])
+    asked = call(kernel, lambda meta: (256 // meta["BLOCK"], 4), descriptor, torch.zeros(8))
+    found = [live_autotuner.captured(asked, each) for each in configs]
+    assert [each.arguments["desc"].block for each in found] == [(32, 64), (128, 64)]
+    assert [each.launch.signature["desc"] for each in found] == [
+        "tensordesc<fp16[32, 64]>",
+        "tensordesc<fp16[128, 64]>",
+    ]
+    (facts,) = launches._lowered([launches.Launch(found[1], {})], H100)
+    assert facts.error is None
+    problem = launches._problem(launches.Launch(found[1], {}), [facts], H100)
+    assert problem.read_bytes == 2 * 256 * 256
 
 
 def test_the_problem_is_the_kernels_own_work():
