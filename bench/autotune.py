@@ -114,7 +114,7 @@ def main():
     parser.add_argument("kernels", nargs="*", help="of the five; all by default")
     parser.add_argument("--model", help="a file of a surrogate; the shipped one by default")
     parser.add_argument("--top-k", type=int, default=solkit_triton.TOP_K)
-    parser.add_argument("--limit", type=float, default=150, help="s: begin no kernel after")
+    parser.add_argument("--limit", type=float, default=140, help="s: begin no kernel after")
     parser.add_argument("--json", help="file for the results, - for standard output alone")
     asked = parser.parse_args()
     start = time.perf_counter()
