@@ -256,9 +256,10 @@ class _Cascade:
         for depth in _DEPTHS[1:]:
             if _DEPTHS.index(depth) > _DEPTHS.index(Depth(self.request.settings.depth)):
                 break
-            chosen = self._promoted(candidates, told, depth)
+            chosen, before = self._promoted(candidates, told, depth), told
             _analysed(chosen, self.analyser, depth)
             told, notes = self._believed(candidates)
+            told = _level(candidates, before, told)
         enough = self._enough(candidates, told)
         fails = np.array([each.fails for each in candidates])
         kept = [place for place, each in enumerate(candidates) if each.is_own]
@@ -362,6 +363,30 @@ class _Cascade:
                 table = tabled(self._entries([each]))
                 found[at] = tuple(self.surrogate.explain(table, each.depth)[0])
         return found
+
+
+def _level(candidates: Sequence[_Candidate], before: Forecasts, told: Forecasts) -> Forecasts:
+    """Forecasts of the candidates that stayed behind, on the level of those that went deeper.
+
+    A shallower forecast is poorer, and off for all candidates alike: what deeper ones differ by
+    from their own shallower ones, in the median, is taken to hold for all. Otherwise whatever errs
+    low at the shallower depth would come first.
+    """
+    deepest = max((_DEPTHS.index(each.depth) for each in candidates if not each.fails), default=0)
+    gone = np.array([_DEPTHS.index(each.depth) == deepest for each in candidates])
+    ratio = told.time_ms[gone] / before.time_ms[gone]
+    if gone.all() or np.isnan(ratio).all():
+        return told
+    factor = float(np.nanmedian(ratio))
+    rest = np.flatnonzero(~gone)
+    kept = before[rest]
+    scaled = replace(
+        kept,
+        time_ms=factor * kept.time_ms,
+        low_ms=factor * kept.low_ms,
+        high_ms=factor * kept.high_ms,
+    )
+    return told.with_(rest, scaled)
 
 
 def _one(candidate: _Candidate, told: Forecasts, place: int, action: tuple[Action, str]) -> Ranked:
