@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from solkit.core import FACTS_VERSION, Depth
+from solkit.analysis.pool import cores
+from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.surrogate.evaluation.evaluate import judged
@@ -33,13 +36,14 @@ def train(
 ) -> Surrogate:
     """Learn from the rows of some stores that have facts.
 
-    The same stores, settings, seed and version of XGBoost give the same surrogate.
+    The same stores, settings, seed and version of XGBoost give the same surrogate: each model grows
+    on one core, as sums in another order would differ in their last bits. Depths learn in parallel.
 
     Args:
         stores: of measured rows.
         settings: of the trees.
         seed: of the trees.
-        tell: receives what is being done.
+        tell: receives what is done.
 
     Raises:
         InputError: the stores hold too few rows with facts.
@@ -48,14 +52,14 @@ def train(
     xgboost()
     trees: dict[Depth, Trees] = {}
     learned: dict[str, Any] = {}
-    for depth in Depth:
-        tell(f"{depth.value}: reading facts")
-        table = table_of(stores, depth)
-        if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
-            continue
-        tell(f"{depth.value}: learning from {len(table):,} configurations")
-        trees[depth] = Trees.fit(table, settings, seed)
-        learned[depth.value] = _about(table) | {"families_left_out": _figures(table, trees[depth])}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(len(Depth), cores()), context) as pool:
+        jobs = {depth: pool.submit(_learned, stores, depth, settings, seed) for depth in Depth}
+        for depth, job in jobs.items():
+            found = job.result()
+            if found is not None:
+                trees[depth], learned[depth.value] = found
+                tell(f"{depth.value}: learned from {learned[depth.value]['configurations']:,}")
     if not trees:
         raise InputError(
             f"too few rows with facts to learn from: expected {LEAST_ROWS} configurations of "
@@ -66,10 +70,22 @@ def train(
         "depths": list(learned),
         "learned_from": learned,
         "facts_version": FACTS_VERSION,
+        "lowered_version": LOWERED_VERSION,
         "settings": asdict(settings) | {"seed": seed},
         "xgboost": str(xgboost().__version__),
     }
     return Surrogate(card, {}, trees.__getitem__)
+
+
+def _learned(
+    stores: Sequence[Store], depth: Depth, settings: Settings, seed: int
+) -> tuple[Trees, dict[str, Any]] | None:
+    """The trees of a depth and what the card says of them; ``None`` if there are too few rows."""
+    table = table_of(stores, depth)
+    if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
+        return None
+    trees = Trees.fit(table, settings, seed)
+    return trees, _about(table) | {"families_left_out": _figures(table, trees)}
 
 
 def _about(table: Table) -> dict[str, Any]:

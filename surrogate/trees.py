@@ -53,7 +53,7 @@ class Settings:
         rows, columns: share that each tree sees.
         least_weight: hessian of a leaf, at least.
         focus: exponent of the weight of slow rows: (best / time) ** focus.
-        threads: of XGBoost; 0 for all cores. Several are slower where others share the cores.
+        threads: of XGBoost; 0 for all cores. With one, the same rows give the same trees anywhere.
         leave_out: groups of features that are not used.
     """
 
