@@ -31,18 +31,16 @@ __all__ = ["MOST", "Known", "Memory"]
 MOST = 1500
 """Points that are kept: the latest ones. Solving for as many takes half a second."""
 
-_EVERYWHERE = 0.002
-"""Variance, in log2, of what a GPU or a compiler does to all kernels alike: 3 %."""
-_ALIKE = 0.02
-"""Variance, in log2, that a family shares however small the expected errors are: 10 %. Without it,
-what slows one family down evenly would be expected of all."""
+_EVERYWHERE = _ALIKE = 0.0005
+"""Variances, in log2, of what slows all kernels down evenly, and all of one family, however small
+the expected errors are: 1.5 %. Larger ones made errors after an update larger."""
 _ELSEWHERE = 0.5
 """Share of what a family, a kernel or a cell has in common on another GPU or compiler."""
 _NOISE_LOG2 = 0.02
 """Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _MOST_LOG2 = 5.0
 """A point that is further off than 32 times counts as if it were 32 times off."""
-_LEAST_NARROWING = 0.9
+_LEAST_NARROWING = 0.95
 _DOUBTED = 1.0
 """Points as expected that stand against those that surprise."""
 _SHARED = ("family", "kernel_id", "problem_id")

@@ -72,7 +72,8 @@ def digest(column: pl.Series) -> str:
 def test_giving_facts_to_a_set_changed_nothing_else(name, rows, columns):
     """Recorded when no row had facts: row keys, and all columns of version 1 but ``launches``."""
     names = [each for each in pq.read_schema(VERSION_1).names if each != "launches"]
-    held = shipped_set(name).scan().select(names).sort(ROW_KEY).collect()
+    then = shipped_set(name).scan().filter(pl.col("run_id") < "20261123")  # later runs came since
+    held = then.select(names).sort(ROW_KEY).collect()
     assert len(held) == rows
     told = "".join(f"{each.name} {digest(each)}\n" for each in held.iter_columns())
     assert hashlib.sha256(told.encode()).hexdigest() == columns

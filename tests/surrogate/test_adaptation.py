@@ -45,8 +45,8 @@ def test_the_posterior_is_that_of_the_textbook():
     residual, size = np.array([0.4, -0.2]), np.array([0.5, 0.25])
     memory = Memory.of(SCATTER, points, residual, size)
     shared = np.array([[1.9, 0.3], [0.3, 1.9]])  # a family; and a kernel, a cell, a leaf
-    prior = 0.022 + np.outer(size, size) * shared + 0.02**2 * np.eye(2)
-    across = 0.022 + 0.5 * size * np.array([0.7, 0.3 + 1.2])  # same cell; same leaf
+    prior = 0.001 + np.outer(size, size) * shared + 0.02**2 * np.eye(2)
+    across = 0.001 + 0.5 * size * np.array([0.7, 0.3 + 1.2])  # same cell; same leaf
     assert told(memory, asked)[0] == pytest.approx(across @ np.linalg.solve(prior, residual))
 
 
@@ -64,7 +64,7 @@ def test_another_gpu_shares_half():
     memory = Memory.of(SCATTER, points, np.array([1.0]), np.array([1.0]))
     here, there = known(["a"], [[9]]), known(["a"], [[9]], device="h200")
     assert told(memory, there)[0] / told(memory, here)[0] == pytest.approx(
-        0.5 * (0.02 + 0.35) / (0.022 + 0.35)
+        0.5 * (0.0005 + 0.35) / (0.001 + 0.35)
     )
 
 

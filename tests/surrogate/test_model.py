@@ -75,7 +75,7 @@ def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
         told = surrogate.forecast(known[others], DEPTH)
         return np.median(np.abs(np.log2(told.time_ms / slow.time_ms[others])))
 
-    assert error(updated) < 0.2 < 0.5 < error(model)
+    assert error(updated) < 0.3 < 0.5 < error(model)
     elsewhere = np.flatnonzero(known.about["family"] != known.about["family"][0])
     before, after = (each.forecast(known[elsewhere], DEPTH) for each in (model, updated))
     moved = np.abs(np.log2(after.time_ms / before.time_ms))
