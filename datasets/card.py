@@ -129,9 +129,16 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     ordered = rows.sort(order)
     named = ordered.lazy().select(id="facts_id").drop_nulls().unique(maintain_order=True)
     facts = named.join(store.facts(), on="id", maintain_order="left").collect()
+    facts = pl.concat([facts, _unnamed(store)])
     parts.write(folder / "parts", Outcome, ordered.to_arrow())
     parts.write(folder / "sources", Source, sources.to_arrow())
     parts.write(folder / "facts", StoredFacts, facts.to_arrow())
+
+
+def _unnamed(store: Store) -> polars.DataFrame:
+    """The facts that no row names: those of the lowered depth, whose key follows from a row."""
+    named = store.scan().select(id="facts_id").drop_nulls()
+    return store.facts().join(named, on="id", how="anti").sort("text").collect()
 
 
 def render(store: Store, title: str, notes: str = "") -> str:

@@ -147,6 +147,13 @@ def test_an_exported_set_holds_the_facts_of_its_rows_alone(store, tmp_path):
     assert Store(tmp_path / "set").facts().collect().rows() == [("a", facts("a").text)]
 
 
+def test_an_exported_set_keeps_facts_that_no_row_names(store, tmp_path):
+    """Those of the lowered depth are found by their key."""
+    store.add([row(0, "a")], (), [facts("a"), facts("lowered")])
+    card.export(store, tmp_path / "set", "Set")
+    assert set(Store(tmp_path / "set").facts().collect()["id"]) == {"a", "lowered"}
+
+
 def test_facts_that_are_missing_or_no_json_are_told(store):
     store.add([row(0, "a"), row(1, "b")], (), [facts("a")])
     found = verify(store)
