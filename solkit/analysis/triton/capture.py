@@ -141,6 +141,8 @@ def capture(
 
 _STARTERS = (threading.__file__, concurrent.futures.thread.__file__)
 """Files of Python that start threads for a caller."""
+_IDLE = "tqdm._monitor"
+"""The module of a thread that only redraws progress bars; Inductor's are among them."""
 
 
 @contextlib.contextmanager
@@ -152,7 +154,8 @@ def _watching_threads() -> Iterator[Mapping[str, None]]:
     def noted(thread: threading.Thread) -> None:
         caller = sys._getframe(1)
         line, file = fake_cuda.user_line(caller), caller.f_code.co_filename
-        if file in _STARTERS or line.startswith(f"{file}:"):
+        is_the_users = file in _STARTERS or line.startswith(f"{file}:")
+        if is_the_users and type(thread).__module__ != _IDLE:
             lines.setdefault(line)
         start(thread)
 
