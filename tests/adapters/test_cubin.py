@@ -107,7 +107,7 @@ def test_one_run_of_nvdisasm_reads_all(both, monkeypatch, tmp_path):
 
     run = subprocess.run
     monkeypatch.setattr(subprocess, "run", counted)
-    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # a knob would stay set afterwards
     codes = triton_compiler.machine_codes([*kernels, triton_compiler.Compiled()], device)
     assert codes[-1] is None
     assert len(runs) == 1
