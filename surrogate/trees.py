@@ -30,6 +30,8 @@ __all__ = [
     "Settings",
     "Trees",
     "columns_of",
+    "ensemble",
+    "out_of_family",
     "target",
     "weights",
     "xgboost",
@@ -147,19 +149,27 @@ class Trees:
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
 
     @staticmethod
-    def fit(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Trees:
-        """Grow an ensemble on all rows of a table."""
-        names = tuple(_useful(table, settings))
+    def fit(
+        table: Table,
+        settings: Settings = DEFAULTS,
+        seed: int = 0,
+        left_out: Array | None = None,
+    ) -> Trees:
+        """Grow an ensemble on all rows of a table.
+
+        Args:
+            table: with times.
+            settings: of the trees.
+            seed: of the trees.
+            left_out: what `out_of_family` found for these rows, if that is at hand, (rows,).
+        """
+        names, members = ensemble(table, settings, seed)
         values, wanted = columns_of(table, names), target(table)
         weight = weights(table, settings.focus)
-        members = tuple(
-            _grow(values, wanted, weight, settings, 1000 * seed + place)
-            for place in range(settings.members)
-        )
         mean = np.mean([member.predict(values) for member in members], axis=0)
         single = _grow(values, mean, weight, replace(_SINGLE, threads=settings.threads), seed)
         folds = group_folds(table.about["family"])
-        told = _left_out(values, wanted, weight, folds, settings, seed)
+        told = out_of_family(table, settings, seed) if left_out is None else left_out
         sizes = replace(_SIZES, threads=settings.threads)
 
         def fit(known: Array, sized: Array) -> Grown:
@@ -285,10 +295,25 @@ def _grow(
     return Grown(xgb.train(asked, data, settings.rounds))
 
 
-def _left_out(
-    values: Array, wanted: Array, weight: Array, folds: Array, settings: Settings, seed: int
-) -> Array:
-    """Forecasts of each row by a model that did not learn from its family, (rows,)."""
+def ensemble(
+    table: Table, settings: Settings = DEFAULTS, seed: int = 0
+) -> tuple[tuple[str, ...], tuple[Grown, ...]]:
+    """The features that are worth using, and models that learned all rows of a table by them."""
+    names = tuple(_useful(table, settings))
+    values, wanted = columns_of(table, names), target(table)
+    weight = weights(table, settings.focus)
+    members = tuple(
+        _grow(values, wanted, weight, settings, 1000 * seed + place)
+        for place in range(settings.members)
+    )
+    return names, members
+
+
+def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Array:
+    """The target of each row as a single model tells that did not learn from its family, (rows,)."""
+    values, wanted = columns_of(table, _useful(table, settings)), target(table)
+    weight = weights(table, settings.focus)
+    folds = group_folds(table.about["family"])
     found = np.zeros(len(wanted))
     for fold in np.unique(folds):
         known, asked = folds != fold, folds == fold
