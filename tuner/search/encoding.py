@@ -1,0 +1,108 @@
+"""Points of a space as numbers, so that near points are alike.
+
+A point is first a row of places: for each parameter the index of its value. Places become features,
+in *scales*: groups of columns that share one length scale.
+
+* Numbers: their logarithm if all are positive, else the number, from 0 to 1.
+* Integers: how often 2 divides them, from 0 to 1. Warps, banks and vector loads make 96 more like
+  160 than like 97.
+* Strings, and numbers that may be codes (0 among them: a size is never 0), equal or not.
+* What has two values: 0 and 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solkit.core import Space, Value
+from solkit.core.space import Params
+
+__all__ = ["Array", "Encoding", "Places"]
+
+Array = NDArray[Any]
+Places = NDArray[np.int64]
+
+_MOST_CODES = 16  # values that may be codes: of more, equality alone tells little
+
+
+class Encoding:
+    """Turns points into places and features.
+
+    Attributes:
+        scales: by column of the features, the number of its length scale.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        listed = list(space.values.values())
+        self._varying = [at for at, values in enumerate(listed) if len(values) > 1]
+        self._tables: dict[int, Array] = {}
+        scales: list[int] = []
+        for at in self._varying:
+            columns = _columns(listed[at])
+            for block in columns:
+                scales += [max(scales, default=-1) + 1] * block.shape[1]
+            self._tables[at] = np.hstack(columns)
+        self.scales = np.array(scales, np.int64)
+        keys = np.random.default_rng(0)
+        self._weights = keys.integers(1, 2**63, len(listed), np.int64).astype(
+            np.uint64
+        ) | np.uint64(1)
+
+    def places(self, points: Sequence[Params]) -> Places:
+        """The places of points, (points, parameters).
+
+        Raises:
+            ParamsError: a value is not one of the space's.
+        """
+        rows = [self._space.places(point) for point in points]
+        return np.array(rows, np.int64).reshape(len(points), len(self._space.values))
+
+    def point(self, places: Places) -> Params:
+        """The point with these places."""
+        return {name: v[int(at)] for (name, v), at in zip(self._space.values.items(), places)}
+
+    def features(self, places: Places) -> Array:
+        """Of places (points, parameters): (points, columns)."""
+        blocks = [self._tables[at][places[:, at]] for at in self._varying]
+        return np.hstack(blocks) if blocks else np.zeros((len(places), 0))
+
+    def keys(self, places: Places) -> NDArray[np.uint64]:
+        """A number for each point: other places have the same once in 2⁶⁴."""
+        with np.errstate(over="ignore"):
+            mixed = (places.astype(np.uint64) + np.uint64(1)) * self._weights
+            mixed ^= mixed >> np.uint64(29)
+            return (mixed * self._weights[::-1]).sum(axis=1, dtype=np.uint64)
+
+
+def _columns(values: Sequence[Value]) -> list[Array]:
+    """Features of a parameter's values: blocks (values, columns), each of one length scale."""
+    if len(values) == 2:
+        return [np.array([[0.0], [1.0]])]
+    if any(isinstance(value, (str, bool, type(None))) for value in values):
+        return [_equality(len(values))]
+    numbers = np.array(values, float)
+    positive = bool((numbers > 0).all())
+    blocks = [_unit(np.log2(numbers) if positive else numbers)]
+    if positive and all(isinstance(value, int) for value in values):
+        twos = np.log2(np.gcd(np.array(values, np.int64), 1 << 62))
+        if not (np.exp2(twos) == numbers).all() and np.ptp(twos) > 0:
+            blocks.append(_unit(twos))
+    if not positive and len(values) <= _MOST_CODES:
+        blocks.append(_equality(len(values)))
+    return blocks
+
+
+def _unit(numbers: Array) -> Array:
+    low, high = float(numbers.min()), float(numbers.max())
+    return ((numbers - low) / (high - low))[:, None]
+
+
+def _equality(count: int) -> Array:
+    """One column a value: different values are 1 apart."""
+    return np.eye(count) * math.sqrt(0.5)
