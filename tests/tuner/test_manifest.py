@@ -1,0 +1,136 @@
+"""Manifests: what they hold, and where they are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from solkit.errors import InputError
+from solkit.tuner.manifest import Entry, Limits, Manifest, Workload, parse, read, written
+
+FULL = """\
+device = "h100"
+
+[limits]
+gpu_minutes = 30
+held_out = "all"
+
+[[kernels]]
+path = "norm.py"
+entry_point = "rms"
+reference = "problem.py"
+emit = ["best_config"]
+held_out = [{ M = 3000 }]
+shapes = [
+  { sizes = { M = 4096, dtype = "bfloat16" }, calls = 64 },
+  { sizes = { M = 1 }, calls = 6400, time_ms = 0.5, tensors = ["bf16[1, 4096]"] },
+]
+
+[[kernels]]
+path = "softmax"
+[[kernels.shapes]]
+sizes = {}
+calls = 2.5
+"""
+
+
+def test_a_manifest_is_read(tmp_path):
+    file = tmp_path / "batch.toml"
+    file.write_text(FULL)
+    found = read(file)
+    first, second = found.kernels
+    assert (found.device, found.limits) == ("h100", Limits(30, held_out="all"))
+    assert (first.path, first.reference) == (
+        str(tmp_path / "norm.py"),
+        str(tmp_path / "problem.py"),
+    )
+    assert (first.entry_point, first.emit, first.line) == ("rms", ("best_config",), 7)
+    assert first.held_out == ({"M": 3000},)
+    assert first.shapes == (
+        Workload({"M": 4096, "dtype": "bfloat16"}, 64),
+        Workload({"M": 1}, 6400, ("bf16[1, 4096]",), 0.5),
+    )
+    assert second == Entry("softmax", shapes=(Workload({}, 2.5),), line=18)
+    assert second.held_out is None
+
+
+def test_a_kernel_without_shapes_uses_those_of_its_file():
+    (entry,) = parse('[[kernels]]\npath = "a.py"').usable()
+    assert entry.shapes == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "message"),
+    [
+        ("gpu_minutes = 30", "gpu_minutes = 0", "m.toml:4: limits.gpu_minutes: input should be gr"),
+        ('"all"', '"some"', "m.toml:5: limits.held_out: input should be 'nearest' or 'all'"),
+        ("calls = 2.5", "calls = -1", r"m.toml:22: kernels\[1\].shapes\[0\].calls: "),
+        ("calls = 6400", 'calls = "6400"', r"m.toml:13: kernels\[0\].shapes\[1\].calls: "),
+        ("M = 3000", "M = [1]", r"m.toml:12: kernels\[0\].held_out\[0\].M: "),
+        ("entry_point", "entry", r"m.toml:9: kernels\[0\].entry: .*keys here are: path, name, "),
+        ("time_ms", "time", r"kernels\[0\].shapes\[1\].time: .*: sizes, calls, tensors, time_ms"),
+        ("gpu_minutes", "minutes", r"m.toml:4: limits.minutes: .*: gpu_minutes, stop_at"),
+        ('path = "softmax"', "", r"m.toml:18: kernels\[1\].path: field required"),
+        ("[limits]", "[limits", "m.toml:3: this is not TOML: "),
+        (
+            "M = 1 }",
+            'M = 4096, dtype = "bfloat16" }',
+            "m.toml:7: norm at .* listed twice, .*line 7",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(wrong, right, message):
+    assert wrong in FULL
+    with pytest.raises(InputError, match=message):
+        parse(FULL.replace(wrong, right, 1), "m.toml")
+
+
+def test_an_empty_manifest_is_refused():
+    with pytest.raises(InputError, match=r"m\.toml:1: kernels: field required"):
+        parse("", "m.toml")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
+        read(tmp_path / "none.toml")
+
+
+PROFILED = """\
+[[kernels]]
+name = "aten::mm"
+path = ""
+shapes = [{ calls = 3 }]
+[[kernels]]
+path = "a.py"
+shapes = [{ calls = 3, tensors = ["f32[8]"] }, { sizes = { M = 8 } }]
+"""
+
+
+def test_what_a_profile_cannot_know_is_left_out_by_name():
+    found = parse(PROFILED, "m.toml")
+    (entry,) = found.usable()
+    assert (entry.path, entry.shapes) == ("a.py", (Workload({"M": 8}),))
+    assert list(found.left_out()) == [
+        "m.toml:1: aten::mm is left out: its path is empty; name its kernel file.",
+        "m.toml:5: a: 1 of 2 shapes are left out: they have no sizes.",
+    ]
+
+
+def test_a_manifest_of_which_nothing_can_be_tuned_says_what_is_missing():
+    with pytest.raises(InputError, match=r"no kernel can be tuned. m.toml:1: aten::mm is left out"):
+        parse(PROFILED.partition("[[kernels]]\npath")[0], "m.toml").usable()
+
+
+def test_what_is_written_is_read_back():
+    shapes = (
+        Workload({"M": 1, "dtype": "bfloat16", "causal": True, "odd name": 0.5}, 7),
+        Workload(None, 2.5, ("bf16[1, 2]", 'a "quoted" \\ name'), 0.125),
+    )
+    kernel = Entry("k.py", "aten::mm", "run", "r.py", shapes, ({"M": 2},), ("vllm",))
+    whole = Manifest("m.toml", (kernel, Entry("")), Limits(1.5, 0.9, 40, "all"), "h200")
+    text = written(whole, ["A note."])
+    found = parse(text, "m.toml", Path())
+    assert text.startswith("# A note.\n")
+    assert [vars(e) | {"line": 0} for e in found.kernels] == [vars(e) for e in whole.kernels]
+    assert (found.limits, found.device) == (whole.limits, whole.device)

@@ -1,0 +1,427 @@
+"""Manifests: which kernels a batch works on, at which shapes, and how often each is called.
+
+A manifest is TOML::
+
+    [limits]
+    gpu_minutes = 30
+
+    [[kernels]]
+    path = "kernels/rms_norm.py"          # relative to the manifest
+    emit = ["best_config"]
+    held_out = [{ M = 3000, N = 4096 }]   # default: the file's HELD_OUT_SHAPES
+    shapes = [                            # default: the file's SHAPES, one call each
+      { sizes = { M = 4096, N = 4096 }, calls = 64 },
+      { sizes = { M = 1, N = 4096 }, calls = 6400 },
+    ]
+
+`solkit profile --manifest` writes one. A profile knows neither files nor the names of sizes, so it
+leaves ``path = ""`` and shapes without ``sizes``. These are left out of a batch, by name, until
+somebody fills them in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from solkit.core import Value
+from solkit.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Entry", "Limits", "Manifest", "Workload", "parse", "read", "written"]
+
+HeldOut = Literal["nearest", "all"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One shape of a kernel.
+
+    Attributes:
+        sizes: that override the file's defaults; ``None`` while nobody has filled them in.
+        calls: how often the kernel is called at it: its weight.
+        tensors: the inputs as a profiler recorded them, e.g. ``"bf16[8944, 1024]"``.
+        time_ms: of one call, as profiled; ``None`` if unknown.
+    """
+
+    sizes: Mapping[str, Value] | None
+    calls: float = 1.0
+    tensors: tuple[str, ...] = ()
+    time_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kernel of a manifest.
+
+    Attributes:
+        path: its file, or a recorded kernel's name or id; empty while unknown.
+        name: of the kernel, for people.
+        entry_point: the function to call.
+        reference: the file with the reference, if `path` lacks one.
+        shapes: empty means those of the file.
+        held_out: shapes that only check winners; ``None`` means those of the file.
+        emit: forms in which winners are written.
+        line: where it begins in the manifest; 0 if it comes from elsewhere.
+    """
+
+    path: str
+    name: str = ""
+    entry_point: str = "kernel"
+    reference: str | None = None
+    shapes: tuple[Workload, ...] = ()
+    held_out: tuple[Mapping[str, Value], ...] | None = None
+    emit: tuple[str, ...] = ()
+    line: int = 0
+
+    @property
+    def title(self) -> str:
+        """Its name, else its file's."""
+        return self.name or Path(self.path).stem or "a kernel without a file"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a batch, and how strictly winners are checked.
+
+    Attributes:
+        gpu_minutes: the budget; ``None`` if the command gives it.
+        stop_at: share of SOL at which a kernel is fast enough.
+        measurements: the most for one kernel and shape; ``None`` for no limit.
+        held_out: ``"nearest"``: a winner must not be slower at the held-out shapes that are nearest
+            to its own; ``"all"``: at none. It must be correct at all of them either way.
+    """
+
+    gpu_minutes: float | None = None
+    stop_at: float = 0.95
+    measurements: int | None = None
+    held_out: HeldOut = "nearest"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a batch works on.
+
+    Attributes:
+        path: the file, for messages.
+        kernels: in its order.
+        limits: what ends the batch.
+        device: the GPU that it is meant for; ``None`` for this machine's.
+    """
+
+    path: str
+    kernels: tuple[Entry, ...]
+    limits: Limits = field(default_factory=Limits)
+    device: str | None = None
+
+    def usable(self) -> tuple[Entry, ...]:
+        """The kernels that have a file, each with the shapes whose sizes are known.
+
+        Raises:
+            InputError: there are none.
+        """
+        found = tuple(_with_shapes(each) for each in self.kernels if each.path and _has_sizes(each))
+        if not found:
+            left_out = " ".join(self.left_out())
+            raise InputError(f"{self.path}: no kernel can be tuned. {left_out}")
+        return found
+
+    def left_out(self) -> Iterator[str]:
+        """What a batch cannot work on yet, a sentence each."""
+        for each in self.kernels:
+            place = f"{self.path}:{each.line}" if each.line else self.path
+            unsized = sum(shape.sizes is None for shape in each.shapes)
+            if not each.path:
+                yield f"{place}: {each.title} is left out: its path is empty; name its kernel file."
+            elif unsized:
+                yield (
+                    f"{place}: {each.title}: {unsized} of {len(each.shapes)} shapes are left out: "
+                    "they have no sizes."
+                )
+
+
+def _has_sizes(entry: Entry) -> bool:
+    return not entry.shapes or any(each.sizes is not None for each in entry.shapes)
+
+
+def _with_shapes(entry: Entry) -> Entry:
+    return replace(entry, shapes=tuple(e for e in entry.shapes if e.sizes is not None))
+
+
+# --------------------------------------------------------------------------------------- reading
+
+
+_Value = Union[bool, int, float, str]
+_Sizes = dict[str, _Value]
+
+
+class _Record(BaseModel):
+    """A table of the file; an unknown key is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Shape(_Record):
+    sizes: Union[_Sizes, None] = None
+    calls: float = Field(1.0, gt=0, allow_inf_nan=False)
+    tensors: list[str] = []
+    time_ms: Union[float, None] = Field(None, gt=0, allow_inf_nan=False)
+
+
+class _Kernel(_Record):
+    path: str
+    name: str = ""
+    entry_point: str = Field("kernel", min_length=1)
+    reference: Union[str, None] = None
+    shapes: list[_Shape] = []
+    held_out: Union[list[_Sizes], None] = None
+    emit: list[str] = []
+
+
+class _Limits(_Record):
+    gpu_minutes: Union[float, None] = Field(None, gt=0, allow_inf_nan=False)
+    stop_at: float = Field(0.95, gt=0, le=1)
+    measurements: Union[int, None] = Field(None, gt=0)
+    held_out: HeldOut = "nearest"
+
+
+class _File(_Record):
+    kernels: list[_Kernel] = Field(min_length=1)
+    limits: _Limits = _Limits()
+    device: Union[str, None] = None
+
+
+def read(path: str | os.PathLike[str]) -> Manifest:
+    """Read a manifest; files in it are relative to its folder.
+
+    Raises:
+        InputError: it cannot be read, is not TOML, or does not fit; names the line and the key.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {file}: {why}") from error
+    return parse(text, str(path), file.parent)
+
+
+def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
+    """The manifest in a text; see `read`."""
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(_syntax(path, str(error))) from error
+    places = _places(text)
+    try:
+        found = _File.model_validate(told)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(_misfit(path, first["loc"], first["msg"], told, places)) from error
+    kernels = [_entry(each, n, folder, places) for n, each in enumerate(found.kernels)]
+    _check_distinct(kernels, path)
+    limits = Limits(**found.limits.model_dump())
+    return Manifest(path, tuple(kernels), limits, found.device)
+
+
+_Place = tuple[Union[str, int], ...]
+
+
+def _entry(told: _Kernel, number: int, folder: Path, places: Mapping[_Place, int]) -> Entry:
+    return Entry(
+        path=_resolved(told.path, folder),
+        name=told.name,
+        entry_point=told.entry_point,
+        reference=None if told.reference is None else _resolved(told.reference, folder),
+        shapes=tuple(
+            Workload(each.sizes, each.calls, tuple(each.tensors), each.time_ms)
+            for each in told.shapes
+        ),
+        held_out=None if told.held_out is None else tuple(told.held_out),
+        emit=tuple(told.emit),
+        line=_line(("kernels", number), places),
+    )
+
+
+def _resolved(path: str, folder: Path) -> str:
+    """A file beside the manifest; other names are left as they are: a recording may know them."""
+    beside = folder / path
+    return str(beside) if path and (beside.exists() or path.endswith(".py")) else path
+
+
+def _check_distinct(kernels: Sequence[Entry], path: str) -> None:
+    """Raise `InputError` if a kernel has one shape twice, or two entries are alike."""
+    seen: dict[tuple[str, str, str], int] = {}
+    for each in kernels:
+        for shape in each.shapes or (Workload({}),):
+            if not each.path or shape.sizes is None:
+                continue
+            sizes = json.dumps(shape.sizes, sort_keys=True)
+            key = each.path, each.entry_point, sizes
+            if key in seen:
+                raise InputError(
+                    f"{path}:{each.line}: {each.title} at {sizes} is listed twice, first at line "
+                    f"{seen[key]}: add up the calls"
+                )
+            seen[key] = each.line
+
+
+def _syntax(path: str, message: str) -> str:
+    """A parser's message with the line in front."""
+    found = re.search(r"\s*\(at line (\d+), column \d+\)", message)
+    if found is None:
+        return f"{path}: this is not TOML: {message}"
+    return f"{path}:{found[1]}: this is not TOML: {message.replace(found[0], '')}"
+
+
+def _misfit(
+    path: str, place: _Place, message: str, told: Mapping[str, Any], places: Mapping[_Place, int]
+) -> str:
+    place = _in_file(place, told)
+    line = _line(place, places)
+    known = _known(place, message)
+    return f"{path}:{line or 1}: {_spelled(place)}: {_lowered(message)}{known}"
+
+
+def _in_file(place: _Place, told: Any) -> _Place:
+    """The part of pydantic's place that the file has: it also names the branches of unions."""
+    kept: list[str | int] = []
+    for each in place:
+        if isinstance(told, Mapping):
+            kept.append(each)
+            told = told.get(str(each))
+        elif isinstance(told, list) and isinstance(each, int):
+            kept.append(each)
+            told = told[each]
+    return tuple(kept)
+
+
+def _known(place: _Place, message: str) -> str:
+    """The valid keys, if the message is about an unknown one."""
+    if not message.startswith("Extra inputs"):
+        return ""
+    tables: dict[Any, type[_Record]] = {"limits": _Limits, "kernels": _Kernel, "shapes": _Shape}
+    around = next((each for each in place[-2::-1] if isinstance(each, str)), None)
+    record = tables.get(around, _File)
+    return f"; the keys here are: {', '.join(record.model_fields)}"
+
+
+def _spelled(place: _Place) -> str:
+    text = ""
+    for each in place:
+        text += f"[{each}]" if isinstance(each, int) else f".{each}"
+    return text.removeprefix(".") or "the file"
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+_HEADER = re.compile(r"\s*\[(\[)?\s*([\w.\s-]+?)\s*\]?\]\s*(?:#.*)?$")
+_KEY = re.compile(r"\s*([\w-]+)(?:\s*\.\s*[\w-]+)*\s*=")
+
+
+def _places(text: str) -> dict[_Place, int]:
+    """Line numbers by place, as far as lines begin with a table's header or a key."""
+    found: dict[_Place, int] = {}
+    table: _Place = ()
+    counts: dict[_Place, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = _opened(header[2].split("."), bool(header[1]), counts)
+            found.setdefault(table, number)
+        elif key := _KEY.match(line):
+            found.setdefault((*table, key[1]), number)
+    return found
+
+
+def _opened(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _Place:
+    """The place of a table's header: lists of tables are counted."""
+    place: _Place = ()
+    for depth, name in enumerate(names):
+        place = (*place, name.strip())
+        is_last = depth == len(names) - 1
+        if is_last and in_list:
+            counts[place] = counts.get(place, -1) + 1
+        if place in counts:
+            place = (*place, counts[place])
+    return place
+
+
+def _line(place: _Place, places: Mapping[_Place, int]) -> int:
+    """The line of a place, or of the nearest that encloses it; 0 if none is known."""
+    while place and place not in places:
+        place = place[:-1]
+    return places.get(place, 0)
+
+
+# --------------------------------------------------------------------------------------- writing
+
+
+def written(manifest: Manifest, notes: Sequence[str] = ()) -> str:
+    """A manifest as TOML, with `notes` as comments at the top."""
+    lines = [f"# {note}" for note in notes]
+    if manifest.device is not None:
+        lines += ["", f"device = {_toml(manifest.device)}"]
+    limits = {
+        name: value
+        for name, value in vars(manifest.limits).items()
+        if value != getattr(Limits(), name)
+    }
+    if limits:
+        lines += ["", "[limits]", *(f"{name} = {_toml(value)}" for name, value in limits.items())]
+    for each in manifest.kernels:
+        lines += ["", "[[kernels]]", *_entry_lines(each)]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _entry_lines(entry: Entry) -> Iterator[str]:
+    if entry.name:
+        yield f"name = {_toml(entry.name)}"
+    yield f"path = {_toml(entry.path)}"
+    if entry.entry_point != "kernel":
+        yield f"entry_point = {_toml(entry.entry_point)}"
+    if entry.reference is not None:
+        yield f"reference = {_toml(entry.reference)}"
+    if entry.emit:
+        yield f"emit = {_toml(list(entry.emit))}"
+    if entry.held_out is not None:
+        yield f"held_out = {_toml(list(entry.held_out))}"
+    if entry.shapes:
+        yield "shapes = ["
+        yield from (f"  {_toml(_told(each))}," for each in entry.shapes)
+        yield "]"
+
+
+def _told(shape: Workload) -> dict[str, Any]:
+    told = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
+    told["tensors"] = list(shape.tensors) or None
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML; JSON's strings are TOML's, but for the character DEL."""
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(name)} = {_toml(each)}" for name, each in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value)) if abs(value) < 1e15 else repr(value)
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _toml(name)
