@@ -175,15 +175,15 @@ class _Record(BaseModel):
 
 class _Shape(_Record):
     sizes: Union[_Sizes, None] = None
-    calls: float = Field(1.0, gt=0, allow_inf_nan=False)
+    calls: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     tensors: list[str] = []
-    time_ms: Union[float, None] = Field(None, gt=0, allow_inf_nan=False)
+    time_ms: Union[float, None] = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class _Kernel(_Record):
     path: str
     name: str = ""
-    entry_point: str = Field("kernel", min_length=1)
+    entry_point: str = Field(default="kernel", min_length=1)
     reference: Union[str, None] = None
     shapes: list[_Shape] = []
     held_out: Union[list[_Sizes], None] = None
@@ -191,9 +191,9 @@ class _Kernel(_Record):
 
 
 class _Limits(_Record):
-    gpu_minutes: Union[float, None] = Field(None, gt=0, allow_inf_nan=False)
-    stop_at: float = Field(0.95, gt=0, le=1)
-    measurements: Union[int, None] = Field(None, gt=0)
+    gpu_minutes: Union[float, None] = Field(default=None, gt=0, allow_inf_nan=False)
+    stop_at: float = Field(default=0.95, gt=0, le=1)
+    measurements: Union[int, None] = Field(default=None, gt=0)
     held_out: HeldOut = "nearest"
 
 
@@ -406,7 +406,7 @@ def _entry_lines(entry: Entry) -> Iterator[str]:
 
 
 def _told(shape: Workload) -> dict[str, Any]:
-    told = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
+    told: dict[str, Any] = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
     told["tensors"] = list(shape.tensors) or None
     return {name: value for name, value in told.items() if value is not None}
 

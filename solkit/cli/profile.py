@@ -40,6 +40,12 @@ _Calls = Annotated[
 _TraceOut = Annotated[
     str | None, typer.Option(metavar="FILE", help="Save the script's trace (.json, .json.gz).")
 ]
+_Manifest = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Write what is worth tuning to FILE (.toml), for `solkit batch`."
+    ),
+]
 _All = Annotated[bool, typer.Option("--all", help="Show every op with all its kernels.")]
 _ScriptLimit = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="Wall time for the script.")
@@ -54,6 +60,7 @@ def profile(
     skip: _Skip = None,
     calls: _Calls = 5,
     trace_out: _TraceOut = None,
+    manifest: _Manifest = None,
     show_all: _All = False,
     json: _options.Json = None,
     script_limit: _ScriptLimit = 600.0,
@@ -65,8 +72,9 @@ def profile(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(source)
-        _base.check_distinct(**{"json": json, "trace-out": trace_out})
+        _base.check_distinct(**{"json": json, "trace-out": trace_out, "manifest": manifest})
         _base.check_writable(json, inputs=(source,))
+        _base.check_writable(manifest, "--manifest", inputs=(source,))
         with _base.stdout_kept_for_the_report(), _base.working(f"profiling {source}"):
             from solkit.processes import jobs as worker
 
@@ -87,4 +95,8 @@ def profile(
 
         render = partial(page.render, found, complete=show_all)
         _base.show(json, render, lambda: page.dumps(found))
+        if manifest is not None:
+            from solkit.tuner.profiled import profiled_manifest
+
+            _base.write(manifest, lambda: profiled_manifest(found).rstrip("\n"), "--manifest")
     raise typer.Exit(Exit.BAD_INPUT if found.failure else Exit.REPORTED)

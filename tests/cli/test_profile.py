@@ -12,6 +12,7 @@ import pytest
 
 import solkit.profiling
 from solkit import cli
+from solkit.tuner import manifest
 
 OP = {
     "External id": 1,
@@ -62,6 +63,16 @@ def test_a_trace_is_reported(trace, tmp_path):
 def test_json_to_stdout_is_alone(trace):
     outcome = run(trace, "--device", "h100", "--json", "-")
     assert json.loads(outcome.stdout)["schema"] == "solkit.profile/1"
+
+
+def test_a_manifest_for_a_batch_is_written(trace, tmp_path):
+    out = tmp_path / "batch.toml"
+    assert run(trace, "--device", "h100", "--manifest", str(out)).exit_code == 0
+    (entry,) = manifest.read(out).kernels
+    assert (entry.name, entry.path) == ("aten::relu", "")
+    assert [(each.calls, each.tensors) for each in entry.shapes] == [(1, ("f32[4096, 4096]",))]
+    trace_out = run(trace, "--trace-out", str(out), "--manifest", str(out))
+    assert "--trace-out and --manifest both name" in trace_out.stderr
 
 
 @pytest.mark.parametrize(
