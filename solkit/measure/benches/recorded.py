@@ -129,6 +129,7 @@ class RecordedBench(Bench):
         self._cores_free_s = [0.0] * cores
         self._gpu_free_s = 0.0
         self._waiting: list[_Handful] = []
+        self._running: _Handful | None = None  # on the GPU until `_gpu_free_s`; see `advance`
         self._timed: deque[tuple[Configuration, Outcome]] = deque()
 
     @classmethod
@@ -177,7 +178,9 @@ class RecordedBench(Bench):
     @property
     def pending(self) -> int:
         """Number of submitted configurations without an outcome."""
-        return len(self._timed) + sum(len(each.configurations) for each in self._waiting)
+        running = [] if self._running is None else [self._running]
+        untimed = sum(len(each.configurations) for each in (*running, *self._waiting))
+        return len(self._timed) + untimed
 
     @property
     def capacity(self) -> int:
@@ -193,6 +196,11 @@ class RecordedBench(Bench):
         """Every recorded configuration once; its path is the id of the kernel."""
         return tuple(configuration_of(row) for row, *_ in self._recording.rows.values())
 
+    def require_recorded(self, configurations: Sequence[Configuration]) -> None:
+        """Raise `NotRecordedError` if one of them is not recorded."""
+        for each in configurations:
+            self._recording.point(each)
+
     def submit(self, configurations: Sequence[Configuration]) -> None:
         """Queue configurations; each path is a kernel's id, name or file."""
         points = [self._recording.point(each) for each in configurations]
@@ -203,17 +211,39 @@ class RecordedBench(Bench):
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         """Yield outcomes in the order of the virtual clock."""
         clock = self.clock
-        while self._timed or self._waiting:
+        while self._timed or self._running or self._waiting:
             if self._timed:
                 yield self._timed.popleft()
                 continue
-            if until_s is not None and self._starts_s() >= until_s:
+            if until_s is not None and self.due_s(until_s) is None:
                 clock.time_s = max(clock.time_s, until_s)
                 return
             self._time()
 
+    def due_s(self, until_s: float | None = None) -> float | None:
+        """When the next outcome comes, on the virtual clock.
+
+        ``None`` if nothing is pending, or nothing begins before `until_s`.
+        """
+        if self._timed:
+            return self.clock.time_s
+        if self._running is not None:
+            return self._gpu_free_s
+        if not self._waiting or (until_s is not None and self._starts_s() >= until_s):
+            return None
+        return self._starts_s() + self._first(self._starts_s()).gpu_s
+
+    def advance(self, now_s: float) -> None:
+        """Move the clock on, to no later than `due_s`: a bench of benches keeps one time for all.
+
+        The GPU starts what it can start until then.
+        """
+        if not self._running and not self._timed and self.due_s(now_s) is not None:
+            self._start()
+        self.clock.time_s = max(self.clock.time_s, now_s)
+
     def discard(self) -> None:
-        """Drop what is not timed yet; a handful that is compiling keeps its core busy."""
+        """Drop what is not being timed; a handful that is compiling keeps its core busy."""
         now_s = self.clock.time_s
         compiling = [each for each in self._waiting if each.begun_s <= now_s < each.compiled_s]
         free = [now_s] * (len(self._cores_free_s) - len(compiling))
@@ -223,6 +253,7 @@ class RecordedBench(Bench):
     def close(self) -> None:
         """Drop everything."""
         self._waiting.clear()
+        self._running = None
         self._timed.clear()
 
     def _next(self, point: _Point) -> Outcome:
@@ -248,12 +279,24 @@ class RecordedBench(Bench):
         first_s = min(each.compiled_s for each in self._waiting)
         return max(first_s, self._gpu_free_s, self.clock.time_s)
 
+    def _first(self, start_s: float) -> _Handful:
+        """The first submitted handful that is compiled by then."""
+        return next(each for each in self._waiting if each.compiled_s <= start_s)
+
+    def _start(self) -> None:
+        """Give the next handful to the GPU."""
+        start_s = self._starts_s()
+        self._running = self._first(start_s)
+        self._waiting.remove(self._running)
+        self._gpu_free_s = start_s + self._running.gpu_s
+
     def _time(self) -> None:
         """Move the clock to the end of the next handful."""
-        start_s = self._starts_s()
-        handful = next(each for each in self._waiting if each.compiled_s <= start_s)
-        self._waiting.remove(handful)
-        self.clock.time_s = self._gpu_free_s = start_s + handful.gpu_s
+        if self._running is None:
+            self._start()
+        handful, self._running = self._running, None
+        assert handful is not None
+        self.clock.time_s = self._gpu_free_s
         self._timed.extend(zip(handful.configurations, handful.outcomes, strict=True))
 
 

@@ -34,11 +34,13 @@ from solkit.datasets.kernels import kernel_at
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.guarded import GuardedBench
+from solkit.measure.benches.many import ManyBench
 from solkit.measure.benches.trusted import TrustedBench
 from solkit.measure.guarded.messages import Judgement
 from solkit.measure.outcomes import Prospect
 
 SHAPE = {"N": 100}
+MANY = ("many trusted", "many guarded", "many recorded")  # of one each
 RIGHT = [params for params in VALID if params["SPLIT"] == 1]
 WRONG = {**RIGHT[0], "SPLIT": 2, "BLOCK": 32}
 BOUND = Bound(0.5, "dram", (), {}, "bf16", (), BoundTimes(0.5, 0.4, 0.5))
@@ -97,6 +99,8 @@ def opened(tmp_path, monkeypatch):
     with ExitStack() as stack:
 
         def open_(name):
+            if name.startswith("many "):
+                return stack.enter_context(ManyBench([open_(name.removeprefix("many "))]))
             if name == "recorded":
                 return stack.enter_context(RecordedBench(recording()))
             log = stack.enter_context(OutcomeLog(tmp_path / f"{name}.jsonl"))
@@ -109,7 +113,7 @@ def opened(tmp_path, monkeypatch):
         yield open_
 
 
-@pytest.fixture(params=["trusted", "guarded", "recorded"])
+@pytest.fixture(params=["trusted", "guarded", "recorded", *MANY])
 def bench(request, opened):
     bench = opened(request.param)
     bench.asked = opened.asked
@@ -181,7 +185,9 @@ def test_the_clock_only_goes_forward_and_the_gpu_is_held_no_longer(bench):
 
 def test_one_driver_runs_on_all_of_them_unchanged(opened):
     """The collector itself: it asks for the same everywhere, and finds the best."""
-    assert driven(opened, "trusted") == driven(opened, "guarded") == driven(opened, "recorded")
+    wanted = driven(opened, "trusted")
+    for name in ("guarded", "recorded", "many recorded"):
+        assert driven(opened, name) == wanted
 
 
 def driven(opened, name):

@@ -1,0 +1,462 @@
+"""A bench of benches: several GPUs, of one machine or of many, behind the one interface.
+
+::
+
+    submit ─► queue ─► member 1 (a bench, in a thread of its own) ─┐
+                  └──► member 2 ...                                ├─► outcomes
+                  ▲──────── what a member that ended still had ────┘
+
+- Each member gets work up to its capacity, the one that uses the smallest share of it first.
+  Configurations of one kernel and shape stay together, at most `HANDFUL`.
+- A member *ends* if its `Bench.outcomes` raises anything but `TraceError`. Its configurations go to
+  others; an outcome that it had yielded stays, and none comes twice. If the member has a
+  ``reopened()``, that is tried while the others go on.
+- A configuration that two ended members had is measured alone from then on. After the fourth one
+  it is blamed: its outcome is `Verdict.NOT_MEASURED`.
+- GPUs of several models keep their results apart: each outcome names its GPU, and a driver may ask
+  for a model, or for one outcome of each.
+- Members on virtual clocks (`RecordedBench`) share one virtual time, without threads: outcomes come
+  in the order of that time, so a replay is deterministic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from solkit.core import Configuration, Device, Outcome
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import InputError, SolkitError, TraceError, UnknownDeviceError, WorkerError
+from solkit.measure.benches._base import HANDFUL, Bench
+from solkit.measure.benches._members import (
+    Member,
+    SummedClock,
+    SummedVirtualClock,
+    Ticket,
+    Virtual,
+    blamed_outcome,
+    share_in_use,
+)
+
+__all__ = ["ManyBench"]
+
+BLAMED_AFTER = 4
+"""Ended members that had a configuration, from when on it is blamed."""
+
+REOPENINGS = 3
+"""Attempts to replace a member, without an outcome in between."""
+
+_SLICE_S = 0.1  # a member looks for new work as often
+_REOPEN_S = 1.0  # before the first attempt; twice as long before each further one
+_END_S = 2.0  # a member's thread may take to end
+
+
+class ManyBench(Bench):
+    """Measures on several benches at once; see `solkit.measure.benches.Bench` and this module.
+
+    `Clock.gpu_s` sums the seconds of all GPUs; `Clock.now_s` is one time for all. Outcomes of what
+    was being timed at ``until_s`` come with the next call of `outcomes`, also after `discard`.
+
+    Args:
+        benches: of a GPU each, which are closed with this bench. One may have a ``reopened()``,
+            which returns its replacement or raises `SolkitError`.
+        each_model: measure each configuration once on every model of GPU, not on any one GPU.
+        log: where the outcomes of blamed configurations are written. Members log all others.
+        tell: receives a sentence when a member ends or is back.
+
+    Raises:
+        InputError: there is no bench, or some clocks are virtual and others are not.
+    """
+
+    def __init__(
+        self,
+        benches: Sequence[Bench],
+        *,
+        each_model: bool = False,
+        log: OutcomeLog | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        virtual = [isinstance(each, Virtual) for each in benches]
+        if not benches or any(virtual) != all(virtual):
+            raise InputError(
+                "a bench of benches needs some, all with a real clock or all with a virtual one; "
+                f"got {len(benches)}, {sum(virtual)} of them virtual"
+            )
+        self._members = [Member(each, each.device, all(virtual)) for each in benches]
+        self._each_model, self._log, self._tell = each_model, log, tell
+        self._virtual = SummedVirtualClock(self._members) if all(virtual) else None
+        self.clock: SummedClock = self._virtual or SummedClock(self._members)
+        self._queue: deque[Ticket] = deque()
+        self._found: deque[tuple[Configuration, Outcome]] = deque()
+        self._faults: deque[BaseException] = deque()  # for the driver
+        self._changed = threading.Condition(threading.RLock())
+        self._until_s = -math.inf  # members begin nothing later: they wait for the driver
+        self._threads: list[threading.Thread] = []
+        self._is_closed = False
+
+    @property
+    def benches(self) -> tuple[Bench, ...]:
+        """The members that have not ended."""
+        return tuple(each.bench for each in self._members if each.why is None)
+
+    @property
+    def device(self) -> Device:
+        """The GPU of the first member; `devices` gives all models."""
+        return self._members[0].device
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """A GPU of each model."""
+        models: dict[str, Device] = {}
+        for member in self._members:
+            models.setdefault(member.device.key, member.device)
+        return tuple(models.values())
+
+    @property
+    def pending(self) -> int:
+        """Number of outcomes to come: one for each configuration, or one on each model."""
+        with self._changed:
+            loads = sum(each.load for each in self._members)
+            return len(self._queue) + len(self._found) + loads
+
+    @property
+    def capacity(self) -> int:
+        """The sum over all members that have not ended; at least 1."""
+        return max(sum(each.capacity for each in self.benches), 1)
+
+    def submit(self, configurations: Sequence[Configuration], on: str | None = None) -> None:
+        """Queue configurations.
+
+        Args:
+            configurations: what to measure.
+            on: only on this model of GPU, by its key. By default on any, or on each if the bench
+                was opened so.
+
+        Raises:
+            NotRecordedError: recorded members lack one of them. None is queued then.
+            UnknownDeviceError: no member has such a GPU.
+        """
+        models = [each.key for each in self.devices]
+        if on is not None and on not in models:
+            raise UnknownDeviceError(f"no member has a GPU {on!r}; they have: {', '.join(models)}")
+        wanted = models if self._each_model and on is None else [on]
+        for member in self._members:
+            if isinstance(member.bench, Virtual) and on in (None, member.device.key):
+                member.bench.require_recorded(configurations)
+        with self._changed:
+            for model in wanted:
+                self._queue.extend(Ticket(each, model) for each in configurations)
+            self._assign()
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """Yield outcomes as they come; members go on while the driver thinks.
+
+        Raises:
+            InputError: a member does not take some configurations; they are dropped.
+            TraceError: outcomes could not be written; their configurations are measured again.
+            WorkerError: no member is left for some configurations; they stay pending.
+        """
+        with self._changed:
+            self._until_s = math.inf if until_s is None else until_s
+            self._changed.notify_all()
+        while self.pending:
+            with self._changed:
+                found = self._next_at(until_s) if self._virtual else self._next()
+            if found is None:
+                return
+            yield found
+
+    def discard(self) -> None:
+        """Drop what is not being timed; waits until members have done so."""
+        with self._changed:
+            self._queue.clear()
+            for member in self._members:
+                member.inbox.clear()
+                for each in (each for some in member.tickets.values() for each in some):
+                    each.is_dropped = True
+                member.sheds = member.why is None and member.load > 0
+            self._changed.notify_all()
+            if self._virtual:
+                self._shed_at()
+            else:
+                self._changed.wait_for(lambda: not any(each.sheds for each in self._members))
+
+    def close(self) -> None:
+        """Close all members. Pending configurations get no outcome."""
+        with self._changed:
+            self._is_closed = True
+            self._queue.clear()
+            self._found.clear()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(_END_S)
+        for member in self._members:
+            member.emptied()
+            if member.why is None:
+                member.bench.close()
+
+    # --------------------------------------------------------------------------- who measures what
+
+    def _assign(self) -> None:
+        """Give queued configurations to members that have room."""
+        while self._assign_some():
+            pass
+        self._changed.notify_all()
+
+    def _assign_some(self) -> bool:
+        """Give some configurations that belong together to the member with the least to do.
+
+        If one must be measured alone, a member gets nothing else until it has nothing left.
+        """
+        members, tried = list(self._members), set[tuple[str | None, bool]]()
+        for first in self._queue:
+            if (first.on, first.is_alone) in tried:
+                continue
+            tried.add((first.on, first.is_alone))
+            able = [each for each in members if each.room_for(first)]
+            if able:
+                self._give(min(able, key=share_in_use), first, len(able))
+                return True
+            fit = [m for m in members if m.why is None and first.on in (None, m.device.key)]
+            if first.is_alone and fit:
+                members.remove(min(fit, key=share_in_use))
+        return False
+
+    def _give(self, member: Member, first: Ticket, able: int) -> None:
+        """Give it a share of the tickets like the first one."""
+        alike = [each for each in self._queue if each.alike == first.alike]
+        share = -(-len(alike) // able)
+        given = alike[: min(HANDFUL, share, member.room_for(first))]
+        taken = set(map(id, given))
+        self._queue = deque(each for each in self._queue if id(each) not in taken)
+        member.inbox.extend(given)
+
+    def _note(self, member: Member, configuration: Configuration, outcome: Outcome) -> None:
+        """Take an outcome."""
+        ticket = member.answered(configuration)
+        member.failures = 0
+        self._found.append((ticket.configuration, outcome))
+        if member.is_virtual and not member.bench.pending:
+            member.tickets.clear()  # of what was discarded
+        self._changed.notify_all()
+
+    def _submit(self, member: Member) -> None:
+        """Submit what a member was given."""
+        with self._changed:
+            given = member.taken()
+        try:
+            if given:
+                member.bench.submit([each.configuration for each in given])
+        except InputError as error:
+            with self._changed:
+                for each in given:
+                    member.answered(each.configuration)
+                self._faults.append(error)
+
+    def _failed(self, member: Member, error: BaseException) -> None:
+        """A member raised an error: others get what it had, unless the log is at fault."""
+        if isinstance(error, TraceError):
+            with contextlib.suppress(SolkitError):
+                member.bench.discard()
+            self._queue.extendleft(reversed(member.emptied()))
+            self._faults.append(error)
+            return
+        if not isinstance(error, (SolkitError, OSError)):
+            self._faults.append(error)  # a fault of the code: the driver must see it
+        self._end(member, error)
+
+    def _end(self, member: Member, error: BaseException) -> None:
+        """Give what an ended member had to others."""
+        member.spent_s = member.gpu_s(self.clock.now_s())
+        member.why = str(error) or type(error).__name__
+        member.failures += 1
+        member.sheds = False
+        with contextlib.suppress(Exception):
+            member.bench.close()
+        left = member.emptied()
+        for each in left:
+            each.ended.append(member.why)
+        blamed = [each for each in left if len(each.ended) >= BLAMED_AFTER]
+        self._queue.extendleft(each for each in reversed(left) if each not in blamed)
+        self._tell(f"{member.device.name}: {member.why}; {len(left)} configurations go to others")
+        for each in blamed:
+            self._blame(each, member.device)
+            member.failures = 0  # it was not the member's fault
+
+    def _blame(self, ticket: Ticket, device: Device) -> None:
+        """Give a configuration that ended too many members an outcome."""
+        outcome = blamed_outcome(ticket, device)
+        if self._log is not None:
+            (outcome,) = self._log.append([outcome])
+        self._found.append((ticket.configuration, outcome))
+
+    def _reopen(self, member: Member) -> None:
+        """Try to replace the bench of an ended member."""
+        reopened = getattr(member.bench, "reopened", None)
+        if reopened is None or member.failures > REOPENINGS:
+            member.is_gone = True
+            return
+        try:
+            bench = reopened()
+        except (SolkitError, OSError) as error:
+            member.failures += 1
+            member.why = str(error)
+            return
+        with self._changed:
+            member.bench, member.why, member.since_s = bench, None, self.clock.now_s()
+            self._assign()
+        self._tell(f"{member.device.name}: is back")
+
+    def _fault(self) -> BaseException | None:
+        """What the driver must hear now: an error, or that nobody can measure what is left."""
+        if self._faults:
+            return self._faults.popleft()
+        left = [each for each in self._members if not each.is_gone]
+        able = any(each.on in (None, m.device.key) for each in self._queue for m in left)
+        if not self._queue or able or any(each.load for each in left):
+            return None
+        told = "; ".join(f"{each.device.name}: {each.why}" for each in self._members if each.why)
+        return WorkerError(f"no GPU is left for {len(self._queue)} configurations: {told}")
+
+    # ------------------------------------------------------------------------------- virtual time
+
+    def _next_at(self, until_s: float | None) -> tuple[Configuration, Outcome] | None:
+        """The next outcome in virtual time."""
+        while not self._found:
+            self._assign()
+            for member in self._members:
+                if member.inbox:
+                    self._advanced(member)
+                self._submit(member)
+            if (fault := self._fault()) is not None:
+                raise fault
+            due = [(at, n) for n, at in enumerate(self._due(until_s)) if at is not None]
+            if not due:
+                self._reach(until_s or 0.0)
+                return None
+            at_s, number = min(due)
+            self._reach(at_s)
+            self._measure_at(self._members[number], until_s)
+        return self._found.popleft()
+
+    def _reach(self, time_s: float) -> None:
+        """Go on to a virtual time, unless it has passed."""
+        assert self._virtual is not None
+        self._virtual.time_s = max(self._virtual.time_s, time_s)
+
+    def _due(self, until_s: float | None) -> list[float | None]:
+        """When the next outcome of each member comes."""
+        benches: list[Any] = [None if m.why is not None else m.bench for m in self._members]
+        return [None if each is None else each.due_s(until_s) for each in benches]
+
+    def _advanced(self, member: Member) -> Any:
+        """Its bench at the present time: what its GPU could begin has begun."""
+        bench: Any = member.bench
+        bench.advance(self.clock.now_s())
+        return bench
+
+    def _shed_at(self) -> None:
+        for member in self._members:
+            if member.why is None:
+                self._advanced(member).discard()
+            member.sheds = False
+
+    def _measure_at(self, member: Member, until_s: float | None) -> None:
+        """Take the outcomes of a member that are due now."""
+        try:
+            for configuration, outcome in member.bench.outcomes(until_s):
+                self._note(member, configuration, outcome)
+                if self._due(None)[self._members.index(member)] != self.clock.now_s():
+                    break
+        except Exception as error:
+            self._failed(member, error)
+            while member.why is not None and not member.is_gone:
+                self._reopen(member)
+
+    # ---------------------------------------------------------------------------------- real time
+
+    def _next(self) -> tuple[Configuration, Outcome] | None:
+        """The next outcome in real time."""
+        self._start()
+        while not self._found:
+            if (fault := self._fault()) is not None:
+                raise fault
+            left_s = self._until_s - self.clock.now_s()
+            if left_s <= 0 or not self.pending:
+                return None
+            self._changed.wait(min(left_s, _SLICE_S))
+        return self._found.popleft()
+
+    def _start(self) -> None:
+        """Start the threads of the members, once."""
+        if not self._threads and not self._is_closed:
+            self._threads = [
+                threading.Thread(target=self._serve, args=[each], daemon=True)
+                for each in self._members
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def _serve(self, member: Member) -> None:
+        """A member's thread: measure what it is given, until it ends or the bench is closed."""
+        while not self._is_closed and not member.is_gone:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_wanted(member))
+            try:
+                if not self._is_closed:
+                    self._measure(member)
+            except BaseException as error:
+                with self._changed:
+                    if self._is_closed:  # closing it ended it
+                        return
+                    self._failed(member, error)
+                    self._assign()
+                self._mend(member)
+
+    def _is_wanted(self, member: Member) -> bool:
+        may_begin = member.load > 0 and self.clock.now_s() < self._until_s
+        return self._is_closed or member.sheds or may_begin
+
+    def _measure(self, member: Member) -> None:
+        """Submit what a member was given, and take outcomes for a while."""
+        if member.sheds:
+            self._shed(member)
+            return
+        self._submit(member)
+        left_s = min(self._until_s - self.clock.now_s(), _SLICE_S)
+        for found in member.bench.outcomes(member.bench.clock.now_s() + left_s):
+            self._take(member, *found)
+            if self._is_closed or member.sheds or self.clock.now_s() >= self._until_s:
+                return
+            self._submit(member)
+
+    def _take(self, member: Member, configuration: Configuration, outcome: Outcome) -> None:
+        with self._changed:
+            self._note(member, configuration, outcome)
+            self._assign()
+
+    def _shed(self, member: Member) -> None:
+        """Have a member drop what it can, and take the outcomes of the rest."""
+        member.bench.discard()
+        for found in member.bench.outcomes():
+            self._take(member, *found)
+        with self._changed:
+            member.tickets.clear()
+            member.sheds = False
+            self._assign()
+
+    def _mend(self, member: Member) -> None:
+        """Try to replace a member that ended, ever more rarely."""
+        wait_s = _REOPEN_S
+        while member.why is not None and not member.is_gone and not self._is_closed:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed, wait_s)
+            if not self._is_closed:
+                self._reopen(member)
+            wait_s *= 2
+        with self._changed:
+            self._changed.notify_all()  # the driver may have to hear of it
