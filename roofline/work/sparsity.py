@@ -6,6 +6,7 @@ the bound. Whether that happens depends on the data, so the static hard bound co
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -83,6 +84,10 @@ class Sparsity:
         sparse: frozenset[int] = frozenset(),
     ) -> None:
         self._makers, self._sparse = makers, sparse
+        # Without memory a recurrence of n steps is walked in 2^n ways.
+        self._zeros_in = functools.cache(self._search_zeros)
+        self._infinities_in = functools.cache(self._search_infinities)
+        self._limits_in = functools.cache(self._search_limits)
 
     def may_be_zero(self, use: TensorUse, cut: bool = False, depth: int = 0) -> bool:
         """Whether the data may hold zeros that a kernel can skip.
@@ -95,7 +100,10 @@ class Sparsity:
         """
         if use.dtype is torch.bool or use.storage in self._sparse or depth > _DEEP:
             return True
-        return any(self._zeroes(op, cut, depth + 1) for op in self._makers.get(use.storage, ()))
+        return self._zeros_in(use.storage, cut, depth + 1)
+
+    def _search_zeros(self, storage: int, cut: bool, depth: int) -> bool:
+        return any(self._zeroes(op, cut, depth) for op in self._makers.get(storage, ()))
 
     def _zeroes(self, op: TracedOp, cut: bool, depth: int) -> bool:
         if op.name in _ZEROING or (cut and op.name in _CUTTING) or _draws_zeros(op):
@@ -109,7 +117,10 @@ class Sparsity:
         """Whether a mask may have put minus infinity into scores."""
         if depth > _DEEP:
             return True
-        return any(self._hides(op, depth) for op in self._makers.get(use.storage, ()))
+        return self._infinities_in(use.storage, depth)
+
+    def _search_infinities(self, storage: int, depth: int) -> bool:
+        return any(self._hides(op, depth) for op in self._makers.get(storage, ()))
 
     def _hides(self, op: TracedOp, depth: int) -> bool:
         """Whether an op adds a mask of minus infinity, or keeps one."""
@@ -146,7 +157,10 @@ class Sparsity:
         """Whether the values of a tensor have a largest and a least value."""
         if not use.dtype.is_floating_point:
             return True, True
-        found = [self._limits_of(op, depth) for op in self._makers.get(use.storage, ())]
+        return self._limits_in(use.storage, depth)
+
+    def _search_limits(self, storage: int, depth: int) -> tuple[bool, bool]:
+        found = [self._limits_of(op, depth) for op in self._makers.get(storage, ())]
         return any(above for above, _ in found), any(below for _, below in found)
 
     def _limits_of(self, op: TracedOp, depth: int) -> tuple[bool, bool]:

@@ -122,7 +122,7 @@ class _Divisors:
         kind = operation.name
         if kind == "tt.make_range":
             return 1
-        if kind == "tt.broadcast" and operation.all_types[0].shape[dim] == 1:
+        if _repeats(operation, dim):
             return 0
         if kind == "tt.expand_dims":
             axis = operation.attribute("axis") or 0
@@ -155,8 +155,7 @@ class _Divisors:
             return int(number.group()) if number else 0
         if operation.name == "tt.splat" and operation.result_type.element == "i1":
             return 0
-        is_one = operation.name == "tt.broadcast" and operation.all_types[0].shape[dim] == 1
-        if is_one and not self.exact:
+        if _repeats(operation, dim) and not self.exact:
             return 0
         if operation.name == "tt.expand_dims" and dim != _ANY:
             axis = operation.attribute("axis") or 0
@@ -165,3 +164,14 @@ class _Divisors:
         if operation.name == "arith.muli":
             return math.prod(inputs)
         return math.gcd(*inputs) if operation.name in _KEEP_DIVISORS else 1
+
+
+def _repeats(operation: Operation, dim: int) -> bool:
+    """Whether it repeats a single element along a dimension.
+
+    Behind a reshape the operand may have fewer dimensions than the value that was asked about.
+    """
+    if operation.name != "tt.broadcast":
+        return False
+    shape = operation.all_types[0].shape
+    return dim < len(shape) and shape[dim] == 1

@@ -76,6 +76,19 @@ def test_a_row_is_loaded_at_once_if_each_begins_aligned(stride, run):
     assert loads == 16 / min(run, 4)  # 16 halves of a thread; 4 in a row
 
 
+def test_nothing_is_known_of_runs_behind_a_reshape():
+    parsed = function(
+        f"%z = tt.make_range {{end = 1 : i32, start = 0 : i32}} : {ROW.replace('64', '1')}",
+        f"%b = tt.broadcast %z : {ROW.replace('64', '1')} -> {ROW.replace('64', '2048')}",
+        f"%r = tt.reshape %b : {ROW.replace('64', '2048')} -> {TILE}",
+        f"%o = arith.muli %r, %r : {TILE}",
+        f"%s = tt.splat %x : !tt.ptr<f16> -> {POINTERS}",
+        f"%p = tt.addptr %s, %o : {POINTERS}, {TILE}",
+        f"%v = tt.load %p : {POINTERS}",
+    )
+    assert list(access_runs(parsed).values()) == [1]
+
+
 def test_a_group_of_warps_multiplies_64_rows_at_once():
     # 128 x 128 x 64 in steps of 64 x 128 x 16 by 4 warps together: 2 x 4
     line = (
