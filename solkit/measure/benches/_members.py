@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from solkit.core import Configuration, Device, Outcome, Verdict, canonical
+from solkit.core import Configuration, Device, Outcome, Verdict
 from solkit.datasets.kernels import kernel_at
 from solkit.datasets.record import problem_id
 from solkit.measure.benches._base import Bench
@@ -44,19 +44,15 @@ class Ticket:
 
     configuration: Configuration
     on: str | None = None  # the model of GPU; ``None``: any
+    group: int = 0  # equal for those that are measured together
     ended: list[str] = field(default_factory=list)  # why members that had it ended
     is_dropped: bool = False  # by the driver
+    handed: Configuration | None = None  # what the member was given
 
     @property
     def is_alone(self) -> bool:
+        """Whether it may be what ends members."""
         return len(self.ended) >= ALONE_AFTER
-
-    @property
-    def alike(self) -> tuple[object, ...]:
-        """Equal for those that may be in one handful."""
-        asked = self.configuration
-        kernel = asked.path, asked.entry_point, asked.reference, canonical(asked.shape)
-        return (*kernel, self.on, self.is_alone)
 
 
 @dataclass(eq=False)
@@ -66,7 +62,7 @@ class Member:
     bench: Bench
     device: Device
     is_virtual: bool
-    inbox: list[Ticket] = field(default_factory=list)  # given, but not submitted
+    inbox: list[list[Ticket]] = field(default_factory=list)  # groups given, but not submitted
     tickets: dict[int, list[Ticket]] = field(default_factory=dict)  # submitted: by configuration
     why: str | None = None  # why it ended
     is_gone: bool = False  # ended, and never reopened
@@ -76,34 +72,47 @@ class Member:
     spent_s: float = 0.0  # GPU seconds of the benches that it had before
 
     @property
+    def held(self) -> list[Ticket]:
+        """What it has and the driver still wants."""
+        groups = (*self.tickets.values(), *self.inbox)
+        return [each for group in groups for each in group if not each.is_dropped]
+
+    @property
     def load(self) -> int:
         """Number of configurations that it has."""
-        submitted = self.bench.pending if self.is_virtual else sum(map(len, self.tickets.values()))
-        return len(self.inbox) + (submitted if self.why is None else 0)
+        return len(self.held)
 
     def gpu_s(self, now_s: float) -> float:
         """Seconds for which its GPU was held; a virtual one always is."""
         if self.why is not None:
             return self.spent_s
-        return self.spent_s + (
-            now_s - self.since_s if self.is_virtual else self.bench.clock.gpu_s()
-        )
+        held_s = now_s - self.since_s if self.is_virtual else self.bench.clock.gpu_s()
+        return self.spent_s + held_s
 
-    def room_for(self, ticket: Ticket) -> int:
-        """How many configurations like this one it takes now."""
-        if self.why is not None or ticket.on not in (None, self.device.key):
-            return 0
-        if ticket.is_alone:
-            return int(not self.load)
-        has = (*self.inbox, *(each for some in self.tickets.values() for each in some))
-        has_alone = any(each.is_alone and not each.is_dropped for each in has)
-        return 0 if has_alone else max(self.bench.capacity - self.load, 0)
+    def takes(self, group: Sequence[Ticket]) -> bool:
+        """Whether it has room for these now."""
+        if self.why is not None or not self.fits(group):
+            return False
+        held = self.held
+        if group[0].is_alone or any(each.is_alone for each in held):
+            return not held
+        return not held or len(held) + len(group) <= self.bench.capacity
 
-    def taken(self) -> list[Ticket]:
-        """What was given, to be submitted now."""
+    def fits(self, group: Sequence[Ticket]) -> bool:
+        """Whether it has the model of GPU that these are for."""
+        return group[0].on in (None, self.device.key)
+
+    def taken(self) -> list[list[Ticket]]:
+        """The groups that it was given, to be submitted now.
+
+        A virtual bench gets copies: with them the same object may be submitted again after it was
+        discarded. Others may know a configuration by its identity.
+        """
         given, self.inbox = self.inbox, []
-        for each in given:
-            self.tickets.setdefault(id(each.configuration), []).append(each)
+        for each in (each for group in given for each in group):
+            asked = each.configuration
+            each.handed = replace(asked) if self.is_virtual else asked
+            self.tickets.setdefault(id(each.handed), []).append(each)
         return given
 
     def answered(self, configuration: Configuration) -> Ticket:
@@ -114,11 +123,13 @@ class Member:
             del self.tickets[id(configuration)]
         return ticket
 
-    def emptied(self) -> list[Ticket]:
-        """Take back all that it has."""
-        found = [*(each for some in self.tickets.values() for each in some), *self.inbox]
+    def emptied(self) -> list[list[Ticket]]:
+        """Take back all that it has, in its groups."""
+        groups: dict[int, list[Ticket]] = {}
+        for each in self.held:
+            groups.setdefault(each.group, []).append(each)
         self.inbox, self.tickets = [], {}
-        return [each for each in found if not each.is_dropped]
+        return list(groups.values())
 
 
 class SummedClock:

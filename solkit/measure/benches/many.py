@@ -7,7 +7,9 @@
                   ▲──────── what a member that ended still had ────┘
 
 - Each member gets work up to its capacity, the one that uses the smallest share of it first.
-  Configurations of one kernel and shape stay together, at most `HANDFUL`.
+  Configurations of one kernel and shape that are submitted in one call, at most `HANDFUL`, go to
+  one GPU together: their times can be compared. A driver that submits one at a time leaves it to
+  the bench where each is measured.
 - A member *ends* if its `Bench.outcomes` raises anything but `TraceError`. Its configurations go to
   others; an outcome that it had yielded stays, and none comes twice. If the member has a
   ``reopened()``, that is tried while the others go on.
@@ -22,6 +24,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import threading
 from collections import deque
@@ -31,7 +34,7 @@ from typing import Any
 from solkit.core import Configuration, Device, Outcome
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, SolkitError, TraceError, UnknownDeviceError, WorkerError
-from solkit.measure.benches._base import HANDFUL, Bench
+from solkit.measure.benches._base import Bench, handfuls
 from solkit.measure.benches._members import (
     Member,
     SummedClock,
@@ -52,6 +55,7 @@ REOPENINGS = 3
 
 _SLICE_S = 0.1  # a member looks for new work as often
 _REOPEN_S = 1.0  # before the first attempt; twice as long before each further one
+_MOST_LOOKED_AT = 64  # groups that wait; the first ones fit nowhere
 _END_S = 2.0  # a member's thread may take to end
 
 
@@ -59,7 +63,8 @@ class ManyBench(Bench):
     """Measures on several benches at once; see `solkit.measure.benches.Bench` and this module.
 
     `Clock.gpu_s` sums the seconds of all GPUs; `Clock.now_s` is one time for all. Outcomes of what
-    was being timed at ``until_s`` come with the next call of `outcomes`, also after `discard`.
+    was being timed at ``until_s`` come with the next call of `outcomes`. After `discard` nothing is
+    pending: what was being timed then is in the log only.
 
     Args:
         benches: of a GPU each, which are closed with this bench. One may have a ``reopened()``,
@@ -90,7 +95,8 @@ class ManyBench(Bench):
         self._each_model, self._log, self._tell = each_model, log, tell
         self._virtual = SummedVirtualClock(self._members) if all(virtual) else None
         self.clock: SummedClock = self._virtual or SummedClock(self._members)
-        self._queue: deque[Ticket] = deque()
+        self._queue: deque[list[Ticket]] = deque()
+        self._groups = itertools.count()
         self._found: deque[tuple[Configuration, Outcome]] = deque()
         self._faults: deque[BaseException] = deque()  # for the driver
         self._changed = threading.Condition(threading.RLock())
@@ -121,7 +127,7 @@ class ManyBench(Bench):
         """Number of outcomes to come: one for each configuration, or one on each model."""
         with self._changed:
             loads = sum(each.load for each in self._members)
-            return len(self._queue) + len(self._found) + loads
+            return sum(map(len, self._queue)) + len(self._found) + loads
 
     @property
     def capacity(self) -> int:
@@ -148,8 +154,9 @@ class ManyBench(Bench):
             if isinstance(member.bench, Virtual) and on in (None, member.device.key):
                 member.bench.require_recorded(configurations)
         with self._changed:
-            for model in wanted:
-                self._queue.extend(Ticket(each, model) for each in configurations)
+            for model, handful in itertools.product(wanted, handfuls(configurations)):
+                group = next(self._groups)
+                self._queue.append([Ticket(each, model, group) for each in handful])
             self._assign()
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
@@ -163,7 +170,7 @@ class ManyBench(Bench):
         with self._changed:
             self._until_s = math.inf if until_s is None else until_s
             self._changed.notify_all()
-        while self.pending:
+        while self.pending or self._faults:
             with self._changed:
                 found = self._next_at(until_s) if self._virtual else self._next()
             if found is None:
@@ -171,19 +178,18 @@ class ManyBench(Bench):
             yield found
 
     def discard(self) -> None:
-        """Drop what is not being timed; waits until members have done so."""
+        """Drop everything; GPUs finish what they are timing."""
         with self._changed:
             self._queue.clear()
+            self._found.clear()
             for member in self._members:
                 member.inbox.clear()
-                for each in (each for some in member.tickets.values() for each in some):
+                for each in member.held:
                     each.is_dropped = True
-                member.sheds = member.why is None and member.load > 0
+                member.sheds = member.why is None and bool(member.tickets)
+                if self._virtual and member.why is None:
+                    self._advanced(member).discard()
             self._changed.notify_all()
-            if self._virtual:
-                self._shed_at()
-            else:
-                self._changed.wait_for(lambda: not any(each.sheds for each in self._members))
 
     def close(self) -> None:
         """Close all members. Pending configurations get no outcome."""
@@ -208,38 +214,30 @@ class ManyBench(Bench):
         self._changed.notify_all()
 
     def _assign_some(self) -> bool:
-        """Give some configurations that belong together to the member with the least to do.
+        """Give a group to the member with the least to do.
 
         If one must be measured alone, a member gets nothing else until it has nothing left.
         """
-        members, tried = list(self._members), set[tuple[str | None, bool]]()
-        for first in self._queue:
-            if (first.on, first.is_alone) in tried:
-                continue
-            tried.add((first.on, first.is_alone))
-            able = [each for each in members if each.room_for(first)]
+        members = list(self._members)
+        for place, group in enumerate(self._queue):
+            able = [each for each in members if each.takes(group)]
             if able:
-                self._give(min(able, key=share_in_use), first, len(able))
+                del self._queue[place]
+                min(able, key=share_in_use).inbox.append(group)
                 return True
-            fit = [m for m in members if m.why is None and first.on in (None, m.device.key)]
-            if first.is_alone and fit:
+            fit = [each for each in members if each.why is None and each.fits(group)]
+            if group[0].is_alone and fit:
                 members.remove(min(fit, key=share_in_use))
+            if not members or place > _MOST_LOOKED_AT:
+                break
         return False
-
-    def _give(self, member: Member, first: Ticket, able: int) -> None:
-        """Give it a share of the tickets like the first one."""
-        alike = [each for each in self._queue if each.alike == first.alike]
-        share = -(-len(alike) // able)
-        given = alike[: min(HANDFUL, share, member.room_for(first))]
-        taken = set(map(id, given))
-        self._queue = deque(each for each in self._queue if id(each) not in taken)
-        member.inbox.extend(given)
 
     def _note(self, member: Member, configuration: Configuration, outcome: Outcome) -> None:
         """Take an outcome."""
         ticket = member.answered(configuration)
         member.failures = 0
-        self._found.append((ticket.configuration, outcome))
+        if not ticket.is_dropped:
+            self._found.append((ticket.configuration, outcome))
         if member.is_virtual and not member.bench.pending:
             member.tickets.clear()  # of what was discarded
         self._changed.notify_all()
@@ -248,14 +246,15 @@ class ManyBench(Bench):
         """Submit what a member was given."""
         with self._changed:
             given = member.taken()
-        try:
-            if given:
-                member.bench.submit([each.configuration for each in given])
-        except InputError as error:
-            with self._changed:
-                for each in given:
-                    member.answered(each.configuration)
-                self._faults.append(error)
+        for group in given:
+            handed = [each.handed for each in group if each.handed is not None]
+            try:
+                member.bench.submit(handed)
+            except InputError as error:
+                with self._changed:
+                    for each in handed:
+                        member.answered(each)
+                    self._faults.append(error)
 
     def _failed(self, member: Member, error: BaseException) -> None:
         """A member raised an error: others get what it had, unless the log is at fault."""
@@ -278,14 +277,15 @@ class ManyBench(Bench):
         with contextlib.suppress(Exception):
             member.bench.close()
         left = member.emptied()
-        for each in left:
+        for each in (each for group in left for each in group):
             each.ended.append(member.why)
-        blamed = [each for each in left if len(each.ended) >= BLAMED_AFTER]
-        self._queue.extendleft(each for each in reversed(left) if each not in blamed)
-        self._tell(f"{member.device.name}: {member.why}; {len(left)} configurations go to others")
-        for each in blamed:
-            self._blame(each, member.device)
-            member.failures = 0  # it was not the member's fault
+            if len(each.ended) >= BLAMED_AFTER:
+                self._blame(each, member.device)
+                member.failures = 0  # it was not the member's fault
+        again = [_regrouped(group) for group in left]
+        self._queue.extendleft(reversed([each for some in again for each in some]))
+        count = sum(map(len, left))
+        self._tell(f"{member.device.name}: {member.why}; {count} configurations are given away")
 
     def _blame(self, ticket: Ticket, device: Device) -> None:
         """Give a configuration that ended too many members an outcome."""
@@ -316,11 +316,12 @@ class ManyBench(Bench):
         if self._faults:
             return self._faults.popleft()
         left = [each for each in self._members if not each.is_gone]
-        able = any(each.on in (None, m.device.key) for each in self._queue for m in left)
+        able = any(each.fits(group) for group in self._queue for each in left)
         if not self._queue or able or any(each.load for each in left):
             return None
         told = "; ".join(f"{each.device.name}: {each.why}" for each in self._members if each.why)
-        return WorkerError(f"no GPU is left for {len(self._queue)} configurations: {told}")
+        count = sum(map(len, self._queue))
+        return WorkerError(f"no GPU is left for {count} configurations: {told}")
 
     # ------------------------------------------------------------------------------- virtual time
 
@@ -358,12 +359,6 @@ class ManyBench(Bench):
         bench: Any = member.bench
         bench.advance(self.clock.now_s())
         return bench
-
-    def _shed_at(self) -> None:
-        for member in self._members:
-            if member.why is None:
-                self._advanced(member).discard()
-            member.sheds = False
 
     def _measure_at(self, member: Member, until_s: float | None) -> None:
         """Take the outcomes of a member that are due now."""
@@ -440,13 +435,16 @@ class ManyBench(Bench):
             self._assign()
 
     def _shed(self, member: Member) -> None:
-        """Have a member drop what it can, and take the outcomes of the rest."""
+        """Have a member drop what it can, and finish the rest, which nobody wants."""
+        with self._changed:
+            member.sheds = False
         member.bench.discard()
         for found in member.bench.outcomes():
             self._take(member, *found)
         with self._changed:
+            left = [[each for each in some if not each.is_dropped] for some in member.inbox]
+            member.inbox = [each for each in left if each]
             member.tickets.clear()
-            member.sheds = False
             self._assign()
 
     def _mend(self, member: Member) -> None:
@@ -460,3 +458,11 @@ class ManyBench(Bench):
             wait_s *= 2
         with self._changed:
             self._changed.notify_all()  # the driver may have to hear of it
+
+
+def _regrouped(group: list[Ticket]) -> list[list[Ticket]]:
+    """A group as it is measured again: without blamed ones, and suspects each alone."""
+    left = [each for each in group if len(each.ended) < BLAMED_AFTER]
+    others = [each for each in left if not each.is_alone]
+    alone = [[each] for each in left if each.is_alone]
+    return [*([others] if others else []), *alone]

@@ -104,18 +104,33 @@ def test_nothing_begins_after_the_time_given_and_all_gpus_stop_at_it():
     assert len(list(bench.outcomes())) == 16
 
 
-def test_discarding_leaves_what_is_being_timed():
+def test_after_discarding_nothing_is_pending_and_the_same_may_be_submitted_again():
     bench = ManyBench([RecordedBench(rows(compile_s=0.0, first_call_s=t)) for t in (0.45, 3.0)])
-    bench.submit([at(n) for n in range(32)])
-    first, _ = next(bench.outcomes())
+    asked = [at(n) for n in range(32)]
+    bench.submit(asked)
+    next(bench.outcomes())
     bench.discard()
-    # the rest of the quick GPU's handful is known, the slow GPU times one
-    assert bench.pending == 7 + 8
-    left = [asked for asked, _ in bench.outcomes()]
-    assert len({*map(id, left), id(first)}) == 16
     assert bench.pending == 0
-    bench.submit([at(3)])
-    assert [asked.params["BLOCK"] for asked, _ in bench.outcomes()] == [3]
+    assert list(bench.outcomes()) == []
+    bench.submit(asked[:16])
+    found = [each for each, _ in bench.outcomes()]
+    assert Counter(map(id, found)) == Counter(map(id, asked[:16]))
+    assert bench.pending == 0
+
+
+def test_what_is_submitted_together_is_timed_on_one_gpu_and_single_ones_on_all():
+    def gpus(submitted):
+        members = [RecordedBench(rows(compile_s=0.0, device_uuid=f"GPU-{n}")) for n in range(2)]
+        bench = ManyBench(members)
+        for each in submitted:
+            bench.submit(each)
+        return [got.device_uuid for _, got in bench.outcomes()]
+
+    pairs = [[at(2 * n), at(2 * n + 1)] for n in range(4)]
+    found = gpus(pairs)
+    assert all(found.count(gpu) == 4 for gpu in ("GPU-0", "GPU-1"))
+    assert found[::2] == found[1::2]
+    assert sorted(gpus([[at(0)], [at(1)]])) == ["GPU-0", "GPU-1"]
 
 
 def test_models_keep_their_results_apart():
@@ -174,7 +189,8 @@ def test_a_member_that_ends_gives_the_rest_to_others():
     asked = [at(n) for n in range(40)]
     found = drained(bench, asked)
     assert Counter(id(each) for each, _, _ in found) == Counter(map(id, asked))
-    assert told == ["NVIDIA H100 SXM5 80GB: its worker was killed; 17 configurations go to others"]
+    gpu = "NVIDIA H100 SXM5 80GB"  # it had three handfuls
+    assert told == [f"{gpu}: its worker was killed; 21 configurations are given away"]
     assert bench.benches != ()
     # the ended GPU was held for 4 s, the other one until the end
     assert bench.clock.gpu_s() == pytest.approx(4.0 + bench.clock.now_s())
@@ -346,12 +362,15 @@ def test_what_a_member_does_not_take_is_dropped_and_the_driver_hears_why():
     assert [asked.params["BLOCK"] for asked, _ in found] in ([1], [])
 
 
-def test_discarding_waits_for_what_is_being_timed():
+def test_after_discarding_what_is_being_timed_is_not_heard_of():
     member = Timed(0.05)
+    asked = [at(n) for n in range(8)]
     with ManyBench([member]) as bench:
-        bench.submit([at(n) for n in range(8)])
+        bench.submit(asked)
         next(bench.outcomes())
         bench.discard()
-        left = list(bench.outcomes())
-        assert member.count == 1 + len(left)
         assert bench.pending == 0
+        bench.submit(asked[5:])
+        found = [each for each, _ in bench.outcomes()]
+        assert sorted(map(id, found)) == sorted(map(id, asked[5:]))
+        assert member.count <= 2 + 3
