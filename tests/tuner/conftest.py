@@ -1,0 +1,8 @@
+"""What tests of the tuner share lies beside them: `tuning_rows`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest can import here

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import multiprocessing
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+from tuning_rows import SHAPE, row
+
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.datasets.record import source_of
+from solkit.datasets.store import Store
+from solkit.errors import InputError
+from solkit.tuner import database
+from solkit.tuner.database import Database
+
+SOURCE = source_of(b"def kernel(): ...", "kernel.py")
+
+
+def test_what_is_added_is_found_by_kernel_shape_and_gpu(tmp_path):
+    found = Database(tmp_path / "new" / "tuning")
+    assert found.results() == ()
+    small = {"M": 8, "N": 1024}
+    found.add([row({"B": 1}, 1.0, 0), row({"B": 1}, 2.0, 1, shape=small)])
+    found.add([row({"B": 2}, 0.5, 2, run="two", kernel="other", device="h200")])
+    assert [each.winner.time_ms for each in found.results()] == [1.0, 2.0, 0.5]
+    assert [each.winner.time_ms for each in found.results("k", small)] == [2.0]
+    assert [each.winner.time_ms for each in found.results(shape={"N": 1024}, device="h200")] == [
+        0.5
+    ]
+    assert found.results("k", device="h200") == ()
+    assert list(found.measured("k", SHAPE, "h100-sxm")) == [({"B": 1}, 1.0)]
+
+
+def test_it_is_a_store_and_adding_again_adds_nothing(tmp_path):
+    rows = [row({"B": 1}, 1.0, 0), row({"B": 2}, 0.5, 1)]
+    found = Database(tmp_path / "tuning")
+    assert found.add(rows[:1], [SOURCE]).rows == 1
+    again = found.add(rows, [SOURCE])
+    assert (again.rows, again.known, again.sources) == (1, 1, 0)
+    store = Store(tmp_path / "tuning")
+    assert sorted(each.time_ms for each in store.rows()) == [0.5, 1.0]
+
+
+def test_a_row_that_differs_from_a_known_one_is_refused_and_nothing_lost(tmp_path):
+    found = Database(tmp_path / "tuning")
+    found.add([row({"B": 1}, 1.0)])
+    with pytest.raises(InputError, match="differ from rows of the same run"):
+        found.add([row({"B": 1}, 0.1)])
+    assert found.results()[0].winner.time_ms == 1.0
+
+
+def test_a_log_is_merged_once(tmp_path):
+    with OutcomeLog(tmp_path / "run.jsonl") as log:
+        log.append([row({"B": 1}, 1.0), row({"B": 2}, None)], [SOURCE])
+        found = Database(tmp_path / "tuning")
+        assert found.merge(log.path).rows == 2
+        log.append([row({"B": 4}, 0.5)])
+        assert (found.merge(log.path).rows, found.merge(log.path).rows) == (1, 0)
+    (result,) = found.results()
+    assert result.run_id == log.run_id
+    assert result.measured == 3
+
+
+def _writer(folder, name, rows):
+    for place in range(rows):
+        Database(folder).add([row({"B": place}, 1.0 + place, place, run=name)])
+
+
+def test_runs_that_write_at_once_lose_nothing(tmp_path):
+    folder = tmp_path / "tuning"
+    context = multiprocessing.get_context("spawn")  # polars does not survive a fork
+    writers = [context.Process(target=_writer, args=(folder, f"run{i}", 5)) for i in range(3)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    assert [each.exitcode for each in writers] == [0, 0, 0]
+    found = Database(folder).results()
+    assert {each.run_id: each.measured for each in found} == {"run0": 5, "run1": 5, "run2": 5}
+
+
+def test_what_another_shape_and_gpu_took_warms_a_search(tmp_path):
+    found = Database(tmp_path / "tuning")
+    there = {"shape": {"M": 8192, "N": 1024}, "device": "h200", "run": "there"}
+    found.add([row({"B": b}, 10.0 / b, b, **there) for b in (16, 32, 64)])
+    found.add([row({"B": 16}, 1.0, run="here")])
+    known = found.known("k", SHAPE, "h100-sxm")
+    assert known.seeds(1) == [{"B": 64}]
+    assert known.measured == (({"B": 16}, 1.0),)
+    assert found.known("unheard of", SHAPE, "h100-sxm").seeds(1) == []
+
+
+def test_another_place_takes_its_part():
+    class Place:
+        def __init__(self):
+            self.held = []
+
+        def add(self, rows, *_):
+            self.held += rows
+
+        def rows_of(self, kernel_id, _):
+            return (each for each in self.held if kernel_id in (None, each.kernel_id))
+
+    found = Database(Place())
+    found.add([row({"B": 1}, 1.0)])
+    assert found.results("k")[0].winner.time_ms == 1.0
+    assert found.results("other") == ()
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("hello")
+    with pytest.raises(InputError, match="is not a store"):
+        Database(tmp_path)
+
+
+def test_the_default_place_can_be_moved(tmp_path, monkeypatch):
+    monkeypatch.setenv(database.VARIABLE, str(tmp_path / "mine"))
+    Database().add([row({"B": 1}, 1.0)])
+    assert Store(tmp_path / "mine").parts
+    monkeypatch.delenv(database.VARIABLE)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert database.default_folder() == tmp_path / "solkit" / "tuning"
+
+
+def test_a_row_without_a_run_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no run_id"):
+        Database(tmp_path / "tuning").add([replace(row({"B": 1}, 1.0), run_id="")])

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tuning_rows import START, row
+
+from solkit.core import Difference, Outcome, Ratio, Verdict
+from solkit.datasets.record import from_json, to_json
+from solkit.tuner.tuned import Decided, by_key, decision, results, timed
+
+FASTER = Ratio(0.8, 0.78, 0.82, 0.004, 12)
+
+
+def run(name="run", start=0, best=0.8, **told):
+    """The default, three others of which one crashed, and the decision."""
+    first = row({"B": 64}, 1.0, start, run=name, chosen_by="default", **told)
+    best_row = row({"B": 256}, best, start + 2, run=name, **told)
+    return [
+        first,
+        row({"B": 128}, 0.9, start + 1, run=name, **told),
+        best_row,
+        row({"B": 512}, None, start + 3, run=name, **told),
+        replace(
+            decision(best_row, first, Difference.FASTER, FASTER, (0.81, 0.79, 0.8), (1.0, 1.02, 1)),
+            run_id=name,
+            sequence=start + 4,
+            created=first.created,
+        ),
+    ]
+
+
+def test_a_run_with_a_win_says_what_it_found_and_what_it_cost():
+    (found,) = results(run())
+    assert found.decided is Decided.CHANGE
+    assert found.incumbent.params == {"B": 64}
+    assert found.incumbent.time_ms == 1.0
+    assert found.winner.params == {"B": 256} == found.chosen.params
+    assert (found.winner.low_ms, found.winner.time_ms, found.winner.high_ms) == (0.79, 0.8, 0.81)
+    assert found.ratio == FASTER
+    assert found.measured == 4
+    assert found.gpu_s == 2.0  # the decision, made of given rows, claims no GPU time of its own
+    assert (found.begun - START).total_seconds() == 0
+    assert (found.ended - START).total_seconds() == 3
+    assert found.run_id == "run"
+    assert found.shape == {"M": 4096, "N": 1024}
+    key = found.key
+    assert (key.kernel_id, key.device, key.protocol) == ("k", "h100-sxm", "cold")
+    assert (key.triton_version, key.torch_version) == ("3.6.0", "2.11.0")
+    assert (key.cuda_version, key.solkit_version) == ("13.0", "0.9")
+    assert found.row.driver_version == "580.95"
+    assert found.row.clock_mhz == 1980.0
+
+
+@pytest.mark.parametrize("difference", [d for d in Difference if d is not Difference.FASTER])
+def test_without_a_shown_win_the_incumbent_is_kept(difference):
+    rows = run()
+    rows[-1] = replace(rows[-1], comparison=replace(rows[-1].comparison, difference=difference))
+    (found,) = results(rows)
+    assert found.decided is Decided.KEEP
+    assert found.chosen.params == {"B": 64}
+    assert found.winner.params == {"B": 256}  # still told
+
+
+def test_a_later_decision_takes_an_earlier_one_back_and_says_why():
+    rows = run()
+    why = "it is slower at M=3"
+    back = decision(rows[2], rows[0], Difference.NOT_SHOWN, FASTER, why=why)
+    rows.append(replace(back, run_id="run", sequence=9))
+    (found,) = results(rows)
+    assert found.chosen.params == {"B": 64}
+    assert (found.decided, found.why) == (Decided.KEEP, why)
+
+
+def test_a_run_that_was_stopped_before_the_decision_keeps_the_incumbent():
+    (found,) = results(run()[:-1])
+    assert found.decided is Decided.UNCONFIRMED
+    assert found.chosen.params == {"B": 64}
+    assert found.winner.params == {"B": 256}
+    assert found.winner.time_ms == 0.8
+
+
+def test_without_any_incumbent_the_fastest_is_chosen():
+    (found,) = results(run()[1:4])
+    assert found.incumbent is None
+    assert found.chosen.params == {"B": 256}
+
+
+def test_wrong_and_impossible_times_win_nothing():
+    rows = run()[:-1]
+    rows.append(row({"B": 8}, 0.1, 7, verdict=Verdict.WRONG))
+    rows.append(row({"B": 16}, 0.01, 8, verdict=Verdict.IMPOSSIBLE))
+    (found,) = results(rows)
+    assert found.winner.params == {"B": 256}
+    assert found.measured == 6
+
+
+def test_repeats_of_a_configuration_are_one_with_their_median_and_outer_interval():
+    rows = [
+        row({"B": 1}, time_ms, place, low_ms=time_ms - 0.1, high_ms=time_ms + 0.1)
+        for place, time_ms in enumerate((0.5, 0.9, 0.6))
+    ]
+    found = timed(rows)
+    assert (found.time_ms, found.low_ms, found.high_ms) == (0.6, 0.4, 1.0)
+    (whole,) = results(rows)
+    assert whole.measured == 1
+    assert whole.gpu_s == 1.5
+    assert timed([row({"B": 1}, None)]) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"device": "h200"},
+        {"triton_version": "3.7.1"},
+        {"torch_version": "2.13.0"},
+        {"cuda_version": "12.8"},
+        {"solkit_version": "1.0"},
+        {"protocol": "warm"},
+    ],
+)
+def test_what_was_measured_under_other_conditions_is_kept_apart(other):
+    found = results([*run(), *run("later", 10, best=0.5, **other)])
+    assert len(by_key(found)) == 2
+    assert [each.winner.time_ms for each in found] == [0.8, 0.8]  # of each run's own turns
+    assert [each.measured for each in found] == [4, 4]  # failures, which have no protocol, too
+
+
+def test_runs_that_disagree_stay_side_by_side_with_their_dates():
+    second = [replace(each, params={"B": 1024}) if each.params["B"] == 256 else each
+              for each in run("second", 100)]  # fmt: skip
+    ((key, found),) = by_key(results([*second, *run()])).items()
+    assert key.device == "h100-sxm"
+    assert [each.run_id for each in found] == ["run", "second"]
+    assert [each.winner.params["B"] for each in found] == [256, 1024]
+    assert found[0].ended < found[1].begun
+
+
+def test_two_protocols_in_one_run_are_two_results():
+    rows = [*run()[:-1], *run("run", 50, best=0.3, protocol="warm")[:-1]]
+    found = {each.key.protocol: each for each in results(rows)}
+    assert found["cold"].winner.time_ms == 0.8
+    assert found["warm"].winner.time_ms == 0.3
+
+
+def test_nothing_with_a_time_is_no_result():
+    assert results([row({"B": 1}, None)]) == ()
+    assert results([]) == ()
+
+
+def test_a_decision_survives_a_log():
+    written = run()[-1]
+    held = from_json(Outcome, to_json(written))
+    assert held.comparison == written.comparison
+    assert held.time_ms is None
+    assert held.chosen_by == "tuned"
