@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         Report,
         Result,
         Score,
+        Tuned,
+        TuneSettings,
         Verdict,
     )
     from solkit.pipeline import (
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         rank,
         score,
     )
+    from solkit.pipeline.tuning import tune
     from solkit.profiling import profile
     from solkit.surrogate.model import Surrogate
 
@@ -75,6 +78,8 @@ __all__ = [
     "ShapeError",
     "SolkitError",
     "Surrogate",
+    "TuneSettings",
+    "Tuned",
     "UnknownDeviceError",
     "UnsupportedError",
     "Verdict",
@@ -90,6 +95,7 @@ __all__ = [
     "profile",
     "rank",
     "score",
+    "tune",
 ]
 
 __version__ = "0.1.0"
@@ -102,6 +108,7 @@ _HOMES = {
     **dict.fromkeys(("ask_tell", "load", "rank", "score"), "solkit.pipeline"),
     "Surrogate": "solkit.surrogate.model",
     "profile": "solkit.profiling",
+    "tune": "solkit.pipeline.tuning",
 }
 
 

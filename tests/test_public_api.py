@@ -15,8 +15,8 @@ ROOT = Path(solkit.__file__).parent.parent
 PUBLIC = """
 Analysis Bound Comparison ComparisonReport Device Difference Evaluation Fusion InputError KernelFile
 KernelFileError Lab MeasureSettings ParamsError Profile Report Result Score ShapeError SolkitError
-Surrogate UnknownDeviceError UnsupportedError Verdict WorkerError
-analyse ask_tell bound bounds compare devices fusion load profile rank score
+Surrogate TuneSettings Tuned UnknownDeviceError UnsupportedError Verdict WorkerError
+analyse ask_tell bound bounds compare devices fusion load profile rank score tune
 """.split()
 
 
@@ -24,7 +24,7 @@ def test_the_public_names_are_these():
     assert sorted(solkit.__all__) == sorted(PUBLIC)
     assert all(getattr(solkit, name) is not None for name in PUBLIC)
     functions = [name for name in PUBLIC if name.islower()]
-    assert len(functions) == 11
+    assert len(functions) == 12
     assert all(callable(getattr(solkit, name)) for name in functions)
 
 

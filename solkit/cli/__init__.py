@@ -26,6 +26,8 @@ from solkit.cli.rank import rank
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
 from solkit.cli.train import train
+from solkit.cli.tune import EPILOG as TUNE_EPILOG
+from solkit.cli.tune import tune
 from solkit.cli.watch import watch
 
 __all__ = ["Exit", "app", "main", "parse_settings"]
@@ -43,6 +45,7 @@ app.command()(report)
 app.command(cls=understanding("bound"))(bound)
 app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
+app.command(epilog=TUNE_EPILOG)(tune)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

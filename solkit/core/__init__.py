@@ -67,6 +67,16 @@ from solkit.core.profile import IdleTime, Profile, ProfiledKernel, ProfiledOp
 from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
 from solkit.core.settings import MeasureSettings
 from solkit.core.space import Constraint, Count, Params, Space
+from solkit.core.tuning import (
+    Final,
+    Stopped,
+    TimedParams,
+    Tuned,
+    TuneProgress,
+    TuneSettings,
+    TuneStatus,
+    TuneVerdict,
+)
 from solkit.core.values import Value
 from solkit.core.work import (
     Bound,
@@ -115,6 +125,7 @@ __all__ = [
     "Difference",
     "Facts",
     "FailedShape",
+    "Final",
     "Fusion",
     "Gap",
     "GapFactor",
@@ -154,11 +165,18 @@ __all__ = [
     "SharedAccess",
     "Source",
     "Space",
+    "Stopped",
     "StoredFacts",
     "Stream",
     "Study",
     "Term",
+    "TimedParams",
     "Tolerance",
+    "TuneProgress",
+    "TuneSettings",
+    "TuneStatus",
+    "TuneVerdict",
+    "Tuned",
     "Value",
     "Verdict",
     "Work",

@@ -18,7 +18,7 @@ from solkit.surrogate.plan import Plan
 from solkit.surrogate.ranking import RankSettings, Request, pools
 from solkit.surrogate.ranking import rank as ranked
 
-__all__ = ["ask_tell", "rank"]
+__all__ = ["ask_tell", "rank", "shipped"]
 
 _Candidate = str | os.PathLike[str] | Configuration
 
@@ -57,7 +57,7 @@ def rank(
     request = _request(candidates, problem, budget, shapes, settings)
     limits = MeasureSettings()
     with analyser_for(target(device, limits), limits) as analyser:
-        return ranked(request, analyser, surrogate or _shipped())
+        return ranked(request, analyser, surrogate or shipped())
 
 
 def ask_tell(
@@ -88,7 +88,7 @@ def ask_tell(
     """
     shapes = None if shape is None else [shape]
     request = _request(candidates, problem, budget, shapes, settings)
-    model = surrogate or _shipped()
+    model = surrogate or shipped()
     limits = MeasureSettings()
     with analyser_for(target(device, limits), limits) as analyser:
         if shape is None:
@@ -114,7 +114,7 @@ def _request(
     return Request(files, reference, shapes, points, budget, settings or RankSettings())
 
 
-def _shipped() -> Surrogate | None:
+def shipped() -> Surrogate | None:
     """The shipped model; ``None`` if there is none: the kernel model ranks then."""
     with contextlib.suppress(UnsupportedError):
         return Surrogate.load()

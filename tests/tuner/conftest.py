@@ -1,4 +1,4 @@
-"""What tests of the tuner share lies beside them: `tuning_rows`."""
+"""What tests of the tuner share lies beside them: `spaces`, `tuning_rows`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,189 @@
+"""``solkit tune``: faster parameters for one kernel, under a budget of GPU seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+from solkit.errors import InputError
+
+if TYPE_CHECKING:
+    from solkit.core import Tuned, TuneStatus
+    from solkit.measure.benches import RecordedBench
+
+__all__ = ["EPILOG", "tune"]
+
+EPILOG = (
+    "Exit codes: 0 tuned, whatever the verdict; 1 SolKit failed; 2 invalid input, or no such GPU "
+    "here; 3 nothing ran; 130 interrupted before anything was measured."
+)
+
+_Kernel = Annotated[
+    str,
+    typer.Argument(
+        metavar="KERNEL",
+        help="The kernel file. With --recorded also a recorded kernel's name or id.",
+    ),
+]
+_Seconds = Annotated[
+    float, typer.Option(min=0.0, metavar="N", help="Budget of the search; the final comes after.")
+]
+_StopAt = Annotated[
+    float, typer.Option(metavar="SHARE", help="Share of the speed of light that is enough.")
+]
+_LeastGain = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        help="Stop when the next measurement is expected to save less than this share.",
+    ),
+]
+_Seed = Annotated[int, typer.Option(min=0, help="Of the search.")]
+_Shape = Annotated[
+    str | None,
+    typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
+]
+_Params = Annotated[
+    list[str] | None,
+    typer.Option(metavar="BLOCK=512", help="Parameters in use; default: the file's own."),
+]
+_Resume = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
+]
+_Recorded = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."
+    ),
+]
+_Prior = Annotated[
+    bool, typer.Option("--prior/--no-prior", help="Rank candidates before the first measurement.")
+]
+_Workers = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
+]
+_Plot = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Write best time against GPU seconds, as HTML.")
+]
+
+
+def tune(
+    kernel: _Kernel,
+    gpu_seconds: _Seconds = 60.0,
+    shape: _Shape = None,
+    reference: _options.Reference = None,
+    params: _Params = None,
+    stop_at: _StopAt = 0.95,
+    least_gain: _LeastGain = 5e-4,
+    seed: _Seed = 0,
+    prior: _Prior = True,
+    log: _options.Log = None,
+    resume: _Resume = None,
+    recorded: _Recorded = None,
+    device: _options.Device = None,
+    on: _options.On = None,
+    workers: _Workers = 0,
+    plot: _Plot = None,
+    json: _options.Json = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Search a kernel's parameters for faster ones, and prove that they are.
+
+    The parameters in use are always measured. The best ones found meet them in a final on fresh
+    inputs in a new process; without a significant win the answer is to keep what you have. Ctrl-C
+    ends the search, and keeps all that was measured.
+    """
+    with exit_codes.failures_as_exit_codes(verbose):
+        if recorded is None:
+            _base.check_readable(kernel)
+        _base.check_readable(reference, recorded, resume)
+        _check_outputs(kernel, reference, recorded, plot, json)
+        if log is not None and resume is not None:
+            raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+        from solkit.core import TuneSettings
+        from solkit.pipeline.tuning import tune as tuning
+
+        settings = TuneSettings(
+            stop_at=stop_at,
+            least_gain=least_gain,
+            seed=seed,
+            params=_options.parse_params(params) or {},
+            prior=prior,
+            log=resume or log,
+            resume=resume is not None,
+            on=on,
+            workers=workers,
+        )
+        with _base.stdout_kept_for_the_report(), _progress() as show:
+            tuned = tuning(
+                kernel,
+                gpu_seconds=gpu_seconds,
+                device=None if recorded is not None else device,
+                reference=reference,
+                shape=None if shape is None else _options.parse_settings(shape, "--shape"),
+                bench=None if recorded is None else _replayed(recorded, device),
+                settings=settings,
+                show=show,
+            )
+        _write(tuned, json, plot)
+        if tuned.best is None:
+            raise typer.Exit(_nothing(tuned))
+
+
+def _check_outputs(
+    kernel: str, reference: str | None, recorded: str | None, plot: str | None, json: str | None
+) -> None:
+    inputs = (kernel, reference, recorded)
+    _base.check_distinct(json=json, plot=plot)
+    _base.check_writable(json, inputs=inputs)
+    if plot == "-":
+        raise InputError("--plot: name a file; only --json takes `-`")
+    _base.check_writable(plot, "--plot", inputs)
+    if plot is not None:
+        from solkit.report.extras import needed
+
+        needed("plotly")
+
+
+def _nothing(tuned: Tuned) -> exit_codes.Exit:
+    """The exit code if nothing ran."""
+    from solkit.core import Stopped
+
+    if tuned.stopped is Stopped.INTERRUPTED:
+        return exit_codes.Exit.INTERRUPTED
+    return exit_codes.Exit.CANDIDATE_FAILED
+
+
+def _replayed(path: str, device: str | None) -> RecordedBench:
+    from solkit.measure.benches import RecordedBench
+
+    return RecordedBench.read(path, device=device)
+
+
+def _write(tuned: Tuned, json: str | None, plot: str | None) -> None:
+    from functools import partial
+
+    from solkit.report import tuning as page
+
+    _base.show(json, partial(page.render, tuned), lambda: page.dumps(tuned))
+    _base.write(plot, lambda: page.plot(tuned), "--plot")
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[TuneStatus], None]]:
+    """Show how far it is: a line that changes on a terminal, else one every ten seconds."""
+    from solkit.report.tuning import line
+
+    if not sys.stderr.isatty():
+        yield _base.paced(lambda status: _base.complain(line(status)))
+        return
+    from rich.console import Console
+
+    screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    with screen.status("tuning") as shown:
+        yield lambda status: shown.update(line(status))

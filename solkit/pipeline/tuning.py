@@ -1,0 +1,356 @@
+"""Tuning one kernel at one shape under a budget of GPU seconds.
+
+::
+
+    ground: what may vary, its speed of light, what is believed     no GPU
+       │
+    drive: the search on a bench ─► race: contenders, in turns      the budget
+       │
+    final: the best against the one in use, in a new process        after it
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from solkit.core import (
+    Configuration,
+    Device,
+    Difference,
+    Final,
+    MeasureSettings,
+    Outcome,
+    Source,
+    Stopped,
+    StoredFacts,
+    TimedParams,
+    Tuned,
+    TuneSettings,
+    TuneStatus,
+    TuneVerdict,
+)
+from solkit.datasets import outcomelog
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import InputError, SolkitError, UnsupportedError
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.pipeline.environment import environment
+from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
+from solkit.pipeline.studying import Shape, analyser_for
+from solkit.pipeline.target import target
+
+if TYPE_CHECKING:
+    from solkit.tuner.task import Task
+
+__all__ = ["TuneLog", "tune"]
+
+Show = Callable[[TuneStatus], None]
+
+SPENT = "tune_gpu_s"
+"""In `Outcome.extra` of a log: GPU seconds that the run had spent by then."""
+
+_RACE_SHARE, _RACE_S = 0.05, 2.0  # of the budget, and at most, kept for the race
+
+
+def tune(
+    path: str | os.PathLike[str],
+    *,
+    gpu_seconds: float = 60.0,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shape: Shape | None = None,
+    bench: Bench | None = None,
+    settings: TuneSettings | None = None,
+    show: Show = lambda _: None,
+) -> Tuned:
+    """Search a kernel's parameters for faster ones, under a budget of GPU seconds.
+
+    The parameters in use are measured first. The best ones found then meet them in a final, whose
+    samples alone count: without a significant win the verdict is to keep what you have. An
+    interrupt (Ctrl-C) ends the search; the final still runs, unless it is interrupted as well.
+
+    Args:
+        path: the kernel file; on a recorded bench also a recorded kernel's id or name.
+        gpu_seconds: for the search. The final comes after it and takes some 20 s.
+        device: the GPU of this machine; by default the first.
+        reference: the file with the reference, if `path` lacks one.
+        shape: sizes to override; the file's first shape by default.
+        bench: measures instead of this machine's GPU, e.g.
+            `solkit.measure.benches.RecordedBench`.
+        settings: how to tune.
+        show: receives how far it is.
+
+    Raises:
+        InputError: the file, its shape or a parameter is invalid; or a recording lacks it.
+        UnsupportedError: there is neither a GPU nor a bench.
+        GpuBusyError: another SolKit holds the GPU.
+        WorkerError: SolKit's own part failed.
+        TraceError: an outcome could not be written.
+    """
+    if not gpu_seconds > 0:
+        raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
+    how = settings or TuneSettings()
+    other = None if reference is None else os.fspath(reference)
+    what = os.fspath(path), other, shape
+    run = _Run(gpu_seconds, how, show)
+    if isinstance(bench, RecordedBench):
+        return run.on(bench, recorded_ground(bench, *what, how))
+    limits = MeasureSettings(on=how.on)
+    to = target(device, limits) if bench is None else bench.device
+    if bench is None and to.source != "nvml":
+        raise UnsupportedError(
+            f"cannot time on {to.name}: it is not in this machine; a recording can be replayed "
+            "without a GPU (--recorded FILE, or bench=RecordedBench.read(FILE))"
+        )
+    show(TuneStatus("ranking"))
+    with analyser_for(to, limits) as analyser:
+        ground = live_ground(analyser, *what, how)
+    if bench is not None:
+        return run.on(bench, ground)
+    return run.here(to, ground)
+
+
+class TuneLog(OutcomeLog):
+    """A log whose rows say what the run had spent by then.
+
+    Attributes:
+        spent: gives the GPU seconds.
+    """
+
+    spent: Callable[[], float] = staticmethod(lambda: 0.0)
+
+    def append(
+        self,
+        rows: Iterable[Outcome] = (),
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """As for `OutcomeLog`."""
+        spent_s = round(self.spent(), 3)
+        told = [replace(each, extra={**each.extra, SPENT: spent_s}) for each in rows]
+        return super().append(told, sources, facts, facts_of)
+
+
+@dataclass
+class _Run:
+    """One run of `tune`."""
+
+    budget_s: float
+    how: TuneSettings
+    show: Show
+
+    def here(self, gpu: Device, ground: Ground) -> Tuned:
+        """On this machine's GPU."""
+        from solkit.measure.benches.trusted import Ahead, TrustedBench
+
+        notes: list[str] = []
+        with self._log(ground) as log:
+            with (
+                Ahead(gpu, self.how.workers) as ahead,
+                TrustedBench(
+                    ahead, log, [ground.kernel] if ground.kernel else [], notes.append
+                ) as bench,
+            ):
+                searched = self._searched(bench, ground, log)
+            judge = partial(_guarded, gpu, replace(self._limits(), log=log.path))
+            return self._concluded(searched, ground, gpu, judge, log, notes)
+
+    def on(self, bench: Bench, ground: Ground) -> Tuned:
+        """On a given bench. A recorded one writes no log: this does, if one is named."""
+        from solkit.tuner.final import head_to_head
+
+        is_recorded = isinstance(bench, RecordedBench)
+        with contextlib.ExitStack() as stack:
+            wanted = self.how.log is not None
+            log = stack.enter_context(self._log(ground)) if wanted else None
+            searched = self._searched(bench, ground, log, keeps=is_recorded)
+            judge = partial(head_to_head, bench, how="recorded" if is_recorded else "turns")
+            return self._concluded(searched, ground, bench.device, judge, log, [])
+
+    # ------------------------------------------------------------------------------------ steps
+
+    def _limits(self) -> MeasureSettings:
+        return MeasureSettings(on=self.how.on)
+
+    def _log(self, ground: Ground) -> TuneLog:
+        about = {
+            "what": "solkit tune",
+            "kernel": ground.name,
+            "shape": dict(ground.shape),
+            "gpu_seconds": self.budget_s,
+            "seed": self.how.seed,
+        }
+        return TuneLog(self.how.log, about, resume=self.how.resume)
+
+    def _searched(
+        self, bench: Bench, ground: Ground, log: TuneLog | None, keeps: bool = False
+    ) -> _Searched:
+        """The search and the race; `keeps` if the log is written here, not by the bench."""
+        from solkit.tuner.driver import drive, race
+
+        task = ground.task(self.how)
+        earlier_s = self._resumed(task, ground, log)
+        begun_s = bench.clock.gpu_s()
+        searched = _Searched(task, earlier_s)
+
+        def spent() -> float:
+            return earlier_s + bench.clock.gpu_s() - begun_s
+
+        if log is not None:
+            log.spent = spent  # type: ignore[method-assign]
+
+        def heard(_: Task, __: Configuration, outcome: Outcome, spent_s: float) -> None:
+            searched.gpu_s = spent_s
+            if keeps and log is not None:
+                log.append([outcome])
+            self.show(_status("searching", task, spent_s, self.budget_s))
+
+        kept_s = min(_RACE_SHARE * self.budget_s, _RACE_S)
+        try:
+            drive(bench, [task], self.budget_s - kept_s, heard=heard, spent_s=earlier_s)
+            searched.stopped = task.stopped or Stopped.BUDGET
+            left_s = self.budget_s - spent()
+            race(bench, task, left_s, heard=lambda *told: heard(*told[:3], spent()))
+        except KeyboardInterrupt:
+            searched.stopped = Stopped.INTERRUPTED
+            bench.discard()
+        searched.gpu_s = max(searched.gpu_s, spent())
+        return searched
+
+    def _resumed(self, task: Task, ground: Ground, log: TuneLog | None) -> float:
+        """Tell the task what the log's run measured; the GPU seconds that this took."""
+        if log is None or not self.how.resume:
+            return 0.0
+        spent_s = 0.0
+        for row in outcomelog.read(log.path).rows:
+            if row.run_id != log.run_id or row.comparison is not None or not ground.holds(row):
+                continue
+            spent_s = max(spent_s, float(row.extra.get(SPENT, 0.0)))
+            known = replace(ground.default, params=row.params, chosen_by=row.chosen_by)
+            task.tell(known, row, spent_s)
+        return spent_s
+
+    def _concluded(
+        self,
+        searched: _Searched,
+        ground: Ground,
+        device: Device,
+        judge: Any,
+        log: OutcomeLog | None,
+        notes: Sequence[str],
+    ) -> Tuned:
+        """The result, after the final."""
+        from solkit.tuner.final import final
+
+        task, begun_s = searched.task, time.monotonic()
+        notes = [*ground.notes, *notes]
+        last: Final | None = None
+        self.show(_status("final", task, searched.gpu_s, self.budget_s))
+        try:
+            last = final(task, judge)
+        except KeyboardInterrupt:
+            notes.append("The final was interrupted: nothing shows that the best is faster.")
+        except SolkitError as error:
+            notes.append(f"The final could not be run: {error}")
+        return _tuned(searched, ground, device, last, log, notes, time.monotonic() - begun_s)
+
+
+@dataclass
+class _Searched:
+    """A task whose search is over."""
+
+    task: Task
+    gpu_s: float
+    stopped: Stopped = Stopped.BUDGET
+
+
+def _status(stage: str, task: Task, gpu_s: float, budget_s: float) -> TuneStatus:
+    best = task.best
+    return TuneStatus(
+        stage=stage,
+        gpu_s=gpu_s,
+        budget_s=budget_s,
+        measured=task.measured,
+        failed=task.failed,
+        best_ms=None if best is None else best.time_ms,
+        gap=task.gap,
+        expected_gain=_known(task.expected_gain()),
+    )
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _guarded(
+    gpu: Device, settings: MeasureSettings, base: Configuration, rival: Configuration
+) -> Final:
+    """Compare two on the guarded bench: each in a new process, on fresh inputs in every turn."""
+    from solkit.pipeline.comparing import compare
+
+    report = compare(
+        base.path,
+        base.path,
+        device=gpu,
+        reference=base.reference,
+        shapes=[base.shape],
+        base_params=base.params,
+        params=rival.params,
+        settings=settings,
+    )
+    if not report.comparisons:
+        why = tuple(each.error for each in report.failed)
+        return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", why)
+    (found,) = report.comparisons
+    return Final(rival.params, found.difference, found.ratio, "guarded", found.errors)
+
+
+def _tuned(
+    searched: _Searched,
+    ground: Ground,
+    device: Device,
+    last: Final | None,
+    log: OutcomeLog | None,
+    notes: list[str],
+    final_s: float,
+) -> Tuned:
+    task = searched.task
+    best, incumbent = task.best, task.incumbent
+    default = TimedParams(task.default.params) if incumbent is None else incumbent.told()
+    is_faster = last is not None and last.difference is Difference.FASTER
+    if last is not None and is_faster:
+        best = next(e for e in task.ranked() if e.configuration.params == last.params)
+    if best is not None and default.time_ms is None:
+        why = default.message or "it was not measured"
+        notes.append(f"The parameters in use fail: {why}")
+    fails = incumbent is not None and default.time_ms is None and best is not None
+    verdict = TuneVerdict.FASTER if is_faster or fails else TuneVerdict.KEEP
+    return Tuned(
+        kernel=ground.name,
+        kernel_id=ground.kernel_id,
+        problem_id=ground.problem_id,
+        shape=ground.shape,
+        device=device.key,
+        sol_ms=task.sol_ms,
+        default=default,
+        best=None if best is None else best.told(),
+        verdict=verdict,
+        final=last,
+        measured=task.measured,
+        failed=task.failed,
+        gpu_s=searched.gpu_s,
+        final_s=final_s,
+        stopped=searched.stopped,
+        trajectory=tuple(task.trajectory),
+        expected_gain=_known(task.expected_gain()),
+        log=None if log is None else str(log.path),
+        notes=tuple(notes),
+        environment=environment(),
+    )

@@ -1,0 +1,187 @@
+"""What `solkit tune` found: as a page, as JSON ``solkit.tune/1``, and as a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from solkit.core import Final, Stopped, TimedParams, Tuned, TuneStatus, TuneVerdict
+from solkit.report.extras import needed
+from solkit.report.palette import LIGHT
+from solkit.report.units import duration, settings, shape_words
+
+__all__ = ["SCHEMA", "dumps", "line", "plot", "render"]
+
+SCHEMA = "solkit.tune/1"
+
+_STOPPED = {
+    Stopped.SPEED_OF_LIGHT: "it is as near to the speed of light as was asked for",
+    Stopped.EXPECTED_GAIN: "the next measurement would save too little",
+    Stopped.EXHAUSTED: "every configuration was measured",
+    Stopped.NOTHING_RUNS: "nothing could be measured",
+    Stopped.BUDGET: "the budget is spent",
+    Stopped.INTERRUPTED: "it was interrupted",
+}
+
+
+def dumps(tuned: Tuned) -> str:
+    """The result as JSON; times in ms and s, shares as fractions."""
+    return json.dumps(as_json(tuned), indent=2, allow_nan=False)
+
+
+def as_json(tuned: Tuned) -> dict[str, Any]:
+    """The result as ``solkit.tune/1``."""
+    return {
+        "schema": SCHEMA,
+        "kernel": tuned.kernel,
+        "kernel_id": tuned.kernel_id,
+        "problem_id": tuned.problem_id,
+        "shape": dict(tuned.shape),
+        "device": tuned.device,
+        "sol_ms": tuned.sol_ms,
+        "default": _timed(tuned.default),
+        "best": None if tuned.best is None else _timed(tuned.best),
+        "verdict": tuned.verdict.value,
+        "speedup": _speedup(tuned.final),
+        "params": dict(tuned.params),
+        "final": _final(tuned.final),
+        "measured": tuned.measured,
+        "failed": tuned.failed,
+        "gpu_s": tuned.gpu_s,
+        "final_s": tuned.final_s,
+        "stopped": tuned.stopped.value,
+        "expected_gain": tuned.expected_gain,
+        "trajectory": [{"gpu_s": at.gpu_s, "best_ms": at.best_ms} for at in tuned.trajectory],
+        "log": tuned.log,
+        "notes": list(tuned.notes),
+        "versions": dict(tuned.environment),
+    }
+
+
+def _timed(each: TimedParams) -> dict[str, Any]:
+    return {
+        "params": dict(each.params),
+        "time_ms": each.time_ms,
+        "low": each.low_ms,
+        "high": each.high_ms,
+        "message": each.message,
+    }
+
+
+def _speedup(final: Final | None) -> dict[str, Any] | None:
+    """The time of the one in use over the best one's; its interval is the ratio's, inverted."""
+    ratio = None if final is None else final.ratio
+    if ratio is None:
+        return None
+    return {
+        "value": 1 / ratio.value,
+        "low": 1 / ratio.high,
+        "high": 1 / ratio.low if ratio.low > 0 else None,
+    }
+
+
+def _final(final: Final | None) -> dict[str, Any] | None:
+    if final is None:
+        return None
+    return {
+        "params": dict(final.params),
+        "difference": final.difference.value,
+        "turns": None if final.ratio is None else final.ratio.turns,
+        "how": final.how,
+        "evidence": list(final.evidence),
+    }
+
+
+# -------------------------------------------------------------------------------------------- text
+
+
+def render(tuned: Tuned, console: Console) -> None:
+    """Print the result."""
+    console.print(f"{tuned.kernel} at {shape_words(tuned.shape)} on {tuned.device}")
+    console.print(f"  in use  {_told(tuned.default, tuned.sol_ms)}")
+    if tuned.best is not None and tuned.best.params != tuned.default.params:
+        console.print(f"  best    {_told(tuned.best, tuned.sol_ms)}")
+    console.print(f"  {_answer(tuned)}")
+    searched = f"{tuned.measured} configurations in {tuned.gpu_s:.1f} GPU s"
+    failed = f", {tuned.failed} of them failed" if tuned.failed else ""
+    console.print(f"  {searched}{failed}; stopped because {_STOPPED[tuned.stopped]}.")
+    for note in (*tuned.notes, *(tuned.final.evidence if tuned.final else ())):
+        console.print(f"  {note}")
+
+
+def _told(each: TimedParams, sol_ms: float | None) -> str:
+    if each.time_ms is None:
+        why = f"fails: {each.message}" if each.message else "was not measured"
+        return f"{why}  ({settings(each.params)})"
+    gap = f", {each.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
+    return f"{duration(each.time_ms)}{gap}  ({settings(each.params)})"
+
+
+def _answer(tuned: Tuned) -> str:
+    speedup = _speedup(tuned.final)
+    told = ""
+    if speedup is not None:
+        high = "" if speedup["high"] is None else f"{speedup['high']:.3f}"
+        told = f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
+    if tuned.verdict is TuneVerdict.FASTER:
+        return f"Use the best: {told or 'what you have fails'}."
+    if told:
+        return f"Keep what you have: no faster one was shown. In the final the best was {told}."
+    return "Keep what you have: no faster one was found."
+
+
+def line(status: TuneStatus) -> str:
+    """How far a run is, in a line."""
+    told = [f"{status.stage}"]
+    if status.budget_s:
+        told.append(f"{max(status.budget_s - status.gpu_s, 0):.0f} of {status.budget_s:.0f} s left")
+    if status.measured:
+        failed = f" ({status.failed} failed)" if status.failed else ""
+        told.append(f"{status.measured} measured{failed}")
+    if status.best_ms is not None:
+        gap = "" if status.gap is None else f", {status.gap:.2f} times the speed of light"
+        told.append(f"best {duration(status.best_ms)}{gap}")
+    if status.expected_gain is not None:
+        told.append(f"next may save {status.expected_gain:.2%}")
+    return "; ".join(told)
+
+
+# ------------------------------------------------------------------------------------------ figure
+
+
+def plot(tuned: Tuned) -> str:
+    """An HTML page of its own: the best time against GPU seconds.
+
+    Raises:
+        UnsupportedError: plotly is not installed.
+    """
+    needed("plotly")
+    import plotly.graph_objects as go
+
+    page = go.Figure(layout=_layout(tuned))
+    seconds = [at.gpu_s for at in tuned.trajectory]
+    times = [at.best_ms for at in tuned.trajectory]
+    if seconds:
+        seconds, times = [*seconds, max(tuned.gpu_s, seconds[-1])], [*times, times[-1]]
+    colour = LIGHT["measured"]
+    page.add_trace(
+        go.Scatter(x=seconds, y=times, name="best so far", line={"shape": "hv", "color": colour})
+    )
+    for name, level_ms in {"in use": tuned.default.time_ms, "speed of light": tuned.sol_ms}.items():
+        if level_ms is not None:
+            dash = "dot" if name == "in use" else "dash"
+            page.add_hline(y=level_ms, line_dash=dash, annotation_text=name)
+    return str(page.to_html(include_plotlyjs=True, full_html=True))
+
+
+def _layout(tuned: Tuned) -> Mapping[str, Any]:
+    return {
+        "title": f"{tuned.kernel} at {shape_words(tuned.shape)} on {tuned.device}",
+        "xaxis": {"title": "GPU seconds, compile time included", "rangemode": "tozero"},
+        "yaxis": {"title": "best time, ms", "type": "log"},
+        "template": "plotly_white",
+        "showlegend": True,
+    }

@@ -1,0 +1,191 @@
+"""Spend a budget of GPU seconds on tasks: the loop between tasks and a bench.
+
+The search learns from each outcome, so as little as possible is pending: one configuration for each
+core that compiles, and a third as many that are compiled and wait for the GPU (`width`). Each is
+submitted by itself, so that each core compiles one; the trusted bench times those together that are
+ready together. Time is read from the bench's clock alone, so the same loop runs on a recording.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from solkit.core import Configuration, Outcome
+from solkit.measure.benches import AHEAD, HANDFUL, Bench
+from solkit.tuner.task import REPEAT, Task
+
+__all__ = ["Choose", "Heard", "drive", "first_open", "race", "width"]
+
+Choose = Callable[[Sequence[Task]], Task]
+"""Which of the tasks that go on gets the next place; never called with none."""
+
+Heard = Callable[[Task, Configuration, Outcome, float], None]
+"""Receives each outcome once its task knows it, with the GPU seconds spent so far."""
+
+_WAITING = 3  # cores for each compiled configuration that waits for the GPU
+_ROUNDS = 3
+
+
+def width(bench: Bench) -> int:
+    """Configurations to keep pending: enough that neither cores nor GPU idle, and no more."""
+    cores = bench.capacity // (HANDFUL * AHEAD)
+    return cores + math.ceil(cores / _WAITING) if cores else 1
+
+
+def first_open(tasks: Sequence[Task]) -> Task:
+    """The first one: one task after the other."""
+    return tasks[0]
+
+
+def drive(
+    bench: Bench,
+    tasks: Sequence[Task],
+    budget_s: float,
+    choose: Choose = first_open,
+    heard: Heard = lambda *_: None,
+    spent_s: float = 0.0,
+) -> float:
+    """Measure what tasks ask for until the budget is spent or all of them have stopped.
+
+    The default of a task that was begun is always measured, whatever that costs. If it is
+    interrupted, the bench drops what is pending; the tasks know all that was measured.
+
+    Args:
+        bench: measures.
+        tasks: what may be measured.
+        budget_s: GPU seconds, those already spent included.
+        choose: which task gets the next place.
+        heard: receives each outcome.
+        spent_s: GPU seconds that earlier runs spent.
+
+    Returns:
+        GPU seconds spent, earlier ones included.
+
+    Raises:
+        SolkitError: the bench failed.
+    """
+    return _Drive(bench, tasks, budget_s, choose, heard, spent_s).run()
+
+
+class _Drive:
+    """The course of one drive."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        tasks: Sequence[Task],
+        budget_s: float,
+        choose: Choose,
+        heard: Heard,
+        spent_s: float,
+    ) -> None:
+        self._bench, self._tasks, self._budget_s = bench, tasks, budget_s
+        self._choose, self._heard = choose, heard
+        self._spent = _Spent(bench, spent_s)
+        self._asked: dict[int, tuple[Task, Configuration]] = {}
+
+    def run(self) -> float:
+        try:
+            while self._fill() or self._asked:
+                if self._is_over():
+                    break
+                self._take()
+        finally:
+            self._bench.discard()
+            for task in {id(task): task for task, _ in self._asked.values()}.values():
+                task.withdraw()
+        return self._spent.gpu_s
+
+    def _take(self) -> None:
+        """Hear outcomes until the budget is spent."""
+        left_s = self._budget_s - self._spent.gpu_s
+        until_s = self._bench.clock.now_s() + left_s if left_s > 0 else None
+        for configuration, outcome in self._bench.outcomes(until_s):
+            task, _ = self._asked.pop(id(configuration))
+            spent_s = self._spent.gpu_s
+            task.tell(configuration, outcome, spent_s)
+            self._heard(task, configuration, outcome, spent_s)
+            self._fill()
+            if self._is_over():
+                return
+
+    def _fill(self) -> bool:
+        """Submit what keeps the bench busy; whether anything was."""
+        before = len(self._asked)
+        closed: set[int] = set()
+        while self._spent.gpu_s < self._budget_s:
+            room = width(self._bench) - self._bench.pending
+            going = [t for t in self._tasks if id(t) not in closed and t.stopped is None]
+            if room <= 0 or not going:
+                break
+            task = self._choose(going)
+            wanted = task.ask(room if len(going) == 1 else 1)
+            if not wanted:
+                closed.add(id(task))
+            for each in wanted:
+                self._asked[id(each)] = task, each
+                self._bench.submit([each])
+        return len(self._asked) > before
+
+    def _is_over(self) -> bool:
+        """Whether nothing more is wanted: all stopped or all spent, and no default is awaited."""
+        if any(task.owes_default for task, _ in self._asked.values()):
+            return False
+        if self._spent.gpu_s >= self._budget_s:
+            return True
+        return all(task.stopped is not None for task in self._tasks)
+
+
+class _Spent:
+    """GPU seconds since a drive began; until the bench holds the GPU, wall time counts."""
+
+    def __init__(self, bench: Bench, earlier_s: float) -> None:
+        self._clock, self._earlier_s = bench.clock, earlier_s
+        self._begun_s, self._held_s = bench.clock.now_s(), bench.clock.gpu_s()
+
+    @property
+    def gpu_s(self) -> float:
+        held_s = self._clock.gpu_s()
+        now_s = held_s - self._held_s if held_s else self._clock.now_s() - self._begun_s
+        return self._earlier_s + now_s
+
+
+def race(
+    bench: Bench,
+    task: Task,
+    budget_s: float = math.inf,
+    rounds: int = _ROUNDS,
+    heard: Heard = lambda *_: None,
+) -> None:
+    """Time the contenders for the best in turns with each other, until one is left.
+
+    Each round adds samples to all of them; those whose interval no longer meets the best's drop
+    out. A recording that holds no repeats ends it.
+
+    Args:
+        bench: measures; nothing may be pending.
+        task: whose contenders race.
+        budget_s: GPU seconds.
+        rounds: at most so many.
+        heard: receives each outcome.
+
+    Raises:
+        SolkitError: the bench failed.
+    """
+    spent = _Spent(bench, 0.0)
+    for _ in range(rounds):
+        rivals = task.contenders()
+        before = sum(each.samples for each in rivals)
+        if len(rivals) < 2 or spent.gpu_s >= budget_s:
+            return
+        left_s = budget_s - spent.gpu_s
+        until_s = bench.clock.now_s() + left_s if math.isfinite(left_s) else None
+        bench.submit([replace(each.configuration, chosen_by=REPEAT) for each in rivals])
+        for configuration, outcome in bench.outcomes(until_s):
+            task.tell(configuration, outcome, spent.gpu_s)
+            heard(task, configuration, outcome, spent.gpu_s)
+        bench.discard()
+        if sum(each.samples for each in rivals) == before:
+            return

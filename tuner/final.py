@@ -1,0 +1,154 @@
+"""The final: the best configuration of a search against the one in use.
+
+The best of many measured times is low partly by luck, so it proves nothing. The final is apart from
+the search: none of the search's samples count, only those of the final do, and one challenger alone
+takes part. So its interval needs no correction for how many were searched (data splitting: D. R.
+Cox, "A Note on Data-Splitting for the Evaluation of Significance Levels", Biometrika 62, 1975). If
+the challenger proves to be wrong, the next one takes its place: that is no second test of speed.
+
+On a recording there are no fresh samples. Repeats that the search has not seen are used if there
+are any, else the recorded times as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from solkit.core import Configuration, Difference, Outcome, Ratio
+from solkit.core.tuning import Final
+from solkit.measure.benches import Bench
+from solkit.measure.timing.comparison_statistics import (
+    LIKENESS,
+    TICK_MS,
+    difference,
+    ratio_of,
+)
+from solkit.tuner.task import REPEAT, Task, identity_of
+
+__all__ = ["FINALISTS", "Judge", "final", "head_to_head"]
+
+Judge = Callable[[Configuration, Configuration], Final]
+"""Compares a challenger (the second) with the configuration in use (the first)."""
+
+FINALISTS = 3
+"""So many are tried at the most, each after the one before proved to be wrong."""
+
+_ROUNDS = 5
+
+
+def final(task: Task, judge: Judge) -> Final | None:
+    """The head-to-head of a task's best configuration; ``None`` if the default is the best.
+
+    Args:
+        task: its search is over.
+        judge: compares two.
+    """
+    incumbent = task.incumbent
+    if incumbent is None or incumbent.time_ms is None:
+        return None
+    found = None
+    for rival in task.ranked()[:FINALISTS]:
+        if rival is incumbent:
+            break
+        found = judge(task.default, rival.configuration)
+        if found.difference is not Difference.NOT_COMPARED:
+            break
+    return found
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What both took in one round."""
+
+    base: Outcome
+    rival: Outcome
+
+    def times(self) -> list[tuple[float, float]]:
+        """One pair of times a turn; of the medians if samples are not recorded."""
+        ours, theirs = self.base.samples_ms, self.rival.samples_ms
+        if ours and len(ours) == len(theirs):
+            return list(zip(ours, theirs, strict=True))
+        assert self.base.time_ms is not None
+        assert self.rival.time_ms is not None
+        return [(self.base.time_ms, self.rival.time_ms)]
+
+
+def head_to_head(
+    bench: Bench,
+    base: Configuration,
+    rival: Configuration,
+    rounds: int = _ROUNDS,
+    how: str = "turns",
+) -> Final:
+    """Time two configurations in turns on a bench.
+
+    The bench should be a new one, whose inputs are not those of the search.
+
+    Args:
+        bench: measures; nothing may be pending.
+        base: the one in use.
+        rival: the challenger.
+        rounds: how often both are submitted together.
+        how: `Final.how`.
+
+    Raises:
+        SolkitError: the bench failed.
+    """
+    places: dict[int, tuple[int, bool]] = {}
+    submitted = []  # ids are unique as long as these live
+    for number in range(rounds):
+        both = [replace(each, chosen_by=REPEAT) for each in (base, rival)]
+        submitted.append(both)
+        places.update({id(each): (number, each is both[1]) for each in both})
+        bench.submit(both)
+    found: dict[tuple[int, bool], Outcome] = {}
+    for configuration, outcome in bench.outcomes():
+        found[places[id(configuration)]] = outcome
+    wrong = [each for each in found.values() if each.verdict.is_failure]
+    if wrong:
+        why = wrong[0].message or wrong[0].verdict.value
+        return Final(rival.params, Difference.NOT_COMPARED, None, how, (why,))
+    pairs = [_Pair(found[n, False], found[n, True]) for n in range(rounds) if (n, True) in found]
+    return _judged(_distinct(pairs), rival, how)
+
+
+def _distinct(pairs: list[_Pair]) -> list[_Pair]:
+    """Those that are timed, each once: a recording starts again after its last repeat."""
+    kept: dict[object, _Pair] = {}
+    for pair in pairs:
+        if pair.base.time_ms is not None and pair.rival.time_ms is not None:
+            kept.setdefault((identity_of(pair.base), identity_of(pair.rival)), pair)
+    return list(kept.values())
+
+
+def _judged(pairs: list[_Pair], rival: Configuration, how: str) -> Final:
+    if not pairs:
+        why = "Neither could be timed."
+        return Final(rival.params, Difference.NOT_COMPARED, None, how, (why,))
+    times = [turn for pair in pairs for turn in pair.times()]
+    is_exact = len(times) == 1 and not pairs[0].rival.samples_ms
+    if is_exact:
+        ratio, notes = _exact(*times[0]), ("Single recorded times count as exact.",)
+    else:
+        method = pairs[0].rival.method
+        method = method if method in TICK_MS else "cupti"
+        ratio, notes = ratio_of(*zip(*times, strict=True), method=method), ()
+    unstable = sorted({m for p in pairs for m in _doubts(p)})
+    if unstable:
+        return Final(rival.params, Difference.UNSTABLE, ratio, how, (*unstable, *notes))
+    return Final(rival.params, difference(ratio), ratio, how, notes)
+
+
+def _exact(base_ms: float, rival_ms: float) -> Ratio:
+    value, wide = rival_ms / base_ms, math.exp(LIKENESS)
+    return Ratio(value, value / wide, value * wide, LIKENESS, 1)
+
+
+def _doubts(pair: _Pair) -> list[str]:
+    return [
+        each.message or each.verdict.value
+        for each in (pair.base, pair.rival)
+        if not each.verdict.is_right
+    ]

@@ -1,0 +1,325 @@
+"""One kernel at one shape: what was measured of it, what to measure next, and when to stop.
+
+A task has no bench and no files, so it can be tested alone. A driver asks it for configurations
+and tells it their outcomes (`solkit.tuner.driver`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from solkit.tuner.search import Prior, Search
+
+from solkit.core import Configuration, Outcome, Params, Space, Verdict, canonical
+from solkit.core.tuning import Stopped, TimedParams, TuneProgress
+from solkit.measure.benches import HANDFUL
+from solkit.measure.timing.median_interval import median_interval
+
+__all__ = ["DEFAULT", "REPEAT", "SEARCH", "Standing", "Task", "TaskSettings", "identity_of"]
+
+DEFAULT, SEARCH, REPEAT = "default", "search", "repeat"
+"""`Configuration.chosen_by` of what a task asks for."""
+
+_TRIES = 2  # of a configuration that could not be measured, without being at fault
+_NEAR = 0.01  # contenders without an interval are those within this share of the best
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """When a task ends.
+
+    Attributes:
+        stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
+        least_gain: the expected saving of the next measurement, as a share of the best time, under
+            which going on is not worth it.
+        patience: configurations that are measured before `least_gain` counts.
+        seed: of the search.
+    """
+
+    stop_at: float = 0.95
+    least_gain: float = 5e-4
+    patience: int = 16
+    seed: int = 0
+
+
+@dataclass
+class Standing:
+    """A configuration and every outcome of it.
+
+    Attributes:
+        configuration: as it was first asked for.
+        outcomes: in the order told.
+    """
+
+    configuration: Configuration
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def timed(self) -> list[Outcome]:
+        """The outcomes whose time counts; none if it ever was found wrong."""
+        if any(each.verdict is Verdict.WRONG for each in self.outcomes):
+            return []
+        return [e for e in self.outcomes if e.verdict.is_right and e.time_ms is not None]
+
+    @property
+    def time_ms(self) -> float | None:
+        """The median of all samples, or of all times; ``None`` if it failed."""
+        return self._interval()[0]
+
+    @property
+    def samples(self) -> int:
+        """How many calls were timed."""
+        return sum(len(each.samples_ms) for each in self.timed)
+
+    @property
+    def cost_s(self) -> float:
+        """GPU and compile seconds of its last outcome."""
+        last = self.outcomes[-1]
+        return (last.gpu_s or 0.0) + (last.compile_s or 0.0)
+
+    def told(self) -> TimedParams:
+        """As a record."""
+        message = next((e.message for e in reversed(self.outcomes) if e.message), None)
+        time_ms, low_ms, high_ms = self._interval()
+        failed = message if time_ms is None else None
+        return TimedParams(self.configuration.params, time_ms, low_ms, high_ms, failed)
+
+    def _interval(self) -> tuple[float | None, float | None, float | None]:
+        """The time and its interval; the samples of all outcomes are pooled."""
+        timed = self.timed
+        if len(timed) < 2:
+            return (timed[0].time_ms, timed[0].low_ms, timed[0].high_ms) if timed else (None,) * 3
+        samples = [sample for each in timed for sample in each.samples_ms]
+        if any(not each.samples_ms for each in timed):
+            return median(e.time_ms for e in timed if e.time_ms is not None), None, None
+        found = median_interval(samples)
+        return found.median, found.low, found.high
+
+
+class Task:
+    """One kernel at one shape.
+
+    Args:
+        name: for people.
+        default: the kernel at that shape with the parameters in use, which are always measured.
+        space: what may be chosen instead.
+        sol_ms: the speed of light of the problem; by default that of the first outcome with one.
+        prior: what is believed before the first measurement.
+        first: parameters to measure right after the default.
+        weight: how many calls a saving is worth, in a portfolio.
+        settings: when it ends.
+
+    Attributes:
+        name, default, space, weight, settings: as given.
+        trajectory: how the best time fell.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        default: Configuration,
+        space: Space,
+        *,
+        sol_ms: float | None = None,
+        prior: Prior | None = None,
+        first: Sequence[Params] = (),
+        weight: float = 1.0,
+        settings: TaskSettings | None = None,
+    ) -> None:
+        self.name, self.default, self.space, self.weight = name, default, space, weight
+        self.settings = settings or TaskSettings()
+        self._sol_ms = sol_ms
+        self._in_space = default.params in space
+        wanted = [default.params, *first] if self._in_space else list(first)
+        seed = self.settings.seed
+        self._search = Search(space, prior=prior, first=wanted, seed=seed)
+        self._own = canonical(default.params)
+        self._standings: dict[str, Standing] = {}
+        self._seen: set[tuple[object, ...]] = set()
+        self._again: deque[Configuration] = deque()
+        self._pending: dict[str, Configuration] = {}
+        self._in_vain: dict[str, int] = {}
+        self._asked_default = False
+        self._gain: float | None = None
+        self.trajectory: list[TuneProgress] = []
+
+    # ------------------------------------------------------------------------------ ask and tell
+
+    def ask(self, number: int = 1) -> list[Configuration]:
+        """What to measure next; the default first. Fewer, or none, if no more are left."""
+        found: list[Configuration] = []
+        if not self._asked_default:
+            self._asked_default = True
+            if not self._in_space:
+                found.append(replace(self.default, chosen_by=DEFAULT))
+        while self._again and len(found) < number:
+            found.append(self._again.popleft())
+        if len(found) < number:
+            found += [self._configured(each) for each in self._search.ask(number - len(found))]
+        self._pending.update({canonical(each.params): each for each in found})
+        return found
+
+    def tell(self, configuration: Configuration, outcome: Outcome, gpu_s: float = 0.0) -> None:
+        """Record an outcome, whether it was asked for or not; one that was told before is ignored.
+
+        Args:
+            configuration: what was measured.
+            outcome: what became of it.
+            gpu_s: GPU seconds spent so far, for `trajectory`.
+        """
+        name = canonical(configuration.params)
+        self._pending.pop(name, None)
+        if (identity := identity_of(outcome)) in self._seen:
+            return
+        self._seen.add(identity)
+        if outcome.verdict is Verdict.NOT_MEASURED and self._tried_in_vain(configuration, name):
+            return
+        standing = self._standings.setdefault(name, Standing(configuration))
+        standing.outcomes.append(outcome)
+        self._asked_default |= name == self._own
+        if self._sol_ms is None:
+            self._sol_ms = outcome.bound_ms
+        if configuration.params in self.space:
+            self._search.tell(configuration.params, standing.time_ms, standing.cost_s)
+        self._gain = None
+        self._follow(gpu_s)
+
+    def withdraw(self) -> None:
+        """What is pending was dropped by the bench: it is asked for again."""
+        self._again.extend(self._pending.values())
+        self._pending.clear()
+
+    # --------------------------------------------------------------------------------- knowledge
+
+    @property
+    def sol_ms(self) -> float | None:
+        """The speed of light of the problem."""
+        return self._sol_ms
+
+    @property
+    def incumbent(self) -> Standing | None:
+        """The default with its outcomes; ``None`` before it was measured."""
+        return self._standings.get(self._own)
+
+    @property
+    def best(self) -> Standing | None:
+        """The fastest that is correct; ``None`` before that."""
+        ranked = self.ranked()
+        return ranked[0] if ranked else None
+
+    def ranked(self) -> list[Standing]:
+        """All that are correct, fastest first."""
+        timed = [(each.time_ms, each) for each in self._standings.values()]
+        known = [(time_ms, each) for time_ms, each in timed if time_ms is not None]
+        return [each for _, each in sorted(known, key=lambda pair: pair[0])]
+
+    def contenders(self, most: int = HANDFUL) -> list[Standing]:
+        """Those that may be the fastest: their intervals meet the best's. The best is the first."""
+        ranked = self.ranked()
+        if not ranked:
+            return []
+        best = ranked[0].told()
+        assert best.time_ms is not None
+        limit_ms = best.time_ms * (1 + _NEAR) if best.high_ms is None else best.high_ms
+        near = [e for e in ranked if _low_ms(e) <= max(limit_ms, best.time_ms)]
+        return near[:most]
+
+    @property
+    def measured(self) -> int:
+        """Different configurations that have an outcome."""
+        return len(self._standings)
+
+    @property
+    def failed(self) -> int:
+        """Those of them that have no valid time."""
+        return sum(each.time_ms is None for each in self._standings.values())
+
+    @property
+    def pending(self) -> int:
+        """Configurations that were asked for and not told."""
+        return len(self._pending)
+
+    @property
+    def owes_default(self) -> bool:
+        """Whether the default is not measured yet."""
+        return self._own not in self._standings and self._in_vain.get(self._own, 0) < _TRIES
+
+    @property
+    def gap(self) -> float | None:
+        """The best time over the speed of light; ``None`` if either is unknown."""
+        best = self.best
+        if best is None or best.time_ms is None or not self._sol_ms:
+            return None
+        return best.time_ms / self._sol_ms
+
+    def expected_gain(self) -> float:
+        """What the next measurement is expected to save, as a share of the best; nan at first."""
+        if self._gain is None:
+            self._gain = self._search.expected_gain()
+        return self._gain
+
+    def expected_saving_ms(self) -> float:
+        """The same in ms a call; nan before the first time."""
+        best = self.best
+        if best is None or best.time_ms is None:
+            return math.nan
+        return best.time_ms * self.expected_gain()
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Why it has ended; ``None`` if it goes on."""
+        if self.owes_default:
+            return None
+        gap, settings = self.gap, self.settings
+        if gap is not None and gap * settings.stop_at <= 1:
+            return Stopped.SPEED_OF_LIGHT
+        if self._search.exhausted and not self._again and not self._pending:
+            return Stopped.EXHAUSTED
+        if len(self._in_vain) >= HANDFUL and not self.ranked():
+            return Stopped.NOTHING_RUNS
+        if self.measured < settings.patience:
+            return None
+        return Stopped.EXPECTED_GAIN if self.expected_gain() < settings.least_gain else None
+
+    # ----------------------------------------------------------------------------------- details
+
+    def _configured(self, params: Params) -> Configuration:
+        how = DEFAULT if canonical(params) == self._own else SEARCH
+        return replace(self.default, params=params, chosen_by=how)
+
+    def _tried_in_vain(self, configuration: Configuration, name: str) -> bool:
+        """Whether one that could not be measured is tried again."""
+        self._in_vain[name] = self._in_vain.get(name, 0) + 1
+        if self._in_vain[name] >= _TRIES:
+            return False
+        self._again.append(configuration)
+        return True
+
+    def _follow(self, gpu_s: float) -> None:
+        """Extend the trajectory if the best time fell."""
+        best = self.best
+        if best is None or best.time_ms is None:
+            return
+        if not self.trajectory or best.time_ms < self.trajectory[-1].best_ms:
+            self.trajectory.append(TuneProgress(gpu_s, best.time_ms))
+
+
+def identity_of(outcome: Outcome) -> tuple[object, ...]:
+    """What tells two measurements of a configuration apart, in whichever file they are."""
+    return (
+        canonical(outcome.params),
+        outcome.created,
+        outcome.verdict,
+        outcome.time_ms,
+        outcome.samples_ms,
+    )
+
+
+def _low_ms(standing: Standing) -> float:
+    told = standing.told()
+    assert told.time_ms is not None
+    return told.time_ms if told.low_ms is None else told.low_ms
