@@ -158,6 +158,7 @@ def race(
     budget_s: float = math.inf,
     rounds: int = _ROUNDS,
     heard: Heard = lambda *_: None,
+    spent_s: float = 0.0,
 ) -> None:
     """Time the contenders for the best in turns with each other, until one is left.
 
@@ -167,14 +168,16 @@ def race(
     Args:
         bench: measures; nothing may be pending.
         task: whose contenders race.
-        budget_s: GPU seconds.
+        budget_s: GPU seconds, from now on.
         rounds: at most so many.
         heard: receives each outcome.
+        spent_s: GPU seconds that were spent before.
 
     Raises:
         SolkitError: the bench failed.
     """
-    spent = _Spent(bench, 0.0)
+    spent = _Spent(bench, spent_s)
+    budget_s += spent_s
     for _ in range(rounds):
         rivals = task.contenders()
         before = sum(each.samples for each in rivals)

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from solkit.tuner.search import Prior, Search
-
 from solkit.core import Configuration, Outcome, Params, Space, Verdict, canonical
 from solkit.core.tuning import Stopped, TimedParams, TuneProgress
 from solkit.measure.benches import HANDFUL
 from solkit.measure.timing.median_interval import median_interval
+from solkit.tuner.search import Prior, Search
 
 __all__ = ["DEFAULT", "REPEAT", "SEARCH", "Standing", "Task", "TaskSettings", "identity_of"]
 
@@ -37,12 +36,14 @@ class TaskSettings:
         least_gain: the expected saving of the next measurement, as a share of the best time, under
             which going on is not worth it.
         patience: configurations that are measured before `least_gain` counts.
+        calm: outcomes in a row after which the expected saving was so small.
         seed: of the search.
     """
 
     stop_at: float = 0.95
     least_gain: float = 5e-4
     patience: int = 16
+    calm: int = 5
     seed: int = 0
 
 
@@ -145,6 +146,7 @@ class Task:
         self._in_vain: dict[str, int] = {}
         self._asked_default = False
         self._gain: float | None = None
+        self._calm = 0  # outcomes in a row after which the expected saving was too small
         self.trajectory: list[TuneProgress] = []
 
     # ------------------------------------------------------------------------------ ask and tell
@@ -187,6 +189,11 @@ class Task:
             self._search.tell(configuration.params, standing.time_ms, standing.cost_s)
         self._gain = None
         self._follow(gpu_s)
+        is_calm = (
+            self.measured >= self.settings.patience
+            and self.expected_gain() < self.settings.least_gain
+        )
+        self._calm = self._calm + 1 if is_calm else 0
 
     def withdraw(self) -> None:
         """What is pending was dropped by the bench: it is asked for again."""
@@ -281,9 +288,7 @@ class Task:
             return Stopped.EXHAUSTED
         if len(self._in_vain) >= HANDFUL and not self.ranked():
             return Stopped.NOTHING_RUNS
-        if self.measured < settings.patience:
-            return None
-        return Stopped.EXPECTED_GAIN if self.expected_gain() < settings.least_gain else None
+        return Stopped.EXPECTED_GAIN if self._calm >= settings.calm else None
 
     # ----------------------------------------------------------------------------------- details
 

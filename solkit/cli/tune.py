@@ -57,9 +57,7 @@ _Resume = Annotated[
 ]
 _Recorded = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."
-    ),
+    typer.Option(metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."),
 ]
 _Prior = Annotated[
     bool, typer.Option("--prior/--no-prior", help="Rank candidates before the first measurement.")
@@ -99,11 +97,9 @@ def tune(
     ends the search, and keeps all that was measured.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        if recorded is None:
-            _base.check_readable(kernel)
-        _base.check_readable(reference, recorded, resume)
+        _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _check_outputs(kernel, reference, recorded, plot, json)
-        if log is not None and resume is not None:
+        if log and resume:
             raise InputError("give one of --log FILE, for a new run, and --resume FILE")
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
@@ -123,10 +119,10 @@ def tune(
             tuned = tuning(
                 kernel,
                 gpu_seconds=gpu_seconds,
-                device=None if recorded is not None else device,
+                device=None if recorded else device,
                 reference=reference,
-                shape=None if shape is None else _options.parse_settings(shape, "--shape"),
-                bench=None if recorded is None else _replayed(recorded, device),
+                shape=_options.parse_settings(shape, "--shape") if shape else None,
+                bench=_replayed(recorded, device) if recorded else None,
                 settings=settings,
                 show=show,
             )

@@ -151,12 +151,11 @@ class _Run:
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
         notes: list[str] = []
-        with self._log(ground) as log:
+        log = self._log(ground)
+        with log:
             with (
                 Ahead(gpu, self.how.workers) as ahead,
-                TrustedBench(
-                    ahead, log, [ground.kernel] if ground.kernel else [], notes.append
-                ) as bench,
+                TrustedBench(ahead, log, tell=notes.append) as bench,
             ):
                 searched = self._searched(bench, ground, log)
             judge = partial(_guarded, gpu, replace(self._limits(), log=log.path))
@@ -168,8 +167,9 @@ class _Run:
 
         is_recorded = isinstance(bench, RecordedBench)
         with contextlib.ExitStack() as stack:
-            wanted = self.how.log is not None
-            log = stack.enter_context(self._log(ground)) if wanted else None
+            log = None if self.how.log is None else self._log(ground)
+            if log is not None:
+                stack.enter_context(log)
             searched = self._searched(bench, ground, log, keeps=is_recorded)
             judge = partial(head_to_head, bench, how="recorded" if is_recorded else "turns")
             return self._concluded(searched, ground, bench.device, judge, log, [])
@@ -204,7 +204,7 @@ class _Run:
             return earlier_s + bench.clock.gpu_s() - begun_s
 
         if log is not None:
-            log.spent = spent  # type: ignore[method-assign]
+            log.spent = spent
 
         def heard(_: Task, __: Configuration, outcome: Outcome, spent_s: float) -> None:
             searched.gpu_s = spent_s
@@ -216,8 +216,7 @@ class _Run:
         try:
             drive(bench, [task], self.budget_s - kept_s, heard=heard, spent_s=earlier_s)
             searched.stopped = task.stopped or Stopped.BUDGET
-            left_s = self.budget_s - spent()
-            race(bench, task, left_s, heard=lambda *told: heard(*told[:3], spent()))
+            race(bench, task, self.budget_s - spent(), heard=heard, spent_s=spent())
         except KeyboardInterrupt:
             searched.stopped = Stopped.INTERRUPTED
             bench.discard()

@@ -46,14 +46,11 @@ def test_cores_and_gpu_are_kept_busy():
     assert compiling_s >= 0.8 * 4 * 16.0
 
 
-def test_the_search_learns_from_each_outcome():
-    """Of the last ones asked for, most are near the best."""
-    one, on, asked = task(), bench(), []
-    drive(on, [one], 22.0, heard=lambda _, what, *__: asked.append(what.params))
-    late = [spaces.true_ms(each) for each in asked[-10:] if not spaces.fails(each)]
-    first = [spaces.true_ms(each) for each in asked[1:11] if not spaces.fails(each)]
-    assert sum(late) / len(late) < sum(first) / len(first)
-    assert one.best.time_ms < 1.1
+def test_the_search_learns_from_outcomes_while_others_are_pending():
+    one, on = task(), bench()
+    drive(on, [one], 12.0)
+    assert one.measured < 30
+    assert one.best.time_ms < 1.12  # of 60 points, 4 are as fast
 
 
 def test_the_default_is_measured_even_if_the_budget_is_smaller():
@@ -109,13 +106,11 @@ def test_several_tasks_share_a_bench_and_one_is_chosen_for_each_place():
 def test_a_race_adds_samples_to_contenders_alone():
     one, on = task(), bench(spaces.recording(lambda p: 1.0 + 0.1 * (p["BLOCK"] != 128)))
     drive(on, [one], 25.0)
-    before = {id(each): each.samples for each in one.ranked()}
-    rivals = one.contenders()
-    assert len(rivals) > 1
+    assert len(one.contenders()) > 1
     race(on, one)
-    raced = {id(each) for each in one.ranked() if each.samples > before[id(each)]}
-    assert raced
-    assert raced <= {id(each) for each in rivals}
+    raced = [each.configuration.params for each in one.ranked() if each.samples > 9]
+    assert len(raced) > 1
+    assert {params["BLOCK"] for params in raced} == {128}
 
 
 def test_a_race_ends_where_nothing_new_is_recorded():

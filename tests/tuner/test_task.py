@@ -21,11 +21,14 @@ def made(points=None, default=spaces.DEFAULT, **told):
     return Task("it", replace(ON, params=default), space, settings=settings, **told)
 
 
-def answered(task, number, time_of=spaces.true_ms, sequence=iter(range(10_000))):
+SEQUENCE = iter(range(10_000))
+
+
+def answered(task, number, time_of=spaces.true_ms):
     """Ask for some, tell what they take; gives what was asked."""
     asked = task.ask(number)
     for each in asked:
-        row = spaces.row(next(sequence), each.params, time_of(each.params), CHANCE)
+        row = spaces.row(next(SEQUENCE), each.params, time_of(each.params), CHANCE)
         task.tell(each, spaces.failed(row) if spaces.fails(each.params) else row, 1.0)
     return asked
 
@@ -84,8 +87,8 @@ def test_it_never_stops_before_the_default_is_measured():
 
 
 def test_it_stops_when_little_is_to_be_gained():
-    task = made(settings={"least_gain": 0.999, "patience": 10})
-    answered(task, 9)
+    task = made(settings={"least_gain": 0.999, "patience": 10, "calm": 3})
+    answered(task, 11)
     assert task.stopped is None
     answered(task, 1)
     assert task.stopped is Stopped.EXPECTED_GAIN

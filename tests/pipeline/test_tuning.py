@@ -1,0 +1,286 @@
+"""`solkit.tune` from end to end, on recorded benches."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "tuner"))
+import spaces
+
+import solkit
+from solkit.core import Stopped, TuneSettings, TuneVerdict, Verdict
+from solkit.datasets import outcomelog
+from solkit.errors import InputError, NotRecordedError, ParamsError, UnsupportedError
+from solkit.measure.benches import RecordedBench
+from solkit.pipeline import tuning
+from solkit.report import tuning as page
+
+FULL = TuneSettings(stop_at=9.0, least_gain=0.0)
+
+
+def tuned(rows=None, seconds=20.0, settings=FULL, **told):
+    bench = RecordedBench(spaces.recording() if rows is None else rows, cores=4)
+    return solkit.tune("softmax/rows", gpu_seconds=seconds, bench=bench, settings=settings, **told)
+
+
+def test_what_it_says():
+    told = tuned()
+    assert (told.kernel, told.kernel_id, told.device) == ("softmax/rows", "k" * 16, "h100-sxm")
+    assert (told.shape, told.problem_id) == (spaces.SHAPE, "softmax/M=64,N=32")
+    assert told.sol_ms == spaces.SOL_MS
+    assert told.default.params == spaces.DEFAULT
+    assert told.default.time_ms == pytest.approx(spaces.true_ms(spaces.DEFAULT), rel=0.01)
+    assert told.verdict is TuneVerdict.FASTER
+    assert told.params == told.best.params == told.final.params
+    truth = spaces.true_ms(spaces.DEFAULT) / spaces.true_ms(told.params)
+    assert told.speedup == pytest.approx(truth, rel=0.02)
+    assert told.best.low_ms <= told.best.time_ms <= told.best.high_ms
+    assert (told.stopped, told.log) == (Stopped.BUDGET, None)
+    assert 19.0 <= told.gpu_s <= 20.2
+    assert 0 < told.failed < told.measured
+    assert told.environment["solkit"] == solkit.__version__
+
+
+def test_the_best_time_falls_along_the_trajectory():
+    told = tuned()
+    seconds = [at.gpu_s for at in told.trajectory]
+    times = [at.best_ms for at in told.trajectory]
+    assert seconds == sorted(seconds)
+    assert times == sorted(set(times), reverse=True)
+    assert 0 < seconds[0] <= seconds[-1] <= told.gpu_s
+
+
+def test_what_is_not_shown_to_be_faster_is_left_alone():
+    told = tuned(spaces.recording(lambda _: 1.0))
+    assert told.verdict is TuneVerdict.KEEP
+    assert told.params == spaces.DEFAULT
+    assert told.best.time_ms <= told.default.time_ms  # the luckiest of many
+    assert told.final.difference.value == "no_difference_shown"
+
+
+def test_the_default_is_kept_if_it_is_the_best():
+    told = tuned(spaces.recording(lambda p: 1.0 if p == spaces.DEFAULT else 2.0))
+    assert (told.verdict, told.final) == (TuneVerdict.KEEP, None)
+    assert told.best.params == spaces.DEFAULT
+
+
+def test_a_budget_below_one_measurement_still_measures_the_default():
+    told = tuned(seconds=0.01)
+    assert told.default.time_ms is not None
+    assert told.stopped is Stopped.BUDGET
+
+
+def test_a_space_with_one_point():
+    rows = [row for row in spaces.recording() if row.params == spaces.DEFAULT]
+    told = tuned(rows)
+    assert (told.measured, told.stopped) == (1, Stopped.EXHAUSTED)
+    assert told.verdict is TuneVerdict.KEEP
+
+
+def test_all_fail():
+    rows = [spaces.failed(row, Verdict.CRASHED) for row in spaces.recording()]
+    told = tuned(rows, seconds=1000.0)
+    assert (told.best, told.final, told.verdict) == (None, None, TuneVerdict.KEEP)
+    assert told.measured == told.failed == 60
+    assert told.default.message == "too much shared memory"
+    assert json.loads(page.dumps(told))["best"] is None
+
+
+def test_what_is_in_use_fails():
+    told = tuned(spaces.recording(wrong=lambda p: p["BLOCK"] == 16), seconds=40.0)
+    assert told.verdict is TuneVerdict.FASTER
+    assert told.speedup is None
+    assert "fail" in told.notes[-1]
+    assert told.params["BLOCK"] != 16
+
+
+def test_it_stops_near_enough_to_the_speed_of_light():
+    rows = [replace(row, bound_ms=0.97) for row in spaces.recording()]
+    told = tuned(rows, seconds=1000.0, settings=TuneSettings(stop_at=0.9, least_gain=0.0))
+    assert told.stopped is Stopped.SPEED_OF_LIGHT
+    assert told.measured < 60
+    assert 0.97 / told.best.time_ms >= 0.9
+
+
+def test_the_parameters_in_use_may_be_given():
+    told = tuned(settings=replace(FULL, params={"BLOCK": 64}))
+    assert told.default.params == {**spaces.DEFAULT, "BLOCK": 64}
+    assert told.default.time_ms is not None
+
+
+def test_the_same_seed_gives_the_same_run():
+    one, two = tuned(), tuned()
+    assert one.trajectory == two.trajectory
+    assert one.best == two.best
+
+
+# ------------------------------------------------------------------------- interrupt and resume
+
+
+def interrupting(number):
+    """A listener that is interrupted at so many measurements."""
+
+    def show(status):
+        if status.stage == "searching" and status.measured == number:
+            raise KeyboardInterrupt
+
+    return show
+
+
+def test_an_interrupt_keeps_everything_and_still_runs_the_final():
+    told = tuned(seconds=1000.0, show=interrupting(17))
+    assert (told.measured, told.stopped) == (17, Stopped.INTERRUPTED)
+    assert told.final is not None
+    assert told.verdict is TuneVerdict.FASTER
+
+
+def test_a_second_interrupt_skips_the_final(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("solkit.tuner.final.head_to_head", interrupted)
+    told = tuned(seconds=1000.0, show=interrupting(17))
+    assert (told.final, told.verdict) == (None, TuneVerdict.KEEP)
+    assert told.best.time_ms < told.default.time_ms
+    assert "interrupted" in told.notes[-1]
+
+
+def test_a_resumed_run_counts_nothing_twice(tmp_path):
+    log = tmp_path / "tune.jsonl"
+    first = tuned(seconds=30.0, settings=replace(FULL, log=log), show=interrupting(17))
+    assert first.log == str(log)
+    assert len(outcomelog.read(log).rows) == 17
+    again = replace(FULL, log=log, resume=True)
+    second = tuned(seconds=30.0, settings=again)
+    rows = outcomelog.read(log).rows
+    keys = [json.dumps(dict(row.params), sort_keys=True) for row in rows if row.sequence]
+    assert len(set(keys)) == second.measured > 17
+    assert 28.5 <= second.gpu_s <= 30.2
+    assert second.trajectory[: len(first.trajectory)] == tuple(
+        replace(at, gpu_s=pytest.approx(at.gpu_s, abs=1e-3)) for at in first.trajectory
+    )
+    third = tuned(seconds=30.0, settings=again)
+    assert third.measured == second.measured
+    assert third.best.params == second.best.params
+    assert third.gpu_s == pytest.approx(second.gpu_s, abs=0.3)
+
+
+def test_rows_of_other_kernels_in_a_resumed_log_do_not_count(tmp_path):
+    log = tmp_path / "tune.jsonl"
+    with outcomelog.OutcomeLog(log) as file:
+        other = spaces.row(1, spaces.BEST, 0.001, np.random.default_rng(0), kernel_id="other")
+        file.append([other])
+    told = tuned(settings=replace(FULL, log=log, resume=True))
+    assert told.best.time_ms > 0.5
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("told", "settings", "error", "message"),
+    [
+        ({"shape": {"M": 3}}, {}, NotRecordedError, "M=3 is not recorded.*M=64, N=32"),
+        ({}, {"params": {"BLOCK": 3}}, ParamsError, "BLOCK of 16; 32; 64; 128; 256"),
+        ({}, {"params": {"NONE": 3}}, ParamsError, "NONE=3"),
+        ({"seconds": 0.0}, {}, InputError, "gpu_seconds is 0.0"),
+    ],
+)
+def test_errors_name_the_value_and_the_valid_ones(told, settings, error, message):
+    with pytest.raises(error, match=message):
+        tuned(settings=replace(FULL, **settings), **told)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"stop_at": 0.0}, "stop_at is 0.0"),
+        ({"least_gain": 1.0}, "least_gain is 1.0"),
+        ({"resume": True}, "name the log"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(InputError, match=message):
+        TuneSettings(**settings)
+
+
+def test_an_unknown_kernel_names_those_recorded():
+    with pytest.raises(NotRecordedError, match=r"no kernel 'gemm'; recorded: softmax/rows \(kkkk"):
+        solkit.tune("gemm", bench=RecordedBench(spaces.recording()))
+
+
+def test_without_a_gpu_or_a_recording_it_says_so():
+    with pytest.raises(UnsupportedError, match=r"cannot time on .*--recorded FILE"):
+        solkit.tune("examples/softmax.py", device="h100")
+
+
+# --------------------------------------------------------------------------------------- reports
+
+
+def test_the_json_is_the_contract():
+    found = json.loads(page.dumps(tuned()))
+    assert found["schema"] == "solkit.tune/1"
+    expected = {"kernel", "shape", "device", "sol_ms", "default", "best", "verdict", "speedup"}
+    expected |= {"measured", "failed", "gpu_s", "stopped", "trajectory", "versions"}
+    assert expected <= set(found)
+    assert {"params", "time_ms"} <= set(found["default"])
+    assert {"params", "time_ms", "low", "high"} <= set(found["best"])
+    assert found["verdict"] == "faster"
+    speedup = found["speedup"]
+    assert 1 < speedup["low"] <= speedup["value"] <= speedup["high"]
+    assert all(set(at) == {"gpu_s", "best_ms"} for at in found["trajectory"])
+
+
+def test_the_plot_shows_the_times():
+    pytest.importorskip("plotly")
+    told = tuned()
+    text = page.plot(told)
+    assert text.lower().startswith("<!doctype html>")
+    assert "best so far" in text
+    assert "speed of light" in text
+    assert str(told.trajectory[-1].best_ms)[:8] in text
+
+
+def test_progress_says_what_is_left():
+    lines = []
+    tuned(show=lambda status: lines.append(page.line(status)))
+    assert any("of 20 s left" in each and "next may save" in each for each in lines)
+    assert lines[-1].startswith("final")
+
+
+def test_an_error_of_the_final_loses_nothing(monkeypatch):
+    def failing(*_, **__):
+        raise UnsupportedError("no GPU")
+
+    monkeypatch.setattr("solkit.tuner.final.head_to_head", failing)
+    told = tuned()
+    assert told.verdict is TuneVerdict.KEEP
+    assert told.notes == ("The final could not be run: no GPU",)
+    assert told.best.time_ms < told.default.time_ms
+
+
+def test_the_guarded_final_says_what_compare_says(monkeypatch):
+    """Its arguments, and its answer: the comparison itself has its own tests."""
+    asked = {}
+
+    class Report:
+        comparisons, failed = (), (solkit.core.FailedShape({}, "no such GPU"),)
+
+    def compare(*files, **told):
+        asked.update(told, files=files)
+        return Report
+
+    monkeypatch.setattr("solkit.pipeline.comparing.compare", compare)
+    base = solkit.core.Configuration("a.py", "kernel", {"M": 1}, {"B": 1}, "ref.py")
+    told = tuning._guarded(None, None, base, replace(base, params={"B": 2}))
+    assert asked["files"] == ("a.py", "a.py")
+    assert (asked["base_params"], asked["params"]) == ({"B": 1}, {"B": 2})
+    assert (asked["shapes"], asked["reference"]) == ([{"M": 1}], "ref.py")
+    assert told.difference.value == "not_compared"
+    assert told.evidence == ("no such GPU",)
