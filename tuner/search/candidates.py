@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -53,6 +54,11 @@ class Candidates:
     def is_taken(self, places: Places) -> bool:
         """Whether the point was taken."""
         return int(self._encoding.keys(places[None])[0]) in self._taken
+
+    @property
+    def left(self) -> float:
+        """How many points are left; infinite where the space is not listed."""
+        return float(self._free.sum()) if self.listed else math.inf
 
     @property
     def exhausted(self) -> bool:

@@ -1,9 +1,11 @@
 """A Gaussian process over encoded points, its hyperparameters those of greatest posterior density.
 
-Notation: x points (n, columns), z targets (n,), ℓ length scales, s² signal variance, σ² noise.
-k(x, x') = s² (1 + r√5 + 5r²/3) exp(−r√5), r² = Σ (x − x')² / ℓ²: Matérn 5/2 with a length scale a
-parameter (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 4.2; the
-gradient of the marginal likelihood is their equation 5.9).
+Notation: x features (n, columns), u linear columns (n, terms), z targets (n,), ℓ length scales, s²
+signal variance, τ² variances of linear coefficients, σ² noise.
+k(x, x') = s² (1 + r√5 + 5r²/3) exp(−r√5) + Σ τ² u u', r² = Σ (x − x')² / ℓ²: Matérn 5/2 with a
+length scale a parameter, and a Bayesian linear model of what is believed beforehand (Rasmussen and
+Williams, Gaussian Processes for Machine Learning, 2006, sections 2.7 and 4.2; the gradient of the
+marginal likelihood is their equation 5.9).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from scipy.optimize import minimize
 
 from solkit.tuner.search.encoding import Array
 
-__all__ = ["Hyper", "Process"]
+__all__ = ["Hyper", "Inputs", "Posterior", "fitted"]
 
 _ROOT5 = math.sqrt(5.0)
 _JITTER = 1e-6
@@ -25,8 +27,32 @@ _STEPS = 15  # of the optimiser, which starts where the last fit ended
 
 # Priors of the logarithms, for features from 0 to 1 and targets of variance 1
 _LENGTH, _LENGTH_SD = math.log(0.6), 1.0
+_LINEAR, _LINEAR_SD = math.log(0.3), 1.0
 _SIGNAL, _SIGNAL_SD = 0.0, 1.0
 _NOISE, _NOISE_SD = math.log(1e-2), 1.5
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Points as a process sees them.
+
+    Attributes:
+        x: features, (points, columns).
+        u: linear columns, (points, terms).
+    """
+
+    x: Array
+    u: Array
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, at: Array) -> Inputs:
+        return Inputs(self.x[at], self.u[at])
+
+    def joined(self, other: Inputs) -> Inputs:
+        """Both, these first."""
+        return Inputs(np.vstack([self.x, other.x]), np.vstack([self.u, other.u]))
 
 
 @dataclass(frozen=True)
@@ -34,30 +60,44 @@ class Hyper:
     """Hyperparameters, as logarithms.
 
     Attributes:
-        values: of the length scales, the signal variance and the noise variance.
+        values: of ℓ (scales), τ² (terms), s² and σ².
+        scales: how many length scales there are.
     """
 
     values: Array
+    scales: int
 
     @classmethod
-    def default(cls, scales: int) -> Hyper:
+    def default(cls, scales: int, terms: int) -> Hyper:
         """The middle of the prior."""
-        return cls(np.array([_LENGTH] * scales + [_SIGNAL, _NOISE]))
+        return cls(_middle(scales, terms)[0], scales)
 
     @property
     def lengths(self) -> Array:
-        """The length scales."""
-        return np.exp(self.values[:-2])
+        """The length scales ℓ."""
+        return np.exp(self.values[: self.scales])
+
+    @property
+    def linear(self) -> Array:
+        """The variances τ² of linear coefficients."""
+        return np.exp(self.values[self.scales : -2])
 
     @property
     def signal(self) -> float:
-        """The signal variance."""
+        """The signal variance s²."""
         return float(np.exp(self.values[-2]))
 
     @property
     def noise(self) -> float:
-        """The noise variance."""
+        """The noise variance σ²."""
         return float(np.exp(self.values[-1])) + _JITTER
+
+
+def _middle(scales: int, terms: int) -> tuple[Array, Array]:
+    """Mean and sd of the prior of a `Hyper`'s values."""
+    mean = [_LENGTH] * scales + [_LINEAR] * terms + [_SIGNAL, _NOISE]
+    sd = [_LENGTH_SD] * scales + [_LINEAR_SD] * terms + [_SIGNAL_SD, _NOISE_SD]
+    return np.array(mean), np.array(sd)
 
 
 def _matern(squared: Array) -> tuple[Array, Array]:
@@ -67,73 +107,154 @@ def _matern(squared: Array) -> tuple[Array, Array]:
     return (1 + root + root * root / 3) * fall, (5 / 3) * (1 + root) * fall
 
 
+class Posterior:
+    """A process given points, seen at a pool of others.
+
+    A point that is added costs O(n (n + m)) for n points and a pool of m.
+
+    Args:
+        hyper: hyperparameters.
+        by_scale: by column of the features, the number of its length scale.
+        given: the points.
+        pool: where the posterior is wanted.
+    """
+
+    def __init__(self, hyper: Hyper, by_scale: Array, given: Inputs, pool: Inputs) -> None:
+        self.hyper = hyper
+        self._stretch = 1 / hyper.lengths[by_scale]
+        self._given, self._pool = self._stretched(given), self._stretched(pool)
+        self.kernel = self._covariance(self._given, self._given)
+        self.kernel[np.diag_indices_from(self.kernel)] += hyper.noise
+        self._factor = cholesky(self.kernel, lower=True)
+        self._halves: Array
+        self._keep(self._solved(self._covariance(self._given, self._pool)))
+        self._variance = self._before(self._pool) - _squares(self._halves)
+
+    def add(self, point: Inputs) -> None:
+        """Another point that is given."""
+        point = self._stretched(point)
+        cross = self._covariance(self._given, point)[:, 0]
+        corner = float(self._before(point)[0]) + self.hyper.noise
+        half = self._solved(cross[:, None])[:, 0]
+        root = math.sqrt(max(corner - float(half @ half), _JITTER))
+        row = (self._covariance(point, self._pool)[0] - half @ self._halves) / root
+        if len(self._halves) == len(self._room):
+            self._keep(self._halves)
+        self._room[len(self._halves)] = row
+        self._halves = self._room[: len(self._halves) + 1]
+        self._variance = self._variance - row * row
+        self.kernel = np.block([[self.kernel, cross[:, None]], [cross[None], np.array([[corner]])]])
+        side = np.zeros((len(cross), 1))
+        self._factor = np.block([[self._factor, side], [half[None], np.array([[root]])]])
+        self._given = self._given.joined(point)
+
+    def widen(self, points: Inputs) -> None:
+        """More points in the pool."""
+        points = self._stretched(points)
+        halves = self._solved(self._covariance(self._given, points))
+        self._keep(np.hstack([self._halves, halves]))
+        self._variance = np.concatenate([self._variance, self._before(points) - _squares(halves)])
+        self._pool = self._pool.joined(points)
+
+    def mean(self, z: Array) -> Array:
+        """The posterior mean at the pool for targets z (n,)."""
+        return self._solved(z[:, None])[:, 0] @ self._halves
+
+    @property
+    def sd(self) -> Array:
+        """The posterior sd at the pool, (m,)."""
+        return np.sqrt(np.maximum(self._variance, 1e-8))
+
+    def at(self, points: Inputs, z: Array) -> tuple[Array, Array]:
+        """The posterior mean and sd at other points."""
+        points = self._stretched(points)
+        halves = self._solved(self._covariance(self._given, points))
+        mean = self._solved(z[:, None])[:, 0] @ halves
+        return mean, np.sqrt(np.maximum(self._before(points) - _squares(halves), 1e-8))
+
+    def believed(self, z: Array) -> Array:
+        """Targets with NaN replaced by what the others lead to expect."""
+        known = np.isfinite(z)
+        if known.all():
+            return z
+        if not known.any():
+            return np.zeros_like(z)
+        weights = np.linalg.solve(self.kernel[np.ix_(known, known)], z[known])
+        filled = z.copy()
+        filled[~known] = self.kernel[np.ix_(~known, known)] @ weights
+        return filled
+
+    def nearness(self, number: int) -> Array:
+        """Correlations of the first `number` given points with the pool, (number, m)."""
+        return _matern(_squared(self._given.x[:number], self._pool.x))[0]
+
+    def _keep(self, halves: Array) -> None:
+        """Hold the factor's solutions at the pool, (n, m), with room for more rows."""
+        self._room = np.empty((len(halves) + max(16, len(halves) // 4), halves.shape[1]))
+        self._room[: len(halves)] = halves
+        self._halves = self._room[: len(halves)]
+
+    def _stretched(self, points: Inputs) -> Inputs:
+        return Inputs(points.x * self._stretch, points.u * np.sqrt(self.hyper.linear))
+
+    def _covariance(self, a: Inputs, b: Inputs) -> Array:
+        found = self.hyper.signal * _matern(_squared(a.x, b.x))[0]
+        return found + a.u @ b.u.T if a.u.shape[1] else found
+
+    def _before(self, points: Inputs) -> Array:
+        """The variance before anything is given."""
+        return self.hyper.signal + (points.u**2).sum(1)
+
+    def _solved(self, right: Array) -> Array:
+        return np.asarray(solve_triangular(self._factor, right, lower=True, check_finite=False))
+
+
 def _squared(a: Array, b: Array) -> Array:
     """Squared distances, (len(a), len(b))."""
     return (a * a).sum(1)[:, None] + (b * b).sum(1)[None] - 2 * a @ b.T
 
 
-class Process:
-    """A Gaussian process given points and targets.
-
-    Args:
-        x: points, (n, columns).
-        scales: by column, its length scale.
-        hyper: hyperparameters.
-    """
-
-    def __init__(self, x: Array, scales: Array, hyper: Hyper) -> None:
-        self.hyper, self._scales = hyper, scales
-        self._scaled = x / hyper.lengths[scales] if len(scales) else x
-        kernel = hyper.signal * _matern(_squared(self._scaled, self._scaled))[0]
-        kernel[np.diag_indices_from(kernel)] = hyper.signal + hyper.noise
-        self._factor = cholesky(kernel, lower=True)
-
-    def against(self, x: Array) -> tuple[Array, Array]:
-        """Covariances with points (m, columns), (m, n), and the posterior sd there, (m,)."""
-        scaled = x / self.hyper.lengths[self._scales] if len(self._scales) else x
-        cross = self.hyper.signal * _matern(_squared(scaled, self._scaled))[0]
-        halves = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
-        variance = self.hyper.signal - np.einsum("ij,ij->j", halves, halves)
-        return cross, np.sqrt(np.maximum(variance, 1e-9))
-
-    def weights(self, z: Array) -> Array:
-        """Of the covariances in the posterior mean, (n,) or (n, targets)."""
-        return np.asarray(cho_solve((self._factor, True), z, check_finite=False))
+def _squares(halves: Array) -> Array:
+    return np.einsum("ij,ij->j", halves, halves)
 
 
-def fitted(x: Array, z: Array, scales: Array, start: Hyper, steps: int = _STEPS) -> Hyper:
+def fitted(given: Inputs, z: Array, by_scale: Array, start: Hyper, steps: int = _STEPS) -> Hyper:
     """Hyperparameters at a maximum of the posterior density, found from `start`."""
-    count = int(scales.max()) + 1 if len(scales) else 0
-    apart = np.zeros((count, len(x), len(x)))
-    for column, scale in enumerate(scales):
-        apart[scale] += (x[:, None, column] - x[None, :, column]) ** 2
+    apart = np.zeros((start.scales, len(given), len(given)))
+    for column, scale in enumerate(by_scale):
+        apart[scale] += (given.x[:, None, column] - given.x[None, :, column]) ** 2
+    terms = given.u.T[:, :, None] * given.u.T[:, None, :]
     found = minimize(
-        _loss, start.values, (apart, z), "L-BFGS-B", jac=True, options={"maxiter": steps}
+        _loss, start.values, (apart, terms, z), "L-BFGS-B", jac=True, options={"maxiter": steps}
     )
-    return Hyper(np.asarray(found.x)) if np.isfinite(found.fun) else start
+    return Hyper(np.asarray(found.x), start.scales) if np.isfinite(found.fun) else start
 
 
-def _loss(values: Array, apart: Array, z: Array) -> tuple[float, Array]:
+def _loss(values: Array, apart: Array, terms: Array, z: Array) -> tuple[float, Array]:
     """Minus the logarithm of the posterior density, and its gradient."""
-    hyper = Hyper(values)
+    hyper = Hyper(values, len(apart))
     weights = hyper.lengths**-2.0
-    shape, slope = _matern(np.tensordot(weights, apart, 1))
+    n = len(z)
+    shape, slope = _matern((weights @ apart.reshape(len(apart), -1)).reshape(n, n))
     kernel = hyper.signal * shape
+    if len(terms):
+        kernel += np.tensordot(hyper.linear, terms, 1)
     kernel[np.diag_indices_from(kernel)] += hyper.noise
     try:
         factor = cholesky(kernel, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return 1e9, np.zeros_like(values)
-    inverse = cho_solve((factor, True), np.eye(len(z)), check_finite=False)
+    inverse = cho_solve((factor, True), np.eye(n), check_finite=False)
     alpha = inverse @ z
     outer = inverse - np.outer(alpha, alpha)
-    tilted = outer * slope * hyper.signal
+    tilted = (outer * slope * hyper.signal).ravel()
     gradient = np.empty_like(values)
-    gradient[:-2] = 0.5 * weights * np.tensordot(apart, tilted, 2) if len(apart) else 0.0
+    gradient[: len(apart)] = -0.5 * weights * (apart.reshape(len(apart), -1) @ tilted) * -1.0
+    linear = terms.reshape(len(terms), n * n) @ outer.ravel()
+    gradient[len(apart) : -2] = 0.5 * hyper.linear * linear
     gradient[-2] = 0.5 * hyper.signal * np.vdot(outer, shape)
     gradient[-1] = 0.5 * (hyper.noise - _JITTER) * np.trace(outer)
-    middle = np.array([_LENGTH] * len(apart) + [_SIGNAL, _NOISE])
-    sd = np.array([_LENGTH_SD] * len(apart) + [_SIGNAL_SD, _NOISE_SD])
-    away = (values - middle) / sd
+    mean, sd = _middle(len(apart), len(terms))
+    away = (values - mean) / sd
     loss = 0.5 * z @ alpha + np.log(np.diag(factor)).sum() + 0.5 * (away**2).sum()
     return float(loss), gradient + away / sd

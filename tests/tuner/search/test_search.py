@@ -206,7 +206,7 @@ def test_what_costs_less_is_preferred():
     cheap = []
     for seed in range(3):
         search = Search(Space(VALUES), seed=seed)
-        for number in range(40):
+        for number in range(28):
             (params,) = search.ask()
             dear = params["HOW"] == "c"
             search.tell(params, time_of(params), 10.0 if dear else 0.1)
