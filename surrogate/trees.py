@@ -310,7 +310,7 @@ def ensemble(
 
 
 def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Array:
-    """The target of each row as a single model tells that did not learn from its family, (rows,)."""
+    """The target of each row by a single model that did not learn from its family, (rows,)."""
     values, wanted = columns_of(table, _useful(table, settings)), target(table)
     weight = weights(table, settings.focus)
     folds = group_folds(table.about["family"])

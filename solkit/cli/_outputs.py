@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from solkit.report.schema import ReportJson
     from solkit.report.standing import NamedReport
 
-__all__ = ["Figures", "Html", "Outputs", "now"]
+__all__ = ["Figures", "Html", "Outputs", "check_folder", "now"]
 
 Html = Annotated[
     str | None,
@@ -71,7 +71,7 @@ class Outputs:
 
         _base.check_distinct(json=self.json, html=self.html, figures=self.figures)
         if self.several and self.json is not None and self.json != "-":
-            _check_folder(self.json, "--json")
+            check_folder(self.json, "--json")
         else:
             _base.check_writable(self.json, inputs=inputs)
         if self.html == "-":
@@ -81,7 +81,7 @@ class Outputs:
             needed("jinja2")
             needed("plotly")
         if self.figures is not None:
-            _check_folder(self.figures, "--figures")
+            check_folder(self.figures, "--figures")
             needed("matplotlib")
 
     def write_json(self, reports: Sequence[ReportJson]) -> None:
@@ -117,7 +117,12 @@ class Outputs:
             figures.write(reports, self.figures)
 
 
-def _check_folder(folder: str, option: str) -> None:
+def check_folder(folder: str, option: str) -> None:
+    """Make a folder before the work, so that nothing is lost after it.
+
+    Raises:
+        InputError: it cannot be made, or is a file.
+    """
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise InputError(f"{option}: {folder} is a file, not a folder")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _outputs, exit_codes
+from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.surrogate.evaluation.evaluate import Evaluation
+    from solkit.core import Depth
     from solkit.surrogate.table import Table
+    from solkit.surrogate.trees import Forecasts
 
 __all__ = ["evaluate"]
 
@@ -43,6 +44,28 @@ _Splits = Annotated[
 _DepthOption = Annotated[_Depth, typer.Option("--depth", help="How much is known of a candidate.")]
 _Baselines = Annotated[bool, typer.Option(help="Evaluate what it must beat, too.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Of the trees and the pools.")]
+_Members = Annotated[
+    int,
+    typer.Option(
+        min=1, max=20, help="Models in the ensemble. 1 takes a third of the time, and errs more."
+    ),
+]
+_Update = Annotated[
+    int,
+    typer.Option(
+        "--update", min=0, metavar="N",
+        help="Evaluate what it knows after N rows of each left-out family, too.",
+    ),
+]  # fmt: skip
+_Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Train nothing: forecast all rows by a model of `solkit train`, or by `shipped`. Fair "
+        "for rows that it has not learned from.",
+    ),
+]
+_Plots = Annotated[str | None, typer.Option(metavar="FOLDER", help="Write figures, as PNG.")]
 
 
 def evaluate(
@@ -50,7 +73,11 @@ def evaluate(
     split: _Splits = None,
     depth: _DepthOption = _Depth.COMPILED,
     baselines: _Baselines = True,
+    members: _Members = 5,
+    update: _Update = 0,
+    model: _Model = None,
     seed: _Seed = 0,
+    plots: _Plots = None,
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
@@ -60,35 +87,79 @@ def evaluate(
     count. Needs xgboost: pip install 'solkit[surrogate]'.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        _base.check_writable(json)
+        _check(split, model, update, plots, json)
         from solkit.cli.data import opened
         from solkit.core import Depth
         from solkit.report import evaluation
+        from solkit.surrogate.evaluation.evaluate import judged
         from solkit.surrogate.table import table_of
         from solkit.surrogate.trees import xgboost
 
         xgboost()
+        deep = Depth(depth.value)
         with _base.working("reading facts"):
-            table = table_of(
-                [opened(name) for name in stores or ("h100", "h200")], Depth(depth.value)
-            )
-        names = [each.value for each in split or [_Split.FAMILIES]]
-        found = _found(table, names, baselines, seed)
+            table = table_of([opened(name) for name in stores or ("h100", "h200")], deep)
+        if not len(table):
+            raise InputError(f"no row has facts of depth {deep.value}: `solkit data refill`")
+        names = [each.value for each in dict.fromkeys(split or [_Split.FAMILIES])]
+        if model is not None:
+            told = _by_model(table, deep, model, baselines)
+        else:
+            told = _left_out(table, names, baselines, members, update, seed)
+        found = {
+            label: {name: judged(table, each, seed) for name, each in by_split.items()}
+            for label, by_split in told.items()
+        }
+        about = evaluation.About(deep.value, None if model else members, update)
         if json != "-":
-            evaluation.render(found, _base.console())
-        _base.write(json, lambda: evaluation.dumps(found))
+            evaluation.render(found, about, _base.console())
+        _base.write(json, lambda: evaluation.dumps(found, about))
+        if plots is not None:
+            from solkit.report import evaluation_figures
+
+            evaluation_figures.write(table, told, plots, seed)
 
 
-def _found(
-    table: Table, splits: list[str], baselines: bool, seed: int
-) -> dict[str, dict[str, Evaluation]]:
-    from solkit.surrogate.evaluation.evaluate import evaluate as evaluated
-    from solkit.surrogate.evaluation.forecasters import forecasters_for
+def _check(
+    split: list[_Split] | None, model: str | None, update: int, plots: str | None, json: str | None
+) -> None:
+    if model is not None and (split or update):
+        other = "--split" if split else "--update"
+        raise InputError(f"--model {model} and {other}: give only one. A model is tried as it is")
+    _base.check_writable(json)
+    if model not in (None, "shipped"):
+        _base.check_readable(model)
+    if plots is not None:
+        from solkit.report.extras import needed
 
-    found: dict[str, dict[str, Evaluation]] = defaultdict(dict)
-    for name in splits:
-        forecasters = forecasters_for(name, baselines, seed)
-        for label, forecaster in forecasters.items():
-            with _base.working(f"{name}: {label or 'the surrogate'}"):
-                found[label][name] = evaluated(table, name, forecaster, seed)
-    return found
+        _outputs.check_folder(plots, "--plots")
+        needed("matplotlib")
+
+
+def _left_out(
+    table: Table, splits: list[str], baselines: bool, members: int, update: int, seed: int
+) -> dict[str, dict[str, Forecasts]]:
+    from solkit.core import progress
+    from solkit.surrogate.evaluation.runs import Asked, forecasts
+    from solkit.surrogate.trees import Settings
+
+    asked = Asked(splits, baselines, update, Settings(members=members), seed)
+    with _base.working("evaluating"):
+        return forecasts(table, asked, progress.tell)
+
+
+def _by_model(
+    table: Table, depth: Depth, model: str, baselines: bool
+) -> dict[str, dict[str, Forecasts]]:
+    """Forecasts of all rows by a model as it is; whether it knew them is not known here."""
+    from solkit.surrogate.evaluation.forecasters import kernel_model, random, repeated
+    from solkit.surrogate.model import Surrogate
+
+    told = {"": Surrogate.load(None if model == "shipped" else model).forecast(table, depth)}
+    if baselines:
+        told |= {
+            "kernel_model": kernel_model(table, table),
+            "random": random(table, table),
+            "noise_ceiling": repeated(table, table),
+        }
+    return {label: {"all": each} for label, each in told.items()}

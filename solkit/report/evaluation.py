@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from solkit.surrogate.evaluation.evaluate import Evaluation
-from solkit.surrogate.evaluation.figures import FIRST, Figures
+from solkit.surrogate.evaluation.figures import APART, FIRST, Figures
+from solkit.surrogate.evaluation.runs import UPDATED
 
-__all__ = ["SCHEMA", "Evaluations", "dumps", "render"]
+__all__ = ["SCHEMA", "About", "Evaluations", "dumps", "render"]
 
 SCHEMA = "solkit.evaluate/1"
 
@@ -21,24 +23,52 @@ Evaluations = Mapping[str, Mapping[str, Evaluation]]
 """By forecaster, then by split. The model's own name is empty."""
 
 
-def dumps(found: Evaluations) -> str:
+@dataclass(frozen=True)
+class About:
+    """What was evaluated.
+
+    Attributes:
+        depth: ``"captured"``, ``"lowered"`` or ``"compiled"``.
+        members: models in the surrogate's ensemble; ``None`` if it was read from a file.
+        points: rows of each left-out family that it learned on the job, for `UPDATED`.
+    """
+
+    depth: str = "compiled"
+    members: int | None = None
+    points: int = 0
+
+
+def dumps(found: Evaluations, about: About) -> str:
     """The figures as JSON; shares and errors are fractions, unknown ones null."""
     told = {
         "schema": SCHEMA,
+        "depth": about.depth,
+        "members": about.members,
         "splits": _splits(found[""]),
-        "baselines": {name: _splits(each) for name, each in found.items() if name},
+        "baselines": {
+            name: _splits(each) for name, each in found.items() if name not in ("", UPDATED)
+        },
     }
+    if UPDATED in found:
+        told[UPDATED] = {"points": about.points, "splits": _splits(found[UPDATED])}
     return json.dumps(told, indent=2, allow_nan=False)
 
 
 def _splits(found: Mapping[str, Evaluation]) -> dict[str, Any]:
+    return {split: _figures(each) for split, each in found.items()}
+
+
+def _figures(each: Evaluation) -> dict[str, Any]:
     return {
-        split: {
-            "pools": {kind: _pools(each) for kind, each in evaluation.pools.items()},
-            "time_error_median": _known(evaluation.time_error),
-            "coverage_90": _known(evaluation.coverage_90),
-        }
-        for split, evaluation in found.items()
+        "rows": each.rows,
+        "pools": {kind: _pools(figures) for kind, figures in each.pools.items()},
+        "time_error_median": _known(each.time_error),
+        "coverage_90": _known(each.coverage.share),
+        "coverage_90_families_p10": _known(each.coverage.p10),
+        "coverage_90_families_worst": _known(each.coverage.worst),
+        "abstains": _known(each.abstaining.share),
+        "abstains_error_ratio": _known(each.abstaining.error_ratio),
+        "pairs_right": {apart: _known(pairs.right) for apart, pairs in each.pairs.items()},
     }
 
 
@@ -49,6 +79,8 @@ def _pools(figures: Figures) -> dict[str, Any]:
         "spearman_p10": _known(figures.spearman_p10),
         **regrets,
         "problems": figures.problems,
+        "k_90": figures.k_90 or None,
+        "k_90_of_48": figures.k_90_of_48 or None,
     }
 
 
@@ -56,25 +88,70 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def render(found: Evaluations, console: Console) -> None:
-    """Print a table for each split."""
+def render(found: Evaluations, about: About, console: Console) -> None:
+    """Print two tables for each split: how it ranks, and how far it can be trusted."""
     for split in found[""]:
-        table = Table(title=f"left out: {split}", title_justify="left")
-        regret = "regret, % " + "/".join(map(str, FIRST))
-        for head in ("", "rows", "problems: Spearman", regret, "kernels: Spearman", regret):
-            table.add_column(head, justify="left" if not head else "right", overflow="fold")
-        table.add_column("time error", justify="right")
-        table.add_column("in 90 % interval", justify="right")
-        for name, by_split in found.items():
-            if split in by_split:
-                table.add_row(*_cells(name, by_split[split]))
-        console.print(table)
+        of_split = {
+            _named(name, about): by_split[split]
+            for name, by_split in found.items()
+            if split in by_split
+        }
+        what = "all rows, as forecast by the model" if split == "all" else f"left out: {split}"
+        console.print(_ranking(of_split, f"{what}; {about.depth}"))
+        console.print(_trust(of_split))
+    if about.members == 1:
+        console.print("One model in place of an ensemble of five, which errs a little less.")
 
 
-def _cells(name: str, each: Evaluation) -> list[str]:
-    pools = [text for kind in ("problem", "kernel") for text in _ranked(each.pools[kind])]
-    error = _percent(each.time_error)
-    return [name or "the surrogate", f"{each.rows:,}", *pools, error, _percent(each.coverage_90)]
+def _named(name: str, about: About) -> str:
+    if name == UPDATED:
+        return f"after {about.points} rows"
+    return name.replace("_", " ") or "the surrogate"
+
+
+def _ranking(of_split: Mapping[str, Evaluation], title: str) -> Table:
+    regret = "regret, % " + "/".join(map(str, FIRST))
+    heads = ("problems: Spearman", regret, "kernels: Spearman", regret, "time error, %")
+    table = _table(("", "rows", *heads), title)
+    for name, each in of_split.items():
+        pools = [text for kind in ("problem", "kernel") for text in _ranked(each.pools[kind])]
+        table.add_row(name, f"{each.rows:,}", *pools, _percent(each.time_error))
+    return table
+
+
+def _trust(of_split: Mapping[str, Evaluation]) -> Table:
+    heads = (
+        "kernels over 1.2 apart, % right",
+        "1.2 to 1.5, % right",
+        "k for 90 %, of 48",
+        "in 90 % interval, %",
+        "families p10/worst, %",
+        "abstains, %",
+        "error there, ratio",
+    )
+    table = _table(("", *heads), None)
+    for name, each in of_split.items():
+        kernel, coverage, abstaining = each.pools["kernel"], each.coverage, each.abstaining
+        families = f"{_percent(coverage.p10)}/{_percent(coverage.worst)}"
+        table.add_row(
+            name,
+            *(_percent(each.pairs[apart].right) for apart in APART),
+            ", ".join(str(number or "-") for number in (kernel.k_90, kernel.k_90_of_48)),
+            _percent(coverage.share),
+            families if coverage.families else "",
+            _percent(abstaining.share) if abstaining.share else "",
+            "" if math.isnan(abstaining.error_ratio) else f"{abstaining.error_ratio:.1f}",
+        )
+    return table
+
+
+def _table(heads: Sequence[str], title: str | None) -> Table:
+    table = Table(title=title, title_justify="left")
+    for head in heads:
+        table.add_column(
+            head, justify="right" if head else "left", overflow="fold", no_wrap=not head
+        )
+    return table
 
 
 def _ranked(figures: Figures) -> tuple[str, str]:
@@ -85,4 +162,4 @@ def _ranked(figures: Figures) -> tuple[str, str]:
 
 
 def _percent(value: float) -> str:
-    return "" if math.isnan(value) else f"{100 * value:.1f} %"
+    return "" if math.isnan(value) else f"{100 * value:.1f}"

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["gap", "roofline", "times", "write"]
+__all__ = ["STYLE", "gap", "roofline", "times", "write"]
 
-_STYLE = {
+STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "solkit",  # the same figure is the same file
     "text.parse_math": False,  # a $ in a name is a $
@@ -61,7 +61,7 @@ def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
     written = []
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context(_STYLE):
+        with matplotlib.rc_context(STYLE):
             for name, figure in _figures(reports):
                 written += [_save(figure, Path(folder) / f"{name}.{kind}") for kind in _KINDS]
     except OSError as error:

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.surrogate.evaluation.figures import Figures, figures_of, time_error
-from solkit.surrogate.evaluation.forecasters import Forecaster
+from solkit.surrogate.evaluation.doubts import (
+    Abstaining,
+    Coverage,
+    abstaining_of,
+    coverage_of,
+)
+from solkit.surrogate.evaluation.figures import (
+    Figures,
+    Pairs,
+    figures_of,
+    pairs_of,
+    time_error,
+)
+from solkit.surrogate.evaluation.forecasters import Forecaster, for_fold
 from solkit.surrogate.evaluation.pools import KINDS, pools_of
 from solkit.surrogate.evaluation.splits import folds_of
 from solkit.surrogate.table import Table
@@ -24,14 +36,24 @@ class Evaluation:
     Attributes:
         pools: figures by the kind of pool.
         time_error: median relative error, a fraction.
-        coverage_90: share of rows in their 90 % interval; NaN without intervals.
+        coverage: how many rows are in their 90 % interval.
+        abstaining: where the forecaster does not trust itself.
+        pairs: how often of two kernels for a problem the faster one is told, by how far they are
+            apart.
         rows: how many rows it was tested on.
     """
 
     pools: Mapping[str, Figures]
     time_error: float
-    coverage_90: float
+    coverage: Coverage
+    abstaining: Abstaining
+    pairs: Mapping[str, Pairs]
     rows: int
+
+    @property
+    def coverage_90(self) -> float:
+        """Share of rows in their 90 % interval; NaN without intervals."""
+        return self.coverage.share
 
 
 def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) -> Evaluation:
@@ -54,20 +76,20 @@ def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
     found = Forecasts.of(np.full(len(table), np.nan))
     for fold in folds_of(table, split):
         if len(fold.train) and len(fold.test):
-            told = forecaster(table[fold.train], table[fold.test])
-            found = found.with_(fold.test, told)
+            learns = for_fold(forecaster, fold)
+            found = found.with_(fold.test, learns(table[fold.train], table[fold.test]))
     return found
 
 
 def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
     """Figures of forecasts; rows whose forecast is NaN do not count."""
     rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
-    pools = {
-        kind: figures_of(table, pools_of(table, kind, rows, seed), forecasts.time_ms)
-        for kind in KINDS
-    }
-    error = time_error(forecasts.time_ms[rows], table.time_ms[rows])
-    low, high = forecasts.low_ms[rows], forecasts.high_ms[rows]
-    inside = (low <= table.time_ms[rows]) & (table.time_ms[rows] <= high)
-    coverage = np.nan if np.isnan(low).all() else float(inside.mean())
-    return Evaluation(pools, error, coverage, len(rows))
+    pools = {kind: list(pools_of(table, kind, rows, seed)) for kind in KINDS}
+    return Evaluation(
+        {kind: figures_of(table, each, forecasts.time_ms) for kind, each in pools.items()},
+        time_error(forecasts.time_ms[rows], table.time_ms[rows]),
+        coverage_of(table[rows], forecasts[rows]),
+        abstaining_of(table[rows], forecasts[rows]),
+        pairs_of(table, pools["problem"], forecasts.time_ms),
+        len(rows),
+    )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from synthetic import table
 
-from solkit.surrogate.evaluation.figures import figures_of, regrets, spearman, time_error
+from solkit.surrogate.evaluation.figures import (
+    figures_of,
+    needed,
+    pairs_of,
+    regrets,
+    spearman,
+    time_error,
+)
 from solkit.surrogate.evaluation.pools import Pool
 
 
@@ -49,3 +58,42 @@ def test_pools_are_averaged_by_problem_and_then_by_family():
     assert found.spearman_median == 1
     assert found.spearman_p10 == pytest.approx(np.quantile([0, 1, 1, 1], 0.1))
     assert found.problems == 4
+
+
+def test_what_is_needed_is_one_within_two_per_cent():
+    times = np.array([1.0, 1.015, 1.5, 2.0])
+    assert needed(np.array([4, 3, 2, 1]), times) == 3  # ranked 2, 1.5, 1.015
+    assert needed(times, times) == 1
+
+
+def test_k_is_what_nine_of_ten_pools_need():
+    made = table(128, families=1)
+    rows = np.arange(10)
+    score = np.tile(np.arange(10.0), 13)[:128]
+    times = np.full(128, 9.0)
+    for pool in range(12):  # the best is the first of ten pools, the fifth and the seventh of two
+        times[10 * pool + {10: 4, 11: 6}.get(pool, 0)] = 1.0
+    made = replace(made, time_ms=times)
+    pools = [Pool(f"pool{place}", 10 * place + rows) for place in range(12)]
+    assert figures_of(made, pools[:10], score).k_90 == 1
+    assert figures_of(made, pools[:11], score).k_90 == 1  # ten of eleven
+    assert figures_of(made, pools, score).k_90 == 5  # ten of twelve are too few
+    assert figures_of(made, pools, score).k_90_of_48 == 0  # there are none
+    alike = [Pool("pool0", each.rows) for each in pools[:10]] + [Pool("b", pools[10].rows)]
+    assert figures_of(made, alike, score).k_90 == 5  # groups weigh the same
+
+
+def test_pairs_are_of_different_kernels_and_some_way_apart():
+    made = replace(
+        table(4, families=1),
+        time_ms=np.array([1.0, 1.1, 1.3, 2.0]),
+        about=table(4).about | {"kernel_id": np.array(["a", "b", "b", "a"])},
+    )
+    score = np.array([1.0, 0.5, 0.9, 2.0])
+    found = pairs_of(made, [Pool("p", np.arange(4))], score)
+    # over 1.2 apart: 1.0 and 1.3 (wrong), 1.1 and 2.0, 1.3 and 2.0 (right); one kernel: 1.0 and 2.0
+    assert found["over_1.2"].right == pytest.approx(2 / 3)
+    assert found["1.2_to_1.5"].right == 0
+    assert found["over_1.2"].problems == 1
+    equal = pairs_of(made, [Pool("p", np.arange(4))], np.ones(4))
+    assert equal["over_1.2"].right == 0.5

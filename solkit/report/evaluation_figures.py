@@ -1,0 +1,153 @@
+"""Figures of an evaluation, as PNG, drawn by Matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solkit.errors import InputError
+from solkit.report.extras import needed
+from solkit.report.figures import STYLE
+from solkit.report.palette import LIGHT
+from solkit.surrogate.evaluation.doubts import by_family
+from solkit.surrogate.evaluation.figures import regret_curve
+from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import Forecasts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["coverage", "regret", "truth", "write"]
+
+_MOST_DOTS = 8_000
+_MOST_MEASURED = 16
+_MOST_FAMILIES = 40
+_MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
+
+Told = Mapping[str, Mapping[str, Forecasts]]
+"""By forecaster, then by split. The surrogate's own name is empty."""
+
+
+def write(table: Table, told: Told, folder: Path | str, seed: int = 0) -> list[Path]:
+    """Write every figure of an evaluation into a folder.
+
+    Args:
+        table: configurations with their times.
+        told: what was forecast of each; NaN for rows that were not left out.
+        folder: created if missing.
+        seed: of the pools.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: the folder is not writable.
+        UnsupportedError: Matplotlib is not installed.
+    """
+    matplotlib = needed("matplotlib")
+    written = []
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with matplotlib.rc_context(STYLE):
+            for name, figure in _figures(table, told, seed):
+                figure.savefig(path := Path(folder) / f"{name}.png", dpi=160)
+                written.append(path)
+    except OSError as error:
+        raise InputError(f"--plots: cannot write to {folder}: {error.strerror}") from error
+    return written
+
+
+def _figures(table: Table, told: Told, seed: int) -> Iterator[tuple[str, Figure]]:
+    for split, ours in told[""].items():
+        rows = np.flatnonzero(~np.isnan(ours.time_ms))
+        if not len(rows):
+            continue
+        yield f"{split}-truth", truth(table[rows], ours[rows], _title(split))
+        of_split = {name: each[split] for name, each in told.items() if split in each}
+        for kind in KINDS:
+            figure = regret(table, of_split, kind, _title(split), seed)
+            if figure is not None:
+                yield f"{split}-regret-{kind}", figure
+        if shares := by_family(table[rows], ours[rows]):
+            yield f"{split}-coverage", coverage(shares, _title(split))
+
+
+def _title(split: str) -> str:
+    return "all rows" if split == "all" else f"left out: {split}"
+
+
+def truth(table: Table, forecasts: Forecasts, title: str) -> Figure:
+    """Forecast times against true ones; of many rows, a sample."""
+    rows = np.random.default_rng(0).permutation(len(table))[:_MOST_DOTS]
+    figure, axes = _axes(5.2, 5.0, title)
+    doubted = forecasts.abstains[rows].astype(bool)
+    for those, colour, label in (
+        (~doubted, LIGHT["sol"], "trusted"),
+        (doubted, LIGHT["loss"], "abstains"),
+    ):
+        at = rows[those]
+        if len(at):
+            axes.scatter(
+                table.time_ms[at], forecasts.time_ms[at], 4, colour, alpha=0.4, label=label
+            )
+    ends = [float(table.time_ms[rows].min()), float(table.time_ms[rows].max())]
+    axes.plot(ends, ends, color=LIGHT["muted"], linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="forecast, ms")
+    axes.legend(markerscale=3)
+    return figure
+
+
+def regret(
+    table: Table, told: Mapping[str, Forecasts], kind: str, title: str, seed: int = 0
+) -> Figure | None:
+    """Mean regret of each forecaster by how many are measured; ``None`` if there are no pools."""
+    figure, axes = _axes(6.4, 4.2, f"{title}, pools of one {kind}")
+    first = range(1, _MOST_MEASURED + 1)
+    drawn = False
+    for mark, (name, forecasts) in enumerate(told.items()):
+        rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
+        pools = list(pools_of(table, kind, rows, seed))
+        if not pools:
+            continue
+        drawn = True
+        lost = [100 * each for each in regret_curve(table, pools, forecasts.time_ms, first)]
+        colour = LIGHT["sol"] if not name else None
+        axes.plot(
+            first, lost, marker=_MARKS[mark % len(_MARKS)], markersize=3.5, color=colour,
+            linewidth=2 if not name else 1, label=name.replace("_", " ") or "the surrogate",
+        )  # fmt: skip
+    if not drawn:
+        return None
+    axes.set(xlabel="measured, in the order of the forecasts", ylabel="mean regret, %")
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    return figure
+
+
+def coverage(shares: Mapping[str, tuple[float, int]], title: str) -> Figure:
+    """Share of rows in their 90 % interval, by family, the poorest first; of many, these."""
+    poorest = sorted(shares.items(), key=lambda each: (each[1][0], each[0]))[:_MOST_FAMILIES]
+    figure, axes = _axes(6.4, 1.2 + 0.16 * len(poorest), title)
+    names = [f"{family} ({rows:,})" for family, (_, rows) in poorest]
+    places = range(len(poorest))
+    axes.barh(places, [100 * share for _, (share, _) in poorest], color=LIGHT["sol"], height=0.7)
+    axes.axvline(90, color=LIGHT["measured"], linewidth=1)
+    axes.set_yticks(list(places), names, fontsize=7)
+    axes.invert_yaxis()
+    axes.set(xlabel="rows in the 90 % interval, %", xlim=(0, 100))
+    return figure
+
+
+def _axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title)
+    return figure, axes

@@ -1,0 +1,158 @@
+"""Evaluate several forecasters on several splits, on all cores.
+
+A task is one fold of one forecaster, on one core, so that the figures do not depend on how many
+cores there are. What models say of families that they did not know is found out once: intervals of
+all folds rest on it (`solkit.surrogate.evaluation.forecasters.OnTrees`). So a fold's intervals may
+rest on models that knew rows of the fold, though never the family in question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.analysis.pool import cores
+from solkit.surrogate.evaluation.forecasters import (
+    Forecaster,
+    OnTrees,
+    for_fold,
+    forecasters_for,
+)
+from solkit.surrogate.evaluation.splits import folds_of
+from solkit.surrogate.features import Array
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, out_of_family
+
+__all__ = ["UPDATED", "Asked", "forecasts"]
+
+UPDATED = "after_update"
+"""The surrogate after some rows of each family that is left out were measured."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to evaluate.
+
+    Attributes:
+        splits: of `SPLITS`.
+        baselines: whether what the surrogate must beat is evaluated, too.
+        points: measured rows of each left-out family that the surrogate learns on the job; 0 for
+            none.
+        settings: of the surrogate's trees.
+        seed: of the trees.
+        processes: tasks at a time; 0 for one a core.
+    """
+
+    splits: Sequence[str]
+    baselines: bool = True
+    points: int = 0
+    settings: Settings = DEFAULTS
+    seed: int = 0
+    processes: int = 0
+
+
+def forecasts(
+    table: Table, asked: Asked, tell: Callable[[str], None] = lambda _: None
+) -> dict[str, dict[str, Forecasts]]:
+    """Forecasts of rows that were left out, by forecaster and split: NaN for rows of no fold.
+
+    Args:
+        table: configurations with their times.
+        asked: what to evaluate.
+        tell: receives what is done.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    parts = {split: len(list(folds_of(table, split))) for split in asked.splits}
+    nothing = np.full(len(table), np.nan)
+    found: dict[str, dict[str, Forecasts]] = defaultdict(dict)
+    tasks: list[tuple[str, str, Future[tuple[Array, Forecasts] | None]]] = []
+    with _workers(table, asked.processes or cores()) as pool:
+        known = pool.submit(_out_of_family, asked.settings, asked.seed)
+
+        def start(split: str, forecasters: Mapping[str, Forecaster]) -> None:
+            for label, forecaster in forecasters.items():
+                found[label][split] = Forecasts.of(nothing)
+                tasks.extend(
+                    (label, split, pool.submit(_fold, forecaster, split, place))
+                    for place in range(parts[split])
+                )
+
+        for split in asked.splits:
+            start(split, {k: v for k, v in _all(split, asked).items() if not _waits(v)})
+        left_out = known.result()
+        for split in asked.splits:
+            start(split, {k: v for k, v in _all(split, asked, left_out).items() if _waits(v)})
+        for number, (label, split, task) in enumerate(tasks, 1):
+            if (done := task.result()) is not None:
+                found[label][split] = found[label][split].with_(*done)
+            tell(f"{number} of {len(tasks)} folds")
+    return {
+        label: {split: found[label][split] for split in asked.splits if split in found[label]}
+        for label in sorted(found, key=_place)
+    }
+
+
+def _all(split: str, asked: Asked, left_out: Array | None = None) -> dict[str, Forecaster]:
+    found = forecasters_for(split, asked.baselines, asked.seed, asked.settings, left_out)
+    if asked.points and split in ("families", "kinds"):
+        found[UPDATED] = OnTrees(asked.settings, asked.seed, left_out, asked.points)
+    return found
+
+
+def _waits(forecaster: Forecaster) -> bool:
+    """Whether it rests on what models say of families that they did not know."""
+    return isinstance(forecaster, OnTrees)
+
+
+def _place(label: str) -> tuple[bool, bool]:
+    """The surrogate first, and what it is after an update."""
+    return label != "", label != UPDATED
+
+
+# ------------------------------------------------------------------------------------- workers
+
+_table: Table | None = None
+"""What this worker evaluates on."""
+
+
+@contextlib.contextmanager
+def _workers(table: Table, number: int) -> Iterator[Executor]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(number, context, _hold, (table,)) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _hold(table: Table) -> None:
+    global _table
+    _table = table
+
+
+def _held() -> Table:
+    assert _table is not None
+    return _table
+
+
+def _out_of_family(settings: Settings, seed: int) -> Array:
+    return out_of_family(_held(), settings, seed)
+
+
+def _fold(forecaster: Forecaster, split: str, place: int) -> tuple[Array, Forecasts] | None:
+    """The rows of a fold and their forecasts; ``None`` if there are none."""
+    table = _held()
+    fold = list(folds_of(table, split))[place]
+    if not len(fold.train) or not len(fold.test):
+        return None
+    learns = for_fold(forecaster, fold)
+    return fold.test, learns(table[fold.train], table[fold.test])

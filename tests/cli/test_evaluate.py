@@ -1,0 +1,96 @@
+"""``solkit evaluate``, as a user runs it, on a table whose law is known."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("xgboost")
+
+from typer.testing import CliRunner
+
+from solkit.cli import app
+
+sys.path.append(str(Path(__file__).parents[1] / "surrogate"))
+from synthetic import CARD, QUICK, table
+
+from solkit.core import Depth
+from solkit.surrogate import table as tables
+from solkit.surrogate.model import Surrogate
+
+RUN = CliRunner()
+POOL = {
+    *("spearman_median", "spearman_p10", "regret_top1_mean", "regret_top3_mean"),
+    *("regret_top5_mean", "regret_top8_mean", "problems"),
+}
+MADE = table(400)
+
+
+@pytest.fixture(autouse=True)
+def rows(monkeypatch):
+    monkeypatch.setattr(tables, "table_of", lambda *_: MADE)
+    monkeypatch.setattr(sys.modules["solkit.cli.data"], "opened", lambda name: name)
+
+
+def asked(*options):
+    told = RUN.invoke(app, ["evaluate", *options, "--json", "-"])
+    assert told.exit_code == 0, told.output
+    return json.loads(told.stdout)
+
+
+def test_the_json_is_the_contract():
+    found = asked("--split", "problems", "--split", "families", "--members", "1", "--update", "5")
+    assert found["schema"] == "solkit.evaluate/1"
+    assert list(found["splits"]) == ["problems", "families"]
+    assert set(found["baselines"]) == {
+        "kernel_model",
+        "knobs",
+        "nearest",
+        "random",
+        "noise_ceiling",
+    }
+    for told in (found["splits"], *found["baselines"].values()):
+        for each in told.values():
+            assert {"time_error_median", "coverage_90"} < set(each)
+            assert set(each["pools"]) == {"problem", "kernel"}
+            assert all(set(pool) > POOL for pool in each["pools"].values())
+    ours, bare = found["splits"]["families"], found["baselines"]["kernel_model"]["families"]
+    assert 0 < ours["time_error_median"] < bare["time_error_median"]
+    assert 0.8 < ours["coverage_90"] <= 1
+    assert bare["coverage_90"] is None
+    assert ours["rows"] == 400
+    assert found["after_update"]["points"] == 5
+    assert found["after_update"]["splits"]["families"]["rows"] == 400 - 5 * 8
+
+
+def test_a_model_is_tried_as_it_is(tmp_path):
+    Surrogate.fit(dict.fromkeys(Depth, table(400, seed=1)), CARD, QUICK).save(tmp_path / "m.solkit")
+    found = asked("--model", str(tmp_path / "m.solkit"))
+    assert list(found["splits"]) == ["all"]
+    bare = found["baselines"]["kernel_model"]["all"]
+    assert found["splits"]["all"]["time_error_median"] < bare["time_error_median"]
+    assert found["members"] is None
+
+
+def test_a_model_and_a_split_exclude_each_other():
+    told = RUN.invoke(app, ["evaluate", "--model", "shipped", "--split", "kinds"])
+    assert told.exit_code == 2
+    assert "--model shipped and --split: give only one" in " ".join(told.output.split())
+
+
+def test_figures_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    options = "--members", "1", "--no-baselines", "--plots", str(tmp_path / "plots")
+    told = RUN.invoke(app, ["evaluate", *options])
+    assert told.exit_code == 0, told.output
+    assert "left out: families; compiled" in told.output
+    assert "One model in place of an ensemble" in " ".join(told.output.split())
+    names = {each.name for each in (tmp_path / "plots").iterdir()}
+    assert names == {
+        *("families-truth.png", "families-coverage.png"),
+        *("families-regret-problem.png", "families-regret-kernel.png"),
+    }
+    assert all((tmp_path / "plots" / name).read_bytes()[:4] == b"\x89PNG" for name in names)
