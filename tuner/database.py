@@ -2,8 +2,8 @@
 
 It is a `Store` of `Outcome`s, so results merge and nothing is overwritten: rows are only added, a
 row that is there already is not added twice, and runs that write at once wait for each other. What
-is best is computed on reading (`solkit.tuner.tuned.results`); runs that disagree stay side by side,
-with their dates. What is measured for one shape or GPU is a belief about others (`Database.known`).
+is best is computed on reading (`solkit.tuner.findings`); runs that disagree stay side by side, with
+their dates. What is measured for one shape or GPU is a belief about others (`Database.known`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from solkit import userdata
 from solkit.core import Outcome, Params, Source, StoredFacts, Value
 from solkit.errors import InputError
+from solkit.tuner.findings import Finding, counts, findings
 from solkit.tuner.known import Known
-from solkit.tuner.tuned import Tuned, counts, results
 
 if TYPE_CHECKING:
     from solkit.datasets.store import Added, Store
@@ -93,12 +93,12 @@ class Database:
         held = outcomelog.read(log, whole=True)
         return self.add(held.rows, held.sources, held.facts)
 
-    def results(
+    def findings(
         self,
         kernel_id: str | None = None,
         shape: Mapping[str, Value] | None = None,
         device: str | None = None,
-    ) -> tuple[Tuned, ...]:
+    ) -> tuple[Finding, ...]:
         """What each run found, oldest first.
 
         Args:
@@ -107,7 +107,7 @@ class Database:
             device: on this GPU.
         """
         rows = self.place.rows_of(kernel_id, device)
-        return results(row for row in rows if shape is None or has_shape(row, shape))
+        return findings(row for row in rows if shape is None or has_shape(row, shape))
 
     def known(
         self,

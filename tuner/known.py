@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from solkit.core import Outcome, Params, Value, canonical
-from solkit.tuner.tuned import counts
+from solkit.tuner.findings import counts
 
 if TYPE_CHECKING:
     import numpy as np

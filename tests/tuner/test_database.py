@@ -22,16 +22,16 @@ SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 
 def test_what_is_added_is_found_by_kernel_shape_and_gpu(tmp_path):
     found = Database(tmp_path / "new" / "tuning")
-    assert found.results() == ()
+    assert found.findings() == ()
     small = {"M": 8, "N": 1024}
     found.add([row({"B": 1}, 1.0, 0), row({"B": 1}, 2.0, 1, shape=small)])
     found.add([row({"B": 2}, 0.5, 2, run="two", kernel="other", device="h200")])
-    assert [each.winner.time_ms for each in found.results()] == [1.0, 2.0, 0.5]
-    assert [each.winner.time_ms for each in found.results("k", small)] == [2.0]
-    assert [each.winner.time_ms for each in found.results(shape={"N": 1024}, device="h200")] == [
+    assert [each.winner.time_ms for each in found.findings()] == [1.0, 2.0, 0.5]
+    assert [each.winner.time_ms for each in found.findings("k", small)] == [2.0]
+    assert [each.winner.time_ms for each in found.findings(shape={"N": 1024}, device="h200")] == [
         0.5
     ]
-    assert found.results("k", device="h200") == ()
+    assert found.findings("k", device="h200") == ()
     assert list(found.measured("k", SHAPE, "h100-sxm")) == [({"B": 1}, 1.0)]
 
 
@@ -50,7 +50,7 @@ def test_a_row_that_differs_from_a_known_one_is_refused_and_nothing_lost(tmp_pat
     found.add([row({"B": 1}, 1.0)])
     with pytest.raises(InputError, match="differ from rows of the same run"):
         found.add([row({"B": 1}, 0.1)])
-    assert found.results()[0].winner.time_ms == 1.0
+    assert found.findings()[0].winner.time_ms == 1.0
 
 
 def test_a_log_is_merged_once(tmp_path):
@@ -60,7 +60,7 @@ def test_a_log_is_merged_once(tmp_path):
         assert found.merge(log.path).rows == 2
         log.append([row({"B": 4}, 0.5)])
         assert (found.merge(log.path).rows, found.merge(log.path).rows) == (1, 0)
-    (result,) = found.results()
+    (result,) = found.findings()
     assert result.run_id == log.run_id
     assert result.measured == 3
 
@@ -79,7 +79,7 @@ def test_runs_that_write_at_once_lose_nothing(tmp_path):
     for each in writers:
         each.join()
     assert [each.exitcode for each in writers] == [0, 0, 0]
-    found = Database(folder).results()
+    found = Database(folder).findings()
     assert {each.run_id: each.measured for each in found} == {"run0": 5, "run1": 5, "run2": 5}
 
 
@@ -107,8 +107,8 @@ def test_another_place_takes_its_part():
 
     found = Database(Place())
     found.add([row({"B": 1}, 1.0)])
-    assert found.results("k")[0].winner.time_ms == 1.0
-    assert found.results("other") == ()
+    assert found.findings("k")[0].winner.time_ms == 1.0
+    assert found.findings("other") == ()
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):

@@ -5,11 +5,22 @@ from dataclasses import replace
 import pytest
 from tuning_rows import START, row
 
-from solkit.core import Difference, Outcome, Ratio, Verdict
+from solkit.core import (
+    Difference,
+    Final,
+    Outcome,
+    Ratio,
+    Stopped,
+    TimedParams,
+    Tuned,
+    TuneVerdict,
+    Verdict,
+)
 from solkit.datasets.record import from_json, to_json
-from solkit.tuner.tuned import Decided, by_key, decision, results, timed
+from solkit.tuner.findings import Key, agreed, by_key, decision, finding_of, findings, timed
 
 FASTER = Ratio(0.8, 0.78, 0.82, 0.004, 12)
+WON = Final({"B": 256}, Difference.FASTER, FASTER, "turns")
 
 
 def run(name="run", start=0, best=0.8, **told):
@@ -22,7 +33,7 @@ def run(name="run", start=0, best=0.8, **told):
         best_row,
         row({"B": 512}, None, start + 3, run=name, **told),
         replace(
-            decision(best_row, first, Difference.FASTER, FASTER, (0.81, 0.79, 0.8), (1.0, 1.02, 1)),
+            decision(best_row, first, WON, (0.81, 0.79, 0.8), (1.0, 1.02, 1)),
             run_id=name,
             sequence=start + 4,
             created=first.created,
@@ -31,8 +42,9 @@ def run(name="run", start=0, best=0.8, **told):
 
 
 def test_a_run_with_a_win_says_what_it_found_and_what_it_cost():
-    (found,) = results(run())
-    assert found.decided is Decided.CHANGE
+    (found,) = findings(run())
+    assert found.verdict is TuneVerdict.FASTER
+    assert found.confirmed
     assert found.incumbent.params == {"B": 64}
     assert found.incumbent.time_ms == 1.0
     assert found.winner.params == {"B": 256} == found.chosen.params
@@ -56,8 +68,9 @@ def test_a_run_with_a_win_says_what_it_found_and_what_it_cost():
 def test_without_a_shown_win_the_incumbent_is_kept(difference):
     rows = run()
     rows[-1] = replace(rows[-1], comparison=replace(rows[-1].comparison, difference=difference))
-    (found,) = results(rows)
-    assert found.decided is Decided.KEEP
+    (found,) = findings(rows)
+    assert found.verdict is TuneVerdict.KEEP
+    assert found.confirmed
     assert found.chosen.params == {"B": 64}
     assert found.winner.params == {"B": 256}  # still told
 
@@ -65,23 +78,24 @@ def test_without_a_shown_win_the_incumbent_is_kept(difference):
 def test_a_later_decision_takes_an_earlier_one_back_and_says_why():
     rows = run()
     why = "it is slower at M=3"
-    back = decision(rows[2], rows[0], Difference.NOT_SHOWN, FASTER, why=why)
+    taken_back = Final({"B": 256}, Difference.NOT_SHOWN, FASTER, "turns", (why,))
+    back = decision(rows[2], rows[0], taken_back)
     rows.append(replace(back, run_id="run", sequence=9))
-    (found,) = results(rows)
+    (found,) = findings(rows)
     assert found.chosen.params == {"B": 64}
-    assert (found.decided, found.why) == (Decided.KEEP, why)
+    assert (found.verdict, found.why) == (TuneVerdict.KEEP, why)
 
 
 def test_a_run_that_was_stopped_before_the_decision_keeps_the_incumbent():
-    (found,) = results(run()[:-1])
-    assert found.decided is Decided.UNCONFIRMED
+    (found,) = findings(run()[:-1])
+    assert not found.confirmed
     assert found.chosen.params == {"B": 64}
     assert found.winner.params == {"B": 256}
     assert found.winner.time_ms == 0.8
 
 
 def test_without_any_incumbent_the_fastest_is_chosen():
-    (found,) = results(run()[1:4])
+    (found,) = findings(run()[1:4])
     assert found.incumbent is None
     assert found.chosen.params == {"B": 256}
 
@@ -90,7 +104,7 @@ def test_wrong_and_impossible_times_win_nothing():
     rows = run()[:-1]
     rows.append(row({"B": 8}, 0.1, 7, verdict=Verdict.WRONG))
     rows.append(row({"B": 16}, 0.01, 8, verdict=Verdict.IMPOSSIBLE))
-    (found,) = results(rows)
+    (found,) = findings(rows)
     assert found.winner.params == {"B": 256}
     assert found.measured == 6
 
@@ -102,7 +116,7 @@ def test_repeats_of_a_configuration_are_one_with_their_median_and_outer_interval
     ]
     found = timed(rows)
     assert (found.time_ms, found.low_ms, found.high_ms) == (0.6, 0.4, 1.0)
-    (whole,) = results(rows)
+    (whole,) = findings(rows)
     assert whole.measured == 1
     assert whole.gpu_s == 1.5
     assert timed([row({"B": 1}, None)]) is None
@@ -120,7 +134,7 @@ def test_repeats_of_a_configuration_are_one_with_their_median_and_outer_interval
     ],
 )
 def test_what_was_measured_under_other_conditions_is_kept_apart(other):
-    found = results([*run(), *run("later", 10, best=0.5, **other)])
+    found = findings([*run(), *run("later", 10, best=0.5, **other)])
     assert len(by_key(found)) == 2
     assert [each.winner.time_ms for each in found] == [0.8, 0.8]  # of each run's own turns
     assert [each.measured for each in found] == [4, 4]  # failures, which have no protocol, too
@@ -129,23 +143,23 @@ def test_what_was_measured_under_other_conditions_is_kept_apart(other):
 def test_runs_that_disagree_stay_side_by_side_with_their_dates():
     second = [replace(each, params={"B": 1024}) if each.params["B"] == 256 else each
               for each in run("second", 100)]  # fmt: skip
-    ((key, found),) = by_key(results([*second, *run()])).items()
+    ((key, found),) = by_key(findings([*second, *run()])).items()
     assert key.device == "h100-sxm"
     assert [each.run_id for each in found] == ["run", "second"]
     assert [each.winner.params["B"] for each in found] == [256, 1024]
     assert found[0].ended < found[1].begun
 
 
-def test_two_protocols_in_one_run_are_two_results():
+def test_two_protocols_in_one_run_are_two_findings():
     rows = [*run()[:-1], *run("run", 50, best=0.3, protocol="warm")[:-1]]
-    found = {each.key.protocol: each for each in results(rows)}
+    found = {each.key.protocol: each for each in findings(rows)}
     assert found["cold"].winner.time_ms == 0.8
     assert found["warm"].winner.time_ms == 0.3
 
 
 def test_nothing_with_a_time_is_no_result():
-    assert results([row({"B": 1}, None)]) == ()
-    assert results([]) == ()
+    assert findings([row({"B": 1}, None)]) == ()
+    assert findings([]) == ()
 
 
 def test_a_decision_survives_a_log():
@@ -154,3 +168,42 @@ def test_a_decision_survives_a_log():
     assert held.comparison == written.comparison
     assert held.time_ms is None
     assert held.chosen_by == "tuned"
+
+
+def test_of_runs_that_disagree_the_fastest_confirmed_choice_is_taken_and_all_are_told():
+    later = [replace(e, params={"B": 1024}) if e.params["B"] == 256 else e
+             for e in run("later", 100)]  # fmt: skip
+    later[-1] = replace(later[-1], samples_ms=(0.7,) * 6)
+    unconfirmed = [row({"B": 2}, 0.1, 200, run="third", chosen_by="default")]
+    taken, notes = agreed(findings([*run(), *later, *unconfirmed]))
+    assert [each.run_id for each in taken] == ["later"]
+    (note,) = notes
+    for told in ("run run of 2026-11-24", '{"B":256} at 0.8 ms', '{"B":1024} at 0.7 ms', "third"):
+        assert told in note
+
+
+def test_the_newest_versions_count():
+    newer = run("newer", 100, best=0.9, triton_version="3.7.1")
+    newer[-1] = replace(newer[-1], created=newer[2].created, samples_ms=(0.9,) * 6)
+    taken, notes = agreed(findings([*newer, *run()]))
+    assert [each.key.triton_version for each in taken] == ["3.7.1"]
+    assert notes == ()
+
+
+def test_the_result_of_a_tuning_is_a_finding():
+    rows = run()[:-1]
+    tuned = Tuned(
+        "softmax.py", "k", rows[0].problem_id, rows[0].shape, "h100-sxm", 0.25,
+        TimedParams({"B": 64}, 1.0), TimedParams({"B": 256}, 0.8, 0.79, 0.81), TuneVerdict.FASTER,
+        WON, 4, 1, 2.5, 1.0, Stopped.BUDGET, environment={"triton": "3.6.0", "torch": None},
+    )  # fmt: skip
+    alone = finding_of(tuned)
+    assert alone.chosen.params == {"B": 256}
+    assert (alone.confirmed, alone.ratio, alone.measured, alone.gpu_s) == (True, FASTER, 4, 2.5)
+    assert sorted(each.time_ms for each in alone.times.values()) == [0.8, 1.0]
+    assert alone.row is None
+    other = row({"B": 1}, 9.0, 90, shape={"M": 1})
+    logged = finding_of(tuned, [*rows, other])
+    assert sorted(each.time_ms for each in logged.times.values()) == [0.8, 0.9, 1.0]
+    assert logged.row.device_name == "NVIDIA H100 80GB HBM3"
+    assert logged.key == Key("k", rows[0].problem_id, "h100-sxm", "cold", "3.6.0")
