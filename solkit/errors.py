@@ -14,6 +14,7 @@
     │   └── GpuBusyError            another SolKit process is measuring on the GPU: names it
     ├── TraceError                  a measurement could not be saved: names the file
     └── WorkerError                 a child process of SolKit failed
+        ├── ClusterLostError        the head of a Ray cluster is gone: names its address
         └── JobDiedError            user code exited, crashed its process, or ran out of time
 
 A message names the bad value, its place, and the valid choices.
@@ -22,6 +23,7 @@ A message names the bad value, its place, and the valid choices.
 from __future__ import annotations
 
 __all__ = [
+    "ClusterLostError",
     "CountersError",
     "GpuBusyError",
     "InputError",
@@ -98,6 +100,10 @@ class TraceError(SolkitError):
 
 class WorkerError(SolkitError):
     """A child process of SolKit failed or gave an invalid answer."""
+
+
+class ClusterLostError(WorkerError):
+    """The head of a Ray cluster is gone, and all of its GPUs with it."""
 
 
 class JobDiedError(WorkerError):

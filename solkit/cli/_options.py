@@ -18,6 +18,7 @@ __all__ = [
     "CustomKernel",
     "Device",
     "Explain",
+    "Gpus",
     "Json",
     "Kernel",
     "Log",
@@ -26,6 +27,7 @@ __all__ = [
     "Params",
     "Precision",
     "PrecisionOption",
+    "Ray",
     "Reference",
     "Sandbox",
     "Shapes",
@@ -84,6 +86,21 @@ On = Annotated[
     typer.Option(
         metavar="cuda:N",
         help="GPU of this machine to measure on. Default: its first GPU of the target's model.",
+    ),
+]
+Gpus = Annotated[
+    str | None,
+    typer.Option(
+        metavar="all|N|cuda:0,...",
+        help="Measure on several GPUs of this machine, a worker process each.",
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="auto|ADDRESS",
+        help="Measure on the GPUs of a Ray cluster (host:port): docs/tuning.md.",
     ),
 ]
 Reference = Annotated[str | None, typer.Option(metavar="FILE", help="The file with the reference.")]

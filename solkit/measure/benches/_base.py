@@ -8,15 +8,15 @@ replay costs recorded time and never the driver's own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from solkit.core import Configuration, Device, Outcome, canonical
+from solkit.core import Configuration, Device, Outcome, Source, StoredFacts, canonical
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "WallClock", "handfuls"]
+__all__ = ["AHEAD", "HANDFUL", "Bench", "Clock", "Log", "WallClock", "handfuls"]
 
 HANDFUL = 8
 """Configurations that share inputs and a profiler session. A handful costs about 0.1 s besides its
@@ -55,6 +55,18 @@ class WallClock:
     def gpu_s(self) -> float:
         """Seconds for which the GPU was held."""
         return 0.0 if self._held_since_s is None else self.now_s() - self._held_since_s
+
+
+class Log(Protocol):
+    """Where a bench writes: an `OutcomeLog`, or what carries rows to the one of another process."""
+
+    def append(
+        self,
+        rows: Iterable[Outcome] = (),
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+    ) -> tuple[Outcome, ...]:
+        """Write a batch; returns the rows as written, in order."""
 
 
 class Bench(Protocol):

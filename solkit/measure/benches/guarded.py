@@ -22,9 +22,8 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets.kernels import kernel_of
-from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import GpuBusyError, InputError, UnsupportedError
-from solkit.measure.benches._base import Bench, WallClock
+from solkit.measure.benches._base import Bench, Log, WallClock
 from solkit.measure.guarded.messages import JudgedTurns, Judgement
 from solkit.measure.guarded.session import Session
 from solkit.measure.outcomes import Prospect, compared, draft, facts_of, measured
@@ -54,7 +53,7 @@ class GuardedBench(Bench):
         self,
         device: Device,
         prospects: Callable[[Configuration], Prospect],
-        log: OutcomeLog,
+        log: Log,
         settings: MeasureSettings | None = None,
         software: Mapping[str, str | None] | None = None,
     ) -> None:

@@ -32,9 +32,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from solkit.core import Configuration, Device, Outcome
-from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import InputError, SolkitError, TraceError, UnknownDeviceError, WorkerError
-from solkit.measure.benches._base import Bench, handfuls
+from solkit.errors import (
+    ClusterLostError,
+    InputError,
+    SolkitError,
+    TraceError,
+    UnknownDeviceError,
+    WorkerError,
+)
+from solkit.measure.benches._base import Bench, Log, handfuls
 from solkit.measure.benches._members import (
     Member,
     SummedClock,
@@ -55,6 +61,7 @@ REOPENINGS = 3
 
 _SLICE_S = 0.1  # a member looks for new work as often
 _REOPEN_S = 1.0  # before the first attempt; twice as long before each further one
+_MOST_UNHEARD = 1000  # nobody may ask for them
 _MOST_LOOKED_AT = 64  # groups that wait; the first ones fit nowhere
 _END_S = 2.0  # a member's thread may take to end
 
@@ -73,6 +80,9 @@ class ManyBench(Bench):
         log: where the outcomes of blamed configurations are written. Members log all others.
         tell: receives a sentence when a member ends or is back.
 
+    Attributes:
+        unheard: outcomes of what was being timed when it was discarded.
+
     Raises:
         InputError: there is no bench, or some clocks are virtual and others are not.
     """
@@ -82,7 +92,7 @@ class ManyBench(Bench):
         benches: Sequence[Bench],
         *,
         each_model: bool = False,
-        log: OutcomeLog | None = None,
+        log: Log | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         virtual = [isinstance(each, Virtual) for each in benches]
@@ -98,6 +108,7 @@ class ManyBench(Bench):
         self._queue: deque[list[Ticket]] = deque()
         self._groups = itertools.count()
         self._found: deque[tuple[Configuration, Outcome]] = deque()
+        self.unheard: deque[tuple[Configuration, Outcome]] = deque(maxlen=_MOST_UNHEARD)
         self._faults: deque[BaseException] = deque()  # for the driver
         self._changed = threading.Condition(threading.RLock())
         self._until_s = -math.inf  # members begin nothing later: they wait for the driver
@@ -108,6 +119,11 @@ class ManyBench(Bench):
     def benches(self) -> tuple[Bench, ...]:
         """The members that have not ended."""
         return tuple(each.bench for each in self._members if each.why is None)
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs in use: `Clock.gpu_s` runs so many times as fast as `Clock.now_s`."""
+        return len(self.benches)
 
     @property
     def device(self) -> Device:
@@ -172,10 +188,32 @@ class ManyBench(Bench):
             self._changed.notify_all()
         while self.pending or self._faults:
             with self._changed:
-                found = self._next_at(until_s) if self._virtual else self._next()
+                found = self._next_at(until_s) if self._virtual else self._next(self._until_s)
             if found is None:
                 return
             yield found
+
+    def poll(self, wait_s: float) -> list[tuple[Configuration, Outcome]]:
+        """All outcomes that are there, after waiting for the first one; members go on meanwhile.
+
+        A driver elsewhere takes outcomes so: between its requests no GPU shall idle.
+
+        Args:
+            wait_s: at most so many seconds.
+
+        Raises:
+            InputError, TraceError, WorkerError: as for `outcomes`.
+        """
+        with self._changed:
+            self._until_s = math.inf
+            self._changed.notify_all()
+            if not self.pending and not self._faults:
+                self._changed.wait(wait_s)
+            last_s = self.clock.now_s() + wait_s
+            first = self._next_at(None) if self._virtual else self._next(last_s)
+            found = [] if first is None else [first, *self._found]
+            self._found.clear()
+            return found
 
     def discard(self) -> None:
         """Drop everything; GPUs finish what they are timing."""
@@ -236,8 +274,8 @@ class ManyBench(Bench):
         """Take an outcome."""
         ticket = member.answered(configuration)
         member.failures = 0
-        if not ticket.is_dropped:
-            self._found.append((ticket.configuration, outcome))
+        heard = self.unheard if ticket.is_dropped else self._found
+        heard.append((ticket.configuration, outcome))
         if member.is_virtual and not member.bench.pending:
             member.tickets.clear()  # of what was discarded
         self._changed.notify_all()
@@ -264,8 +302,10 @@ class ManyBench(Bench):
             self._queue.extendleft(reversed(member.emptied()))
             self._faults.append(error)
             return
-        if not isinstance(error, (SolkitError, OSError)):
-            self._faults.append(error)  # a fault of the code: the driver must see it
+        if isinstance(error, ClusterLostError) or not isinstance(error, (SolkitError, OSError)):
+            member.is_gone = True  # the driver must see it: no other attempt would help
+            if not any(type(each) is type(error) for each in self._faults):
+                self._faults.append(error)
         self._end(member, error)
 
     def _end(self, member: Member, error: BaseException) -> None:
@@ -297,7 +337,7 @@ class ManyBench(Bench):
     def _reopen(self, member: Member) -> None:
         """Try to replace the bench of an ended member."""
         reopened = getattr(member.bench, "reopened", None)
-        if reopened is None or member.failures > REOPENINGS:
+        if reopened is None or member.is_gone or member.failures > REOPENINGS:
             member.is_gone = True
             return
         try:
@@ -374,13 +414,13 @@ class ManyBench(Bench):
 
     # ---------------------------------------------------------------------------------- real time
 
-    def _next(self) -> tuple[Configuration, Outcome] | None:
+    def _next(self, until_s: float) -> tuple[Configuration, Outcome] | None:
         """The next outcome in real time."""
         self._start()
         while not self._found:
             if (fault := self._fault()) is not None:
                 raise fault
-            left_s = self._until_s - self.clock.now_s()
+            left_s = until_s - self.clock.now_s()
             if left_s <= 0 or not self.pending:
                 return None
             self._changed.wait(min(left_s, _SLICE_S))

@@ -18,9 +18,8 @@ from typing import Any
 from solkit.core import Configuration, Device, Outcome, Params, StoredFacts, Verdict, canonical
 from solkit.datasets.facts import facts_from_json, facts_id
 from solkit.datasets.kernels import Kernel, kernel_at
-from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import UnsupportedError, WorkerError
-from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, WallClock, handfuls
+from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Log, WallClock, handfuls
 from solkit.measure.benches.trusted.ahead import Ahead, Compiled
 from solkit.measure.benches.trusted.process import LostError, TimingProcess
 from solkit.measure.benches.trusted.timing import SEED, Environment, Handful
@@ -68,7 +67,7 @@ class TrustedBench(Bench):
     def __init__(
         self,
         ahead: Ahead,
-        log: OutcomeLog,
+        log: Log,
         kernels: Sequence[Kernel] = (),
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:

@@ -1,0 +1,158 @@
+"""Kernel files on their way to another machine, which shares no folder with this one.
+
+A bundle holds what loading a kernel file reads: the file, its reference, modules beside them that
+they import (`solkit.kernelfiles` makes a file's folder importable), and its launch description or
+problem folder. Anything else that it imports must be installed on the other machine.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from solkit.errors import InputError
+
+__all__ = ["Bundle", "bundle_of"]
+
+MOST_BYTES = 64 << 20
+_PROBLEM = "problem.py"  # the reference of all files in its folder
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Files by their path below a folder.
+
+    Attributes:
+        digest: of names and contents.
+        path: of the kernel file.
+        reference: of the file or folder with the reference, if it is another.
+        files: contents.
+    """
+
+    digest: str
+    path: str
+    reference: str | None
+    files: Mapping[str, bytes]
+
+    def unpack(self, folder: Path) -> tuple[str, str | None]:
+        """Write the files into a folder of their own, unless they are there.
+
+        Returns:
+            The paths of the kernel file and of its reference.
+        """
+        root = folder / self.digest[:16]
+        for name, content in self.files.items():
+            file = root / name
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                part = file.with_name(f"{file.name}.{os.getpid()}.part")
+                part.write_bytes(content)
+                part.replace(file)
+        return str(root / self.path), self.reference and str(root / self.reference)
+
+
+def bundle_of(path: str, reference: str | None = None) -> Bundle:
+    """What another machine needs to load a kernel file.
+
+    Raises:
+        InputError: a file cannot be read, or there are over 64 MiB.
+    """
+    wanted = [Path(each).resolve() for each in (path, reference) if each is not None]
+    found = {file for each in wanted for file in _needed(each)}
+    stamps = tuple(sorted((str(file), *_stamp(file)) for file in found))
+    return _bundle(tuple(map(str, wanted)), stamps)
+
+
+@functools.lru_cache(maxsize=256)
+def _bundle(wanted: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) -> Bundle:
+    total = sum(size for _, size, _ in stamps)
+    if total > MOST_BYTES:
+        raise InputError(
+            f"{wanted[0]}: its files take {total >> 20} MiB; at most {MOST_BYTES >> 20} MiB are "
+            "sent to another machine"
+        )
+    named = [Path(name) for name, _, _ in stamps]
+    # a folder's name names the family, so it is kept
+    root = Path(os.path.commonpath([*(each.parent for each in named), *_folders(wanted)])).parent
+    try:
+        files = {file.relative_to(root).as_posix(): file.read_bytes() for file in named}
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+    told = "".join(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n" for name in sorted(files))
+    digest = hashlib.sha256(told.encode()).hexdigest()
+    path, *other = (Path(each).relative_to(root).as_posix() for each in wanted)
+    return Bundle(digest, path, other[0] if other else None, files)
+
+
+def _folders(wanted: tuple[str, ...]) -> list[Path]:
+    return [Path(each) if Path(each).is_dir() else Path(each).parent for each in wanted]
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from error
+    return found.st_size, found.st_mtime_ns
+
+
+def _needed(start: Path) -> Iterator[Path]:
+    """The files that loading one reads."""
+    if start.is_dir() or start.suffix == ".json":
+        yield from _all_in(_problem_folder(start))
+        return
+    yield start
+    beside = start.with_suffix(".launch.toml"), start.parent / _PROBLEM
+    modules = [start, *(each for each in beside if each.is_file())]
+    seen: set[Path] = set()
+    while modules:
+        module = modules.pop()
+        if module not in seen:
+            seen.add(module)
+            yield module
+            modules += _imported(module, start.parent)
+
+
+def _problem_folder(start: Path) -> Path:
+    """The folder of a problem, or the one that holds definitions and workloads."""
+    folder = start if start.is_dir() else start.parent
+    above = [each for each in (folder, *folder.parents) if (each / "definitions").is_dir()]
+    return above[0] if above else folder
+
+
+def _all_in(folder: Path) -> list[Path]:
+    found = (each for each in folder.rglob("*") if "__pycache__" not in each.parts)
+    return [each for each in found if each.is_file()]
+
+
+def _imported(module: Path, root: Path) -> Iterator[Path]:
+    """Modules in a folder that a file imports; of a package, all files."""
+    if module.suffix != ".py":
+        return
+    try:
+        tree = ast.parse(module.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return  # loading it says what is wrong
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _found(root, alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            base = root if not node.level else module.parents[node.level - 1]
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            for name in names:
+                yield from _found(base, name)
+
+
+def _found(base: Path, name: str) -> Iterator[Path]:
+    """The files of a module in a folder; none if it is elsewhere."""
+    first = name.partition(".")[0]
+    if (base / f"{first}.py").is_file():
+        yield base / f"{first}.py"
+    elif (base / first).is_dir():
+        yield from _all_in(base / first)

@@ -1,0 +1,117 @@
+"""A real Ray cluster of several nodes on this machine, whose GPUs are recordings.
+
+Workers, nodes and the head are killed: nothing is lost, nothing counts twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from recordings import outcome
+
+from solkit.core import Configuration
+from solkit.datasets.outcomelog import OutcomeLog, read
+from solkit.errors import ClusterLostError, UnsupportedError
+from solkit.measure.benches import ray as rays
+from solkit.measure.benches.hosting import Recorded, Trusted
+from solkit.measure.benches.ray import ray_bench
+from solkit.measure.benches.remote import Trade
+
+KERNEL = "k" * 16
+SMALL = {"num_cpus": 0, "num_gpus": 1, "object_store_memory": 80 << 20}
+
+
+def at(block):
+    return Configuration(KERNEL, "kernel", {"M": 64, "N": 32}, {"BLOCK": block})
+
+
+def recorded(pace=0.0):
+    rows = (outcome(n, compile_s=0.0) for n in range(200))
+    return Recorded(tuple(rows), pace=pace)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head and a node, with a GPU each."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'solkit[ray]'")
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(rays.__file__).parents[3]))
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        found = Cluster(True, head_node_args={**SMALL, "include_dashboard": False})
+        found.nodes = [found.add_node(**SMALL, wait=False)]
+        found.wait_for_nodes()
+        yield found
+        found.shutdown()
+
+
+@pytest.fixture
+def log(tmp_path):
+    with OutcomeLog(tmp_path / "log.jsonl") as log:
+        yield log
+
+
+def logged(log):
+    return Counter(row.params["BLOCK"] for row in read(log.path).rows)
+
+
+def workers():
+    """Process ids of the workers on GPUs."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if each.read_bytes().startswith(b"ray::_Worker"):
+                found.append(int(each.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_killed_worker_and_a_lost_node_lose_nothing(cluster, log):
+    told = []
+    trade = Trade(log, tell=told.append)
+    with ray_bench(cluster.address, recorded(pace=0.02), trade, place_s=60.0) as bench:
+        assert (bench.gpus, bench.device.key) == (2, "h100-sxm")
+        asked = [at(n) for n in range(200)]
+        bench.submit(asked)
+        seen = []
+        for each, _ in bench.outcomes():
+            seen.append(each)
+            if len(seen) == 20:
+                os.kill(workers()[0], signal.SIGKILL)
+            if len(seen) == 120:
+                cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+    assert Counter(map(id, seen)) == Counter(map(id, asked))
+    assert logged(log) == Counter(range(200))
+    assert [each for each in told if "is back" in each]
+    assert [each for each in told if "node has died" in each or "connection error" in each]
+
+
+def test_a_lost_head_is_an_error_and_the_log_has_all_that_was_measured(cluster, log):
+    with ray_bench(cluster.address, recorded(pace=0.1), Trade(log), head_s=1.0) as bench:
+        bench.submit([at(n) for n in range(200)])
+        outcomes = bench.outcomes()
+        seen = [next(outcomes)[0].params["BLOCK"] for _ in range(10)]
+        cluster.head_node.kill_gcs_server()
+        with pytest.raises(ClusterLostError, match=r"the head of the Ray cluster .*--resume"):
+            seen.extend(each.params["BLOCK"] for each, _ in outcomes)
+        assert bench.pending > 0
+    assert set(logged(log).values()) == {1}
+    assert logged(log).keys() >= set(seen)
+
+
+def test_no_cluster_at_the_address_is_an_error(log):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'solkit[ray]'")
+    with pytest.raises(UnsupportedError, match=r"no Ray cluster at 127\.0\.0\.1:1: nothing"):
+        ray_bench("127.0.0.1:1", Trusted(), Trade(log))
+
+
+def test_without_ray_the_error_says_what_to_install(log, monkeypatch):
+    monkeypatch.setattr(rays, "find_spec", lambda _: None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[ray\]'"):
+        ray_bench("auto", Trusted(), Trade(log))
