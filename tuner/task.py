@@ -24,6 +24,7 @@ DEFAULT, SEARCH, REPEAT = "default", "search", "repeat"
 """`Configuration.chosen_by` of what a task asks for."""
 
 _TRIES = 2  # of a configuration that could not be measured, without being at fault
+_HOPELESS = 2.0  # times the best: more samples would change nothing
 _NEAR = 0.01  # contenders without an interval are those within this share of the best
 
 
@@ -294,7 +295,9 @@ class Task:
 
     def _configured(self, params: Params) -> Configuration:
         how = DEFAULT if canonical(params) == self._own else SEARCH
-        return replace(self.default, params=params, chosen_by=how)
+        best_ms = self.trajectory[-1].best_ms if self.trajectory else None
+        hopeless_ms = None if best_ms is None or how is DEFAULT else _HOPELESS * best_ms
+        return replace(self.default, params=params, chosen_by=how, hopeless_ms=hopeless_ms)
 
     def _tried_in_vain(self, configuration: Configuration, name: str) -> bool:
         """Whether one that could not be measured is tried again."""

@@ -56,6 +56,7 @@ class Configuration:
         params: the candidate's tuning parameters.
         reference: the file with the reference, if `path` lacks one.
         chosen_by: how it was chosen; see `Outcome.chosen_by`.
+        hopeless_ms: a bench may time a call that takes longer only once: it is of no interest.
     """
 
     path: str
@@ -64,6 +65,7 @@ class Configuration:
     params: Mapping[str, Value] = field(default_factory=dict)
     reference: str | None = None
     chosen_by: str = "default"
+    hopeless_ms: float | None = None
 
 
 @dataclass(frozen=True)

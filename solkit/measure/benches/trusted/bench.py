@@ -43,6 +43,12 @@ class _Order:
     bound: Future[dict[str, Any]]
 
     @property
+    def place(self) -> tuple[str, str | None, str]:
+        """What it has in common with orders that may be timed together."""
+        first = self.configurations[0]
+        return self.kernel.kernel_id, first.reference, canonical(first.shape)
+
+    @property
     def unfinished(self) -> list[Future[Any]]:
         """The futures that are not done."""
         return [each for each in (self.compiled, self.bound) if not each.done()]
@@ -56,6 +62,7 @@ class TrustedBench(Bench):
         log: where outcomes and kernel files are written.
         kernels: names of files in outcomes; `kernel_at` names other files.
         tell: receives a sentence about each problem that has no bound.
+        seed: of the inputs.
 
     Attributes:
         waited_s: seconds for which the held GPU was idle because nothing was compiled.
@@ -70,11 +77,12 @@ class TrustedBench(Bench):
         log: Log,
         kernels: Sequence[Kernel] = (),
         tell: Callable[[str], None] = lambda _: None,
+        seed: int = SEED,
     ) -> None:
         if ahead.device.uuid is None:
             key = ahead.device.key
             raise UnsupportedError(f"{key} is from the catalogue: only a live GPU can be timed")
-        self._ahead, self._log, self._tell = ahead, log, tell
+        self._ahead, self._log, self._tell, self._seed = ahead, log, tell, seed
         self._kernels: dict[tuple[str, str, str | None], Kernel] = {
             (str(each.path), each.entry_point, None): each for each in kernels
         }
@@ -129,6 +137,7 @@ class TrustedBench(Bench):
             order = self._first_compiled(until_s)
             if order is None:
                 return
+            order = self._joined(order)
             rows = self._rows(order, environment)
             facts = [
                 StoredFacts(row.facts_id, compiled.facts)
@@ -195,6 +204,24 @@ class TrustedBench(Bench):
         finally:
             self.waited_s += self.clock.now_s() - begun_s
 
+    def _joined(self, first: _Order) -> _Order:
+        """The order with others of its kernel and shape that are ready, up to a handful."""
+        if first.compiled.exception() is not None:
+            return first
+        found, room = [first], HANDFUL - len(first.configurations)
+        for order in tuple(self._waiting):
+            is_ready = not order.unfinished and order.compiled.exception() is None
+            if is_ready and order.place == first.place and len(order.configurations) <= room:
+                self._waiting.remove(order)
+                found.append(order)
+                room -= len(order.configurations)
+        if len(found) == 1:
+            return first
+        compiled: Future[list[Compiled]] = Future()
+        compiled.set_result([each for order in found for each in order.compiled.result()])
+        together = [each for order in found for each in order.configurations]
+        return replace(first, configurations=together, compiled=compiled)
+
     def _rows(self, order: _Order, environment: Environment) -> list[Outcome]:
         """The outcomes of a handful, including configurations that do not compile."""
         bound = self._bound_of(order)
@@ -208,7 +235,8 @@ class TrustedBench(Bench):
         ran, begun_s = len(drafts) - len(found), self.clock.now_s()
         while left := [n for n in range(len(drafts)) if n not in found]:
             asked = [drafts[n] for n in left]
-            handful = Handful(str(order.kernel.path), first.reference, first.shape, asked)
+            file = str(order.kernel.path), first.reference
+            handful = Handful(*file, first.shape, asked, self._seed, _hopeless_ms(order))
             try:
                 found.update(zip(left, self._process.outcomes(handful), strict=True))
             except LostError as lost:  # ask for the others again
@@ -252,12 +280,18 @@ class TrustedBench(Bench):
             l2=protocol.l2,
             launched=protocol.launched,
             compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
-            seed=SEED,
+            seed=self._seed,
             **kernel_fields(kernel, bound["shape"]),
             **device_fields(self.device),
             **bound,
             **asdict(environment),
         )
+
+
+def _hopeless_ms(order: _Order) -> float | None:
+    """The time beyond which none of a handful is of interest; ``None`` if any always is."""
+    told = [each.hopeless_ms for each in order.configurations if each.hopeless_ms is not None]
+    return max(told) if len(told) == len(order.configurations) else None
 
 
 def _finished(outcome: Outcome, compiled: Compiled, share_s: float, source: str) -> Outcome:

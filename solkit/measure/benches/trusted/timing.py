@@ -83,6 +83,8 @@ class Handful:
     reference: str | None  # the file with the reference, if `path` has none
     shape: Params  # sizes that override the file's defaults
     drafts: Sequence[Outcome]  # one for each configuration, with what is known before it runs
+    seed: int = SEED  # of the inputs
+    hopeless_ms: float | None = None  # a call that takes longer is timed once
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class _Timing:
         from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
 
         loaded = self._loaded[handful.path, handful.reference]
-        seed_everything(SEED)
+        seed_everything(handful.seed)
         problem = loaded.workload(handful.shape, {}, self._machine.device)
         writes = bool(problem.outputs)
         want = (fresh(problem) if writes else problem).run_reference()
@@ -221,9 +223,9 @@ class _Timing:
         if not is_unchanged(kept, shared):
             raise _SpoiltError
         del want, standard, shared, kept
-        for long in (False, True):
-            chosen = [(n, w) for n, w, ms in right if (ms > _SHORT_MS) is long]
-            self._time(chosen, found, _SAMPLES_OF_LONG if long else _SAMPLES, handful.path)
+        for samples in (_SAMPLES, _SAMPLES_OF_LONG, 1):
+            chosen = [(n, w) for n, w, ms in right if _samples(ms, handful.hopeless_ms) == samples]
+            self._time(chosen, found, samples, handful.path)
         if any(found[number].time_ms is not None for number, *_ in right):
             self._add_reference(found, handful, problem)
         return [found[number] for number in numbers]
@@ -351,6 +353,13 @@ class _Timing:
         self._say(number)
         assert workload.kernel is not None
         return partial(workload.kernel, *workload.args, **workload.kwargs)
+
+
+def _samples(call_ms: float, hopeless_ms: float | None) -> int:
+    """How often a call that takes so long, by the host's clock, is timed."""
+    if call_ms <= _SHORT_MS:
+        return _SAMPLES
+    return 1 if hopeless_ms is not None and call_ms > hopeless_ms else _SAMPLES_OF_LONG
 
 
 def _spoil(outputs: Sequence[torch.Tensor]) -> None:

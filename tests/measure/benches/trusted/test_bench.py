@@ -244,3 +244,43 @@ def test_a_gpu_of_the_catalogue_cannot_be_timed(parts, log, monkeypatch):
     monkeypatch.setattr(parts[0], "device", replace(DEVICE, uuid=None))
     with pytest.raises(UnsupportedError, match="catalogue"):
         TrustedBench(parts[0], log)
+
+
+def test_orders_that_are_ready_are_timed_together(bench, parts, file):
+    for each in at(file, *[VALID[3 * n] for n in range(10)]):
+        bench.submit([each])
+    bench.submit(at(file, VALID[0], size=7))
+    found = [outcome for _, outcome in bench.outcomes()]
+    handfuls = [(h.shape["N"], len(h.drafts)) for h in parts[1].handfuls]
+    assert handfuls == [(100, 8), (100, 2), (7, 1)]
+    assert len(found) == 11
+    assert [row.params for row in found[:10]] == [VALID[3 * n] for n in range(10)]
+
+
+def test_an_order_that_is_not_ready_is_not_waited_for(bench, parts, file, monkeypatch):
+    late, compiled = Future(), parts[0].compiled
+    monkeypatch.setattr(parts[0], "compiled", lambda *_: late)
+    bench.submit(at(file, VALID[0]))
+    monkeypatch.setattr(parts[0], "compiled", compiled)
+    bench.submit(at(file, VALID[3]))
+    outcomes = bench.outcomes()
+    assert next(outcomes)[1].params == VALID[3]
+    late.set_result([Compiled(0.25)])
+    assert next(outcomes)[1].params == VALID[0]
+    assert [len(h.drafts) for h in parts[1].handfuls] == [1, 1]
+
+
+def test_another_seed_gives_other_inputs(parts, log, file):
+    with TrustedBench(parts[0], log, seed=7) as bench:
+        (row,) = measured(bench, at(file, VALID[0]))
+    assert row.seed == parts[1].handfuls[0].seed == 7
+
+
+@pytest.mark.parametrize(
+    ("limits", "passed"), [((5.0, 7.0), 7.0), ((5.0, None), None), ((None, None), None)]
+)
+def test_a_handful_is_hopeless_beyond_the_largest_limit(bench, parts, file, limits, passed):
+    both = at(file, VALID[0], VALID[3])
+    told = [replace(c, hopeless_ms=limit) for c, limit in zip(both, limits, strict=True)]
+    measured(bench, told)
+    assert parts[1].handfuls[0].hopeless_ms == passed

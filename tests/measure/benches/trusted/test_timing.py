@@ -182,6 +182,35 @@ def test_long_calls_are_timed_fewer_times(try_, monkeypatch):
     assert right.warmup_calls == 1
 
 
+@pytest.mark.parametrize(("limit_ms", "count"), [(None, 3), (1e-9, 1), (1e9, 3)])
+def test_a_long_call_beyond_what_is_of_interest_is_timed_once(
+    tmp_path, machine, monkeypatch, limit_ms, count
+):
+    monkeypatch.setattr(timing, "_SHORT_MS", 0.0)
+    path = tmp_path / "file.py"
+    path.write_text(SCALE)
+    asked = replace(handful(path, ways("right")), hopeless_ms=limit_ms)
+    (right,) = _Timing(lambda _: None, machine).outcomes(asked)
+    assert len(right.samples_ms) == count
+    assert right.verdict is Verdict.CORRECT
+
+
+def test_a_short_call_is_never_hopeless(tmp_path, machine):
+    path = tmp_path / "file.py"
+    path.write_text(SCALE)
+    asked = replace(handful(path, ways("right")), hopeless_ms=1e-9)
+    (right,) = _Timing(lambda _: None, machine).outcomes(asked)
+    assert len(right.samples_ms) == 9
+
+
+def test_another_seed_draws_other_inputs(tmp_path, machine):
+    path = tmp_path / "file.py"
+    path.write_text(SCALE)
+    asked = [replace(handful(path, ways("right")), seed=seed) for seed in (0, 0, 1)]
+    told = [_Timing(lambda _: None, machine).outcomes(each)[0].inputs_digest for each in asked]
+    assert told[0] == told[1] != told[2]
+
+
 @pytest.mark.parametrize(
     ("stalls", "time_ms"), [([2.0], 6.0), ([2.0, 1.0], 7.0), ([1.0, 2.0], 7.0)]
 )
