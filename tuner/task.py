@@ -114,6 +114,7 @@ class Task:
         first: parameters to measure right after the default.
         weight: how many calls a saving is worth, in a portfolio.
         settings: when it ends.
+        search: what to ask and tell; a `Search` of the space by default.
 
     Attributes:
         name, default, space, weight, settings: as given.
@@ -131,6 +132,7 @@ class Task:
         first: Sequence[Params] = (),
         weight: float = 1.0,
         settings: TaskSettings | None = None,
+        search: Search | None = None,
     ) -> None:
         self.name, self.default, self.space, self.weight = name, default, space, weight
         self.settings = settings or TaskSettings()
@@ -138,7 +140,7 @@ class Task:
         self._in_space = default.params in space
         wanted = [default.params, *first] if self._in_space else list(first)
         seed = self.settings.seed
-        self._search = Search(space, prior=prior, first=wanted, seed=seed)
+        self._search = search or Search(space, prior=prior, first=wanted, seed=seed)
         self._own = canonical(default.params)
         self._standings: dict[str, Standing] = {}
         self._seen: set[tuple[object, ...]] = set()
