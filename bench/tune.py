@@ -6,9 +6,9 @@
 Each problem is tuned as `solkit tune` does it, with the surrogate's ranking before and the final
 after, from an empty compile cache. Then its whole space is measured on the same kind of bench,
 again from an empty cache, in random order: the first seconds of that are the random search. The
-best of all three then take turns with each other: shares of the optimum are of those times, so no method
-gains from a lucky sample. Printed for each method: its best time's share of the optimum (optimum
-over it) after a twentieth of the sweep's GPU seconds, and after the whole budget.
+best of all three then take turns with each other: shares of the optimum are of those times, so no
+method gains from a lucky sample. Printed for each method: its best time's share of the optimum
+(optimum over it) after a twentieth of the sweep's GPU seconds, and after the whole budget.
 """
 
 from __future__ import annotations
@@ -203,8 +203,8 @@ def line(each):
     told = {name: "none" if v is None else f"{v:.1%}" for name, v in shares.items()}
     speedup = tuned["speedup"] or {"value": 1.0, "low": math.nan, "high": math.nan}
     after = [
-        f"  after {seconds:5.1f} GPU s: tune {told[f'tune_{mark}']}, random {told[f'random_{mark}']}"
-        for mark, seconds in each["marks_s"].items()
+        f"  after {s:5.1f} GPU s: tune {told[f'tune_{mark}']}, random {told[f'random_{mark}']}"
+        for mark, s in each["marks_s"].items()
     ]
     return "\n".join(
         (

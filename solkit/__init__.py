@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TuneSettings,
         Verdict,
     )
+    from solkit.integrations.calls import tune_call
     from solkit.pipeline import (
         Evaluation,
         Lab,
@@ -96,6 +97,7 @@ __all__ = [
     "rank",
     "score",
     "tune",
+    "tune_call",
 ]
 
 __version__ = "0.1.0"
@@ -109,6 +111,7 @@ _HOMES = {
     "Surrogate": "solkit.surrogate.model",
     "profile": "solkit.profiling",
     "tune": "solkit.pipeline.tuning",
+    "tune_call": "solkit.integrations.calls",
 }
 
 

@@ -187,7 +187,7 @@ class Task:
         standing.outcomes.append(outcome)
         self._asked_default |= name == self._own
         if self._sol_ms is None:
-            self._sol_ms = outcome.bound_ms
+            self._sol_ms = outcome.bound_ms or None
         if configuration.params in self.space:
             self._search.tell(configuration.params, standing.time_ms, standing.cost_s)
         self._gain = None

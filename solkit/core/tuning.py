@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+FINALS = ("guarded", "turns")
+"""How a head-to-head may be run on this machine's GPU."""
+
+
 @dataclass(frozen=True)
 class TuneSettings:
     """How one kernel is tuned.
@@ -40,6 +44,7 @@ class TuneSettings:
             it spent of the budget.
         on: the GPU of this machine, e.g. ``"cuda:1"``.
         workers: processes that compile; 0 for all cores except one.
+        final: how the head-to-head is run on this machine's GPU: one of `FINALS`; see `Final.how`.
 
     Raises:
         InputError: a value is out of its range; or a run is to be resumed and no log is named.
@@ -54,8 +59,12 @@ class TuneSettings:
     resume: bool = False
     on: str | None = None
     workers: int = 0
+    final: str = "guarded"
 
     def __post_init__(self) -> None:
+        if self.final not in FINALS:
+            valid = ", ".join(FINALS)
+            raise InputError(f"final is {self.final!r}; expected one of: {valid}")
         if not self.stop_at > 0:
             raise InputError(f"stop_at is {self.stop_at!r}; expected a share of the speed of light")
         if not 0 <= self.least_gain < 1:

@@ -115,7 +115,8 @@ def live_ground(
         space=space,
         sol_ms=_sol_ms(analyser, path, reference, shape, notes),
     )
-    prior = _planned(analyser, found, reference, notes) if how.prior and space.size > 1 else None
+    ranks = how.prior and space.size > 1 and found.sol_ms is not None
+    prior = _planned(analyser, found, reference, notes) if ranks else None
     return replace(found, prior=prior, notes=tuple(notes))
 
 
@@ -139,12 +140,15 @@ def _in_use(file: KernelFile, path: str, params: Shape) -> dict[str, Value]:
 def _sol_ms(
     analyser: Analyser, path: str, reference: str | None, shape: Shape, notes: list[str]
 ) -> float | None:
+    why = "its reference does nothing that can be counted"
     try:
         case = analyser.problem(path, reference, shape).result()
-        return bound_of_case(case, analyser.device, "tolerance", "cold").time_ms
+        if sol_ms := bound_of_case(case, analyser.device, "tolerance", "cold").time_ms:
+            return sol_ms
     except InputError as error:
-        notes.append(f"The problem has no speed of light: {error}")
-        return None
+        why = str(error)
+    notes.append(f"The problem has no speed of light, so candidates are not ranked: {why}.")
+    return None
 
 
 def _planned(

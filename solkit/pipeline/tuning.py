@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from solkit.core import (
     Configuration,
@@ -46,6 +46,8 @@ from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
 
 if TYPE_CHECKING:
+    from solkit.measure.benches.trusted import Ahead
+    from solkit.tuner.final import Judge
     from solkit.tuner.task import Task
 
 __all__ = ["TuneLog", "tune"]
@@ -55,6 +57,7 @@ Show = Callable[[TuneStatus], None]
 SPENT = "tune_gpu_s"
 """In `Outcome.extra` of a log: GPU seconds that the run had spent by then."""
 
+_FINAL_SEED = 1  # of inputs; the search's have another
 _RACE_SHARE, _RACE_S = 0.05, 2.0  # of the budget, and at most, kept for the race
 
 
@@ -152,13 +155,13 @@ class _Run:
 
         notes: list[str] = []
         log = self._log(ground)
-        with log:
-            with (
-                Ahead(gpu, self.how.workers) as ahead,
-                TrustedBench(ahead, log, tell=notes.append) as bench,
-            ):
+        with log, Ahead(gpu, self.how.workers) as ahead:
+            with TrustedBench(ahead, log, tell=notes.append) as bench:
                 searched = self._searched(bench, ground, log)
-            judge = partial(_guarded, gpu, replace(self._limits(), log=log.path))
+            judge: Judge = partial(_in_new_process, ahead, log)
+            if self.how.final == "guarded":
+                settings = MeasureSettings(on=self.how.on, log=log.path)
+                judge = partial(_guarded, gpu, settings)
             return self._concluded(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: Ground) -> Tuned:
@@ -175,9 +178,6 @@ class _Run:
             return self._concluded(searched, ground, bench.device, judge, log, [])
 
     # ------------------------------------------------------------------------------------ steps
-
-    def _limits(self) -> MeasureSettings:
-        return MeasureSettings(on=self.how.on)
 
     def _log(self, ground: Ground) -> TuneLog:
         about = {
@@ -241,7 +241,7 @@ class _Run:
         searched: _Searched,
         ground: Ground,
         device: Device,
-        judge: Any,
+        judge: Judge,
         log: OutcomeLog | None,
         notes: Sequence[str],
     ) -> Tuned:
@@ -286,6 +286,17 @@ def _status(stage: str, task: Task, gpu_s: float, budget_s: float) -> TuneStatus
 
 def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _in_new_process(
+    ahead: Ahead, log: OutcomeLog, base: Configuration, rival: Configuration
+) -> Final:
+    """Time two in turns in a new process, on other inputs than the search's."""
+    from solkit.measure.benches.trusted import TrustedBench
+    from solkit.tuner.final import head_to_head
+
+    with TrustedBench(ahead, log, seed=_FINAL_SEED) as bench:
+        return head_to_head(bench, base, rival)
 
 
 def _guarded(

@@ -1,0 +1,242 @@
+"""The kernel file of a captured launch, as text."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from solkit.adapters.live_calls import AskedLaunch
+from solkit.errors import UnsupportedError
+
+__all__ = ["Grids", "text_of"]
+
+_MOST_LISTED = 4096  # integers that are written into the file as they are
+_KEPT = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.FunctionDef)
+
+
+@dataclass(frozen=True)
+class Grids:
+    """The grid for each choice of the parameters that it reads."""
+
+    names: tuple[str, ...]
+    table: Mapping[tuple[int, ...], tuple[int, ...]]
+
+
+_HEAD = '''"""A launch of {name}, captured by solkit.tune_call.
+
+The reference is the launch with its own parameters. Inputs are drawn anew, in the layouts of the
+call's own tensors.
+"""
+
+import torch
+{imports}
+
+SPACE = {space}
+OUTPUTS = {outputs}
+GRIDS = {grids}  # by {grid_names}
+
+
+def reference({parameters}):
+    kernel({parameters})
+
+
+def inputs(device="cuda"):
+    def floats(shape, strides, dtype, mean, std):
+        drawn = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+        return drawn.copy_(torch.randn(shape, device=device) * std + mean)
+
+    def integers(shape, strides, dtype, low, high):
+        drawn = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+        return drawn.copy_(torch.randint(low, high + 1, shape, device=device))
+
+    def listed(shape, strides, dtype, values):
+        drawn = torch.empty_strided(shape, strides, dtype=dtype, device=device)
+        return drawn.copy_(torch.tensor(values, device=device).reshape(shape))
+
+{inputs}
+    return {parameters},
+
+
+def valid(params, shape):
+    return {point} in GRIDS
+
+
+def kernel({parameters}, *, {defaults}):
+    {function}[GRIDS[{key}]](
+        {passed},
+    )
+'''
+
+
+def text_of(asked: AskedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
+    """The kernel file of a launch.
+
+    Args:
+        asked: the launch.
+        space: what may vary, each parameter's own value first.
+        grids: the grid for each choice.
+
+    Raises:
+        UnsupportedError: an argument is neither tensor, number nor string; or the kernel's module
+            cannot be imported elsewhere.
+    """
+    tensors = {name: v for name, v in asked.values.items() if isinstance(v, torch.Tensor)}
+    if not tensors:
+        raise UnsupportedError(f"{asked.name} takes no tensor: nothing of it can be verified")
+    outputs = tuple(name for name in tensors if asked.may_write(name))
+    if not outputs:
+        raise UnsupportedError(f"{asked.name} writes to no tensor that it is given")
+    imports, function = _origin(asked)
+    fixed = {n: _literal(asked, n, v) for n, v in asked.values.items() if n not in tensors}
+    fixed |= {n: _literal(asked, n, v) for n, v in asked.options.items()}
+    passed = [f"{n}={n}" for n in tensors]
+    passed += [f"{n}={n}" if n in space else f"{n}={text}" for n, text in fixed.items()]
+    return _HEAD.format(
+        name=asked.name,
+        imports=imports,
+        space=dict(space),
+        outputs=outputs,
+        grids=dict(grids.table),
+        grid_names=", ".join(grids.names) or "nothing: it is always the same",
+        parameters=", ".join(tensors),
+        inputs="\n".join(f"    {line}" for line in _inputs(tensors)),
+        point=_tuple(f'params["{n}"]' for n in grids.names),
+        key=_tuple(grids.names),
+        defaults=", ".join(f"{n}={listed[0]}" for n, listed in space.items()),
+        function=function,
+        passed=",\n        ".join(passed),
+    )
+
+
+def _tuple(parts: Iterable[str]) -> str:
+    return "(" + "".join(f"{each}, " for each in parts) + ")"
+
+
+def _literal(asked: AskedLaunch, name: str, value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if isinstance(value, torch.dtype):
+        return str(value)
+    dtype = getattr(value, "name", None)
+    if type(value).__module__.startswith("triton.language") and dtype is not None:
+        return f"__import__('triton').language.{_language_name(dtype)}"
+    raise UnsupportedError(
+        f"{asked.name}: the argument {name} is a {type(value).__name__}, which cannot be written "
+        "into a kernel file; expected a tensor, a number, a string or a dtype"
+    )
+
+
+def _language_name(dtype: str) -> str:
+    """Triton's name of a dtype, e.g. ``"bfloat16"`` of ``"bf16"``."""
+    import triton.language as tl
+
+    return next(n for n, v in vars(tl).items() if isinstance(v, tl.dtype) and v.name == dtype)
+
+
+# ------------------------------------------------------------------------------------------ inputs
+
+
+def _inputs(tensors: Mapping[str, torch.Tensor]) -> Iterator[str]:
+    """A line for each argument; those that are one tensor, or parts of one storage, stay so."""
+    whole: dict[int, str] = {}
+    for name, tensor in tensors.items():
+        storage = tensor.untyped_storage().data_ptr()
+        known = whole.setdefault(storage, name)
+        if known == name:
+            yield f"{name} = {_drawn(tensor)}"
+            continue
+        first = tensors[known]
+        same = first.dtype, first.shape, first.stride(), first.storage_offset()
+        if same != (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset()):
+            raise UnsupportedError(
+                f"the arguments {known} and {name} are different views of one tensor"
+            )
+        yield f"{name} = {known}"
+
+
+def _drawn(tensor: torch.Tensor) -> str:
+    layout = f"{tuple(tensor.shape)}, {tuple(tensor.stride())}, {tensor.dtype}"
+    if tensor.dtype.is_floating_point:
+        mean, std = _moments(tensor)
+        return f"floats({layout}, {mean!r}, {std!r})"
+    if tensor.dtype.is_complex:
+        raise UnsupportedError("complex tensors are not supported")
+    if tensor.numel() <= _MOST_LISTED:
+        values = tensor.detach().cpu().reshape(-1).tolist()
+        return f"listed({layout}, {values})"
+    low, high = int(tensor.min()), int(tensor.max())
+    return f"integers({layout}, {low}, {high})"
+
+
+def _moments(tensor: torch.Tensor) -> tuple[float, float]:
+    """Mean and standard deviation; 0 and 1 if they are not finite, as of memory never written."""
+    values = tensor.detach().double() if tensor.numel() else torch.zeros(1)
+    mean, std = float(values.mean()), float(values.std(correction=0))
+    if not (math.isfinite(mean) and math.isfinite(std) and abs(mean) < 1e4 and std < 1e4):
+        return 0.0, 1.0
+    return mean, std
+
+
+# ---------------------------------------------------------------------------------- the kernel
+
+
+def _origin(asked: AskedLaunch) -> tuple[str, str]:
+    """How the file gets the kernel: imported, or copied from a script; and its name there."""
+    python = asked.kernel.fn
+    module, name = python.__module__, python.__qualname__
+    try:
+        found = importlib.import_module(module) if module != "__main__" else None
+        wrapped = getattr(found, name, None)
+        while wrapped is not None and wrapped is not asked.kernel:
+            wrapped = getattr(wrapped, "fn", None)
+    except ImportError:
+        wrapped = None
+    if wrapped is asked.kernel:
+        return _imported(module, name), "jit_function"
+    return _copied(asked), asked.name
+
+
+def _imported(module: str, name: str) -> str:
+    return (
+        f"from {module} import {name} as jit_function\n"
+        "\nwhile type(jit_function).__name__ in ('Autotuner', 'Heuristics'):\n"
+        "    jit_function = jit_function.fn"
+    )
+
+
+def _copied(asked: AskedLaunch) -> str:
+    """What a script defines at its top level and a kernel can use."""
+    try:
+        file = inspect.getsourcefile(asked.kernel.fn)
+        text = Path(file or "").read_text(encoding="utf-8")
+        statements = ast.parse(text).body
+    except (OSError, TypeError, SyntaxError, UnicodeDecodeError):
+        raise UnsupportedError(
+            f"the source of {asked.name} cannot be read: put the kernel into a file"
+        ) from None
+    kept = [each for each in statements if isinstance(each, _KEPT) and _is_plain(each)]
+    return "\n\n".join(ast.unparse(each) for each in kept)
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    """An import, a constant, or a ``@triton.jit`` function without autotuning."""
+    if isinstance(statement, ast.FunctionDef):
+        jit = [d for d in statement.decorator_list if "jit" in ast.unparse(d)]
+        statement.decorator_list = jit
+        return bool(jit)
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        value = statement.value
+        if isinstance(value, ast.Call):
+            return ast.unparse(value.func).endswith("constexpr")
+        return isinstance(value, ast.Constant)
+    return True
