@@ -13,6 +13,7 @@
     │   ├── CountersError           Nsight Compute failed: says why and what helps
     │   └── GpuBusyError            another SolKit process is measuring on the GPU: names it
     ├── TraceError                  a measurement could not be saved: names the file
+    │   └── StorageError            a database of studies does not answer: names it
     └── WorkerError                 a child process of SolKit failed
         ├── ClusterLostError        the head of a Ray cluster is gone: names its address
         └── JobDiedError            user code exited, crashed its process, or ran out of time
@@ -33,6 +34,7 @@ __all__ = [
     "ParamsError",
     "ShapeError",
     "SolkitError",
+    "StorageError",
     "TraceError",
     "UnknownDeviceError",
     "UnsupportedError",
@@ -96,6 +98,10 @@ class GpuBusyError(UnsupportedError):
 
 class TraceError(SolkitError):
     """A measurement could not be saved; earlier ones are intact."""
+
+
+class StorageError(TraceError):
+    """A database of studies does not answer, or cannot be written; what it holds is intact."""
 
 
 class WorkerError(SolkitError):
