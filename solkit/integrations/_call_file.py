@@ -140,7 +140,8 @@ def _language_name(dtype: str) -> str:
     """Triton's name of a dtype, e.g. ``"bfloat16"`` of ``"bf16"``."""
     import triton.language as tl
 
-    return next(n for n, v in vars(tl).items() if isinstance(v, tl.dtype) and v.name == dtype)
+    named = (n for n, v in vars(tl).items() if isinstance(v, tl.dtype) and v.name == dtype)
+    return str(next(named))
 
 
 # ------------------------------------------------------------------------------------------ inputs
