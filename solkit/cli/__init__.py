@@ -23,6 +23,7 @@ from solkit.cli.evaluate import evaluate
 from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
+from solkit.cli.replay import replay
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
 from solkit.cli.train import train
@@ -46,6 +47,7 @@ app.command(cls=understanding("bound"))(bound)
 app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
+app.command()(replay)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

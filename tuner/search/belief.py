@@ -1,60 +1,21 @@
 """What a search believes of the points it may ask for.
 
-Targets are warped: differences among the slower half of times count less, so that the process
-resolves the faster half. Where there is a prior, the process learns what the prior leaves.
+Where there is a prior, the process learns what the prior leaves.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from solkit.core import Params
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.priors import Prior
 from solkit.tuner.search.process import Inputs
+from solkit.tuner.search.scale import Scale
 
-__all__ = ["Known", "Scale"]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Turns log2 ms into targets: the slower half drawn in, then standardised.
-
-    Attributes:
-        middle: log2 ms from which on times are slow.
-        slow: what is left of differences above it.
-        mean, sd: of what results.
-    """
-
-    middle: float
-    slow: float
-    mean: float = 0.0
-    sd: float = 1.0
-
-    @classmethod
-    def of(cls, log2_ms: Array, slow: float) -> Scale:
-        """The scale that standardises times, with their median as the middle."""
-        known = log2_ms[np.isfinite(log2_ms)]
-        rough = cls(float(np.median(known)), slow)
-        targets = rough.targets(known)
-        return cls(rough.middle, slow, float(targets.mean()), float(targets.std()) or 1.0)
-
-    def shifted(self, log2: float) -> Scale:
-        """For times that are all longer by a factor."""
-        return Scale(self.middle + log2, self.slow, self.mean + log2, self.sd)
-
-    def targets(self, log2_ms: Array) -> Array:
-        """Of logarithms of times."""
-        above = np.maximum(log2_ms - self.middle, 0.0)
-        return (log2_ms - (1 - self.slow) * above - self.mean) / self.sd
-
-    def log2_ms(self, targets: Array) -> Array:
-        """The logarithms of times with these targets."""
-        warped = targets * self.sd + self.mean
-        above = np.maximum(warped - self.middle, 0.0)
-        return warped + (1 / self.slow - 1) * above
+__all__ = ["Known"]
 
 
 class Known:
@@ -73,14 +34,15 @@ class Known:
         self._encoding, self._prior = encoding, prior
         self.by_scale = encoding.scales
         self.scale: Scale | None = None
-        self._scales: list[Scale] = []
+        self._scales: list[Scale] = []  # of the views
+        self._answers: dict[int, Array] = {}  # of the prior, by a point's key
         if prior is None or not len(sample):
             return
         mean, _ = self.log2_ms(sample)
         if not np.isfinite(mean).any():
             return
         self.scale = Scale.of(mean, slow)
-        views = self._views(sample)
+        views = self._believed(sample)[:, 3:]
         self._scales = [
             Scale.of(view, slow) if np.isfinite(view).any() else Scale(0.0, 1.0) for view in views.T
         ]
@@ -98,34 +60,47 @@ class Known:
 
     def log2_ms(self, places: Places) -> tuple[Array, Array]:
         """The prior's mean and sd of log2 ms; NaN without one."""
-        if self._prior is None:
-            unknown = np.full(len(places), math.nan)
-            return unknown, unknown
-        return self._prior.log2_ms([self._encoding.point(each) for each in places])
+        found = self._believed(places)
+        return found[:, 0], found[:, 1]
 
     def fails(self, places: Places) -> Array:
         """The chance that each fails, as the prior has it."""
-        if self._prior is None:
-            return np.zeros(len(places))
-        return self._prior.fails([self._encoding.point(each) for each in places])
+        return np.nan_to_num(self._believed(places)[:, 2])
 
     def inputs(self, places: Places) -> tuple[Inputs, Array]:
         """Points as the process sees them, and the targets that the prior expects."""
         x = self._encoding.features(places)
         if self.scale is None:
             return Inputs(x, np.zeros((len(x), 0))), np.zeros(len(x))
-        expected = np.nan_to_num(self.scale.targets(self.log2_ms(places)[0]))
-        views = self._views(places)
+        believed = self._believed(places)
+        expected = np.nan_to_num(self.scale.targets(believed[:, 0]))
         own = [
             np.where(np.isfinite(view), scale.targets(view) - expected, 0.0)
-            for view, scale in zip(views.T, self._scales)
+            for view, scale in zip(believed[:, 3:].T, self._scales)
         ]
         u = np.stack([np.ones(len(x)), expected, *own], axis=1)
         return Inputs(np.hstack([x, expected[:, None] / 4]), u), expected
 
-    def _views(self, places: Places) -> Array:
+    def _believed(self, places: Places) -> Array:
+        """The prior's mean, sd, chance of failing and views of points: (points, 3 + views).
+
+        A point is asked about once: a prior may be slow.
+        """
+        if self._prior is None:
+            return np.full((len(places), 3), math.nan)
+        keys = [int(key) for key in self._encoding.keys(places)]
+        missing = [at for at, key in enumerate(keys) if key not in self._answers]
+        if missing:
+            points = [self._encoding.point(places[at]) for at in missing]
+            answers = np.column_stack(
+                [*self._prior.log2_ms(points), self._prior.fails(points), self._views(points)]
+            )
+            self._answers.update(zip((keys[at] for at in missing), answers))
+        return np.array([self._answers[key] for key in keys]).reshape(len(keys), -1)
+
+    def _views(self, points: list[Params]) -> Array:
         """Beliefs of which the prior is made, (points, views)."""
         views = getattr(self._prior, "views", None)
         if views is None:
-            return np.zeros((len(places), 0))
-        return np.asarray(views([self._encoding.point(each) for each in places]))
+            return np.zeros((len(points), 0))
+        return np.asarray(views(points))

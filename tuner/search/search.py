@@ -12,11 +12,12 @@ from scipy.special import ndtr
 from solkit.core import Space
 from solkit.core.space import Params
 from solkit.errors import InputError
-from solkit.tuner.search.belief import Known, Scale
+from solkit.tuner.search.belief import Known
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.priors import Prior
 from solkit.tuner.search.process import Hyper, Posterior, fitted
+from solkit.tuner.search.scale import Scale
 
 __all__ = ["DEFAULTS", "Search", "SearchSettings"]
 
@@ -37,6 +38,13 @@ class SearchSettings:
     refit: float = 0.1
     considered: int = 5000
     slow: float = 0.3
+    nugget: bool = True
+    wstarts: int = 1
+    wfit: int = 4
+    greedy: int = 0
+    stuck: int = 0
+    kappa: float = 0.5
+    failz: str = "worst"
 
 
 DEFAULTS = SearchSettings()
@@ -110,7 +118,7 @@ class Search:
         self._rows: list[_Row] = []  # asked or told, in this order
         self._at: dict[int, int] = {}  # by key, the row's number
         self._hyper = Hyper.default(self._known.scales, self._known.terms)
-        self._fit_due = settings.starts
+        self._fit_due = settings.starts if self._known.scale is None else settings.wfit
         self._pool: _Pool | None = None
 
     # ----------------------------------------------------------------------------------- public
@@ -202,7 +210,8 @@ class Search:
             places = self._first.pop(0)
             if int(self._encoding.keys(places[None])[0]) not in self._at:
                 return places
-        if not np.isfinite(self._times()).any() or len(self._rows) < self._settings.starts:
+        starts = self._settings.starts if self._known.scale is None else self._settings.wstarts
+        if not np.isfinite(self._times()).any() or len(self._rows) < starts:
             return self._designed()
         pool = self._believed()
         if not pool.free.any():
@@ -231,10 +240,19 @@ class Search:
     def _acquisition(self, pool: _Pool) -> Array:
         """Expected improvement of the target, times the chance to run, per cost."""
         mean, sd = self._targets(pool)
+        st = self._settings
+        if st.nugget:
+            sd = np.sqrt(sd**2 + pool.posterior.hyper.noise)
+        if st.greedy and self._stuck() >= st.stuck and len(self._rows) % st.greedy == 0:
+            return -(mean - st.kappa * sd) + 1e3
         best = float(np.nanmin(self._scale().targets(self._times())))
         step = (best - mean) / sd
         gain = sd * (step * ndtr(step) + np.exp(-step * step / 2) / _ROOT_2PI)
         return gain * (1 - self._fails(pool)) / self._cost(pool)
+
+    def _stuck(self) -> int:
+        times = self._times()
+        return len(times) - 1 - int(np.nanargmin(times))
 
     def _cost(self, pool: _Pool) -> Array:
         """What measuring each is expected to cost, relative to the mean."""
@@ -289,7 +307,8 @@ class Search:
         """What the process learns from: targets without what the prior expects, for each row."""
         targets = self._scale().targets(self._times())
         failed = np.array([row.failed for row in self._rows])
-        targets = np.where(failed, np.nanmax(targets), targets)
+        if self._settings.failz == "worst":
+            targets = np.where(failed, np.nanmax(targets), targets)
         return pool.posterior.believed(targets - self._known.inputs(self._taken())[1])
 
     def _targets(self, pool: _Pool) -> tuple[Array, Array]:

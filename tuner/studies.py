@@ -1,0 +1,125 @@
+"""Samplers of Optuna's behind ask and tell: peers of the search."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from solkit.core import Params, Space
+from solkit.errors import UnsupportedError
+from solkit.tuner.search import Prior
+from solkit.tuner.search.priors import PointKey, point_key
+
+try:
+    import optuna
+except ImportError as error:
+    raise UnsupportedError("this needs Optuna: pip install 'solkit[optuna]'") from error
+
+__all__ = ["Sampled"]
+
+_TRIES, _TRIES_GP = 200, 3  # for a legal point not asked for before: then one is drawn at random
+_ENQUEUED = 10  # picks of the prior
+
+
+class Sampled:
+    """A study that suggests points of a space.
+
+    Each parameter is categorical, or an integer that counts its values if the sampler needs
+    numbers. What is not legal is told as failed; what was told before is told again.
+
+    Args:
+        space: the space.
+        sampler: of Optuna's.
+        numbers: whether parameters are integers.
+        prior: its best points are measured first.
+        seed: of the points drawn where the sampler finds none.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        sampler: optuna.samplers.BaseSampler,
+        numbers: bool,
+        prior: Prior | None,
+        seed: int,
+    ) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._space, self._drawn = space, space.shuffled(seed)
+        self._study = optuna.create_study(sampler=sampler)
+        self._distributions: dict[str, optuna.distributions.BaseDistribution] = {
+            name: optuna.distributions.IntDistribution(0, len(values) - 1)
+            if numbers
+            else optuna.distributions.CategoricalDistribution(range(len(values)))
+            for name, values in space.values.items()
+            if len(values) > 1
+        }
+        # the process is deterministic: it suggests the same again, and takes its time
+        self._tries = _TRIES_GP if numbers else _TRIES
+        self._first = _picks(space, prior)
+        self._trials: dict[PointKey, optuna.trial.Trial] = {}
+        self._times: dict[PointKey, float | None] = {}
+
+    @classmethod
+    def tpe(cls, space: Space, prior: Prior | None, seed: int) -> Sampled:
+        """The tree-structured Parzen estimator, with its defaults."""
+        return cls(space, optuna.samplers.TPESampler(seed=seed), False, prior, seed)
+
+    @classmethod
+    def gp(cls, space: Space, prior: Prior | None, seed: int) -> Sampled:
+        """Optuna's Gaussian process; it needs torch."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is experimental
+            sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
+        return cls(space, sampler, True, prior, seed)
+
+    def ask(self, number: int = 1) -> list[Params]:
+        """Points not asked for before."""
+        return [point for _ in range(number) if (point := self._next()) is not None]
+
+    def tell(self, params: Params, time_ms: float | None) -> None:
+        """What a point took; ``None``: it failed."""
+        key = point_key(params)
+        self._times[key] = time_ms
+        if key in self._trials:
+            self._told(self._trials.pop(key), time_ms)
+
+    def _next(self) -> Params | None:
+        if self._first:
+            self._study.enqueue_trial(self._indices(self._first.pop(0)))
+        for _ in range(self._tries):
+            trial = self._study.ask(self._distributions)
+            point = {
+                name: values[int(trial.params.get(name, 0))]
+                for name, values in self._space.values.items()
+            }
+            key = point_key(point)
+            if point not in self._space:
+                self._told(trial, None)
+            elif key in self._times:
+                self._told(trial, self._times[key])
+            else:
+                self._trials[key] = trial
+                return point
+        asked = self._times.keys() | self._trials.keys()
+        return next((point for point in self._drawn if point_key(point) not in asked), None)
+
+    def _told(self, trial: optuna.trial.Trial, time_ms: float | None) -> None:
+        failed = optuna.trial.TrialState.FAIL
+        if time_ms is None:
+            self._study.tell(trial, state=failed)
+        else:
+            self._study.tell(trial, time_ms)
+
+    def _indices(self, point: Params) -> dict[str, int]:
+        places = dict(zip(self._space.values, self._space.places(point), strict=True))
+        return {name: places[name] for name in self._distributions}
+
+
+def _picks(space: Space, prior: Prior | None) -> list[Params]:
+    """The points that a prior believes to be the fastest."""
+    if prior is None:
+        return []
+    points = list(space.walk())
+    mean = np.nan_to_num(prior.log2_ms(points)[0], nan=np.inf)
+    return [points[at] for at in np.argsort(mean)[:_ENQUEUED]]
