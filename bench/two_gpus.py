@@ -36,7 +36,7 @@ from solkit.measure.benches.remote import Trade
 from solkit.measure.benches.trusted import Ahead
 from solkit.roofline.nvml import live_device
 
-FAMILIES = ("softmax", "matmul", "rms_norm")
+FAMILIES = ("softmax", "gemm", "rms_norm")
 TARGET = 1.8
 
 
