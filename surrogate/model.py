@@ -7,8 +7,9 @@
     model = model.update(table, Depth.LOWERED)    # with times measured since; a new object
 
 A file of a surrogate is a zip archive: ``card.json`` says what it learned from and how well it
-does, ``<depth>/about.json`` holds what goes with the trees, ``<depth>/*.ubj`` the trees. A depth is
-read when it is first asked for.
+does, ``<depth>/about.json`` holds what goes with the trees, ``<depth>/*.ubj`` the trees, and
+``<depth>/compile_s.json`` and ``gpu_s.json`` what goes with those of costs. A depth is read when it
+is first asked for.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from solkit.core import Depth, Device
 from solkit.datasets.shipped import folder as shipped_sets
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.adaptation import Known, Memory
+from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
 from solkit.surrogate.doubt import Doubt, Reach, Scatter
 from solkit.surrogate.features import Array, Launches, Problem, captured, matrix
 from solkit.surrogate.intervals import Interval
@@ -73,6 +75,7 @@ class Surrogate:
     card: Mapping[str, Any]
     memories: Mapping[Depth, Memory] = field(default_factory=dict)
     _trees: Callable[[Depth], Trees] = field(repr=False, default=lambda depth: _absent(depth))
+    _costs: Callable[[Depth], CostModel] = field(repr=False, default=lambda _: CostModel({}))
 
     @staticmethod
     def fit(
@@ -93,6 +96,10 @@ class Surrogate:
     def trees(self, depth: Depth) -> Trees:
         """The ensemble of a depth."""
         return self._trees(depth)
+
+    def cost_model(self, depth: Depth) -> CostModel:
+        """What forecasts costs of candidates known to a depth; without parts if nothing does."""
+        return self._costs(depth)
 
     # ------------------------------------------------------------------------------ forecasting
 
@@ -169,6 +176,10 @@ class Surrogate:
         """
         return self.trees(depth).reach.number(np.log2(forecasts.time_ms), forecasts.size)
 
+    def costs(self, table: Table, depth: Depth) -> Costs:
+        """Seconds to compile each candidate, and to measure it; NaN where the model cannot tell."""
+        return self.cost_model(depth).costs(table)
+
     def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Push]]:
         """What pushes each candidate's time up or down most: SHAP values, the mean over the trees.
 
@@ -212,7 +223,8 @@ class Surrogate:
             raise InputError(f"{path} holds no surrogate: {error}") from error
         if card.get("schema") != SCHEMA:
             raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
-        return Surrogate(card, {}, functools.cache(functools.partial(_read, path)))
+        read = functools.cache(functools.partial(_read, path))
+        return Surrogate(card, {}, read, functools.cache(functools.partial(_spent, path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the surrogate, without what it learned on the job.
@@ -227,6 +239,7 @@ class Surrogate:
                 _put(file, "card.json", _json(self.card))
                 for depth in self.depths:
                     _write(file, depth, self.trees(depth))
+                    _write_costs(file, depth, self.cost_model(depth))
         except OSError as error:
             raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
 
@@ -271,10 +284,7 @@ def _read(path: Path, depth: Depth) -> Trees:
         about = json.loads(file.read(f"{depth.value}/about.json"))
 
         def grown(name: object) -> Grown:
-            booster = xgboost().Booster()
-            booster.load_model(bytearray(file.read(f"{depth.value}/{name}.ubj")))
-            booster.set_param({"nthread": 0})
-            return Grown(booster)
+            return _unpacked(file.read(f"{depth.value}/{name}.ubj"))
 
         doubt = about["doubt"]
         return Trees(
@@ -292,6 +302,32 @@ def _read(path: Path, depth: Depth) -> Trees:
             Scatter(**about["scatter"]),
             tuple(about["fallback"]),
         )
+
+
+def _write_costs(file: zipfile.ZipFile, depth: Depth, costs: CostModel) -> None:
+    for what, part in costs.parts.items():
+        about = {"names": part.names, "typical_s": part.typical_s}
+        _put(file, f"{depth.value}/{what}.json", _json(about))
+        _put(file, f"{depth.value}/{what}.ubj", _packed(part.grown))
+
+
+def _spent(path: Path, depth: Depth) -> CostModel:
+    """What a file knows of costs: older ones know nothing."""
+    found = {}
+    with zipfile.ZipFile(path) as file:
+        for what in FIELDS:
+            if f"{depth.value}/{what}.json" in file.namelist():
+                about = json.loads(file.read(f"{depth.value}/{what}.json"))
+                grown = _unpacked(file.read(f"{depth.value}/{what}.ubj"))
+                found[what] = CostTrees(tuple(about["names"]), grown, about["typical_s"])
+    return CostModel(found)
+
+
+def _unpacked(content: bytes) -> Grown:
+    booster = xgboost().Booster()
+    booster.load_model(bytearray(content))
+    booster.set_param({"nthread": 0})
+    return Grown(booster)
 
 
 def _packed(grown: Grown) -> bytes:

@@ -65,6 +65,9 @@ class Ranked:
         action: what to do with it.
         reason: why, a sentence.
         pushes: what made its forecast high or low; for the first few.
+        compile_s: seconds that compiling it still takes, on a machine like those of the rows that
+            the model learned from; ``None`` if unknown, or if it is compiled.
+        gpu_s: seconds for which measuring it holds a GPU; ``None`` if unknown.
     """
 
     configuration: Configuration
@@ -73,6 +76,8 @@ class Ranked:
     action: Action
     reason: str
     pushes: tuple[Push, ...] = ()
+    compile_s: float | None = None
+    gpu_s: float | None = None
 
 
 @dataclass(frozen=True)

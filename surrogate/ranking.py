@@ -3,7 +3,9 @@
 Everything is captured. The promising are lowered, and the best of these compiled, if that is asked
 for: a lowered analysis costs some 50 times a captured one, a compiled one some 5 times a lowered
 one, and each tells more. How many go on follows from belief: as many as must be measured to hold
-one within 2 % of the best with 90 % (`Surrogate.number`), within the shares that cost allows.
+one within 2 % of the best with 90 % (`Surrogate.number`), within the shares that cost allows. What
+compiles fast goes on in larger numbers: the limit is the time of some typical compilations, if the
+surrogate forecasts costs (`solkit.surrogate.costs`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import InputError, UnsupportedError
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.kernel.described import described
+from solkit.surrogate.costs import Costs
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Push, Surrogate
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
@@ -33,9 +36,12 @@ MOST_POINTS = 20_000
 """Points of one file's space that are captured; of more, a sample."""
 
 _SHARES = {Depth.LOWERED: (1 / 3, 300), Depth.COMPILED: (0.1, 40)}
-"""Of all candidates the share, and the number, that go on to a depth at the most."""
+"""Of all candidates the share, and the number, that go on to a depth at the most. Of compilations
+the number is one of typical length."""
 _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
 """As many go on in any case: fewer would save no time worth having."""
+_FASTEST = 4
+"""Candidates may compile as many times as fast as is typical, as far as their number counts."""
 _EXPLAINED = 5
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
@@ -265,9 +271,13 @@ class _Cascade:
         kept = [place for place, each in enumerate(candidates) if each.is_own]
         order, acts = actions(told.time_ms, told.low_ms, fails, kept, self.request.budget, enough)
         pushes = self._pushes([candidates[place] for place in order[:_EXPLAINED]])
+        costs = self._spent(candidates)
         ranked = tuple(
             replace(
-                _one(candidates[place], told, int(place), acts[place]), pushes=pushes.get(at, ())
+                _one(candidates[place], told, int(place), acts[place]),
+                pushes=pushes.get(at, ()),
+                compile_s=_known(float(costs.compile_s[place])),
+                gpu_s=_known(float(costs.gpu_s[place])),
             )
             for at, place in enumerate(order)
         )
@@ -320,6 +330,18 @@ class _Cascade:
             told = told.with_(places, part)
         return told, tuple(notes)
 
+    def _spent(self, candidates: Sequence[_Candidate]) -> Costs:
+        """What each candidate will cost, as its own depth tells; NaN for those that fail."""
+        told = Costs(*np.full((2, len(candidates)), np.nan))
+        for depth in _DEPTHS if self.surrogate else ():
+            places = [
+                at for at, each in enumerate(candidates) if each.depth is depth and not each.fails
+            ]
+            if places and self.surrogate and self.surrogate.cost_model(depth).parts:
+                part = self._costs([candidates[at] for at in places], depth)
+                told.compile_s[places], told.gpu_s[places] = part.compile_s, part.gpu_s
+        return told
+
     def _promoted(
         self, candidates: Sequence[_Candidate], told: Forecasts, depth: Depth
     ) -> list[_Candidate]:
@@ -328,13 +350,29 @@ class _Cascade:
         here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
         if not self.request.settings.everything:
             share, most = _SHARES[depth]
+            here.sort(key=lambda at: _score(float(told.time_ms[at])))
+            if depth is Depth.COMPILED:
+                most = self._affordable([candidates[at] for at in here], before, most)
             most = min(round(share * len(candidates)), most)
             wanted = self._number(told, np.array(here, int), before)
             number = max(min(wanted, most), _LEAST[depth], self.request.budget)
-            here.sort(key=lambda at: _score(float(told.time_ms[at])))
             kept = [at for at in here[number:] if candidates[at].is_own]
             here = here[:number] + kept
         return [candidates[at] for at in here]
+
+    def _affordable(self, candidates: Sequence[_Candidate], depth: Depth, typical: int) -> int:
+        """How many of the first can be compiled in the time of some typical compilations."""
+        part = self.surrogate and self.surrogate.cost_model(depth).parts.get("compile_s")
+        if not part or not candidates:
+            return typical
+        spent_s = np.cumsum(self._costs(candidates[: _FASTEST * typical], depth).compile_s)
+        return int((spent_s <= typical * part.typical_s).sum())
+
+    def _costs(self, candidates: Sequence[_Candidate], depth: Depth) -> Costs:
+        """What candidates that are known to a depth will cost, in their order."""
+        assert self.surrogate is not None
+        model, entries = self.surrogate.cost_model(depth), self._entries(candidates)
+        return model.costs(tabled(entries))  # all are of one problem and device: the order stays
 
     def _number(self, told: Forecasts, places: Array, depth: Depth) -> int:
         known = places[~np.isnan(told.time_ms[places])]

@@ -14,6 +14,7 @@ from solkit.analysis.pool import cores
 from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
+from solkit.surrogate.costs import CostModel, asked_of, figures, spent_of
 from solkit.surrogate.evaluation.evaluate import judged
 from solkit.surrogate.evaluation.figures import FIRST
 from solkit.surrogate.model import SCHEMA, Surrogate
@@ -51,6 +52,7 @@ def train(
     """
     xgboost()
     trees: dict[Depth, Trees] = {}
+    costs: dict[Depth, CostModel] = {}
     learned: dict[str, Any] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(len(Depth), cores()), context) as pool:
@@ -58,7 +60,7 @@ def train(
         for depth, job in jobs.items():
             found = job.result()
             if found is not None:
-                trees[depth], learned[depth.value] = found
+                trees[depth], costs[depth], learned[depth.value] = found
                 tell(f"{depth.value}: learned from {learned[depth.value]['configurations']:,}")
     if not trees:
         raise InputError(
@@ -74,18 +76,23 @@ def train(
         "settings": asdict(settings) | {"seed": seed},
         "xgboost": str(xgboost().__version__),
     }
-    return Surrogate(card, {}, trees.__getitem__)
+    return Surrogate(card, {}, trees.__getitem__, costs.__getitem__)
 
 
 def _learned(
     stores: Sequence[Store], depth: Depth, settings: Settings, seed: int
-) -> tuple[Trees, dict[str, Any]] | None:
-    """The trees of a depth and what the card says of them; ``None`` if there are too few rows."""
+) -> tuple[Trees, CostModel, dict[str, Any]] | None:
+    """The trees of a depth, those of costs, and the card; ``None`` if there are too few rows."""
     table = table_of(stores, depth)
     if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
         return None
     trees = Trees.fit(table, settings, seed)
-    return trees, _about(table) | {"families_left_out": _figures(table, trees)}
+    spent, asked = spent_of(stores, table), asked_of(depth)
+    about = _about(table) | {
+        "families_left_out": _figures(table, trees),
+        "costs_of_families_left_out": figures(table, spent, asked, seed),
+    }
+    return trees, CostModel.fit(table, spent, asked, seed), about
 
 
 def _about(table: Table) -> dict[str, Any]:

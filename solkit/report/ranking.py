@@ -51,6 +51,7 @@ def _ranked(each: Ranked) -> dict[str, Any]:
             "p_fail": forecast.p_fail,
             "abstains": forecast.abstains,
         },
+        "costs": {"compile_s": each.compile_s, "gpu_s": each.gpu_s},
         "explanation": [_push(push) for push in each.pushes],
     }
 

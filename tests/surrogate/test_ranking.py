@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from synthetic import CARD, KERNEL, QUICK, table
 from solkit import rank
 from solkit.core import Configuration, Depth
 from solkit.errors import InputError
+from solkit.surrogate import ranking
+from solkit.surrogate.costs import CostModel, CostTrees
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
@@ -97,3 +100,41 @@ def test_a_file_without_a_candidate(tmp_path, model):
     path.write_text(KERNEL[: KERNEL.index("@triton.jit")])
     with pytest.raises(InputError, match="no candidate"):
         rank(path, device="h100", surrogate=model)
+
+
+@dataclass
+class Always:
+    """Grown trees that always say the same."""
+
+    log2_s: float
+
+    def predict(self, values):
+        return np.full(len(values), self.log2_s)
+
+
+def costing(model, seconds, typical_s):
+    parts = {"compile_s": CostTrees((), Always(np.log2(seconds)), typical_s)}
+    return replace(model, _costs=lambda _: CostModel(parts))
+
+
+def test_what_compiles_fast_goes_on_in_larger_numbers(model, monkeypatch):
+    monkeypatch.setattr(ranking, "tabled", lambda entries: table(len(entries)))
+    monkeypatch.setattr(ranking._Cascade, "_entries", lambda _, candidates: candidates)
+
+    def number(surrogate):
+        cascade = ranking._Cascade(None, None, surrogate, None)
+        return cascade._affordable([None] * 100, Depth.LOWERED, 10)
+
+    assert number(costing(model, 0.5, 0.25)) == 5
+    assert number(costing(model, 0.125, 0.25)) == 20
+    assert number(costing(model, 0.001, 0.25)) == 40  # at the most
+    assert number(model) == number(None) == 10  # nothing is known of costs
+
+
+def test_a_plan_tells_what_candidates_cost(file, model):
+    settings = RankSettings(depth="captured")
+    (plan,) = rank(file, device="h100", surrogate=costing(model, 0.5, 0.25), settings=settings)
+    assert {each.compile_s for each in plan.ranked} == {0.5}
+    assert {each.gpu_s for each in plan.ranked} == {None}
+    (plan,) = rank(file, device="h100", surrogate=model, settings=settings)
+    assert {each.compile_s for each in plan.ranked} == {None}

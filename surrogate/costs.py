@@ -1,0 +1,185 @@
+"""What a candidate costs before its time is known: seconds to compile it, seconds to measure it.
+
+Small trees over the surrogate's features, with log2(seconds) as the target. Seconds are those of
+the machines that the rows come from; they tell more about each other than about another machine.
+Repeats of one compilation differ by 1.3 times in the median, since others compiled beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solkit.core import Depth
+from solkit.datasets.store import RIGHT, Store
+from solkit.surrogate.evaluation.figures import spearman, time_error
+from solkit.surrogate.features import Array
+from solkit.surrogate.intervals import group_folds
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import Grown, Settings, columns_of, ensemble
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = [
+    "FIELDS",
+    "SETTINGS",
+    "CostModel",
+    "CostTrees",
+    "Costs",
+    "asked_of",
+    "figures",
+    "spent_of",
+]
+
+SETTINGS = Settings(members=1, rounds=80, leaves=24, focus=0.0)
+FIELDS = ("compile_s", "gpu_s")
+
+_LEAST_ROWS = 200
+_LEAST_FAMILIES = 5
+_KEY = ("kernel_id", "problem_id", "params", "device")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What candidates cost, in seconds; NaN if unknown.
+
+    Attributes:
+        compile_s: to compile, (rows,).
+        gpu_s: for which a GPU is held to check and time it, (rows,).
+    """
+
+    compile_s: Array
+    gpu_s: Array
+
+    def __getitem__(self, rows: Array) -> Costs:
+        """Of some rows."""
+        return Costs(self.compile_s[rows], self.gpu_s[rows])
+
+
+@dataclass(frozen=True)
+class CostTrees:
+    """Trees that forecast one of the costs.
+
+    Attributes:
+        names: of the features, in the order of the columns.
+        grown: the trees, of log2(seconds).
+        typical_s: the median of what was spent.
+    """
+
+    names: tuple[str, ...]
+    grown: Grown
+    typical_s: float
+
+    def told(self, table: Table) -> Array:
+        """Seconds, (rows,)."""
+        return np.asarray(2.0 ** self.grown.predict(columns_of(table, self.names)))
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Forecasts `Costs`.
+
+    Attributes:
+        parts: by field of `Costs`; one is missing where too few rows tell of it.
+    """
+
+    parts: Mapping[str, CostTrees]
+
+    @staticmethod
+    def fit(table: Table, spent: Costs, asked: Sequence[str] = FIELDS, seed: int = 0) -> CostModel:
+        """Learn from what rows of a table cost.
+
+        Args:
+            table: of the rows.
+            spent: what they cost; NaN where unknown.
+            asked: which of `FIELDS` to learn.
+            seed: of the trees.
+        """
+        found = {}
+        for what in asked:
+            seconds = getattr(spent, what)
+            rows = np.flatnonzero(~np.isnan(seconds))
+            if _enough(table, rows):
+                names, (grown,) = ensemble(_about(table[rows], seconds[rows]), SETTINGS, seed)
+                found[what] = CostTrees(names, grown, float(np.median(seconds[rows])))
+        return CostModel(found)
+
+    def costs(self, table: Table) -> Costs:
+        """What the rows of a table will cost."""
+        nothing = np.full(len(table), np.nan)
+        told = {what: part.told(table) for what, part in self.parts.items()}
+        return Costs(**(dict.fromkeys(FIELDS, nothing) | told))
+
+
+def _about(table: Table, seconds: Array) -> Table:
+    """The rows with seconds in place of times, relative to one."""
+    one = np.ones(len(table))
+    return replace(table, time_ms=seconds, modelled_ms=one, sol_ms=one)
+
+
+def asked_of(depth: Depth) -> tuple[str, ...]:
+    """What is worth forecasting at a depth: what is compiled has cost its seconds."""
+    return ("gpu_s",) if depth is Depth.COMPILED else FIELDS
+
+
+def _enough(table: Table, rows: Array) -> bool:
+    families = np.unique(table.about["family"][rows])
+    return len(rows) >= _LEAST_ROWS and len(families) >= _LEAST_FAMILIES
+
+
+def figures(
+    table: Table, spent: Costs, asked: Sequence[str], seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """How well costs are forecast of families left out, beside a constant, for a model card.
+
+    Returns:
+        By field of `Costs`: ``rows``, ``spearman``, ``error_median`` and ``error_of_a_constant``,
+        the last two as medians of exp |ln(forecast / true)| - 1.
+    """
+    folds = group_folds(table.about["family"])
+    found = {}
+    for what in asked:
+        true = getattr(spent, what)
+        told, constant = np.full((2, len(table)), np.nan)
+        for fold in np.unique(folds):
+            known, asked_rows = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            model = CostModel.fit(table[known], spent[known], (what,), seed=seed)
+            if what in model.parts:
+                told[asked_rows] = getattr(model.costs(table[asked_rows]), what)
+                constant[asked_rows] = model.parts[what].typical_s
+        rows = np.flatnonzero(~np.isnan(told) & ~np.isnan(true))
+        if len(rows):
+            found[what] = {
+                "rows": len(rows),
+                "spearman": round(spearman(told[rows], true[rows]), 3),
+                "error_median": round(time_error(told[rows], true[rows]), 3),
+                "error_of_a_constant": round(time_error(constant[rows], true[rows]), 3),
+            }
+    return found
+
+
+def spent_of(stores: Sequence[Store], table: Table) -> Costs:
+    """What the rows of a table cost, as medians over their repeats; NaN where no row tells.
+
+    A compilation that a cache answered took no seconds and tells nothing.
+    """
+    known: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
+    for store in stores:
+        for *key, compile_s, gpu_s in _medians(store).iter_rows():
+            known[tuple(key)] = compile_s, gpu_s
+    keys = zip(*(table.about[name].astype(str) for name in _KEY), strict=True)
+    told = [known.get(tuple(map(str, key)), (None, None)) for key in keys]
+    seconds = np.array(told, float).reshape(len(told), 2)
+    return Costs(seconds[:, 0], seconds[:, 1])
+
+
+def _medians(store: Store) -> polars.DataFrame:
+    import polars as pl
+
+    rows = store.scan().filter(pl.col("verdict").is_in(RIGHT))
+    seconds = [pl.col(name).filter(pl.col(name) > 0).median().alias(name) for name in FIELDS]
+    return rows.group_by(_KEY).agg(seconds).select(*_KEY, *FIELDS).collect()
