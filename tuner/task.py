@@ -42,9 +42,9 @@ class TaskSettings:
     """
 
     stop_at: float = 0.95
-    least_gain: float = 5e-4
+    least_gain: float = 1e-4
     patience: int = 16
-    calm: int = 5
+    calm: int = 8
     seed: int = 0
 
 

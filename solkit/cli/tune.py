@@ -77,7 +77,7 @@ def tune(
     reference: _options.Reference = None,
     params: _Params = None,
     stop_at: _StopAt = 0.95,
-    least_gain: _LeastGain = 5e-4,
+    least_gain: _LeastGain = 1e-4,
     seed: _Seed = 0,
     prior: _Prior = True,
     log: _options.Log = None,
@@ -122,7 +122,7 @@ def tune(
                 device=None if recorded else device,
                 reference=reference,
                 shape=_options.parse_settings(shape, "--shape") if shape else None,
-                bench=_replayed(recorded, device) if recorded else None,
+                bench=_replayed(recorded, device, kernel, reference) if recorded else None,
                 settings=settings,
                 show=show,
             )
@@ -155,10 +155,28 @@ def _nothing(tuned: Tuned) -> exit_codes.Exit:
     return exit_codes.Exit.CANDIDATE_FAILED
 
 
-def _replayed(path: str, device: str | None) -> RecordedBench:
+def _replayed(path: str, device: str | None, kernel: str, reference: str | None) -> RecordedBench:
+    """The recording; of a store, only the rows of the kernel."""
+    from pathlib import Path
+
     from solkit.measure.benches import RecordedBench
 
-    return RecordedBench.read(path, device=device)
+    if not Path(path).is_dir():
+        return RecordedBench.read(path, device=device)
+    names = {kernel}
+    if Path(kernel).is_file():
+        from solkit.datasets.kernels import kernel_at
+
+        names = {kernel_at(kernel, reference=reference).kernel_id}
+    quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    where = f"kernel_id in ({quoted}) or implementation in ({quoted})"
+    try:
+        return RecordedBench.read(path, where=where, device=device)
+    except InputError as error:
+        raise InputError(
+            f"{path}: {error}; looked for {kernel!r}. `solkit data query {path} 'select distinct "
+            "implementation, device from data'` lists what it holds"
+        ) from error
 
 
 def _write(tuned: Tuned, json: str | None, plot: str | None) -> None:

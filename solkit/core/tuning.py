@@ -51,7 +51,7 @@ class TuneSettings:
     """
 
     stop_at: float = 0.95
-    least_gain: float = 5e-4
+    least_gain: float = 1e-4
     seed: int = 0
     params: Mapping[str, Value] = field(default_factory=dict)
     prior: bool = True

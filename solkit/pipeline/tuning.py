@@ -160,8 +160,8 @@ class _Run:
                 searched = self._searched(bench, ground, log)
             judge: Judge = partial(_in_new_process, ahead, log)
             if self.how.final == "guarded":
-                settings = MeasureSettings(on=self.how.on, log=log.path)
-                judge = partial(_guarded, gpu, settings)
+                # it logs on its own, as a run: this one, which may be resumed, stays alone
+                judge = partial(_guarded, gpu, MeasureSettings(on=self.how.on))
             return self._concluded(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: Ground) -> Tuned:
@@ -258,7 +258,10 @@ class _Run:
             notes.append("The final was interrupted: nothing shows that the best is faster.")
         except SolkitError as error:
             notes.append(f"The final could not be run: {error}")
-        return _tuned(searched, ground, device, last, log, notes, time.monotonic() - begun_s)
+        final_s = time.monotonic() - begun_s
+        if log is not None and last is not None:
+            log.append([_decision(task, last)])
+        return _tuned(searched, ground, device, last, log, notes, final_s)
 
 
 @dataclass
@@ -268,6 +271,15 @@ class _Searched:
     task: Task
     gpu_s: float
     stopped: Stopped = Stopped.BUDGET
+
+
+def _decision(task: Task, last: Final) -> Outcome:
+    """The row that tells readers of the log what the final showed."""
+    from solkit.tuner.findings import decision
+
+    rival = next(e for e in task.ranked() if e.configuration.params == last.params)
+    assert task.incumbent is not None
+    return decision(rival.outcomes[-1], task.incumbent.outcomes[-1], last)
 
 
 def _status(stage: str, task: Task, gpu_s: float, budget_s: float) -> TuneStatus:

@@ -151,14 +151,28 @@ def test_a_second_interrupt_skips_the_final(monkeypatch):
     assert "interrupted" in told.notes[-1]
 
 
+def measured_rows(log):
+    """Those of measurements: the final adds a row that says what it showed."""
+    return [row for row in outcomelog.read(log).rows if row.comparison is None]
+
+
+def test_the_log_says_what_the_final_showed(tmp_path):
+    log = tmp_path / "tune.jsonl"
+    told = tuned(settings=replace(FULL, log=log))
+    (last,) = [row for row in outcomelog.read(log).rows if row.comparison is not None]
+    assert (last.params, last.comparison.params) == (told.best.params, spaces.DEFAULT)
+    assert last.comparison.difference.value == "faster"
+    assert last.comparison.ratio == told.final.ratio
+
+
 def test_a_resumed_run_counts_nothing_twice(tmp_path):
     log = tmp_path / "tune.jsonl"
     first = tuned(seconds=30.0, settings=replace(FULL, log=log), show=interrupting(17))
     assert first.log == str(log)
-    assert len(outcomelog.read(log).rows) == 17
+    assert len(measured_rows(log)) == 17
     again = replace(FULL, log=log, resume=True)
     second = tuned(seconds=30.0, settings=again)
-    rows = outcomelog.read(log).rows
+    rows = measured_rows(log)
     keys = [json.dumps(dict(row.params), sort_keys=True) for row in rows if row.sequence]
     assert len(set(keys)) == second.measured > 17
     assert 28.5 <= second.gpu_s <= 30.2
