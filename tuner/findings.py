@@ -85,7 +85,8 @@ class Finding:
         run_id: the run.
         incumbent: what was in use; ``None`` if it was not measured. Its times, and the winner's,
             are those of the decision's turns if there were any.
-        winner: the fastest; ``None`` if nothing was correct.
+        winner: the fastest; ``None`` if nothing was correct. A file of another tool that tells its
+            choice alone has no time.
         verdict: `TuneVerdict.FASTER` if the winner was shown to be faster, head to head.
         confirmed: whether they were compared at all: not if the run was stopped before, or the
             rows come from elsewhere.
@@ -194,7 +195,7 @@ _OF_A_TIMING = (
 
 
 def findings(rows: Iterable[Outcome]) -> tuple[Finding, ...]:
-    """What each run found for each key, oldest first; what has no time at all is left out.
+    """What each run found for each key, oldest first; where nothing worked there is none.
 
     Args:
         rows: of a database, a store or a log, in any order.
@@ -280,7 +281,9 @@ def _key(row: Outcome) -> Key:
 
 def _split(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[Finding]:
     """One finding per protocol. Failures count with the protocol that most rows have."""
-    protocols = Counter(row.protocol for row in rows if row.samples_ms or row.time_ms is not None)
+    protocols = Counter(
+        row.protocol for row in rows if row.samples_ms or row.time_ms is not None or _is_told(row)
+    )
     usual = max(protocols, key=protocols.__getitem__, default=None)
     for protocol in protocols:
         also = {None} if protocol == usual else set()
@@ -302,7 +305,8 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
     first = next((row for row in rows if row.chosen_by == "default" and not row.comparison), None)
     last = next((row for row in reversed(rows) if row.comparison is not None), None)
     incumbent = None if first is None else times.get(canonical(first.params))
-    winner = min(times.values(), key=_ms, default=None)
+    told = next((TimedParams(dict(row.params)) for row in reversed(rows) if _is_told(row)), None)
+    winner = min(times.values(), key=_ms, default=told)
     verdict, ratio = TuneVerdict.KEEP, None
     if last is not None and last.comparison is not None:
         base = last.comparison
@@ -331,6 +335,12 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
         ended=rows[-1].created,
         row=next((row for row in reversed(rows) if counts(row)), rows[-1]),
     )
+
+
+def _is_told(row: Outcome) -> bool:
+    """Whether another tool chose this configuration and its file has no times."""
+    is_bare = row.verdict is Verdict.NOT_MEASURED and row.time_ms is None
+    return is_bare and row.chosen_by == "tuned" and row.comparison is None
 
 
 def _compared(

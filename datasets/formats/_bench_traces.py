@@ -16,7 +16,7 @@ from solkit.datasets.formats._base import (
     instant,
 )
 
-__all__ = ["SOL_STATUSES", "is_trace", "read"]
+__all__ = ["LIBRARIES", "SOL_STATUSES", "is_trace", "read"]
 
 _STATUSES = {
     "PASSED": Verdict.CORRECT,
@@ -34,7 +34,8 @@ SOL_STATUSES: Mapping[str, Verdict] = {
 }
 """Statuses that only SOL-ExecBench has."""
 
-_VERSIONS = {"torch": "torch_version", "triton": "triton_version", "cuda": "cuda_version"}
+LIBRARIES = {"torch": "torch_version", "triton": "triton_version", "cuda": "cuda_version"}
+"""Names of `environment.libs`, each with the field of `Outcome`."""
 
 
 def is_trace(record: Any) -> bool:
@@ -87,7 +88,7 @@ def _row(
             "workload": told["workload"].get("uuid"),
             "max_relative_error": correctness.get("max_relative_error"),
         },
-        **{field: libraries.get(name) for name, field in _VERSIONS.items()},
+        **{field: libraries.get(name) for name, field in LIBRARIES.items()},
     )
 
 

@@ -19,7 +19,12 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["is_tuned", "read", "settings"]
+__all__ = ["PARAMS", "file_name", "folder_name", "is_tuned", "read", "settings"]
+
+PARAMS = (
+    *("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "num_stages"),
+)
+"""What a configuration holds; files of some kernels have more."""
 
 _SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])+)")
 _ABOUT = ("device_name", "dtype")
@@ -30,6 +35,22 @@ def settings(document: Document) -> dict[str, str]:
     """The settings in the file's name: ``{"E": "128", "device_name": ...}``."""
     stem = document.name.removesuffix(".json").removesuffix(_DOWN)
     return {name: value.strip() for name, value in _SETTING.findall(stem)}
+
+
+def file_name(settings: Mapping[str, str], down: bool = False) -> str:
+    """The name with these settings; `settings` reads them back.
+
+    Args:
+        settings: by name, in the order that the file's reader expects.
+        down: whether it is SGLang's file for the second product alone.
+    """
+    stem = ",".join(f"{name}={value}" for name, value in settings.items())
+    return f"{stem}{_DOWN if down else ''}.json"
+
+
+def folder_name(triton_version: str) -> str:
+    """SGLang's folder for a version of Triton: ``triton_3_4_0``."""
+    return f"triton_{triton_version.replace('.', '_')}"
 
 
 def is_tuned(document: Document) -> bool:
@@ -85,7 +106,7 @@ def _row(
 
 
 def _folder_version(document: Document) -> str | None:
-    """SGLang has a folder per version of Triton: ``triton_3_4_0``."""
+    """The version in the folder's name, if it is one of `folder_name`."""
     found = re.fullmatch(r"triton_([\d_]+)", document.path.resolve().parent.name)
     return found[1].replace("_", ".") if found else None
 

@@ -26,7 +26,7 @@ from solkit.datasets.formats._base import (
     imported_row,
 )
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "OPTIONS"]
 
 _UNCHECKED = "timed by Triton's autotuner, which checks no results"
 _TRIED = re.compile(r"Autotuning kernel (?P<name>\S+) with config (?P<config>.*)")
@@ -36,7 +36,8 @@ _DONE = re.compile(
     r"finished after [\d.]+s[,;]\s*best config selected: (?P<config>.*?);",
     re.DOTALL,
 )
-_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Parameters that are options of `triton.Config`, not constants of the kernel."""
 
 
 def _recognises(document: Document) -> bool:
@@ -82,7 +83,7 @@ def _cache(document: Document, labels: Labels) -> Imported:
 
 
 def _options(config: dict[str, Any]) -> dict[str, Any]:
-    return {name: config[name] for name in _OPTIONS if config.get(name) is not None}
+    return {name: config[name] for name in OPTIONS if config.get(name) is not None}
 
 
 def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -19,6 +19,8 @@ from solkit.cli.compare import EPILOG as COMPARE_EPILOG
 from solkit.cli.compare import compare
 from solkit.cli.data import app as data
 from solkit.cli.devices import devices
+from solkit.cli.emit import EPILOG as EMIT_EPILOG
+from solkit.cli.emit import emit
 from solkit.cli.evaluate import evaluate
 from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
@@ -48,6 +50,7 @@ app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command()(replay)
+app.command(epilog=EMIT_EPILOG)(emit)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ from solkit.cli.exit_codes import Exit
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.core import Report
+    from solkit.core import Report, Value
     from solkit.report.html import Failure
     from solkit.report.schema import ReportJson
 
@@ -44,6 +44,13 @@ _Solution = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="The candidate, if KERNEL is a problem without one."),
 ]
+_ParamsFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="A best_config.json of `solkit tune` or `solkit emit`; --params go before it.",
+    ),
+]
 _FailUnder = Annotated[
     float | None,
     typer.Option(min=0.0, max=1.0, help="Exit with 5 if the SOL score of a shape is lower."),
@@ -67,6 +74,7 @@ def score(
     solution: _Solution = None,
     shape: _options.Shapes = None,
     params: _options.Params = None,
+    params_file: _ParamsFile = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     measure: _options.Measure = None,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
@@ -88,8 +96,10 @@ def score(
         shapes = _options.parse_shapes(shape)
         chosen = _options.parse_params(params)
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
-        _base.check_readable(*kernels, reference, solution)
-        outputs.check(*kernels, reference, solution)
+        _base.check_readable(*kernels, reference, solution, params_file)
+        outputs.check(*kernels, reference, solution, params_file)
+        if params_file is not None:
+            chosen = {**_best(params_file, shapes, device), **(chosen or {})}
         pairs = _paired(kernels, reference, solution)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
@@ -118,6 +128,16 @@ def score(
         page = _Page(outputs, verbose, explain, fail_under)
         code = page.one(run, *pairs[0]) if len(pairs) == 1 else page.several(run, pairs)
     raise typer.Exit(code)
+
+
+def _best(
+    params_file: str, shapes: Sequence[Mapping[str, Value]] | None, device: str | None
+) -> dict[str, Value]:
+    """The parameters that a ``best_config.json`` has for the shapes."""
+    from solkit.roofline.devices import find
+    from solkit.tuner.emitters import best_config
+
+    return best_config.read(params_file, shapes, None if device is None else find(device).key)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,169 @@
+"""``solkit emit``: tuned parameters in the forms that others read."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+from solkit.errors import InputError
+
+if TYPE_CHECKING:
+    from solkit.core import Value
+    from solkit.tuner.findings import Finding
+
+__all__ = ["EPILOG", "emit"]
+
+EPILOG = (
+    "Formats: vllm-moe, vllm-fp8, sglang-moe, sglang-fp8 (folders), triton-autotune (Python), "
+    "best-config (JSON), flashinfer-bench (JSON Lines): docs/tuning.md."
+)
+
+_Result = Annotated[
+    str,
+    typer.Argument(
+        metavar="RESULT",
+        help="JSON of `solkit tune`, a log, a tuning database, or a file that `solkit data import` "
+        "reads.",
+    ),
+]
+_Format = Annotated[str, typer.Option("--format", metavar="NAME", help="As listed below.")]
+_Out = Annotated[str, typer.Option(metavar="PATH", help="A file; a folder for vllm and sglang.")]
+_Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", metavar="M=num_tokens", help="The kernel's name of what the format calls M."
+    ),
+]
+_Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="dtype=fp8_w8a8", help="A value that the kernel's shape does not have."
+    ),
+]
+_Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Leave out a parameter for which the format has no place."),
+]
+_Kernel = Annotated[
+    str | None, typer.Option(metavar="NAME|ID", help="Only this kernel, by its name or its id.")
+]
+_Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_options.device_names,
+        help="Only results of this GPU; also names it if the file does not.",
+    ),
+]
+_AllSizes = Annotated[
+    bool,
+    typer.Option("--all-sizes", help="Write also batch sizes that a neighbour serves as well."),
+]
+
+
+def emit(
+    result: _Result,
+    form: _Format,
+    out: _Out,
+    names: _Map = None,
+    constants: _Set = None,
+    drop: _Drop = None,
+    kernel: _Kernel = None,
+    shape: _options.Shapes = None,
+    device: _Device = None,
+    all_sizes: _AllSizes = False,
+    json: _options.Json = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Write tuned parameters as files of vLLM, SGLang, Triton, FlashInfer-Bench or SolKit.
+
+    Without a confirmed win a file holds what was in use before. If several runs tuned the same, the
+    fastest confirmed choice is taken, and the others are told.
+    """
+    with exit_codes.failures_as_exit_codes(verbose):
+        _base.check_readable(result)
+        _base.check_writable(json)
+        from solkit.tuner import emitters
+        from solkit.tuner.emitters import reading
+
+        chosen = emitters.emitter(form)
+        labels = _key(device)
+        found = _selected(reading.read(result, labels), kernel, shape, labels)
+        written = emitters.emit(
+            found,
+            chosen.name,
+            out,
+            names=dict(_pair("--map", each) for each in names or ()),
+            constants={name: _value(text) for name, text in _pairs("--set", constants)},
+            drop=drop or (),
+            thin=not all_sizes,
+        )
+        for note in written.notes:
+            _base.complain(note)
+        if json != "-":
+            for path in written.paths:
+                _base.console().print(f"wrote {path}", soft_wrap=True)
+        told = {
+            "schema": "solkit.emit/1",
+            "format": chosen.name,
+            "files": [str(path) for path in written.paths],
+            "notes": list(written.notes),
+        }
+        _base.write(json, lambda: jsonlib.dumps(told, indent=2))
+
+
+def _key(device: str | None) -> str | None:
+    """A GPU by its key in the catalogue, else as it is named."""
+    from solkit.errors import UnknownDeviceError
+    from solkit.roofline.devices import find
+
+    if device is None:
+        return None
+    try:
+        return find(device).key
+    except UnknownDeviceError:
+        return device
+
+
+def _selected(
+    found: Sequence[Finding], kernel: str | None, shape: list[str] | None, device: str | None
+) -> list[Finding]:
+    """The findings that the options name.
+
+    Raises:
+        InputError: there are none; names what there is.
+    """
+    shapes = _options.parse_shapes(shape)
+    kept = [
+        each
+        for each in found
+        if kernel in (None, each.kernel, each.key.kernel_id, Path(each.kernel).name)
+        and device in (None, each.key.device)
+        and (shapes is None or any(s.items() <= each.shape.items() for s in shapes))
+    ]
+    if found and not kept:
+        there = sorted(f"{e.kernel}: {e.key.problem_id} on {e.key.device}" for e in found)
+        shown = "; ".join(there[:8]) + (f"; and {len(there) - 8} more" if len(there) > 8 else "")
+        raise InputError(f"no result is of that kernel, shape and GPU; there are: {shown}")
+    return kept
+
+
+def _pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
+    return [_pair(option, text) for text in texts or ()]
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = (piece.strip() for piece in text.partition("="))
+    if not (name.isidentifier() and equals and value):
+        raise InputError(f"{option}: {text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _value(text: str) -> Value:
+    """A value as `--params` has them; ``[128,128]`` stays a word."""
+    return text if "," in text else _options.parse_settings(f"value={text}", "--set")["value"]

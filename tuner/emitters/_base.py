@@ -1,0 +1,155 @@
+"""What all emitters share: what is asked for, and how a kernel's names become a format's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from solkit.core import TimedParams, Value
+from solkit.errors import InputError, UnknownDeviceError
+from solkit.tuner.findings import Finding
+
+__all__ = [
+    "Emitter",
+    "File",
+    "Files",
+    "Request",
+    "chosen_of",
+    "gpu_name",
+    "looked_up",
+    "shape_text",
+    "source_of",
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a kernel's names and a format's belong together.
+
+    Attributes:
+        names: by the format's name, the kernel's name of a size or parameter.
+        constants: by the format's name, a value that the kernel does not have.
+        drop: parameters of the kernel that are left out, as the format has no place for them.
+        thin: whether batch sizes that a neighbour serves as well are left out.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    drop: frozenset[str] = frozenset()
+    thin: bool = True
+
+    def check(self, form: str, known: Sequence[str]) -> None:
+        """Refuse names that the format does not have; an empty list knows all.
+
+        Raises:
+            InputError: one is unknown.
+        """
+        for name in (*self.names, *self.constants):
+            if known and name not in known:
+                raise InputError(f"{form} has no {name!r}; it has: {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to write.
+
+    Attributes:
+        path: in the destination, a folder; empty if the destination is the file itself.
+        text: its content.
+    """
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Files:
+    """What an emitter made: files, and what the user should know, a sentence each."""
+
+    files: tuple[File, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """A form in which tuned parameters are written.
+
+    Attributes:
+        name: for `--format` and `--emit`.
+        about: a description, for listings.
+        files: makes the files; at least one finding is given, each with parameters to use.
+        one_kernel: whether the findings must be one kernel's.
+    """
+
+    name: str
+    about: str
+    files: Callable[[Sequence[Finding], Request], Files]
+    one_kernel: bool = True
+
+
+def chosen_of(found: Finding) -> TimedParams:
+    """The parameters to use, which every finding that an emitter gets has."""
+    assert found.chosen is not None
+    return found.chosen
+
+
+def shape_text(found: Finding) -> str:
+    """A shape in words: ``M=4096, dtype=bfloat16``."""
+    return ", ".join(f"{name}={value}" for name, value in found.shape.items()) or "its only shape"
+
+
+def gpu_name(found: Finding) -> str:
+    """The GPU's name from its driver, if it is recorded, else from the catalogue."""
+    if found.row is not None and found.row.device_name:
+        return found.row.device_name
+    from solkit.roofline.devices import aliases, find
+
+    try:
+        device = find(found.key.device)
+    except UnknownDeviceError:
+        return found.key.device
+    drivers = [each for each in aliases(device.key) if each.startswith("NVIDIA ")]
+    return drivers[0] if drivers else re.sub(r" SXM\d .*", "", device.name)
+
+
+def source_of(
+    found: Finding, name: str, request: Request, others: Sequence[str] = ()
+) -> str | None:
+    """The kernel's name for what a format calls `name`; ``None`` if it has none."""
+    candidates = (request.names[name],) if name in request.names else (name, *others)
+    held = {**found.shape, **chosen_of(found).params}
+    return next((each for each in candidates if each in held), None)
+
+
+def looked_up(
+    form: str, found: Finding, name: str, request: Request, others: Sequence[str] = ()
+) -> Value:
+    """A size or parameter by the format's name.
+
+    Args:
+        form: the format, for messages.
+        found: whose sizes and parameters are looked up.
+        name: the format's name for it.
+        request: what the user says; it comes first.
+        others: names that kernels commonly have for it.
+
+    Raises:
+        InputError: there is none; names what there is.
+    """
+    if name in request.constants:
+        return request.constants[name]
+    source = source_of(found, name, request, others)
+    if source is not None:
+        return {**found.shape, **chosen_of(found).params}[source]
+    sizes = ", ".join(found.shape) or "no sizes"
+    params = ", ".join(chosen_of(found).params) or "no parameters"
+    if name in request.names:
+        raise InputError(
+            f"{form}: {found.kernel} has no {request.names[name]!r}, which --map {name}=... names; "
+            f"its sizes are {sizes}; its parameters are {params}"
+        )
+    raise InputError(
+        f"{form} needs {name}; the sizes of {found.kernel} are {sizes}, its parameters {params}: "
+        f"say which one it is (--map {name}=NAME), or give its value (--set {name}=VALUE)"
+    )

@@ -1,0 +1,214 @@
+"""Files of the best configuration by batch size, as vLLM and SGLang read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from solkit.core import Value
+from solkit.datasets.formats import _tuned_files
+from solkit.errors import InputError
+from solkit.tuner.emitters._base import (
+    File,
+    Files,
+    Request,
+    chosen_of,
+    looked_up,
+    shape_text,
+    source_of,
+)
+from solkit.tuner.emitters._nearest import needed
+from solkit.tuner.findings import Finding
+
+__all__ = ["Table", "block_shape", "device_word", "dtype_word", "size_text", "tables"]
+
+_OTHERS = {
+    "M": ("num_tokens", "tokens", "T", "batch_size", "batch", "B"),
+    "E": ("num_experts", "experts", "n_experts"),
+    "N": ("intermediate_size", "intermediate", "I"),
+    "K": ("hidden_size", "hidden", "H"),
+    "BLOCK_SIZE_M": ("BLOCK_M", "BM", "block_m", "block_size_m"),
+    "BLOCK_SIZE_N": ("BLOCK_N", "BN", "block_n", "block_size_n"),
+    "BLOCK_SIZE_K": ("BLOCK_K", "BK", "block_k", "block_size_k"),
+    "GROUP_SIZE_M": ("GROUP_M", "GROUP", "group_m", "group_size_m"),
+}
+"""Names that kernels have for sizes and parameters, by the format's."""
+
+_DTYPES: Mapping[str, str | None] = {
+    "bfloat16": None,
+    "float16": None,
+    "float32": "float32",
+    "float8_e4m3fn": "fp8_w8a8",
+    "int8": "int8_w8a8",
+}
+"""What both call a kernel's dtype in a file's name; 16-bit floats are not named."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One file.
+
+    Attributes:
+        path: in the destination.
+        version: whether it begins with ``triton_version``.
+    """
+
+    path: str
+    version: bool = False
+
+
+def tables(
+    form: str, found: Sequence[Finding], request: Request, place: Callable[[Finding], Table]
+) -> Files:
+    """The files of some findings: those of a name together, a configuration for each batch size.
+
+    Args:
+        form: the format, for messages.
+        found: what to write.
+        request: how names belong together.
+        place: which file a finding belongs to.
+
+    Raises:
+        InputError: a size or parameter is missing or not a number, there is no place for a
+            parameter, or two shapes have the same batch size in one file.
+    """
+    held: dict[Table, list[Finding]] = {}
+    for each in found:
+        held.setdefault(place(each), []).append(each)
+    files, notes = [], []
+    for table, among in held.items():
+        newest, left = _one_version(among)
+        sizes = _by_size(form, newest, table, request)
+        kept = needed(sizes) if request.thin else sorted(sizes)
+        configs = {size: _config(form, sizes[size], request) for size in kept}
+        version = request.constants.get("triton_version", newest[0].key.triton_version)
+        files.append(File(table.path, _text(table, configs, version)))
+        notes += _notes(table, left, sizes, kept, configs)
+    return Files(tuple(files), tuple(notes))
+
+
+def _one_version(found: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Findings of the newest version of Triton, and the others: a file holds for one."""
+    last = max(found, key=lambda each: each.ended).key.triton_version
+    return (
+        [each for each in found if each.key.triton_version == last],
+        [each for each in found if each.key.triton_version != last],
+    )
+
+
+def _by_size(
+    form: str, found: Sequence[Finding], table: Table, request: Request
+) -> dict[int, Finding]:
+    sizes: dict[int, Finding] = {}
+    for each in found:
+        size = _integer(form, each, "M", request)
+        if size in sizes:
+            raise InputError(
+                f"{form}: two shapes are M={size} in {table.path}: {shape_text(sizes[size])} and "
+                f"{shape_text(each)}; choose one with --shape"
+            )
+        sizes[size] = each
+    return sizes
+
+
+def _config(form: str, found: Finding, request: Request) -> dict[str, int]:
+    """The configuration under the format's names."""
+    config = {name: _integer(form, found, name, request) for name in _tuned_files.PARAMS}
+    used = {source_of(found, name, request, _OTHERS.get(name, ())) for name in config}
+    left = [n for n in chosen_of(found).params if n not in used and n not in request.drop]
+    if left:
+        raise InputError(
+            f"{form} has no place for {', '.join(left)} of {found.kernel}: its kernel takes "
+            f"{', '.join(_tuned_files.PARAMS)}; leave out what it does not need (--drop {left[0]})"
+        )
+    return config
+
+
+def _integer(form: str, found: Finding, name: str, request: Request) -> int:
+    value = looked_up(form, found, name, request, _OTHERS.get(name, ()))
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{form}: {name} is {value!r} at {shape_text(found)}; expected an integer")
+    return value
+
+
+def _text(table: Table, configs: Mapping[int, Mapping[str, int]], version: Value) -> str:
+    told: dict[str, object] = {}
+    if table.version and version is not None:
+        told["triton_version"] = version
+    return json.dumps({**told, **{str(size): c for size, c in configs.items()}}, indent=4) + "\n"
+
+
+def _notes(
+    table: Table,
+    left: Sequence[Finding],
+    sizes: Mapping[int, Finding],
+    kept: Sequence[int],
+    configs: Mapping[int, Mapping[str, int]],
+) -> list[str]:
+    notes = []
+    if left:
+        versions = sorted({str(each.key.triton_version) for each in left})
+        notes.append(
+            f"{table.path}: results of Triton {', '.join(versions)} are left out ({len(left)})"
+        )
+    served = [str(size) for size in sorted(sizes) if size not in kept]
+    if served:
+        notes.append(
+            f"{table.path}: M of {', '.join(served)} is left out, as the nearest other M serves it "
+            "as well"
+        )
+    blocks = re.search(r"block_shape=\[\d+, ?(\d+)\]", table.path)
+    wide = [m for m, c in configs.items() if blocks and int(blocks[1]) % c["BLOCK_SIZE_K"]]
+    if wide:
+        notes.append(
+            f"{table.path}: at M of {', '.join(map(str, wide))} BLOCK_SIZE_K does not divide the "
+            "block of a scale, and the kernels of vLLM and SGLang read one scale for each step: "
+            "check their results"
+        )
+    return notes
+
+
+def size_text(form: str, found: Finding, name: str, request: Request) -> str:
+    """A size in a file's name."""
+    return str(_integer(form, found, name, request))
+
+
+def device_word(name: str) -> str:
+    """A GPU's name in a file's name."""
+    return name.replace(" ", "_")
+
+
+def dtype_word(form: str, found: Finding, request: Request) -> str | None:
+    """What a file's name says of the dtype; ``None`` for 16-bit floats, which are not named.
+
+    Raises:
+        InputError: the dtype has no word there.
+    """
+    told = request.constants.get("dtype")
+    if told is None:
+        told = found.shape.get(request.names.get("dtype", "dtype"))
+    if told is None or told in _DTYPES:
+        return None if told is None else _DTYPES[str(told)]
+    if isinstance(told, str) and re.fullmatch(r"\w+_w\d+a\d+\w*", told):
+        return told
+    known = ", ".join((*_DTYPES, "or a word such as fp8_w8a8"))
+    raise InputError(f"{form}: no file is named after dtype {told!r}; expected {known}")
+
+
+def block_shape(found: Finding, request: Request) -> tuple[int, int] | None:
+    """The block of weights that shares a scale; ``None`` if there is none.
+
+    Raises:
+        InputError: it is not two integers.
+    """
+    told: Value = request.constants.get("block_shape")
+    if told is None:
+        told = found.shape.get(request.names.get("block_shape", "block_shape"))
+    if told is None:
+        return None
+    numbers = re.fullmatch(r"\s*[\[(]?\s*(\d+)\s*[,x]\s*(\d+)\s*[\])]?\s*", str(told))
+    if numbers is None:
+        raise InputError(f"block_shape is {told!r}; expected two integers, as in [128,128]")
+    return int(numbers[1]), int(numbers[2])

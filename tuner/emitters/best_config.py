@@ -1,0 +1,143 @@
+"""``best_config.json``: the best parameters of one kernel file, a configuration for each shape.
+
+::
+
+    {"schema": "solkit.best_config/1", "kernel": "softmax.py", "kernel_id": "...",
+     "configs": [{"shape": {"M": 4096}, "params": {"BLOCK": 1024}, "device": "h200", ...}]}
+
+`solkit score --params-file best_config.json` uses it, and `read` finds the entry for a shape.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from solkit.core import TimedParams, Value, canonical
+from solkit.datasets.record import plain
+from solkit.errors import InputError
+from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_name
+from solkit.tuner.findings import Finding
+
+__all__ = ["BEST_CONFIG", "SCHEMA", "read"]
+
+SCHEMA = "solkit.best_config/1"
+
+
+def _files(found: Sequence[Finding], request: Request) -> Files:
+    if request.names or request.constants or request.drop:
+        raise InputError(
+            f"{BEST_CONFIG.name} keeps the kernel's own names: it takes no --map, --set or --drop"
+        )
+    told = {
+        "schema": SCHEMA,
+        "kernel": found[0].kernel,
+        "kernel_id": found[0].key.kernel_id,
+        "configs": [_entry(each) for each in found],
+    }
+    return Files((File("", json.dumps(told, indent=2, allow_nan=False) + "\n"),))
+
+
+def _entry(found: Finding) -> dict[str, Any]:
+    """One configuration; times in ms."""
+    key, row = found.key, found.row
+    return {
+        "shape": plain(dict(found.shape)),
+        "params": plain(dict(chosen_of(found).params)),
+        "device": key.device,
+        "device_name": gpu_name(found),
+        **_time(chosen_of(found)),
+        "verdict": found.verdict.value if found.confirmed else "unconfirmed",
+        "ratio": None if found.ratio is None else plain(found.ratio),
+        "in_use": None if found.incumbent is None else _in_use(found.incumbent),
+        "measured": found.measured,
+        "gpu_s": round(found.gpu_s, 3),
+        "date": found.ended.isoformat(timespec="seconds"),
+        "run_id": found.run_id,
+        "protocol": key.protocol,
+        "clock_mhz": row.clock_mhz if row else None,
+        "versions": {
+            "triton": key.triton_version,
+            "torch": key.torch_version,
+            "cuda": key.cuda_version,
+            "solkit": key.solkit_version,
+            "driver": row.driver_version if row else None,
+        },
+    }
+
+
+def _time(each: TimedParams) -> dict[str, float | None]:
+    return {"time_ms": each.time_ms, "low_ms": each.low_ms, "high_ms": each.high_ms}
+
+
+def _in_use(each: TimedParams) -> dict[str, Any]:
+    return {"params": plain(dict(each.params)), **_time(each)}
+
+
+def read(
+    path: str | os.PathLike[str],
+    shapes: Sequence[Mapping[str, Value]] | None = None,
+    device: str | None = None,
+) -> dict[str, Value]:
+    """The parameters that a ``best_config.json`` has for some shapes.
+
+    Args:
+        path: the file.
+        shapes: sizes, which may be given in part; by default all shapes of the file.
+        device: the GPU's key; entries of other GPUs count only if there is none for this one.
+
+    Raises:
+        InputError: the file cannot be read, lacks a shape, or has different parameters for them.
+    """
+    entries = _entries(Path(path))
+    mine = [each for each in entries if each["device"] == device] or entries
+    wanted = [{}] if shapes is None else shapes
+    found = [each["params"] for shape in wanted for each in _at(path, mine, shape)]
+    chosen = {canonical(each): each for each in found}
+    if len(chosen) != 1:
+        listed = "; ".join(f"{_told(each['shape'])}: {canonical(each['params'])}" for each in mine)
+        raise InputError(
+            f"{path} has {len(chosen)} choices of parameters: give --shape, one of: {listed}"
+        )
+    return dict(next(iter(chosen.values())))
+
+
+def _at(
+    path: object, entries: Sequence[Mapping[str, Any]], shape: Mapping[str, Value]
+) -> list[Mapping[str, Any]]:
+    """Entries whose shape has these sizes."""
+    found = [each for each in entries if shape.items() <= each["shape"].items()]
+    if not found:
+        known = "; ".join(_told(each["shape"]) for each in entries)
+        raise InputError(f"{path} has no parameters for {_told(shape)}; it has: {known}")
+    return found
+
+
+def _told(shape: Mapping[str, Value]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in shape.items()) or "its default"
+
+
+def _entries(path: Path) -> list[Mapping[str, Any]]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    schema = told.get("schema") if isinstance(told, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"{path} is not a best_config.json: schema is {schema!r}, not {SCHEMA!r}")
+    entries = told.get("configs")
+    fields = ("shape", "params", "device")
+    if not isinstance(entries, list) or not entries:
+        raise InputError(f"{path} holds no configs")
+    for number, each in enumerate(entries):
+        if not isinstance(each, dict) or not all(name in each for name in fields):
+            raise InputError(f"{path}: configs[{number}] lacks one of: {', '.join(fields)}")
+        if not isinstance(each["shape"], dict) or not isinstance(each["params"], dict):
+            raise InputError(f"{path}: configs[{number}]: shape and params must be objects")
+    return entries
+
+
+BEST_CONFIG = Emitter("best-config", "best_config.json: for `solkit score --params-file`", _files)

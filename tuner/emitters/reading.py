@@ -1,0 +1,126 @@
+"""Where tuned parameters come from: `solkit tune`'s JSON, a log, a database, a foreign file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from solkit.core import (
+    Difference,
+    Final,
+    Outcome,
+    Ratio,
+    Stopped,
+    TimedParams,
+    Tuned,
+    TuneVerdict,
+)
+from solkit.datasets.record import from_json
+from solkit.errors import InputError
+from solkit.tuner.findings import Finding, finding_of, findings
+
+__all__ = ["TUNE_SCHEMA", "logged", "read", "tuned_of"]
+
+TUNE_SCHEMA = "solkit.tune/1"
+
+
+def read(path: str | os.PathLike[str], device: str | None = None) -> tuple[Finding, ...]:
+    """What tuning found, as a file or folder holds it.
+
+    Args:
+        path: a database or another store, a log, the JSON of `solkit tune` (``solkit.tune/1``), or
+            a file that `solkit data import` reads.
+        device: the GPU, if the file of another tool does not name it.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    path = Path(path)
+    if path.is_dir():
+        from solkit.datasets.store import Store
+
+        return findings(Store(path).rows())
+    told = _json(path) if path.suffix == ".json" else None
+    if isinstance(told, Mapping) and told.get("schema") == TUNE_SCHEMA:
+        try:
+            tuned = tuned_of(told)
+        except (KeyError, TypeError, ValueError) as error:
+            why = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise InputError(f"{path} cannot be read as {TUNE_SCHEMA}: {why}") from error
+        return (finding_of(tuned, logged(tuned)),)
+    from solkit.datasets.formats import Labels
+    from solkit.datasets.formats import read as imported
+    from solkit.datasets.outcomelog import is_log
+
+    labels = Labels() if is_log(path) else Labels(device=device)
+    return findings(imported(path, labels=labels).rows)
+
+
+def logged(tuned: Tuned) -> tuple[Outcome, ...]:
+    """The rows of a result's log; none if it has no log, or it is gone."""
+    from solkit.datasets import outcomelog
+
+    if tuned.log is None or not Path(tuned.log).is_file():
+        return ()
+    return outcomelog.read(tuned.log).rows
+
+
+def tuned_of(told: Mapping[str, Any]) -> Tuned:
+    """The result in the JSON of `solkit tune`.
+
+    Args:
+        told: an object whose schema is ``solkit.tune/1``.
+
+    Raises:
+        KeyError, TypeError, ValueError: a field is missing or invalid.
+    """
+    final, speedup = told["final"], told["speedup"]
+    return Tuned(
+        **{name: told[name] for name in _SAME},
+        default=_timed(told["default"]),
+        best=None if told["best"] is None else _timed(told["best"]),
+        verdict=TuneVerdict(told["verdict"]),
+        final=None if final is None else _final(final, speedup),
+        stopped=Stopped(told["stopped"]),
+        environment=told.get("versions", {}),
+    )
+
+
+_SAME = (
+    *("kernel", "kernel_id", "problem_id", "shape", "device", "sol_ms", "measured", "failed"),
+    *("gpu_s", "final_s", "log"),
+)
+
+
+def _timed(told: Mapping[str, Any]) -> TimedParams:
+    return from_json(
+        TimedParams,
+        {
+            "params": told["params"],
+            "time_ms": told["time_ms"],
+            "low_ms": told.get("low"),
+            "high_ms": told.get("high"),
+        },
+    )
+
+
+def _final(told: Mapping[str, Any], speedup: Mapping[str, Any] | None) -> Final:
+    """The head-to-head; the JSON has the ratio inverted, and not its resolution."""
+    ratio = None
+    if speedup is not None and speedup["high"] is not None:
+        value, low, high = 1 / speedup["value"], 1 / speedup["high"], 1 / speedup["low"]
+        ratio = Ratio(value, low, high, resolution=0.0, turns=told["turns"])
+    difference = Difference(told["difference"])
+    return Final(told["params"], difference, ratio, told["how"], tuple(told["evidence"]))
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist") from error
+    except (OSError, ValueError):  # another format's reader says what is wrong
+        return None

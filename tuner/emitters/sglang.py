@@ -1,0 +1,101 @@
+"""Configurations for SGLang (https://github.com/sgl-project/sglang): fused MoE, block-fp8 products.
+
+Fused MoE, read by ``get_moe_configs`` (``fused_moe_triton_config.py``) from the folder
+that ``$SGLANG_MOE_CONFIG_DIR`` names, by Triton's version::
+
+    configs/triton_3_6_0/E=8,N=7168,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128, 128]
+        .json
+
+with ``,per_channel_quant=True`` or ``_down`` (the second product alone) before ``.json`` where they
+hold. Products with scales by block, read by ``get_w8a8_block_fp8_configs`` (``fp8_kernel.py``) from
+SGLang's own ``quantization/configs``, which has no folders by version::
+
+    configs/N=4096,K=7168,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128, 128].json
+
+Both hold batch sizes alone: ``{"16": {"BLOCK_SIZE_M": 16, ..., "num_stages": 3}, ...}``. GPUs have
+their own names, the H200 family too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solkit.datasets.formats._tuned_files import PARAMS, file_name, folder_name
+from solkit.errors import InputError
+from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_name, shape_text
+from solkit.tuner.emitters._tables import (
+    Table,
+    block_shape,
+    device_word,
+    dtype_word,
+    size_text,
+    tables,
+)
+from solkit.tuner.findings import Finding
+
+__all__ = ["FP8", "MOE"]
+
+_BLOCK = (128, 128)
+_NAMES = ("device_name", "dtype", "block_shape", "triton_version")
+_FLAGS = ("per_channel_quant", "projection")
+
+
+def _moe(found: Sequence[Finding], request: Request) -> Files:
+    request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES, *_FLAGS))
+
+    def place(each: Finding) -> Table:
+        settings = {
+            "E": size_text(MOE.name, each, "E", request),
+            "N": size_text(MOE.name, each, "N", request),
+            "device_name": _device(each, request),
+        }
+        if dtype := dtype_word(MOE.name, each, request):
+            settings["dtype"] = dtype
+        if blocks := block_shape(each, request):
+            settings["block_shape"] = f"[{blocks[0]}, {blocks[1]}]"
+        flags = {**each.shape, **request.constants}
+        if flags.get("per_channel_quant") is True:
+            settings["per_channel_quant"] = "True"
+        name = file_name(settings, down=flags.get("projection") == "down")
+        return Table(f"configs/{folder_name(_version(each, request))}/{name}")
+
+    return tables(MOE.name, found, request, place)
+
+
+def _fp8(found: Sequence[Finding], request: Request) -> Files:
+    request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
+
+    def place(each: Finding) -> Table:
+        blocks = block_shape(each, request) or _BLOCK
+        settings = {
+            "N": size_text(FP8.name, each, "N", request),
+            "K": size_text(FP8.name, each, "K", request),
+            "device_name": _device(each, request),
+            "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
+            "block_shape": f"[{blocks[0]}, {blocks[1]}]",
+        }
+        return Table(f"configs/{file_name(settings)}")
+
+    return tables(FP8.name, found, request, place)
+
+
+def _device(found: Finding, request: Request) -> str:
+    return device_word(str(request.constants.get("device_name", gpu_name(found))))
+
+
+def _version(found: Finding, request: Request) -> str:
+    version = request.constants.get("triton_version", found.key.triton_version)
+    if version is None:
+        raise InputError(
+            f"{MOE.name}: SGLang looks in a folder named after Triton's version, which is not "
+            f"recorded for {shape_text(found)}: give it (--set triton_version=3.6.0)"
+        )
+    return str(version)
+
+
+MOE = Emitter(
+    "sglang-moe", "SGLang's fused MoE: a folder with configs/triton_X_Y_Z/E=...json", _moe
+)
+FP8 = Emitter(
+    "sglang-fp8", "SGLang's block-fp8 products: a folder with configs/N=..,K=...json", _fp8
+)

@@ -1,0 +1,107 @@
+"""A list of configurations for ``triton.autotune``, as a Python file to import.
+
+::
+
+    from configs import CONFIGS, KEY
+
+    @triton.autotune(configs=CONFIGS, key=KEY)
+    @triton.jit
+    def kernel(...): ...
+
+Each configuration stands once, the shapes for which it was chosen beside it. ``KEY`` names the
+sizes that differ among these shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solkit.core import Value, canonical
+from solkit.datasets.formats.triton_autotune import OPTIONS
+from solkit.errors import InputError
+from solkit.tuner.emitters._base import (
+    Emitter,
+    File,
+    Files,
+    Request,
+    chosen_of,
+    gpu_name,
+    shape_text,
+)
+from solkit.tuner.findings import Finding
+
+__all__ = ["AUTOTUNE"]
+
+
+def _files(found: Sequence[Finding], request: Request) -> Files:
+    listed: dict[str, tuple[dict[str, Value], list[Finding]]] = {}
+    for each in found:
+        params = _renamed(each, request)
+        listed.setdefault(canonical(params), (params, []))[1].append(each)
+    lines = [line for params, chosen in listed.values() for line in _lines(params, chosen)]
+    text = "\n".join(
+        [
+            f'"""Configurations of {_word(found[0].kernel)} that SolKit tuned."""',
+            "",
+            "import triton",
+            "",
+            "CONFIGS = [",
+            *lines,
+            "]",
+            "",
+            f"KEY = {_key(found)!r}",
+            "",
+        ]
+    )
+    return Files((File("", text),))
+
+
+def _renamed(found: Finding, request: Request) -> dict[str, Value]:
+    """The parameters under the names of the user's `--map NAME=KERNEL'S`."""
+    params = chosen_of(found).params
+    for name, source in request.names.items():
+        if source not in params:
+            raise InputError(
+                f"{AUTOTUNE.name}: {found.kernel} has no parameter {source!r}, which --map "
+                f"{name}={source} names; it has: {', '.join(params)}"
+            )
+    named = {source: name for name, source in request.names.items()}
+    kept = {named.get(n, n): value for n, value in params.items() if n not in request.drop}
+    return {**kept, **request.constants}
+
+
+def _lines(params: dict[str, Value], chosen: Sequence[Finding]) -> list[str]:
+    constants = {name: value for name, value in params.items() if name not in OPTIONS}
+    options = [f"{name}={params[name]!r}" for name in OPTIONS if params.get(name) is not None]
+    return [
+        *(f"    # {_word(_told(each))}" for each in chosen),
+        f"    triton.Config({', '.join([repr(constants), *options])}),",
+    ]
+
+
+def _told(found: Finding) -> str:
+    time_ms = chosen_of(found).time_ms
+    timed = "" if time_ms is None else f": {time_ms:.6g} ms"
+    return f"{shape_text(found)} on {gpu_name(found)}{timed}"
+
+
+def _word(text: str) -> str:
+    """Text that ends neither a comment nor a docstring."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def _key(found: Sequence[Finding]) -> list[str]:
+    """The sizes that differ; all numbers if there is one shape."""
+    shapes = [each.shape for each in found]
+    sizes = [
+        name
+        for name, value in shapes[0].items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    differing = [n for n in sizes if len({canonical([each.get(n)]) for each in shapes}) > 1]
+    return differing or sizes
+
+
+AUTOTUNE = Emitter(
+    "triton-autotune", "a list of triton.Config: a Python file with CONFIGS and KEY", _files
+)

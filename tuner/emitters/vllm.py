@@ -1,0 +1,82 @@
+"""Configurations for vLLM (https://github.com/vllm-project/vllm): fused MoE, block-fp8 products.
+
+Fused MoE, read by ``get_moe_configs`` (``fused_moe/fused_moe.py``) from the folder that
+``$VLLM_TUNED_CONFIG_FOLDER`` names::
+
+    E=8,N=7168,device_name=NVIDIA_H200[,dtype=fp8_w8a8][,block_shape=[128,128]].json
+    {"triton_version": "3.6.0", "16": {"BLOCK_SIZE_M": 16, ..., "num_stages": 3}, ...}
+
+Every GPU of the H200 family is ``NVIDIA_H200``. N is the intermediate size of one rank.
+
+Products with scales by block, read by ``get_w8a8_block_configs`` (``quantization/utils``) from
+vLLM's own folder ``quantization/utils/configs``::
+
+    N=4096,K=7168,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128,128].json
+    {"16": {...}, ...}
+
+That reader takes every name in the file for a batch size, so there is no ``triton_version``: vLLM
+would stop at ``int("triton_version")``. It also asks for the GPU's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solkit.datasets.formats._tuned_files import PARAMS, file_name
+from solkit.tuner.emitters._base import Emitter, Files, Request, gpu_name
+from solkit.tuner.emitters._tables import (
+    Table,
+    block_shape,
+    device_word,
+    dtype_word,
+    size_text,
+    tables,
+)
+from solkit.tuner.findings import Finding
+
+__all__ = ["FP8", "MOE"]
+
+_FAMILY = "H200"
+_BLOCK = (128, 128)
+_NAMES = ("device_name", "dtype", "block_shape", "triton_version")
+
+
+def _moe(found: Sequence[Finding], request: Request) -> Files:
+    request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES))
+
+    def place(each: Finding) -> Table:
+        device = device_word(str(request.constants.get("device_name", gpu_name(each))))
+        settings = {
+            "E": size_text(MOE.name, each, "E", request),
+            "N": size_text(MOE.name, each, "N", request),
+            "device_name": f"NVIDIA_{_FAMILY}" if _FAMILY in device.split("_") else device,
+        }
+        if dtype := dtype_word(MOE.name, each, request):
+            settings["dtype"] = dtype
+        if blocks := block_shape(each, request):
+            settings["block_shape"] = f"[{blocks[0]},{blocks[1]}]"
+        return Table(file_name(settings), version=True)
+
+    return tables(MOE.name, found, request, place)
+
+
+def _fp8(found: Sequence[Finding], request: Request) -> Files:
+    request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
+
+    def place(each: Finding) -> Table:
+        blocks = block_shape(each, request) or _BLOCK
+        device = str(request.constants.get("device_name", gpu_name(each)))
+        settings = {
+            "N": size_text(FP8.name, each, "N", request),
+            "K": size_text(FP8.name, each, "K", request),
+            "device_name": device_word(device),
+            "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
+            "block_shape": f"[{blocks[0]},{blocks[1]}]",
+        }
+        return Table(file_name(settings))
+
+    return tables(FP8.name, found, request, place)
+
+
+MOE = Emitter("vllm-moe", "vLLM's fused MoE: a folder of E=..,N=..,device_name=...json", _moe)
+FP8 = Emitter("vllm-fp8", "vLLM's block-fp8 products: a folder of N=..,K=...json", _fp8)
