@@ -52,17 +52,17 @@ class Database:
     """What tuning found, in one place.
 
     Args:
-        place: a folder, made on the first `add`; another `Place`; by default `default_folder`.
+        place: a folder, made on the first `add`; a server that several machines share, as in
+            ``"postgresql://host/name"`` (`solkit.tuner.shared`); another `Place`; by default
+            `default_folder`.
 
     Raises:
         InputError: the folder holds something else.
+        StorageError: the server cannot be reached.
     """
 
     def __init__(self, place: str | os.PathLike[str] | Place | None = None) -> None:
-        if place is None:
-            place = default_folder()
-        folder = isinstance(place, (str, os.PathLike))
-        self.place: Place = _Folder(Path(place)) if folder else place  # type: ignore[arg-type,assignment]
+        self.place = _placed(default_folder() if place is None else place)
 
     def add(
         self,
@@ -140,6 +140,14 @@ class Database:
 def has_shape(row: Outcome, shape: Mapping[str, Value]) -> bool:
     """Whether a row's shape has these sizes; it may have others besides."""
     return all(name in row.shape and row.shape[name] == value for name, value in shape.items())
+
+
+def _placed(place: str | os.PathLike[str] | Place) -> Place:
+    if isinstance(place, str) and "://" in place:
+        from solkit.tuner.shared import SharedPlace
+
+        return SharedPlace(place)
+    return _Folder(Path(place)) if isinstance(place, (str, os.PathLike)) else place
 
 
 class _Folder:

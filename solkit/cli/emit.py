@@ -93,7 +93,7 @@ def emit(
 
         chosen = emitters.emitter(form)
         labels = _key(device)
-        found = _selected(reading.read(result, labels), kernel, shape, labels)
+        found = _selected(reading.read(result, labels, kernel), kernel, shape, labels)
         written = emitters.emit(
             found,
             chosen.name,

@@ -94,12 +94,10 @@ def score(
     """Show how fast a kernel could run, how fast it runs, and what explains the difference."""
     with exit_codes.failures_as_exit_codes(verbose):
         shapes = _options.parse_shapes(shape)
-        chosen = _options.parse_params(params)
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
         _base.check_readable(*kernels, reference, solution, params_file)
         outputs.check(*kernels, reference, solution, params_file)
-        if params_file is not None:
-            chosen = {**_best(params_file, shapes, device), **(chosen or {})}
+        chosen = _chosen(params, params_file, shapes, device)
         pairs = _paired(kernels, reference, solution)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
@@ -130,14 +128,21 @@ def score(
     raise typer.Exit(code)
 
 
-def _best(
-    params_file: str, shapes: Sequence[Mapping[str, Value]] | None, device: str | None
-) -> dict[str, Value]:
-    """The parameters that a ``best_config.json`` has for the shapes."""
+def _chosen(
+    params: Sequence[str] | None,
+    params_file: str | None,
+    shapes: Sequence[Mapping[str, Value]] | None,
+    device: str | None,
+) -> dict[str, Value] | None:
+    """The candidate's parameters: those given go before those of a ``best_config.json``."""
+    given = _options.parse_params(params)
+    if params_file is None:
+        return given
     from solkit.roofline.devices import find
     from solkit.tuner.emitters import best_config
 
-    return best_config.read(params_file, shapes, None if device is None else find(device).key)
+    key = None if device is None else find(device).key
+    return {**best_config.read(params_file, shapes, key), **(given or {})}
 
 
 @dataclass(frozen=True)

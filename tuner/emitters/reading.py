@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +27,24 @@ __all__ = ["TUNE_SCHEMA", "logged", "read", "tuned_of"]
 TUNE_SCHEMA = "solkit.tune/1"
 
 
-def read(path: str | os.PathLike[str], device: str | None = None) -> tuple[Finding, ...]:
+def read(
+    path: str | os.PathLike[str], device: str | None = None, kernel: str | None = None
+) -> tuple[Finding, ...]:
     """What tuning found, as a file or folder holds it.
 
     Args:
         path: a database or another store, a log, the JSON of `solkit tune` (``solkit.tune/1``), or
             a file that `solkit data import` reads.
-        device: the GPU, if the file of another tool does not name it.
+        device: the GPU, if the file of another tool does not name it; of a database, only results
+            of this GPU.
+        kernel: of a database, only this kernel, by its name or its id.
 
     Raises:
         InputError: it cannot be read.
     """
     path = Path(path)
     if path.is_dir():
-        from solkit.datasets.store import Store
-
-        return findings(Store(path).rows())
+        return findings(_stored(path, device, kernel))
     told = _json(path) if path.suffix == ".json" else None
     if isinstance(told, Mapping) and told.get("schema") == TUNE_SCHEMA:
         try:
@@ -57,6 +59,21 @@ def read(path: str | os.PathLike[str], device: str | None = None) -> tuple[Findi
 
     labels = Labels() if is_log(path) else Labels(device=device)
     return findings(imported(path, labels=labels).rows)
+
+
+def _stored(folder: Path, device: str | None, kernel: str | None) -> Iterator[Outcome]:
+    """The rows of a store: those of a kernel and GPU alone are read."""
+    from solkit.datasets.store import Store
+    from solkit.datasets.tables import polars_module
+
+    pl, store = polars_module(), Store(folder)
+    rows = store.scan()
+    if device is not None:
+        rows = rows.filter(pl.col("device") == device)
+    if kernel is not None:
+        is_named = pl.col("implementation").str.ends_with(kernel)
+        rows = rows.filter(is_named | (pl.col("kernel_id") == kernel))
+    return store.rows(rows)
 
 
 def logged(tuned: Tuned) -> tuple[Outcome, ...]:
