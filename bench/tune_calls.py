@@ -64,9 +64,9 @@ def main() -> int:
         ratio = results[name]["speedup"] or {"value": 1.0, "low": 1.0, "high": 1.0}
         print(
             f"{name}: {found.verdict.value}, {ratio['value']:.3f} times as fast "
-            f"({ratio['low']:.3f} to {ratio['high']:.3f}); {found.measured} measured, {found.failed} failed, "
-            f"{found.gpu_s:.1f} GPU s, {found.stopped.value}; {dict(found.default.params)} -> "
-            f"{dict(found.params)}",
+            f"({ratio['low']:.3f} to {ratio['high']:.3f}); {found.measured} measured, "
+            f"{found.failed} failed, {found.gpu_s:.1f} GPU s, {found.stopped.value}; "
+            f"{dict(found.default.params)} -> {dict(found.params)}",
             flush=True,
         )
         if options.json:
