@@ -28,6 +28,7 @@ from solkit.core import Configuration, Device, MeasureSettings, Outcome, Source,
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.benches._base import Bench
 from solkit.measure.benches.bundles import Bundle
+from solkit.measure.benches.far import FarAhead, Lender
 from solkit.measure.benches.many import ManyBench
 from solkit.measure.benches.recorded import RecordedBench
 from solkit.measure.outcomes import Prospect
@@ -142,12 +143,14 @@ class Surroundings:
         prospects: gives the prospect of a configuration, where orders have one.
         tell: receives sentences for the user.
         stack: closes after the bench what it needs.
+        lender: machines without a GPU that compile for this one, if there are any.
     """
 
     log: Parcel
     prospects: Callable[[Configuration], Prospect]
     tell: Callable[[str], None]
     stack: ExitStack
+    lender: Lender | None = None
 
 
 class Kind(Protocol):
@@ -179,7 +182,12 @@ class Trusted:
         """Open it; see `Kind`."""
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
-        ahead = around.stack.enter_context(Ahead(_gpu(self.gpu), self.workers, self.limit_s))
+        gpu, lender = _gpu(self.gpu), around.lender
+        if lender is None:
+            ahead = Ahead(gpu, self.workers, self.limit_s)
+        else:
+            ahead = FarAhead(gpu, lender, self.workers, self.limit_s, around.tell)
+        around.stack.enter_context(ahead)
         return TrustedBench(ahead, around.log, (), around.tell)
 
 
@@ -272,12 +280,15 @@ class Host:
     Args:
         kind: which bench.
         folder: for kernel files; a temporary one by default.
+        lender: as for `Surroundings`.
 
     Raises:
         SolkitError: the bench cannot be opened here.
     """
 
-    def __init__(self, kind: Kind, folder: Path | None = None) -> None:
+    def __init__(
+        self, kind: Kind, folder: Path | None = None, lender: Lender | None = None
+    ) -> None:
         self._stack = ExitStack()
         self._folder = folder or Path(self._stack.enter_context(_temporary()))
         self._orders: dict[int, Order] = {}  # by identity of the configuration that is measured
@@ -286,7 +297,8 @@ class Host:
         self._notes: deque[str] = deque()
         self._parcel = Parcel()
         self._lock = threading.Lock()
-        around = Surroundings(self._parcel, self._prospect, self._notes.append, self._stack)
+        tell = self._notes.append
+        around = Surroundings(self._parcel, self._prospect, tell, self._stack, lender)
         with self._stack:
             bench = kind.open(around)
             if not isinstance(bench, ManyBench):

@@ -10,7 +10,9 @@ gets a `ClusterLostError`, and everything measured so far is in its log. A worke
 lost is replaced as soon as the cluster has a free GPU; others measure meanwhile what it had.
 
 No shared folder is needed: kernel files travel with their configurations, and outcomes come back.
-SolKit must be installed on the machines with GPUs, in the driver's version.
+Nodes without a GPU compile ahead for those with one (`solkit.measure.benches.far`).
+
+SolKit must be installed on all nodes, in the driver's version.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import os
 import socket
 import threading
@@ -35,6 +38,7 @@ from solkit.errors import (
     WorkerError,
 )
 from solkit.measure.benches._base import Bench
+from solkit.measure.benches.far import Done, Job, Lender, help_out
 from solkit.measure.benches.hosting import Host, Kind, Surroundings, Trusted, call
 from solkit.measure.benches.local import ProcessLink
 from solkit.measure.benches.many import ManyBench
@@ -45,6 +49,7 @@ __all__ = ["Cluster", "ray_bench"]
 HEAD_S = 5.0
 _PLACE_S = 120.0  # for a free GPU, and for the worker to start there
 _ANSWER_S = 300.0
+_START_S = 180.0  # for a helper to load torch, and for its other jobs
 _LOOK_S = 0.5  # between two looks at the head
 _CONNECT_S = 2.0
 _THREADS = 4  # of a worker: one waits for outcomes while another takes orders
@@ -219,7 +224,7 @@ class _Worker:
     """What runs on a GPU of the cluster: a `Host`. Ray makes an actor of it."""
 
     def __init__(self, kind: Kind) -> None:
-        self._host = Host(_fitted(kind))
+        self._host = Host(_fitted(kind), lender=_lender())
 
     def answer(self, method: str, args: Sequence[Any]) -> tuple[bool, Any]:
         """See `solkit.measure.benches.hosting.call`."""
@@ -235,6 +240,48 @@ def _fitted(kind: Kind) -> Kind:
     told = [each["Resources"] for each in ray.nodes() if each["NodeID"] == node]
     gpus = max((int(each.get("GPU", 1)) for each in told), default=1)
     return replace(kind, workers=max(((os.cpu_count() or 2) - gpus) // max(gpus, 1), 1))
+
+
+def _lender() -> Lender | None:
+    """Nodes without a GPU, which compile for this worker and for others; ``None`` without any."""
+    nodes = [each for each in _ray().nodes() if each["Alive"]]
+    gpus = sum(int(each["Resources"].get("GPU", 0)) for each in nodes)
+    cores = {
+        each["NodeID"]: int(each["Resources"].get("CPU", 0))
+        for each in nodes
+        if not each["Resources"].get("GPU")
+    }
+    helpers = _Helpers([node for node, count in cores.items() for _ in range(count)])
+    slots = -(-sum(cores.values()) // max(gpus, 1))
+    return Lender(slots, helpers.run) if slots else None
+
+
+class _Helpers:
+    """The cores of nodes without a GPU; a node that is lost is asked no more."""
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        self._nodes, self._next = list(nodes), itertools.count()
+
+    def run(self, job: Job) -> Done:
+        """Have a job done; see `Lender`."""
+        ray, error = _ray(), "there is none"
+        while self._nodes:
+            node = self._nodes[next(self._next) % len(self._nodes)]
+            there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+            options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": there}
+            limit_s = _START_S + job.limit_s * len(job.choices)
+            try:
+                done: Done = ray.get(_helping().options(**options).remote(job), timeout=limit_s)
+                return done
+            except ray.exceptions.RayError as lost:
+                error = _said(lost)
+                self._nodes = [each for each in self._nodes if each != node]
+        raise WorkerError(f"no machine without a GPU compiles: {error}")
+
+
+@functools.cache
+def _helping() -> Any:
+    return _ray().remote(help_out)
 
 
 @functools.cache

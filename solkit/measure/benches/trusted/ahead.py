@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,7 @@ class Ahead:
         self._folder = tempfile.TemporaryDirectory(
             prefix="solkit-extensions-", ignore_cleanup_errors=True
         )
-        self.environment = toolchain.environment(device, self._folder.name)
+        self.environment: Mapping[str, str] = toolchain.environment(device, self._folder.name)
         self._unbuilt: dict[Path, Compiled] = {}  # why extensions do not build
         self._server = ForkServer(f"{_JOBS}:warm_up", _NO_GPU)
         self._is_closed = False
