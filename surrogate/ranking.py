@@ -42,7 +42,6 @@ _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
 """As many go on in any case: fewer would save no time worth having."""
 _FASTEST = 4
 """Candidates may compile as many times as fast as is typical, as far as their number counts."""
-_EXPLAINED = 5
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
 
@@ -58,6 +57,7 @@ class RankSettings:
             default.
         precision, protocol: of the bound: `solkit.roofline.bound.bound`.
         seed: of the sample of a space of more than `MOST_POINTS`.
+        explained: how many of the first candidates come with what pushed their forecasts.
 
     Raises:
         InputError: there is no such depth.
@@ -69,6 +69,7 @@ class RankSettings:
     precision: str = "tolerance"
     protocol: str = "cold"
     seed: int = 0
+    explained: int = 5
 
     def __post_init__(self) -> None:
         try:
@@ -270,7 +271,9 @@ class _Cascade:
         fails = np.array([each.fails for each in candidates])
         kept = [place for place, each in enumerate(candidates) if each.is_own]
         order, acts = actions(told.time_ms, told.low_ms, fails, kept, self.request.budget, enough)
-        pushes = self._pushes([candidates[place] for place in order[:_EXPLAINED]])
+        pushes = self._pushes(
+            [candidates[place] for place in order[: self.request.settings.explained]]
+        )
         costs = self._spent(candidates)
         ranked = tuple(
             replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.core import Report, Value
+    from solkit.pipeline.hinting import Hint
     from solkit.report.html import Failure
     from solkit.report.schema import ReportJson
 
@@ -123,7 +125,7 @@ def score(
             pipeline.score,
             device=device, shapes=shapes, params=chosen, settings=settings, measure=measure,
         )  # fmt: skip
-        page = _Page(outputs, verbose, explain, fail_under)
+        page = _Page(outputs, verbose, explain, fail_under, hinting=not sandbox)
         code = page.one(run, *pairs[0]) if len(pairs) == 1 else page.several(run, pairs)
     raise typer.Exit(code)
 
@@ -153,6 +155,7 @@ class _Page:
     verbose: bool
     explain: bool
     fail_under: float | None
+    hinting: bool = True
 
     def one(self, run: _Run, candidate: str, problem: str | None) -> Exit:
         """Report one kernel."""
@@ -195,12 +198,28 @@ class _Page:
         """A report, after showing it."""
         from solkit.report import schema, terminal
 
+        start = time.perf_counter()
         with _base.stdout_kept_for_the_report(), _base.working(f"scoring {candidate}"):
             report = run(candidate, reference=problem)
+        took_s = time.perf_counter() - start
         if not self.outputs.silent:
             console = _base.console()
             terminal.render(report, console, details=self.verbose, explained=self.explain)
-        return report, schema.to_model(report, _outputs.now())
+        hints = self._hints(report, took_s)
+        return report, schema.with_hints(schema.to_model(report, _outputs.now()), hints)
+
+    def _hints(self, report: Report, took_s: float) -> dict[int, Hint]:
+        """Better configurations that are expected, after showing them."""
+        from solkit.pipeline.hinting import hinted
+        from solkit.report import terminal
+
+        if not self.hinting:  # what nobody trusts runs once
+            return {}
+        with _base.stdout_kept_for_the_report(), _base.working("looking for better ones"):
+            found = hinted(report, took_s)
+        if found and not self.outputs.silent:
+            terminal.render_hint(report, found, _base.console())
+        return found
 
 
 _Run = Callable[..., "Report"]

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -56,6 +56,9 @@ from solkit.report.launch_schema import (
 from solkit.report.sources import sources_of
 from solkit.roofline.hard import slack
 
+if TYPE_CHECKING:
+    from solkit.pipeline.hinting import Hint
+
 __all__ = [
     "AnalysisJson",
     "BoundJson",
@@ -67,6 +70,7 @@ __all__ = [
     "FusionJson",
     "GapFactorJson",
     "GapJson",
+    "HintJson",
     "JsonModel",
     "KernelJson",
     "LaunchJson",
@@ -90,6 +94,7 @@ __all__ = [
     "text_of",
     "to_json",
     "to_model",
+    "with_hints",
     "work_model",
 ]
 
@@ -288,6 +293,15 @@ class ScoreJson(JsonModel):
     fraction_of_sol: Number
 
 
+class HintJson(JsonModel):
+    """`solkit.pipeline.hinting.Hint`: a configuration that is expected to be faster."""
+
+    params: dict[str, Setting]
+    speedup: Number
+    least_speedup: Number
+    depth: str
+
+
 class ResultJson(JsonModel):
     """`solkit.core.Result`: one shape; `advice` says what to look at next."""
 
@@ -306,6 +320,7 @@ class ResultJson(JsonModel):
     fusion: FusionJson | None = None
     gap: GapJson | None = None
     advice: list[str] = []
+    hint: HintJson | None = None
 
 
 class ReportJson(JsonModel):
@@ -337,6 +352,17 @@ def to_model(report: Report, written: datetime | None = None) -> ReportJson:
         sources=[SourceJson.model_validate(source) for source in sources_of(report)],
         written=written.isoformat(timespec="seconds") if written else None,
     )
+
+
+def with_hints(model: ReportJson, hints: Mapping[int, Hint]) -> ReportJson:
+    """A report with hints for some of its shapes, by place."""
+    results = [
+        each.model_copy(update={"hint": HintJson.model_validate(hints[place])})
+        if place in hints
+        else each
+        for place, each in enumerate(model.results)
+    ]
+    return model.model_copy(update={"results": results})
 
 
 def to_json(report: Report | ReportJson) -> dict[str, Any]:

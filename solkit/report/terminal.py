@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
@@ -38,7 +39,10 @@ from solkit.report.parts import (
 )
 from solkit.report.tables import columns
 
-__all__ = ["render", "worst"]
+if TYPE_CHECKING:
+    from solkit.pipeline.hinting import Hint
+
+__all__ = ["render", "render_hint", "worst"]
 
 _DETAILED = 3  # with more shapes than this, only the worst is shown in full
 _LAUNCHES = 6  # further ones are counted, not shown
@@ -62,6 +66,20 @@ def render(
     Of more than three shapes, only the worst is shown in full without `details`.
     """
     print_plainly(Group(*_page(report, console.width, details, explained)), console)
+
+
+def render_hint(report: Report, hints: Mapping[int, Hint], console: Console) -> None:
+    """Print a line about the better configuration that gains most."""
+    place, hint = max(hints.items(), key=lambda each: each[1].speedup)
+    shape = (
+        f" at {units.shape_words(report.results[place].shape)}" if len(report.results) > 1 else ""
+    )
+    params = ", ".join(f"{name}={value}" for name, value in hint.params.items())
+    text = (
+        f"\nHint: {params} is expected to be {hint.speedup:.1f} times as fast{shape}; nothing was "
+        f"measured. solkit rank {report.kernel.path} shows more."
+    )
+    print_plainly(Text(text), console)
 
 
 def worst(results: Sequence[Result]) -> Result:

@@ -13,6 +13,8 @@ from solkit.core import (
     Verdict,
 )
 from solkit.errors import KernelFileError
+from solkit.pipeline import hinting
+from solkit.pipeline.hinting import Hint
 from solkit.report import schema
 
 
@@ -188,3 +190,34 @@ def test_a_solution_is_for_one_problem(pipeline):
     assert outcome.exit_code == 2
     assert "--solution s.json takes one problem, got 2" in outcome.stderr
     assert pipeline.asked == []
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_a_hint_is_a_line_and_a_field(monkeypatch, tmp_path):
+    hint = Hint({"BLOCK": 128, "num_warps": 8}, 2.04, 1.5, "lowered")
+    monkeypatch.setattr(hinting, "hinted", lambda *_: {0: hint})
+    outcome = solkit("score", "softmax.py", "--json", tmp_path / "it.json")
+    words = " ".join(outcome.stdout.split())
+    assert "Hint: BLOCK=128, num_warps=8 is expected to be 2.0 times as fast" in words
+    (result,) = json.loads((tmp_path / "it.json").read_text())["results"]
+    assert result["hint"] == {
+        "params": {"BLOCK": 128, "num_warps": 8},
+        "speedup": 2.04,
+        "least_speedup": 1.5,
+        "depth": "lowered",
+    }
+    assert schema.read(tmp_path / "it.json").results[0].hint.speedup == 2.04
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_without_a_hint_the_field_is_null(tmp_path):
+    outcome = solkit("score", "softmax.py", "--json", tmp_path / "it.json")
+    assert "Hint" not in outcome.stdout
+    (result,) = json.loads((tmp_path / "it.json").read_text())["results"]
+    assert result["hint"] is None
+
+
+def test_code_that_nobody_trusts_is_not_looked_at(monkeypatch, pipeline):
+    monkeypatch.setattr(hinting, "hinted", lambda *_: pytest.fail("it looked"))
+    assert solkit("score", "softmax.py", "--sandbox").exit_code == 0
+    assert pipeline.asked

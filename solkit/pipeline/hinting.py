@@ -1,0 +1,222 @@
+"""A hint: a better configuration of a scored kernel that the surrogate expects, if it is sure.
+
+A look, not a search: a sample of the space is captured, the promising few and the scored
+configuration are lowered, and nothing is compiled or measured. It takes about a second, and stops
+where that is not enough. `solkit rank` looks at the whole space.
+
+The gain must exceed what forecasts of one kernel at one shape differ by when they are equal. Such
+forecasts err alike; what is left is `Scatter.rest` of the expected error::
+
+    sd        = sqrt(rest x (size_own^2 + size_other^2)), in log2
+    hint if   log2(own / other) > sd x (the normal quantile of 1 - 0.1 / others)
+
+so that among equals one hint in ten scores would be false (Bonferroni's correction).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import NormalDist
+
+from solkit import userdata
+from solkit.analysis.analyser import Analyser
+from solkit.core import Depth, Report, Result, Value, canonical
+from solkit.datasets.shipped import folder
+from solkit.errors import SolkitError
+from solkit.pipeline.studying import files_of
+from solkit.surrogate.model import MODEL_FILE, Surrogate
+from solkit.surrogate.plan import Plan, Ranked
+from solkit.surrogate.ranking import RankSettings, Request, rank
+
+__all__ = ["LIMIT_S", "Hint", "better", "hinted"]
+
+LIMIT_S = 2.0
+"""Looking takes this long at the most, but for a step that has begun."""
+
+_CAPTURED = 64
+_LOWERED = 8
+_STEP_S = 10.0
+"""For one candidate that hangs."""
+_FALSE = 0.1
+
+
+Params = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A configuration that is expected to be faster than the scored one.
+
+    Attributes:
+        params: its parameters.
+        speedup: forecast, over the scored configuration.
+        least_speedup: what it would have to exceed to be worth telling.
+        depth: of the forecasts.
+    """
+
+    params: Mapping[str, Value]
+    speedup: float
+    least_speedup: float
+    depth: str
+
+
+def hinted(report: Report, took_s: float) -> dict[int, Hint]:
+    """Hints for the shapes of a report, by place; empty if there is nothing to say.
+
+    Args:
+        report: of a kernel file.
+        took_s: seconds that the score took. A score that came from disk gets only hints that are
+            known already: looking would take longer than the score.
+    """
+    candidate = report.kernel.candidate
+    if candidate is None or not candidate.space.values:
+        return {}
+    found: dict[int, Hint] = {}
+    look = _Look(report, time.perf_counter() + LIMIT_S)
+    with contextlib.suppress(SolkitError, OSError):  # a score stands without a hint
+        model_file = _model_file()
+        for place, result in enumerate(report.results):
+            path = _path(report, result, model_file)
+            hint, is_known = _read(path)
+            if not is_known and took_s > LIMIT_S and not result.verdict.is_failure:
+                hint = look.at(result)
+                _write(path, hint)
+            if hint is not None:
+                found[place] = hint
+    return found
+
+
+class _LateError(SolkitError):
+    """Looking took too long."""
+
+
+@dataclass(frozen=True)
+class _Look:
+    report: Report
+    deadline: float
+
+    def at(self, result: Result) -> Hint | None:
+        """The hint for one shape.
+
+        Raises:
+            SolkitError: there was too little time, or no model.
+        """
+        self._check_time(LIMIT_S / 2)
+        model = Surrogate.load()
+        path, reference = files_of(self.report.kernel, None)
+        own = dict(result.params)
+        with Analyser(self.report.device, limit_s=_STEP_S, run_limit_s=_STEP_S / 2) as analyser:
+
+            def told(depth: Depth, asked: Sequence[Params]) -> Plan:
+                settings = RankSettings(depth, everything=True, incumbent=own, explained=0)
+                points = {path: [own, *asked]}
+                request = Request([path], reference, [result.shape], points, settings=settings)
+                return rank(request, analyser, model)[0]
+
+            points = analyser.points(path, reference, result.shape, _CAPTURED).result()
+            first = _others(told(Depth.CAPTURED, points), own)
+            self._check_time(LIMIT_S / 2)
+            chosen = [each.configuration.params for each in first[:_LOWERED]]
+            return better(told(Depth.LOWERED, chosen), own, model)
+
+    def _check_time(self, needed_s: float) -> None:
+        if time.perf_counter() > self.deadline - needed_s:
+            raise _LateError("no time is left to look for better configurations")
+
+
+def _others(plan: Plan, own: Params) -> list[Ranked]:
+    """A plan's candidates, best first, without one of them."""
+    kept = canonical(own)
+    return [each for each in plan.ranked if canonical(each.configuration.params) != kept]
+
+
+def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
+    """The fastest candidate of a plan, if its forecast is surely below that of a configuration.
+
+    Args:
+        plan: with forecasts of both, at one depth.
+        own: the configuration's parameters.
+        model: that made the forecasts.
+    """
+    mine = [
+        each
+        for each in plan.ranked
+        if canonical(each.configuration.params) == canonical(own) and _is_trusted(each)
+    ]
+    others = [each for each in _others(plan, own) if _is_trusted(each)]
+    if not mine or not others:
+        return None
+    best = min(others, key=lambda each: each.forecast.time_ms or math.inf)
+    assert mine[0].forecast.time_ms is not None
+    assert best.forecast.time_ms is not None
+    trees = model.trees(best.depth)
+    width = trees.interval.high - trees.interval.low
+    sizes = [_log2_width(each) / width for each in (mine[0], best)]
+    sd = math.sqrt(trees.scatter.rest) * math.hypot(*sizes)
+    least = 2.0 ** (sd * NormalDist().inv_cdf(1 - _FALSE / len(others)))
+    speedup = mine[0].forecast.time_ms / best.forecast.time_ms
+    if speedup <= least:
+        return None
+    return Hint(dict(best.configuration.params), speedup, least, best.depth.value)
+
+
+def _is_trusted(each: Ranked) -> bool:
+    told = each.forecast
+    return None not in (told.time_ms, told.low_ms, told.high_ms) and not told.abstains
+
+
+def _log2_width(each: Ranked) -> float:
+    low, high = each.forecast.low_ms, each.forecast.high_ms
+    assert low is not None
+    assert high is not None
+    return math.log2(high / low)
+
+
+# ------------------------------------------------------------------------------------- on disk
+
+
+def _model_file() -> str:
+    """What identifies the model that is installed.
+
+    Raises:
+        UnsupportedError: there is none.
+        OSError: likewise.
+    """
+    path = folder("no trained surrogate is installed") / MODEL_FILE
+    found = path.stat()
+    return repr((str(path), found.st_size, found.st_mtime_ns))
+
+
+def _path(report: Report, result: Result, model_file: str) -> Path:
+    """Where a hint is kept: all that it rests on makes its name."""
+    files = [path for path in files_of(report.kernel, None) if path is not None]
+    content = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in files]
+    versions = sorted((name, str(value)) for name, value in report.environment.items())
+    asked = canonical(dict(result.shape)), canonical(dict(result.params)), report.device.key
+    name = hashlib.sha256(repr((content, versions, asked, model_file)).encode()).hexdigest()
+    return userdata.cache_folder("hints") / f"{name[:32]}.json"
+
+
+def _read(path: Path) -> tuple[Hint | None, bool]:
+    """A hint from before, and whether anything was found out."""
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        return (Hint(**told) if told else None), True
+    except (OSError, ValueError, TypeError):
+        return None, False
+
+
+def _write(path: Path, hint: Hint | None) -> None:
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(asdict(hint) if hint else None), "utf-8")
+        draft.replace(path)

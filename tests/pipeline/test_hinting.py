@@ -1,0 +1,124 @@
+"""Hints of `solkit score`: when one is given, and that a score from disk waits for none."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from statistics import NormalDist
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+from cli_reports import NOT_MEASURED, report_of
+
+from solkit.core import Candidate, Configuration, Depth, Space
+from solkit.errors import UnsupportedError
+from solkit.pipeline import hinting
+from solkit.pipeline.hinting import Hint, better, hinted
+from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+
+OWN = {"BLOCK": 64}
+MODEL = SimpleNamespace(
+    trees=lambda _: SimpleNamespace(
+        interval=SimpleNamespace(low=-2.0, high=2.0), scatter=SimpleNamespace(rest=0.25)
+    )
+)
+HINT = Hint({"BLOCK": 128}, 2.0, 1.5, "lowered")
+
+
+def ranked(block, time_ms, *, size=0.2, abstains=False):
+    """A candidate whose expected error is `size` in log2: its interval is four times as wide."""
+    low, high = time_ms * 2 ** (-2 * size), time_ms * 2 ** (2 * size)
+    told = Forecast(time_ms, low, high, 0.0, abstains)
+    it = Configuration("k.py", "kernel", {}, {"BLOCK": block})
+    return Ranked(it, Depth.LOWERED, told, Action.MEASURE, "")
+
+
+def plan(*candidates):
+    return Plan({}, candidates, 0.1)
+
+
+def test_the_gain_must_exceed_what_equals_differ_by():
+    sd = 0.5 * math.hypot(0.2, 0.2)  # sqrt(rest) of two expected errors
+    least = 2 ** (sd * NormalDist().inv_cdf(0.9))
+    sure = better(plan(ranked(128, 1.0), ranked(64, 1.01 * least)), OWN, MODEL)
+    assert sure == Hint({"BLOCK": 128}, 1.01 * least, pytest.approx(least), "lowered")
+    assert better(plan(ranked(128, 1.0), ranked(64, 0.99 * least)), OWN, MODEL) is None
+
+
+def test_more_candidates_must_gain_more():
+    few = better(plan(ranked(128, 1.0), ranked(64, 9.0)), OWN, MODEL)
+    many = [ranked(128 + place, 1.0 + place) for place in range(8)]
+    found = better(plan(*many, ranked(64, 9.0)), OWN, MODEL)
+    assert found.params == {"BLOCK": 128}
+    assert found.speedup == few.speedup
+    assert found.least_speedup > few.least_speedup
+
+
+def test_what_is_doubted_gives_no_hint():
+    assert better(plan(ranked(128, 1.0), ranked(64, 9.0, abstains=True)), OWN, MODEL) is None
+    assert better(plan(ranked(128, 1.0, abstains=True), ranked(64, 9.0)), OWN, MODEL) is None
+    assert better(plan(ranked(64, 9.0)), OWN, MODEL) is None
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    """Of a kernel with something to tune, where a model is installed."""
+    path = tmp_path / "softmax.py"
+    path.write_text("# a kernel")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(hinting, "_model_file", lambda: "a model")
+    made = report_of(path=str(path))
+    space = Space({"BLOCK": [64, 128]})
+    object.__setattr__(made.kernel, "candidate", Candidate("kernel", str(path), OWN, space))
+    return made
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """How often somebody looked for a hint, and found `HINT`."""
+    seen = []
+
+    def look(_, result):
+        seen.append(result)
+        return HINT
+
+    monkeypatch.setattr(hinting._Look, "at", look)
+    return seen
+
+
+def test_a_score_from_disk_waits_for_no_hint(report, looks):
+    assert hinted(report, took_s=0.5) == {}
+    assert looks == []
+    assert hinted(report, took_s=9.0) == {0: HINT}
+    assert len(looks) == 1
+    assert hinted(report, took_s=0.5) == {0: HINT}  # it is known by now
+    assert hinted(report, took_s=9.0) == {0: HINT}
+    assert len(looks) == 1
+
+
+def test_an_edit_forgets_the_hint(report, looks):
+    hinted(report, took_s=9.0)
+    Path(report.kernel.path).write_text("# another kernel")
+    assert hinted(report, took_s=0.5) == {}
+    assert hinted(report, took_s=9.0) == {0: HINT}
+    assert len(looks) == 2
+
+
+def test_without_a_model_or_a_space_nothing_is_said(report, monkeypatch):
+    def absent(_):
+        raise UnsupportedError("no xgboost")
+
+    monkeypatch.setattr(hinting._Look, "at", lambda *_: absent(None))
+    assert hinted(report, took_s=9.0) == {}
+    monkeypatch.setattr(hinting, "_model_file", lambda: absent(None))
+    assert hinted(report, took_s=9.0) == {}
+    assert hinted(report_of(NOT_MEASURED), took_s=9.0) == {}  # nothing can be tuned
+
+
+def test_there_is_no_time_to_look(report):
+    late = hinting._Look(report, deadline=0.0)
+    with pytest.raises(hinting._LateError, match="no time is left"):
+        late.at(report.results[0])
