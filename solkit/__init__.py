@@ -22,6 +22,8 @@ from solkit.errors import (
 if TYPE_CHECKING:
     from solkit.core import (
         Analysis,
+        Batch,
+        BatchSettings,
         Bound,
         Comparison,
         ComparisonReport,
@@ -53,12 +55,15 @@ if TYPE_CHECKING:
         rank,
         score,
     )
+    from solkit.pipeline.batch import batch
     from solkit.pipeline.tuning import tune
     from solkit.profiling import profile
     from solkit.surrogate.model import Surrogate
 
 __all__ = [
     "Analysis",
+    "Batch",
+    "BatchSettings",
     "Bound",
     "Comparison",
     "ComparisonReport",
@@ -87,6 +92,7 @@ __all__ = [
     "WorkerError",
     "analyse",
     "ask_tell",
+    "batch",
     "bound",
     "bounds",
     "compare",
@@ -109,6 +115,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("ask_tell", "load", "rank", "score"), "solkit.pipeline"),
     "Surrogate": "solkit.surrogate.model",
+    "batch": "solkit.pipeline.batch",
     "profile": "solkit.profiling",
     "tune": "solkit.pipeline.tuning",
     "tune_call": "solkit.integrations.calls",

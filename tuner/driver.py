@@ -26,6 +26,7 @@ Heard = Callable[[Task, Configuration, Outcome, float], None]
 
 _WAITING = 3  # cores for each compiled configuration that waits for the GPU
 _ROUNDS = 3
+_TICK_S = 1e-6
 
 
 def width(bench: Bench) -> int:
@@ -100,7 +101,7 @@ class _Drive:
 
     def _take(self) -> None:
         """Hear outcomes until the budget is spent."""
-        left_s = self._budget_s - self._spent.gpu_s
+        left_s = self._left_s()
         until_s = self._bench.clock.now_s() + left_s if left_s > 0 else None
         for configuration, outcome in self._bench.outcomes(until_s):
             task, _ = self._asked.pop(id(configuration))
@@ -115,7 +116,7 @@ class _Drive:
         """Submit what keeps the bench busy; whether anything was."""
         before = len(self._asked)
         closed: set[int] = set()
-        while self._spent.gpu_s < self._budget_s:
+        while self._left_s() > 0:
             room = width(self._bench) - self._bench.pending
             going = [t for t in self._tasks if id(t) not in closed and t.stopped is None]
             if room <= 0 or not going:
@@ -129,11 +130,16 @@ class _Drive:
                 self._bench.submit([each])
         return len(self._asked) > before
 
+    def _left_s(self) -> float:
+        """Seconds left; none if so few that adding them to a clock may not move it."""
+        left_s = self._budget_s - self._spent.gpu_s
+        return left_s if left_s > _TICK_S else 0.0
+
     def _is_over(self) -> bool:
         """Whether nothing more is wanted: all stopped or all spent, and no default is awaited."""
         if any(task.owes_default for task, _ in self._asked.values()):
             return False
-        if self._spent.gpu_s >= self._budget_s:
+        if self._left_s() <= 0:
             return True
         return all(task.stopped is not None for task in self._tasks)
 

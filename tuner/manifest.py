@@ -89,7 +89,9 @@ class Entry:
     @property
     def title(self) -> str:
         """Its name, else its file's."""
-        return self.name or Path(self.path).stem or "a kernel without a file"
+        if self.name or not self.path:
+            return self.name or "a kernel without a file"
+        return Path(self.path).stem if self.path.endswith(".py") else self.path
 
 
 @dataclass(frozen=True)

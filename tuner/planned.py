@@ -21,9 +21,13 @@ class Planned:
 
     Args:
         plan: for one shape.
+
+    Attributes:
+        plan: as given.
     """
 
     def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self._of = {canonical(e.configuration.params): e.forecast for e in plan.ranked}
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from statistics import median
 from solkit.core import Configuration, Outcome, Params, Space, Verdict, canonical
 from solkit.core.tuning import Stopped, TimedParams, TuneProgress
 from solkit.measure.benches import HANDFUL
+from solkit.measure.benches.recorded import Cost, cost_of
 from solkit.measure.timing.median_interval import median_interval
 from solkit.tuner.search import Prior, Search
 
@@ -78,10 +79,15 @@ class Standing:
         return sum(len(each.samples_ms) for each in self.timed)
 
     @property
+    def cost(self) -> Cost:
+        """What its last outcome cost; as a recorded bench assumes where that is not recorded."""
+        last = self.outcomes[-1]
+        return cost_of(last, last.time_ms or 0.0)
+
+    @property
     def cost_s(self) -> float:
         """GPU and compile seconds of its last outcome."""
-        last = self.outcomes[-1]
-        return (last.gpu_s or 0.0) + (last.compile_s or 0.0)
+        return self.cost.gpu_s + self.cost.compile_s
 
     def told(self) -> TimedParams:
         """As a record."""
@@ -221,6 +227,11 @@ class Task:
         ranked = self.ranked()
         return ranked[0] if ranked else None
 
+    @property
+    def standings(self) -> list[Standing]:
+        """All that were measured, in the order first told."""
+        return list(self._standings.values())
+
     def ranked(self) -> list[Standing]:
         """All that are correct, fastest first."""
         timed = [(each.time_ms, each) for each in self._standings.values()]
@@ -252,6 +263,16 @@ class Task:
     def pending(self) -> int:
         """Configurations that were asked for and not told."""
         return len(self._pending)
+
+    @property
+    def cost(self) -> Cost | None:
+        """What a measurement cost in the mean; ``None`` before the first."""
+        costs = [each.cost for each in self._standings.values()]
+        if not costs:
+            return None
+        number = len(costs)
+        compile_s, gpu_s = sum(e.compile_s for e in costs), sum(e.gpu_s for e in costs)
+        return Cost(compile_s / number, gpu_s / number)
 
     @property
     def owes_default(self) -> bool:

@@ -13,6 +13,8 @@ import typer
 
 from solkit.cli._old_spellings import understanding
 from solkit.cli._options import parse_settings
+from solkit.cli.batch import EPILOG as BATCH_EPILOG
+from solkit.cli.batch import batch
 from solkit.cli.bound import bound
 from solkit.cli.calibrate import calibrate
 from solkit.cli.compare import EPILOG as COMPARE_EPILOG
@@ -50,7 +52,11 @@ app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command()(replay)
+<<<<<<< HEAD
 app.command(epilog=EMIT_EPILOG)(emit)
+=======
+app.command(epilog=BATCH_EPILOG)(batch)
+>>>>>>> 638d44e (solkit batch: many kernels under one budget)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

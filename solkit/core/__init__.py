@@ -30,6 +30,15 @@ from solkit.core.analysis import (
     Study,
     Term,
 )
+from solkit.core.batch import (
+    Batch,
+    BatchItem,
+    BatchSettings,
+    BatchStatus,
+    HeldOut,
+    Triaged,
+    Worth,
+)
 from solkit.core.devices import Ceiling, ClockKind, Device, SMLimits
 from solkit.core.facts import (
     FACTS_VERSION,
@@ -101,6 +110,10 @@ __all__ = [
     "Access",
     "Analysis",
     "AnalysisStatus",
+    "Batch",
+    "BatchItem",
+    "BatchSettings",
+    "BatchStatus",
     "Bound",
     "BoundTimes",
     "Candidate",
@@ -129,6 +142,7 @@ __all__ = [
     "Fusion",
     "Gap",
     "GapFactor",
+    "HeldOut",
     "IdleTime",
     "InstructionCount",
     "InstructionMix",
@@ -172,6 +186,7 @@ __all__ = [
     "Term",
     "TimedParams",
     "Tolerance",
+    "Triaged",
     "TuneProgress",
     "TuneSettings",
     "TuneStatus",
@@ -180,6 +195,7 @@ __all__ = [
     "Value",
     "Verdict",
     "Work",
+    "Worth",
     "canonical",
     "default_tolerance",
 ]

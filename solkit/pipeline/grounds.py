@@ -60,8 +60,10 @@ class Ground:
     prior: Prior | None = None
     notes: tuple[str, ...] = ()
 
-    def task(self, how: TuneSettings, weight: float = 1.0) -> Task:
-        """The task to tune it."""
+    def task(
+        self, how: TuneSettings, weight: float = 1.0, first: Sequence[Mapping[str, Value]] = ()
+    ) -> Task:
+        """The task to tune it; `first` is measured right after the default."""
         from solkit.tuner.task import Task, TaskSettings
 
         settings = TaskSettings(stop_at=how.stop_at, least_gain=how.least_gain, seed=how.seed)
@@ -71,6 +73,7 @@ class Ground:
             self.space,
             sol_ms=self.sol_ms,
             prior=self.prior,
+            first=[each for each in first if each in self.space],
             weight=weight,
             settings=settings,
         )

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from solkit.tuner.final import Judge
     from solkit.tuner.task import Task
 
-__all__ = ["TuneLog", "tune"]
+__all__ = ["SPENT", "Searched", "TuneLog", "tune", "tuned_of"]
 
 Show = Callable[[TuneStatus], None]
 
@@ -191,14 +191,14 @@ class _Run:
 
     def _searched(
         self, bench: Bench, ground: Ground, log: TuneLog | None, keeps: bool = False
-    ) -> _Searched:
+    ) -> Searched:
         """The search and the race; `keeps` if the log is written here, not by the bench."""
         from solkit.tuner.driver import drive, race
 
         task = ground.task(self.how)
         earlier_s = self._resumed(task, ground, log)
         begun_s = bench.clock.gpu_s()
-        searched = _Searched(task, earlier_s)
+        searched = Searched(task, earlier_s)
 
         def spent() -> float:
             return earlier_s + bench.clock.gpu_s() - begun_s
@@ -238,7 +238,7 @@ class _Run:
 
     def _concluded(
         self,
-        searched: _Searched,
+        searched: Searched,
         ground: Ground,
         device: Device,
         judge: Judge,
@@ -261,11 +261,11 @@ class _Run:
         final_s = time.monotonic() - begun_s
         if log is not None and last is not None:
             log.append([_decision(task, last)])
-        return _tuned(searched, ground, device, last, log, notes, final_s)
+        return tuned_of(searched, ground, device, last, log, notes, final_s)
 
 
 @dataclass
-class _Searched:
+class Searched:
     """A task whose search is over."""
 
     task: Task
@@ -334,8 +334,8 @@ def _guarded(
     return Final(rival.params, found.difference, found.ratio, "guarded", found.errors)
 
 
-def _tuned(
-    searched: _Searched,
+def tuned_of(
+    searched: Searched,
     ground: Ground,
     device: Device,
     last: Final | None,
@@ -343,6 +343,7 @@ def _tuned(
     notes: list[str],
     final_s: float,
 ) -> Tuned:
+    """The result of a search and its final."""
     task = searched.task
     best, incumbent = task.best, task.incumbent
     default = TimedParams(task.default.params) if incumbent is None else incumbent.told()

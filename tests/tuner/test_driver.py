@@ -129,3 +129,13 @@ def test_a_race_keeps_to_its_budget():
     race(on, one, budget_s=3.0)
     assert on.clock.gpu_s() == pytest.approx(before_s + 3.0)
     assert on.pending == 0
+
+
+def test_a_rest_that_no_clock_can_show_ends_a_drive():
+    """0.1 + 0.2 - 0.1 is not 0.2: what is left may be less than the clock's last digit."""
+    on = bench()
+    spent_s = 0.0
+    for number in range(1, 8):
+        one = task()
+        spent_s = drive(on, [one], 0.7, spent_s=0.1 * number)
+    assert spent_s >= 0.7

@@ -172,11 +172,13 @@ class Trusted:
         gpu: the GPU, as ``CUDA_VISIBLE_DEVICES`` names it; by default, what the worker sees.
         workers: processes that compile; 0 for all cores except one.
         limit_s: seconds for compiling one configuration.
+        seed: of the inputs.
     """
 
     gpu: str | None = None
     workers: int = 0
     limit_s: float = 20.0
+    seed: int = 0
 
     def open(self, around: Surroundings) -> Bench:
         """Open it; see `Kind`."""
@@ -188,7 +190,7 @@ class Trusted:
         else:
             ahead = FarAhead(gpu, lender, self.workers, self.limit_s, around.tell)
         around.stack.enter_context(ahead)
-        return TrustedBench(ahead, around.log, (), around.tell)
+        return TrustedBench(ahead, around.log, (), around.tell, self.seed)
 
 
 @dataclass(frozen=True)

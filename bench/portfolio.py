@@ -1,0 +1,161 @@
+"""Does sharing a budget by expected savings pay? Policies on recorded kernels, at equal budgets.
+
+Each round draws kernels and shapes of a shipped set that have at least ``--least`` measured
+configurations, gives each a number of calls, and replays every policy with the same budget of GPU
+seconds on the recorded bench's virtual clock::
+
+    python bench/portfolio.py --set h100 --tasks 24 --rounds 5
+
+A round's figure is the share of the time that could be saved: calls x (default - best found) over
+calls x (default - best recorded), summed over the kernels. The portfolio is SolKit's; peers are
+round robin, equal shares (what a kernel does not use is lost), and one kernel after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from solkit.core import Outcome, TuneSettings, canonical
+from solkit.datasets.store import shipped
+from solkit.measure.benches import RecordedBench
+from solkit.pipeline.grounds import Ground, recorded_ground
+from solkit.tuner.driver import drive, first_open
+from solkit.tuner.portfolio import PortfolioSettings, portfolio, round_robin
+from solkit.tuner.task import Task
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A recorded kernel at a shape, with its calls."""
+
+    ground: Ground
+    calls: float
+    default_ms: float
+    least_ms: float
+
+
+def grounds_of(rows: Sequence[Outcome], least: int) -> list[Ground]:
+    """Kernels and shapes with enough configurations."""
+    cells: dict[tuple[str, str], list[Outcome]] = {}
+    for row in rows:
+        cells.setdefault((row.kernel_id, canonical(row.shape)), []).append(row)
+    found = []
+    for (kernel, _), own in sorted(cells.items()):
+        if len({canonical(row.params) for row in own}) >= least:
+            how = TuneSettings(prior=False)
+            found.append(recorded_ground(RecordedBench(own), kernel, None, None, how))
+    return found
+
+
+def weighed(
+    grounds: Sequence[Ground], rows: Sequence[Outcome], chance: random.Random
+) -> list[Cell]:
+    """Cells with 1 to 1000 calls, log-uniform."""
+    times: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        if row.verdict.is_right and row.time_ms is not None:
+            of = times.setdefault((row.kernel_id, canonical(row.shape)), {})
+            of.setdefault(canonical(row.params), row.time_ms)
+    cells = []
+    for ground in grounds:
+        known = times[ground.kernel_id, canonical(ground.default.shape)]
+        default = known.get(canonical(ground.default.params))
+        if default is not None:
+            cells.append(Cell(ground, 10 ** chance.uniform(0, 3), default, min(known.values())))
+    return cells
+
+
+def saved(tasks: Sequence[Task], cells: Sequence[Cell]) -> float:
+    """The share of the saving that was found, by each configuration's first recorded time."""
+    won = possible = 0.0
+    for task, cell in zip(tasks, cells, strict=True):
+        best = task.best
+        best_ms = cell.default_ms if best is None or best.time_ms is None else best.time_ms
+        won += cell.calls * max(cell.default_ms - best_ms, 0.0)
+        possible += cell.calls * (cell.default_ms - cell.least_ms)
+    return won / possible
+
+
+Policy = Callable[[RecordedBench, Sequence[Task], float], object]
+
+
+def equal_shares(bench: RecordedBench, tasks: Sequence[Task], budget_s: float) -> None:
+    for task in tasks:
+        drive(bench, [task], budget_s / len(tasks))
+
+
+POLICIES: dict[str, Policy] = {
+    "portfolio": lambda b, t, s: drive(b, t, s, portfolio()),
+    "greedy": lambda b, t, s: drive(b, t, s, portfolio(PortfolioSettings(turn=0))),
+    "round robin": lambda b, t, s: drive(b, t, s, round_robin),
+    "equal shares": equal_shares,
+    "one by one": lambda b, t, s: drive(b, t, s, first_open),
+}
+
+
+def replayed(
+    policy: Policy, cells: Sequence[Cell], rows: Sequence[Outcome], budget_s: float, seed: int
+):
+    """The share saved, and measurements made."""
+    bench = RecordedBench(rows)
+    how = TuneSettings(seed=seed)
+    tasks = [cell.ground.task(how, weight=cell.calls) for cell in cells]
+    policy(bench, tasks, budget_s)
+    return saved(tasks, cells), sum(task.measured for task in tasks)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--set", default="h100", help="the shipped set")
+    parser.add_argument("--tasks", type=int, default=24, help="kernels and shapes in a round")
+    parser.add_argument("--least", type=int, default=60, help="configurations that each has")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        nargs="+",
+        default=[0.5, 1.0, 2.0],
+        help="budget, GPU seconds a task",
+    )
+    parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
+    parser.add_argument("--json", help="write the figures to this file")
+    asked = parser.parse_args()
+    store = shipped(asked.set)
+    rows = [replace(r, comparison=None) for r in store.rows(store.where("origin = 'zoo'"))]
+    grounds = grounds_of(rows, asked.least)
+    print(f"{len(grounds)} kernels and shapes of {asked.set} have {asked.least} configurations")
+    figures: dict[str, dict[str, list[float]]] = {}
+    for number in range(asked.rounds):
+        chance = random.Random(number)
+        cells = weighed(chance.sample(grounds, min(asked.tasks, len(grounds))), rows, chance)
+        wanted = {(c.ground.kernel_id, c.ground.problem_id) for c in cells}
+        own = [row for row in rows if (row.kernel_id, row.problem_id) in wanted]
+        for each in asked.seconds:
+            for name in asked.policies:
+                begun = time.perf_counter()
+                share, count = replayed(POLICIES[name], cells, own, each * len(cells), number)
+                figures.setdefault(f"{each:g}", {}).setdefault(name, []).append(share)
+                took_s = time.perf_counter() - begun
+                told = f"{share:.3f} of the saving, {count} measured, {took_s:.1f} s"
+                print(f"round {number}, {each:g} s a task, {name}: {told}", flush=True)
+    print(f"\n{'s a task':>9}" + "".join(f"{name:>15}" for name in asked.policies))
+    for seconds, by in figures.items():
+        print(
+            f"{seconds:>9}"
+            + "".join(f"{statistics.mean(by[name]):>15.3f}" for name in asked.policies)
+        )
+    if asked.json:
+        with open(asked.json, "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump(figures, file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""``solkit batch``: faster parameters for many kernels, under one budget."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+from solkit.errors import InputError
+
+if TYPE_CHECKING:
+    from solkit.core import Batch, BatchSettings, BatchStatus
+    from solkit.measure.benches import RecordedBench
+
+__all__ = ["EPILOG", "batch"]
+
+EPILOG = (
+    "Exit codes: 0 done, whatever changed; 1 SolKit failed, and --resume goes on; 2 invalid input, "
+    "or no such GPU here; 3 nothing ran; 130 interrupted before anything was measured."
+)
+
+_ManifestArgument = Annotated[
+    str, typer.Argument(metavar="MANIFEST", help="A TOML file: docs/tuning.md.")
+]
+_Minutes = Annotated[
+    float | None,
+    typer.Option(min=0.0, metavar="N", help="Budget. Default: the manifest's limits.gpu_minutes."),
+]
+_Triage = Annotated[
+    bool, typer.Option("--triage", help="Only say what is worth tuning: spends no GPU time.")
+]
+_StopAt = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Share of the speed of light that is enough."),
+]
+_Seed = Annotated[int, typer.Option(min=0, help="Of the searches.")]
+_Resume = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
+]
+_Recorded = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."),
+]
+_Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Tuning database. Default: in your data folder; none if recorded."
+    ),
+]
+_UseDatabase = Annotated[
+    bool, typer.Option("--use-database/--no-database", help="Whether to read and extend it.")
+]
+_Prior = Annotated[
+    bool, typer.Option("--prior/--no-prior", help="Rank candidates before the first measurement.")
+]
+_Workers = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
+]
+_EmitTo = Annotated[
+    str | None,
+    typer.Option(metavar="FOLDER", help="Where `emit` writes. Default: beside the manifest."),
+]
+
+
+def batch(
+    manifest: _ManifestArgument,
+    gpu_minutes: _Minutes = None,
+    triage: _Triage = False,
+    stop_at: _StopAt = None,
+    seed: _Seed = 0,
+    prior: _Prior = True,
+    log: _options.Log = None,
+    resume: _Resume = None,
+    recorded: _Recorded = None,
+    database: _Database = None,
+    use_database: _UseDatabase = True,
+    emit_to: _EmitTo = None,
+    device: _options.Device = None,
+    on: _options.On = None,
+    gpus: _options.Gpus = None,
+    ray: _options.Ray = None,
+    workers: _Workers = 0,
+    json: _options.Json = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Tune many kernels under one budget, spent where most time can be saved.
+
+    First it says which are worth tuning. The parameters in use are always measured. A winner must
+    be faster in a final, and correct and not slower at held-out shapes; else the original stays.
+    Ctrl-C ends the search and keeps all that was measured.
+    """
+    with exit_codes.failures_as_exit_codes(verbose):
+        _base.check_readable(manifest, recorded, resume)
+        _base.check_writable(json, inputs=(manifest, recorded))
+        if log and resume:
+            raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+        from solkit.core import BatchSettings
+        from solkit.pipeline.batch import batch as tuning
+
+        how = BatchSettings(
+            log=resume or log,
+            resume=resume is not None,
+            database=database,
+            use_database=use_database,
+            seed=seed,
+            prior=prior,
+            stop_at=stop_at,
+            on=on,
+            gpus=gpus,
+            ray=ray,
+            workers=workers,
+            emit_to=emit_to,
+        )
+        with _base.stdout_kept_for_the_report(), _progress() as show:
+            found = tuning(
+                manifest,
+                gpu_minutes=gpu_minutes,
+                device=None if recorded else device,
+                bench=_replayed(recorded, device, how) if recorded else None,
+                triage=triage,
+                settings=how,
+                show=show,
+            )
+        from solkit.report import batch as page
+
+        _base.show(json, partial(page.render, found), lambda: page.dumps(found))
+        if found.items and not any(each.tuned.best for each in found.items):
+            raise typer.Exit(_nothing(found))
+
+
+def _replayed(path: str, device: str | None, how: BatchSettings) -> RecordedBench:
+    from solkit.measure.benches import RecordedBench
+
+    if how.gpus or how.ray:
+        raise InputError("--recorded replays one GPU: leave out --gpus and --ray")
+    return RecordedBench.read(path, device=device)
+
+
+def _nothing(found: Batch) -> exit_codes.Exit:
+    """The exit code if nothing ran."""
+    return exit_codes.Exit.INTERRUPTED if found.interrupted else exit_codes.Exit.CANDIDATE_FAILED
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[BatchStatus], None]]:
+    """Show how far it is: a line that changes on a terminal, else one every ten seconds."""
+    from solkit.report.batch import line
+
+    if not sys.stderr.isatty():
+        yield _base.paced(lambda status: _base.complain(line(status)))
+        return
+    from rich.console import Console
+
+    screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    with screen.status("looking at the kernels") as shown:
+        yield lambda status: shown.update(line(status))

@@ -1,0 +1,528 @@
+"""Tuning many kernels under one budget of GPU seconds.
+
+::
+
+    manifest ─► grounds ─► triage        what is known of each kernel and shape; no GPU
+                   │
+    drive, with the portfolio's choice ─► race       most of the budget
+                   │
+    final of each winner ─► held-out shapes          in a new process, on other inputs
+                   │
+    tuning database, emitters
+
+Each outcome is in the log before the next one is waited for. A bench that fails is asked again: a
+batch ends with an error only if it fails `_TRIES` times without an outcome in between, and then the
+log has all that was measured: ``--resume`` goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from solkit.core import (
+    Batch,
+    BatchItem,
+    BatchSettings,
+    BatchStatus,
+    Configuration,
+    Device,
+    Difference,
+    Final,
+    HeldOut,
+    MeasureSettings,
+    Outcome,
+    Stopped,
+    Tuned,
+    TuneSettings,
+    TuneVerdict,
+    canonical,
+)
+from solkit.datasets import outcomelog
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import GpuBusyError, InputError, SolkitError, TraceError, WorkerError
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.pipeline.batch_work import Work, looked_at
+from solkit.pipeline.environment import environment
+from solkit.pipeline.target import target
+from solkit.pipeline.tuning import SPENT, Searched, TuneLog, tuned_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from solkit.tuner.database import Database
+    from solkit.tuner.manifest import Manifest
+    from solkit.tuner.task import Task
+
+__all__ = ["batch"]
+
+Show = Callable[[BatchStatus], None]
+T = TypeVar("T")
+
+_TRIES = 4
+"""So often a bench may fail in a row; each time it is asked for the same again."""
+
+_MENDABLE = (WorkerError, GpuBusyError, TraceError)
+_FINAL_S, _FINAL_SHARE = 1.5, 0.3
+"""Seconds kept for each comparison after the search, and the most of the budget for all of them."""
+
+_RACE_SHARE = 0.05
+
+
+def batch(
+    manifest: str | os.PathLike[str] | Manifest,
+    *,
+    gpu_minutes: float | None = None,
+    device: str | Device | None = None,
+    bench: Bench | None = None,
+    triage: bool = False,
+    settings: BatchSettings | None = None,
+    show: Show = lambda _: None,
+) -> Batch:
+    """Tune the kernels of a manifest under one budget, where most time can be saved.
+
+    The parameters in use are always measured. A winner must be faster in a final, and correct and
+    not slower at held-out shapes; otherwise the original stays. An interrupt (Ctrl-C) ends the
+    search, a second one the finals; nothing that was measured is lost.
+
+    Args:
+        manifest: a manifest, or its file.
+        gpu_minutes: the budget; the manifest's by default.
+        device: the GPU; the manifest's by default, else the first of this machine.
+        bench: measures instead of this machine's GPU, e.g.
+            `solkit.measure.benches.RecordedBench`.
+        triage: only say which kernels are worth tuning; spends no GPU time and needs no GPU.
+        settings: how to run.
+        show: receives how far it is.
+
+    Raises:
+        InputError: the manifest is invalid, or no kernel in it can be tuned.
+        UnsupportedError: there is neither a GPU nor a bench.
+        GpuBusyError, WorkerError, TraceError: measuring failed again and again; the log has all
+            that was measured.
+    """
+    from solkit.tuner import manifest as manifests
+
+    found = manifest if isinstance(manifest, manifests.Manifest) else manifests.read(manifest)
+    how = settings or BatchSettings()
+    minutes = found.limits.gpu_minutes if gpu_minutes is None else gpu_minutes
+    if not triage and not (minutes and minutes > 0):
+        raise InputError(f"{found.path} has no limits.gpu_minutes: give gpu_minutes, above 0")
+    run = _Batch(found, how, 60.0 * (minutes or 0.0), show)
+    return run.run(device, bench, triage)
+
+
+@dataclass
+class _Batch:
+    """One run of `batch`."""
+
+    manifest: Manifest
+    how: BatchSettings
+    budget_s: float
+    show: Show
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    def run(self, device: str | Device | None, bench: Bench | None, triage: bool) -> Batch:
+        from solkit.errors import UnsupportedError
+
+        limits = MeasureSettings(on=self.how.on)
+        to = bench.device if bench is not None else target(device or self.manifest.device, limits)
+        if bench is None and not triage and to.source != "nvml" and not self.how.ray:
+            raise UnsupportedError(
+                f"cannot time on {to.name}: it is not in this machine; --triage and a recording "
+                "(--recorded FILE, or bench=RecordedBench.read(FILE)) need no GPU"
+            )
+        database = self._database(bench)
+        self.show(BatchStatus("looking", budget_s=self.budget_s))
+        works = looked_at(self.manifest, to, bench, self._tune_settings(), database, self.notes)
+        told = sorted((each.triaged for each in works), key=lambda e: -(e.saving_ms or 0.0))
+        result = Batch(
+            self.manifest.path, to.key, tuple(told), budget_s=self.budget_s,
+            notes=tuple(self.notes), environment=environment(),
+        )  # fmt: skip
+        return result if triage else self._tuned(result, works, to, bench, database)
+
+    def _tune_settings(self) -> TuneSettings:
+        limits = self.manifest.limits
+        stop_at = limits.stop_at if self.how.stop_at is None else self.how.stop_at
+        return TuneSettings(stop_at=stop_at, seed=self.how.seed, prior=self.how.prior)
+
+    def _database(self, bench: Bench | None) -> Database | None:
+        """The tuning database; recordings are not merged into the user's own."""
+        if not self.how.use_database or (
+            isinstance(bench, RecordedBench) and self.how.database is None
+        ):
+            return None
+        from solkit.tuner.database import Database
+
+        return Database(self.how.database)
+
+    def _place(self) -> str:
+        from solkit.tuner.database import default_folder
+
+        return os.fspath(self.how.database or default_folder())
+
+    # --------------------------------------------------------------------------------- measuring
+
+    def _tuned(
+        self,
+        result: Batch,
+        works: Sequence[Work],
+        gpu: Device,
+        bench: Bench | None,
+        database: Database | None,
+    ) -> Batch:
+        keeps = isinstance(bench, RecordedBench)
+        with contextlib.ExitStack() as stack:
+            log = None
+            if not keeps or self.how.log is not None:
+                about = {"what": "solkit batch", "manifest": self.manifest.path}
+                log = stack.enter_context(
+                    TuneLog(self.how.log, {**about, "gpu_s": self.budget_s}, self.how.resume)
+                )
+            course = _Course(self, works, log, keeps)
+            course.resume()
+            try:
+                with self._searching(gpu, bench, log) as on:
+                    course.search(on)
+                with self._searching(gpu, bench, log, seed=1) as on:
+                    course.judge(on)
+            finally:
+                self._merge(database, log)
+        items = course.items(gpu, log)
+        items = [self._emitted(work, item) for work, item in zip(works, items, strict=True)]
+        return replace(
+            result,
+            items=tuple(items),
+            gpu_s=course.spent_s,
+            interrupted=self.interrupted,
+            log=None if log is None else str(log.path),
+            database=None if database is None else self._place(),
+            notes=tuple(self.notes),
+        )
+
+    @contextlib.contextmanager
+    def _searching(
+        self, gpu: Device, bench: Bench | None, log: OutcomeLog | None, seed: int = 0
+    ) -> Iterator[Bench]:
+        """The bench; for the finals a new one, whose inputs are others (`seed`)."""
+        if bench is not None:
+            yield bench
+            return
+        assert log is not None
+        opened = self._elsewhere(log, seed) if self.how.gpus or self.how.ray else None
+        if opened is not None:
+            with opened as on:
+                yield on
+            return
+        from solkit.measure.benches.trusted import Ahead, TrustedBench
+
+        with (
+            Ahead(gpu, self.how.workers) as ahead,
+            TrustedBench(ahead, log, tell=self._tell, seed=seed) as on,
+        ):
+            yield on
+
+    def _elsewhere(self, log: OutcomeLog, seed: int) -> AbstractContextManager[Bench]:
+        """Several GPUs, of this machine or of a cluster."""
+        from solkit.measure.benches.hosting import Trusted
+        from solkit.measure.benches.local import gpus_named, local_bench
+        from solkit.measure.benches.ray import ray_bench
+        from solkit.measure.benches.remote import Trade
+
+        kind, trade = Trusted(workers=self.how.workers, seed=seed), Trade(log, tell=self._tell)
+        if self.how.ray:
+            return ray_bench(self.how.ray, kind, trade)
+        kinds, names = gpus_named(kind, self.how.gpus or "all")
+        return local_bench(kinds, trade, names)
+
+    def _tell(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    # --------------------------------------------------------------------------------- afterwards
+
+    def _merge(self, database: Database | None, log: OutcomeLog | None) -> None:
+        """Add the run to the tuning database. If that fails, the log still has everything."""
+        if database is None or log is None:
+            return
+        try:
+            held = outcomelog.read(log.path)
+            rows = [row for row in held.rows if row.run_id == log.run_id]
+            if rows:
+                database.add(rows, held.sources, held.facts)
+        except Exception as error:  # a database may be a server, with errors of its own
+            self._tell(
+                f"The results are not in the tuning database: {error}. {log.path} has all of them."
+            )
+
+    def _emitted(self, work: Work, item: BatchItem) -> BatchItem:
+        return item  # emitters follow
+
+
+# ------------------------------------------------------------------------------------- the course
+
+
+@dataclass
+class _Course:
+    """What happens on the bench, and what came of it."""
+
+    batch: _Batch
+    works: Sequence[Work]
+    log: TuneLog | None
+    keeps: bool  # whether the log is written here, not by the bench
+    spent_s: float = 0.0
+    decided: dict[int, Final] = field(default_factory=dict)  # of the resumed run
+    finals: dict[int, Final] = field(default_factory=dict)
+    held: dict[int, tuple[HeldOut, ...]] = field(default_factory=dict)
+    took_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    final_s: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+    def __post_init__(self) -> None:
+        how = self.batch._tune_settings()
+        self.tasks = [each.task(how) for each in self.works]
+        self._of = {id(task): place for place, task in enumerate(self.tasks)}
+        self._written: set[tuple[object, ...]] = set()
+        if self.log is not None:
+            self.log.spent = lambda: self.spent_s
+
+    # ------------------------------------------------------------------------------------ resume
+
+    def resume(self) -> None:
+        """Tell the tasks what the log's run measured."""
+        if self.log is None or not self.batch.how.resume:
+            return
+        places = {
+            (e.ground.kernel_id, e.ground.problem_id): place for place, e in enumerate(self.works)
+        }
+        for row in outcomelog.read(self.log.path).rows:
+            place = places.get((row.kernel_id, row.problem_id))
+            if row.run_id != self.log.run_id:
+                continue
+            self.spent_s = max(self.spent_s, float(row.extra.get(SPENT, 0.0)))
+            if place is not None:
+                self._retell(place, row)
+
+    def _retell(self, place: int, row: Outcome) -> None:
+        if row.comparison is not None:
+            self.decided[place] = _decided(row)
+            return
+        self._written.add(self._identity(row))
+        known = replace(self.works[place].ground.default, params=row.params)
+        self.tasks[place].tell(replace(known, chosen_by=row.chosen_by), row, self.spent_s)
+        self.took_s[place] += row.gpu_s or 0.0
+
+    # ------------------------------------------------------------------------------------ search
+
+    def search(self, bench: Bench) -> None:
+        """Search, then let contenders race."""
+        from solkit.tuner.driver import drive, race
+        from solkit.tuner.portfolio import PortfolioSettings, portfolio
+
+        order = sorted(
+            range(len(self.tasks)), key=lambda n: -(self.works[n].triaged.saving_ms or 0.0)
+        )
+        tasks = [self.tasks[n] for n in order]
+        cores = max(bench.capacity // 24, 1)
+        choose = portfolio(PortfolioSettings(cores=cores))
+        racing_s = _RACE_SHARE * self.batch.budget_s
+        until_s = self.batch.budget_s - self._kept_s() - racing_s
+        try:
+            self._again(
+                lambda: drive(bench, tasks, until_s, choose, self._heard, self.spent_s), bench
+            )
+            for task in tasks:
+                share_s = racing_s / len(tasks)
+                self._again(partial(self._race, race, bench, task, share_s), bench)
+        except KeyboardInterrupt:
+            self.batch.interrupted = True
+            bench.discard()
+
+    def _race(self, race: Callable[..., None], bench: Bench, task: Task, share_s: float) -> None:
+        best = task.best
+        if best is not None and best is not task.incumbent:
+            race(bench, task, share_s, heard=self._heard, spent_s=self.spent_s)
+
+    def _kept_s(self) -> float:
+        """Seconds of the budget that finals and held-out shapes are likely to take."""
+        comparisons = sum(1 + len(each.held_out) for each in self.works)
+        return min(_FINAL_S * comparisons, _FINAL_SHARE * self.batch.budget_s)
+
+    def _heard(self, task: Task, _: Configuration, outcome: Outcome, spent_s: float) -> None:
+        self.spent_s = max(self.spent_s, spent_s)
+        place = self._of[id(task)]
+        self.took_s[place] += outcome.gpu_s or 0.0
+        if self.keeps and self.log is not None:
+            self._saved(outcome)
+        self.batch.show(self._status("searching", self.works[place].name))
+
+    def _saved(self, outcome: Outcome) -> None:
+        """Write an outcome of a recording; a full disk is tried again."""
+        assert self.log is not None
+        if (identity := self._identity(outcome)) in self._written:
+            return  # a recording starts again after its last repeat
+        self._written.add(identity)
+        for left in reversed(range(_TRIES)):
+            try:
+                self.log.append([outcome])
+                return
+            except TraceError:
+                if not left:
+                    raise
+
+    @staticmethod
+    def _identity(outcome: Outcome) -> tuple[object, ...]:
+        from solkit.tuner.task import identity_of
+
+        return outcome.kernel_id, outcome.problem_id, *identity_of(outcome)
+
+    def _again(self, call: Callable[[], T], bench: Bench) -> T | None:
+        """Call, and again if the bench fails, unless nothing is measured in between."""
+        failures = 0
+        while True:
+            before = self._measured()
+            try:
+                return call()
+            except _MENDABLE as error:
+                bench.discard()
+                failures = 1 if self._measured() > before else failures + 1
+                self.batch._tell(f"Measuring failed and was taken up again: {error}")
+                if failures >= _TRIES:
+                    raise
+
+    def _measured(self) -> int:
+        return sum(len(s.outcomes) for task in self.tasks for s in task.standings)
+
+    def _status(self, stage: str, now: str = "") -> BatchStatus:
+        return BatchStatus(
+            stage,
+            now,
+            self.spent_s,
+            self.batch.budget_s,
+            sum(task.measured for task in self.tasks),
+            sum(task.stopped is None for task in self.tasks),
+            len(self.tasks),
+            sum(map(_saving_ms, self.tasks)),
+        )
+
+    # ------------------------------------------------------------------------------------ finals
+
+    def judge(self, bench: Bench) -> None:
+        """The finals, and the gate of each winner; the largest savings first."""
+        order = sorted(range(len(self.tasks)), key=lambda place: -_saving_ms(self.tasks[place]))
+        begun_s, before_s = bench.clock.gpu_s(), self.spent_s
+        try:
+            for place in order:
+                self._concluded(place, bench)
+                spent_s = before_s + bench.clock.gpu_s() - begun_s
+                self.final_s[place], self.spent_s = spent_s - self.spent_s, spent_s
+        except KeyboardInterrupt:
+            self.batch.interrupted = True
+            self.batch._tell("The finals were interrupted: winners without one are not used.")
+            bench.discard()
+        self.spent_s = max(self.spent_s, before_s + bench.clock.gpu_s() - begun_s)
+
+    def _concluded(self, place: int, bench: Bench) -> None:
+        from solkit.tuner.final import final, head_to_head
+        from solkit.tuner.gate import gate
+
+        work, task = self.works[place], self.tasks[place]
+        how = "recorded" if self.keeps else "turns"
+        judge = partial(self._judged, partial(head_to_head, bench, how=how), bench)
+        best, earlier = task.best, self.decided.get(place)
+        if best and earlier and canonical(best.configuration.params) == canonical(earlier.params):
+            self.finals[place] = earlier
+            return
+        self.batch.show(self._status("final", work.name))
+        found = final(task, judge)
+        if found is None:
+            return
+        self.finals[place] = found
+        if found.difference is Difference.FASTER and work.held_out:
+            self.batch.show(self._status("held out", work.name))
+            rival = replace(task.default, params=found.params)
+            self.held[place] = gate(task.default, rival, work.held_out, judge)
+        self._decide(place)
+
+    def _judged(
+        self,
+        head_to_head: Callable[[Configuration, Configuration], Final],
+        bench: Bench,
+        base: Configuration,
+        rival: Configuration,
+    ) -> Final:
+        """The comparison of two; one that cannot be made decides nothing."""
+        try:
+            found = self._again(lambda: head_to_head(base, rival), bench)
+            assert found is not None
+            return found
+        except SolkitError as error:
+            why = f"They could not be compared: {error}"
+            return Final(rival.params, Difference.NOT_COMPARED, None, "none", (why,))
+
+    def _decide(self, place: int) -> None:
+        """Write what was decided, so that the log and the database say it."""
+        if self.log is None:
+            return
+        from solkit.tuner.findings import decision
+
+        task, found = self.tasks[place], self.finals[place]
+        failed = [each for each in self.held.get(place, ()) if not each.passed]
+        if failed:
+            why = tuple(f"At held-out {canonical(e.shape)}: {e.why}" for e in failed)
+            found = replace(found, difference=Difference.NOT_SHOWN, how="gate", evidence=why)
+        rows = {canonical(e.configuration.params): e.outcomes[-1] for e in task.standings}
+        winner = rows[canonical(found.params)]
+        incumbent = rows[canonical(task.default.params)]
+        self.log.append([decision(winner, incumbent, found)])
+
+    # ------------------------------------------------------------------------------------ results
+
+    def items(self, gpu: Device, log: OutcomeLog | None) -> list[BatchItem]:
+        """What was found, in the order of the manifest."""
+        return [self._item(place, gpu, log) for place in range(len(self.works))]
+
+    def _item(self, place: int, gpu: Device, log: OutcomeLog | None) -> BatchItem:
+        work, task = self.works[place], self.tasks[place]
+        stopped = task.stopped or (
+            Stopped.INTERRUPTED if self.batch.interrupted else Stopped.BUDGET
+        )
+        searched = Searched(task, self.took_s[place], stopped)
+        notes, last = list(work.ground.notes), self.finals.get(place)
+        tuned = tuned_of(searched, work.ground, gpu, last, log, notes, self.final_s[place])
+        held = self.held.get(place, ())
+        return BatchItem(_gated(tuned, held), work.triaged.calls, held)
+
+
+def _decided(row: Outcome) -> Final:
+    """What a row says that an earlier part of the run decided."""
+    from solkit.tuner.findings import DECISION
+
+    assert row.comparison is not None
+    told = row.extra.get(DECISION, {})
+    evidence = tuple(map(str, told.get("evidence", ())))
+    how = str(told.get("how", "turns"))
+    return Final(row.params, row.comparison.difference, row.comparison.ratio, how, evidence)
+
+
+def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
+    """The original stays if the winner fails at a held-out shape."""
+    failed = [each for each in held if not each.passed]
+    if not failed:
+        return tuned
+    why = [f"Taken back at held-out {canonical(e.shape)}: {e.why}" for e in failed]
+    return replace(tuned, verdict=TuneVerdict.KEEP, notes=(*tuned.notes, *why))
+
+
+def _saving_ms(task: Task) -> float:
+    """What all calls would save with the best so far."""
+    best, now = task.best, task.incumbent
+    if best is None or now is None or best.time_ms is None or now.time_ms is None:
+        return 0.0
+    return task.weight * (now.time_ms - best.time_ms)

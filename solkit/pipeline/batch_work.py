@@ -1,0 +1,225 @@
+"""The kernels of a manifest, looked at before any GPU time is spent on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from solkit.analysis.analyser import Analyser
+from solkit.core import (
+    Device,
+    MeasureSettings,
+    Params,
+    Triaged,
+    TuneSettings,
+    Value,
+    canonical,
+)
+from solkit.core.progress import tell
+from solkit.errors import InputError
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
+from solkit.pipeline.studying import analyser_for
+
+if TYPE_CHECKING:
+    from solkit.tuner.database import Database
+    from solkit.tuner.manifest import Entry, Manifest, Workload
+    from solkit.tuner.task import Task
+
+__all__ = ["Work", "looked_at"]
+
+_SEEDS = 3  # of earlier runs, measured right after the default
+_TOGETHER = 4  # kernels that are looked at at once; each keeps several processes busy
+
+Shape = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kernel at one shape.
+
+    Attributes:
+        entry: the manifest's.
+        ground: what may vary, and what is believed.
+        triaged: whether it is worth tuning.
+        held_out: shapes that check its winner, each with whether that must not be slower there.
+        first: parameters to measure right after the default.
+    """
+
+    entry: Entry
+    ground: Ground
+    triaged: Triaged
+    held_out: tuple[tuple[Shape, bool], ...] = ()
+    first: tuple[Params, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        sizes = ", ".join(f"{name}={value}" for name, value in self.ground.default.shape.items())
+        return f"{self.entry.title} at {sizes}" if sizes else self.entry.title
+
+    def task(self, how: TuneSettings) -> Task:
+        """The task to tune it."""
+        return self.ground.task(how, self.triaged.calls, self.first)
+
+
+def looked_at(
+    manifest: Manifest,
+    device: Device,
+    bench: Bench | None,
+    how: TuneSettings,
+    database: Database | None,
+    notes: list[str],
+) -> list[Work]:
+    """Every kernel and shape of a manifest that can be tuned; `notes` gets what cannot, and why.
+
+    Raises:
+        InputError: none can.
+    """
+    entries = manifest.usable()
+    notes.extend(manifest.left_out())
+    if isinstance(bench, RecordedBench):
+        found = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)
+    else:
+        with analyser_for(device, MeasureSettings()) as analyser:
+            found = _all(entries, lambda entry: _live(analyser, entry, how), notes, _TOGETHER)
+    if not found:
+        raise InputError(f"{manifest.path}: no kernel can be tuned. {' '.join(notes)}")
+    looked = _Look(manifest, device, how, database, notes)
+    shapes: dict[int, list[Shape]] = {}
+    for entry, (_, ground, _) in found:
+        shapes.setdefault(entry.line, []).append(ground.default.shape)
+    return [looked.work(entry, each, shapes[entry.line]) for entry, each in found]
+
+
+Found = tuple["Workload", Ground, tuple[Shape, ...]]
+"""A shape, its ground, and the held-out shapes of the kernel."""
+
+
+def _all(
+    entries: Sequence[Entry],
+    look: Callable[[Entry], list[tuple[Workload, Callable[[], Ground], tuple[Shape, ...]]]],
+    notes: list[str],
+    together: int,
+) -> list[tuple[Entry, Found]]:
+    """The grounds of all entries, in order; what fails is left out, with a note."""
+    wanted = []
+    for entry in entries:
+        try:
+            wanted += [(entry, each) for each in look(entry)]
+        except InputError as error:
+            notes.append(f"{entry.title} is left out: {error}")
+    done = 0
+
+    def ground(each: tuple[Workload, Callable[[], Ground], tuple[Shape, ...]]) -> Ground | str:
+        nonlocal done
+        try:
+            return each[1]()
+        except InputError as error:
+            return str(error)
+        finally:
+            done += 1
+            tell("shapes looked at", done, len(wanted))
+
+    found = []
+    with ThreadPoolExecutor(together, thread_name_prefix="solkit-batch") as pool:
+        grounds = pool.map(ground, [each for _, each in wanted])
+        for (entry, (shape, _, held_out)), each in zip(wanted, grounds, strict=True):
+            if isinstance(each, str):
+                notes.append(f"{entry.title} at {canonical(shape.sizes)} is left out: {each}")
+            else:
+                found.append((entry, (shape, each, held_out)))
+    return found
+
+
+Looks = list[tuple["Workload", Callable[[], Ground], tuple[Shape, ...]]]
+
+
+def _live(analyser: Analyser, entry: Entry, how: TuneSettings) -> Looks:
+    from solkit.tuner.manifest import Workload
+
+    file = analyser.describe(entry.path, entry.reference).result()
+    shapes = entry.shapes or tuple(Workload(dict(each)) for each in file.problem.shapes)
+    held_out = file.problem.held_out_shapes if entry.held_out is None else entry.held_out
+
+    def looking(shape: Workload) -> Callable[[], Ground]:
+        return lambda: live_ground(analyser, entry.path, entry.reference, shape.sizes, how)
+
+    return [(shape, looking(shape), tuple(held_out)) for shape in shapes]
+
+
+def _recorded(bench: RecordedBench, entry: Entry, how: TuneSettings) -> Looks:
+    from solkit.tuner.manifest import Workload
+
+    def looking(sizes: Shape | None) -> Callable[[], Ground]:
+        return lambda: recorded_ground(bench, entry.path, entry.reference, sizes, how)
+
+    shapes = entry.shapes or (Workload({}),)
+    return [(shape, looking(shape.sizes), entry.held_out or ()) for shape in shapes]
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What is known of each ground besides itself."""
+
+    manifest: Manifest
+    device: Device
+    how: TuneSettings
+    database: Database | None
+    notes: list[str]
+
+    def work(self, entry: Entry, found: Found, tuned: Sequence[Shape]) -> Work:
+        """A shape of an entry, which is tuned at some shapes."""
+        from solkit.tuner import triage
+        from solkit.tuner.planned import Planned
+
+        shape, ground, held_out = found
+        plan = ground.prior.plan if isinstance(ground.prior, Planned) else None
+        measured: dict[str, float] = {}
+        ground, first = self._warmed(ground, measured)
+        known = triage.Known(
+            own=ground.default.params,
+            choices=ground.space.size if ground.space.points is None else len(ground.space.points),
+            sol_ms=ground.sol_ms,
+            plan=plan,
+            measured_ms=measured.get(canonical(ground.default.params)),
+            profiled_ms=shape.time_ms,
+            least_ms=min(measured.values(), default=None),
+        )
+        told = triage.triaged(
+            entry.title, ground.default.shape, shape.calls, known, self.how.stop_at
+        )
+        return Work(entry, ground, told, self._checks(ground, held_out, tuned), first)
+
+    def _warmed(
+        self, ground: Ground, measured: dict[str, float]
+    ) -> tuple[Ground, tuple[Params, ...]]:
+        """The ground with what the database knows, and what to measure first."""
+        if self.database is None:
+            return ground, ()
+        key, shape = ground.kernel_id, ground.shape
+        try:
+            measured.update(
+                (canonical(params), ms)
+                for params, ms in self.database.measured(key, shape, self.device.key)
+            )
+            known = self.database.known(key, shape, self.device.key, ground.sol_ms)
+            first = tuple(each for each in known.seeds(_SEEDS) if each in ground.space)
+        except Exception as error:  # a database may be a server, with errors of its own
+            note = f"The tuning database cannot be read, so nothing is known from it: {error}"
+            if note not in self.notes:
+                self.notes.append(note)
+            return ground, ()
+        return (replace(ground, prior=known) if first else ground), first
+
+    def _checks(
+        self, ground: Ground, held_out: tuple[Shape, ...], tuned: Sequence[Shape]
+    ) -> tuple[tuple[Shape, bool], ...]:
+        """The held-out shapes, each with whether this shape's winner would be taken there."""
+        from solkit.tuner.gate import nearest
+
+        strict = self.manifest.limits.held_out == "all"
+        mine = tuned.index(ground.default.shape)
+        return tuple((each, strict or nearest(each, tuned) == mine) for each in held_out)

@@ -1,0 +1,231 @@
+"""Many kernels under one budget, on recorded benches."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import recorded_batch as recorded
+import spaces
+
+import solkit
+from solkit.core import BatchSettings, Difference, Stopped, TuneVerdict, Worth, canonical
+from solkit.datasets import outcomelog
+from solkit.errors import InputError, UnsupportedError
+from solkit.tuner.database import Database
+from solkit.tuner.findings import findings
+from solkit.tuner.manifest import Limits
+
+STEEP, FLAT = TuneVerdict.FASTER, TuneVerdict.KEEP
+
+
+def run(manifest=None, minutes=2.0, settings=None, **told):
+    return solkit.batch(
+        recorded.manifest() if manifest is None else manifest,
+        gpu_minutes=minutes,
+        bench=recorded.bench(**told),
+        settings=settings,
+    )
+
+
+@pytest.fixture(scope="module")
+def found():
+    return run()
+
+
+def test_winners_are_found_and_what_is_fast_enough_is_left_alone(found):
+    assert [each.tuned.verdict for each in found.items] == [STEEP, STEEP, FLAT]
+    assert [each.tuned.params for each in found.items[:2]] == [spaces.BEST] * 2
+    assert found.items[2].tuned.stopped is Stopped.SPEED_OF_LIGHT
+    assert found.items[2].tuned.params == spaces.DEFAULT
+
+
+def test_what_calls_save_adds_up_by_the_finals(found):
+    first = found.items[0]
+    default_ms, best_ms = spaces.true_ms(spaces.DEFAULT), spaces.true_ms(spaces.BEST)
+    assert first.saved_ms == pytest.approx(1000 * (default_ms - best_ms), rel=0.02)
+    assert found.saved_ms == pytest.approx(1010 * (default_ms - best_ms), rel=0.02)
+    assert found.before_ms == pytest.approx(1010 * default_ms + 500 * 0.5, rel=0.02)
+
+
+def test_more_is_tried_where_more_can_be_saved():
+    """With budget for about a third of the points."""
+    found = run(minutes=0.6)
+    many, few, flat = (each.tuned.measured for each in found.items)
+    assert many > few > flat
+    finals_s = sum(each.tuned.final_s for each in found.items)
+    assert found.gpu_s - finals_s <= 36.0 + 1.0  # what is being timed is finished
+
+
+def test_the_defaults_are_measured_whatever_the_budget():
+    found = run(minutes=0.05)
+    assert all(each.tuned.default.time_ms is not None for each in found.items)
+
+
+def test_a_winner_that_is_slower_at_a_held_out_shape_is_taken_back():
+    def reverse(params):
+        return 4.0 - spaces.true_ms(params)
+
+    found = run(
+        recorded.manifest(held_out=[{"M": 4096}], held_out_rule="all"),
+        times={(recorded.STEEP, 4096): reverse},
+    )
+    first = found.items[0]
+    assert first.tuned.final.difference is Difference.FASTER
+    assert first.tuned.verdict is TuneVerdict.KEEP
+    assert (first.tuned.params, first.saved_ms) == (spaces.DEFAULT, 0.0)
+    (held,) = first.held_out
+    assert (held.passed, held.difference) == (False, Difference.SLOWER)
+    assert 'Taken back at held-out {"M":4096}' in first.tuned.notes[-1]
+
+
+def test_only_the_nearest_shapes_winner_must_be_fast_at_a_held_out_one():
+    def reverse(params):
+        return 4.0 - spaces.true_ms(params)
+
+    times = {(recorded.STEEP, 4096): reverse}
+    found = run(recorded.manifest(held_out=[{"M": 4096}]), times=times)
+    far, near = found.items[:2]  # M is 64 and 128
+    assert [far.tuned.verdict, near.tuned.verdict] == [TuneVerdict.FASTER, TuneVerdict.KEEP]
+    assert far.held_out[0].passed
+    assert "another winner is nearer" in far.held_out[0].why
+
+
+def test_a_winner_that_is_wrong_at_a_held_out_shape_is_taken_back(monkeypatch):
+    rows = [
+        spaces.failed(row) if row.shape["M"] == 4096 and row.params == spaces.BEST else row
+        for row in recorded.rows()
+    ]
+    monkeypatch.setattr(recorded, "rows", lambda **_: rows)
+    found = run(recorded.manifest(held_out=[{"M": 4096}]))
+    assert [each.tuned.verdict for each in found.items[:2]] == [TuneVerdict.KEEP] * 2
+    assert found.items[0].held_out[0].difference is Difference.NOT_COMPARED
+
+
+def test_a_held_out_shape_that_is_not_recorded_takes_a_winner_back():
+    found = run(recorded.manifest(held_out=[{"M": 7}]))
+    assert found.items[0].tuned.verdict is TuneVerdict.KEEP
+    assert "is not recorded" in found.items[0].held_out[0].why
+
+
+# ------------------------------------------------------------------------------- log and database
+
+
+def test_every_outcome_and_decision_is_in_the_log(tmp_path):
+    log = tmp_path / "run.jsonl"
+    found = run(settings=BatchSettings(log=log))
+    rows = outcomelog.read(log).rows
+    searched = [row for row in rows if row.comparison is None]
+    tried = Counter((row.kernel_id, row.problem_id) for row in searched)
+    for each in found.items:
+        of = [
+            r
+            for r in searched
+            if (r.kernel_id, r.problem_id) == (each.tuned.kernel_id, each.tuned.problem_id)
+        ]
+        assert len({canonical(row.params) for row in of}) == each.tuned.measured
+    assert len(tried) == 3
+    read_back = {each.key.problem_id: each.chosen.params for each in findings(rows)}
+    assert read_back == {each.tuned.problem_id: each.tuned.params for each in found.items}
+
+
+def test_a_winner_taken_back_is_so_in_the_log(tmp_path):
+    log = tmp_path / "run.jsonl"
+    run(recorded.manifest(held_out=[{"M": 7}]), settings=BatchSettings(log=log))
+    read_back = {each.key.problem_id: each for each in findings(outcomelog.read(log).rows)}
+    steep = read_back["softmax/M=64,N=32"]
+    assert (steep.verdict, steep.chosen.params) == (TuneVerdict.KEEP, spaces.DEFAULT)
+    assert "At held-out" in steep.why
+
+
+def test_a_resumed_run_counts_nothing_twice(tmp_path):
+    log = tmp_path / "run.jsonl"
+    first = run(settings=BatchSettings(log=log))
+    rows = outcomelog.read(log).rows
+    again = run(settings=BatchSettings(log=log, resume=True))
+    held = outcomelog.read(log).rows
+    assert held[: len(rows)] == rows
+    assert len(held) <= len(rows) + 12  # a few more may seem worth it: nothing is begun anew
+    of = Counter((row.problem_id, row.kernel_id, row.created) for row in held)
+    assert set(of.values()) == {1}
+    assert [each.tuned.params for each in again.items] == [e.tuned.params for e in first.items]
+    assert [each.tuned.verdict for each in again.items] == [e.tuned.verdict for e in first.items]
+    assert first.gpu_s <= again.gpu_s <= first.gpu_s + 40.0
+
+
+def test_results_are_in_the_database_once_and_warm_the_next_run(tmp_path):
+    place = tmp_path / "tuned"
+    settings = BatchSettings(log=tmp_path / "run.jsonl", database=place)
+    first = run(settings=settings)
+    database = Database(place)
+    assert first.database == str(place)
+    assert len(database.findings()) == 3
+    again = run(settings=replace(settings, resume=True))
+    assert len(list(database.place.rows_of())) == len(outcomelog.read(again.log).rows)
+    cold = run(minutes=0.25)
+    warm = run(minutes=0.25, settings=BatchSettings(log=tmp_path / "2.jsonl", database=place))
+    assert warm.items[0].tuned.best.time_ms < cold.items[0].tuned.best.time_ms
+    assert warm.triage[0].source == "measured"
+    assert warm.triage[0].worth is Worth.WORTH_TUNING
+    assert len(database.findings()) > 3  # added, not overwritten
+
+
+def test_a_recording_is_not_merged_into_the_users_own_database(found, monkeypatch, tmp_path):
+    assert found.database is None
+    monkeypatch.setenv("SOLKIT_TUNING", str(tmp_path / "own"))
+    assert run(minutes=0.1).database is None
+    assert not (tmp_path / "own").exists()
+
+
+# ----------------------------------------------------------------------------------------- triage
+
+
+def test_a_triage_spends_nothing():
+    bench = recorded.bench()
+    found = solkit.batch(recorded.manifest(), bench=bench, triage=True)
+    assert (bench.clock.gpu_s(), found.items) == (0.0, ())
+    assert {each.worth for each in found.triage} == {Worth.UNKNOWN}
+
+
+def test_profiled_times_say_what_is_near_the_speed_of_light():
+    manifest = recorded.manifest()
+    flat = manifest.kernels[1]
+    timed = replace(flat, shapes=(replace(flat.shapes[0], time_ms=0.51),))
+    found = solkit.batch(replace(manifest, kernels=(timed,)), bench=recorded.bench(), triage=True)
+    assert found.triage[0].worth is Worth.NEAR_SOL
+
+
+# ----------------------------------------------------------------------------------------- errors
+
+
+def test_a_kernel_that_cannot_be_used_is_left_out_with_the_reason():
+    manifest = recorded.manifest()
+    wrong = replace(manifest.kernels[1], path="none/rows", line=9)
+    found = run(replace(manifest, kernels=(manifest.kernels[0], wrong)), minutes=0.1)
+    assert len(found.items) == 2
+    assert "no kernel 'none/rows'" in found.notes[0]
+
+
+def test_nothing_to_tune_is_an_error():
+    manifest = recorded.manifest()
+    wrong = replace(manifest.kernels[1], path="none/rows")
+    with pytest.raises(InputError, match="no kernel can be tuned"):
+        run(replace(manifest, kernels=(wrong,)))
+
+
+def test_a_budget_is_needed():
+    with pytest.raises(InputError, match=r"m.toml has no limits.gpu_minutes"):
+        run(minutes=None)
+    limits = replace(recorded.manifest(), limits=Limits(gpu_minutes=0.1))
+    assert run(limits, minutes=None).budget_s == pytest.approx(6.0)
+
+
+def test_without_a_gpu_it_says_what_works(monkeypatch):
+    monkeypatch.setattr("solkit.pipeline.batch.target", lambda *_: solkit.devices()[0])
+    with pytest.raises(UnsupportedError, match="--triage and a recording"):
+        solkit.batch(recorded.manifest(), gpu_minutes=1)

@@ -1,0 +1,86 @@
+"""What to think of a kernel before any GPU time is spent."""
+
+from __future__ import annotations
+
+import pytest
+
+from solkit.core import Configuration, Depth, Worth
+from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.tuner.triage import Known, triaged
+
+OWN = {"BLOCK": 16}
+
+
+def plan(times_ms, abstains=False, fails=()):
+    """Forecasts of BLOCK 16 (in use), 32, 64, ..."""
+    ranked = [
+        Ranked(
+            Configuration("k.py", "kernel", {}, {"BLOCK": 16 << n}),
+            Depth.LOWERED,
+            Forecast(time_ms, None, None, float(n in fails), abstains),
+            Action.MEASURE,
+            "",
+        )
+        for n, time_ms in enumerate(times_ms)
+    ]
+    return Plan({}, tuple(ranked), 1.0)
+
+
+def told(calls=10, stop_at=0.95, **known):
+    return triaged(
+        "k", {}, calls, Known(**{"own": OWN, "choices": 9, "sol_ms": 1.0, **known}), stop_at
+    )
+
+
+def test_what_the_surrogate_thinks_can_be_saved_counts_once_a_call():
+    found = told(plan=plan([4.0, 3.0, 2.0]))
+    assert (found.worth, found.source) == (Worth.WORTH_TUNING, "surrogate")
+    assert (found.now_ms, found.reachable_ms) == (4.0, 2.0)
+    assert found.saving_ms == pytest.approx(20.0)
+    assert found.why == "50% of its time may be saved; it takes 4.00 times the speed of light."
+
+
+def test_a_measured_time_is_carried_to_the_best_by_the_ratio_of_forecasts():
+    found = told(plan=plan([4.0, 3.0]), measured_ms=8.0)
+    assert (found.now_ms, found.reachable_ms, found.source) == (8.0, 6.0, "measured")
+
+
+def test_a_profiled_time_counts_less_than_a_measured_one():
+    assert told(plan=plan([4.0, 3.0]), profiled_ms=2.0).source == "profile"
+    assert told(measured_ms=8.0, profiled_ms=2.0).now_ms == 8.0
+
+
+def test_nothing_is_reachable_below_the_speed_of_light():
+    found = told(plan=plan([4.0, 0.5]))
+    assert (found.reachable_ms, found.saving_ms) == (1.0, pytest.approx(30.0))
+
+
+def test_what_is_expected_to_fail_is_not_reachable():
+    assert told(plan=plan([4.0, 2.0, 3.0], fails=(1,))).reachable_ms == 3.0
+
+
+def test_what_is_near_the_speed_of_light_is_left_alone():
+    assert told(plan=plan([1.04, 1.0])).worth is Worth.NEAR_SOL
+    assert told(plan=plan([1.04, 1.0]), stop_at=0.99).worth is Worth.WORTH_TUNING
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        ({}, "Nothing is known of its time."),
+        ({"choices": 1, "plan": plan([4.0])}, "It has no SPACE"),
+        ({"measured_ms": 4.0}, "Nothing is known of other parameters; it takes 4.00 times"),
+        ({"plan": plan([4.0, 2.0], abstains=True)}, "The surrogate abstains"),
+        ({"plan": plan([4.0, 3.99])}, "No faster parameters are foreseen, but it takes 4.00"),
+        ({"measured_ms": 4.0, "sol_ms": None}, "it takes no bound"),
+    ],
+)
+def test_what_cannot_be_said_is_unknown(known, why):
+    found = told(**known)
+    assert found.worth is Worth.UNKNOWN
+    assert why in found.why
+
+
+def test_an_earlier_run_shows_what_is_reachable():
+    found = told(measured_ms=4.0, least_ms=3.0)
+    assert (found.worth, found.saving_ms) == (Worth.WORTH_TUNING, pytest.approx(10.0))
