@@ -7,7 +7,7 @@ A manifest is TOML::
 
     [[kernels]]
     path = "kernels/rms_norm.py"          # relative to the manifest
-    emit = ["best_config"]
+    emit = ["best-config:best.json"]      # FORMAT:PATH, as for `solkit emit`
     held_out = [{ M = 3000, N = 4096 }]   # default: the file's HELD_OUT_SHAPES
     shapes = [                            # default: the file's SHAPES, one call each
       { sizes = { M = 4096, N = 4096 }, calls = 64 },
@@ -73,7 +73,7 @@ class Entry:
         reference: the file with the reference, if `path` lacks one.
         shapes: empty means those of the file.
         held_out: shapes that only check winners; ``None`` means those of the file.
-        emit: forms in which winners are written.
+        emit: forms in which winners are written, ``FORMAT:PATH``.
         line: where it begins in the manifest; 0 if it comes from elsewhere.
     """
 

@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from solkit.core import (
@@ -195,8 +196,7 @@ class _Batch:
                     course.judge(on)
             finally:
                 self._merge(database, log)
-        items = course.items(gpu, log)
-        items = [self._emitted(work, item) for work, item in zip(works, items, strict=True)]
+        items = self._emitted(works, course.items(gpu, log))
         return replace(
             result,
             items=tuple(items),
@@ -262,8 +262,27 @@ class _Batch:
                 f"The results are not in the tuning database: {error}. {log.path} has all of them."
             )
 
-    def _emitted(self, work: Work, item: BatchItem) -> BatchItem:
-        return item  # emitters follow
+    def _emitted(self, works: Sequence[Work], items: Sequence[BatchItem]) -> list[BatchItem]:
+        """Write the forms that the manifest asks for: each entry's results together."""
+        from solkit.tuner.emitters import emit, parse_target
+
+        folder = Path(self.how.emit_to or Path(self.manifest.path).parent)
+        found = list(items)
+        for line in dict.fromkeys(work.entry.line for work in works):
+            places = [n for n, work in enumerate(works) if work.entry.line == line]
+            entry, tuned = works[places[0]].entry, [items[n].tuned for n in places]
+            for told in entry.emit:
+                target = parse_target(told)
+                try:
+                    written = emit(tuned, target.form, folder / target.path)
+                except InputError as error:
+                    self._tell(f"{entry.title}: {told} was not written: {error}")
+                    continue
+                self.notes.extend(written.notes)
+                paths = tuple(map(str, written.paths))
+                for n in places:
+                    found[n] = replace(found[n], emitted=(*found[n].emitted, *paths))
+        return found
 
 
 # ------------------------------------------------------------------------------------- the course
@@ -417,16 +436,21 @@ class _Course:
         """The finals, and the gate of each winner; the largest savings first."""
         order = sorted(range(len(self.tasks)), key=lambda place: -_saving_ms(self.tasks[place]))
         begun_s, before_s = bench.clock.gpu_s(), self.spent_s
+
+        def spent() -> float:
+            return before_s + bench.clock.gpu_s() - begun_s
+
+        if self.log is not None:
+            self.log.spent = spent
         try:
             for place in order:
                 self._concluded(place, bench)
-                spent_s = before_s + bench.clock.gpu_s() - begun_s
-                self.final_s[place], self.spent_s = spent_s - self.spent_s, spent_s
+                self.final_s[place], self.spent_s = spent() - self.spent_s, spent()
         except KeyboardInterrupt:
             self.batch.interrupted = True
             self.batch._tell("The finals were interrupted: winners without one are not used.")
             bench.discard()
-        self.spent_s = max(self.spent_s, before_s + bench.clock.gpu_s() - begun_s)
+        self.spent_s = max(self.spent_s, spent())
 
     def _concluded(self, place: int, bench: Bench) -> None:
         from solkit.tuner.final import final, head_to_head

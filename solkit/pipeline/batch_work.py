@@ -78,7 +78,12 @@ def looked_at(
     Raises:
         InputError: none can.
     """
+    from solkit.tuner.emitters import parse_target
+
     entries = manifest.usable()
+    for entry in entries:
+        for target in entry.emit:
+            parse_target(target)
     notes.extend(manifest.left_out())
     if isinstance(bench, RecordedBench):
         found = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)

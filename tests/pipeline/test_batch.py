@@ -229,3 +229,24 @@ def test_without_a_gpu_it_says_what_works(monkeypatch):
     monkeypatch.setattr("solkit.pipeline.batch.target", lambda *_: solkit.devices()[0])
     with pytest.raises(UnsupportedError, match="--triage and a recording"):
         solkit.batch(recorded.manifest(), gpu_minutes=1)
+
+
+# ---------------------------------------------------------------------------------------- emitters
+
+
+def test_winners_are_written_as_the_manifest_says(tmp_path):
+    manifest = recorded.manifest()
+    told = replace(manifest.kernels[0], emit=("triton-autotune:configs.py",))
+    manifest = replace(manifest, kernels=(told,))
+    found = run(manifest, minutes=1.0, settings=BatchSettings(emit_to=tmp_path))
+    text = (tmp_path / "configs.py").read_text()
+    assert found.items[0].emitted == (str(tmp_path / "configs.py"),)
+    assert "num_warps=4" in text
+    assert "'BLOCK': 128" in text or '"BLOCK": 128' in text
+
+
+def test_an_unknown_form_is_an_error_before_anything_is_measured():
+    manifest = recorded.manifest()
+    told = replace(manifest.kernels[0], emit=("yaml:x",))
+    with pytest.raises(InputError, match="unknown format 'yaml'"):
+        run(replace(manifest, kernels=(told,)))
