@@ -230,7 +230,7 @@ def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
     try:
         found = _File.model_validate(told)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         raise InputError(_misfit(path, first["loc"], first["msg"], told, places)) from error
     kernels = [_entry(each, n, folder, places) for n, each in enumerate(found.kernels)]
     _check_distinct(kernels, path)

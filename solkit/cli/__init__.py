@@ -52,11 +52,8 @@ app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command()(replay)
-<<<<<<< HEAD
 app.command(epilog=EMIT_EPILOG)(emit)
-=======
 app.command(epilog=BATCH_EPILOG)(batch)
->>>>>>> 638d44e (solkit batch: many kernels under one budget)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

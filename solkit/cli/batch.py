@@ -102,20 +102,9 @@ def batch(
         from solkit.core import BatchSettings
         from solkit.pipeline.batch import batch as tuning
 
-        how = BatchSettings(
-            log=resume or log,
-            resume=resume is not None,
-            database=database,
-            use_database=use_database,
-            seed=seed,
-            prior=prior,
-            stop_at=stop_at,
-            on=on,
-            gpus=gpus,
-            ray=ray,
-            workers=workers,
-            emit_to=emit_to,
-        )
+        where = log if resume is None else resume
+        kept = where, resume is not None, database, use_database
+        how = BatchSettings(*kept, seed, prior, stop_at, on, gpus, ray, workers, emit_to)
         with _base.stdout_kept_for_the_report(), _progress() as show:
             found = tuning(
                 manifest,

@@ -181,12 +181,11 @@ class _Batch:
     ) -> Batch:
         keeps = isinstance(bench, RecordedBench)
         with contextlib.ExitStack() as stack:
-            log = None
+            log: TuneLog | None = None
             if not keeps or self.how.log is not None:
                 about = {"what": "solkit batch", "manifest": self.manifest.path}
-                log = stack.enter_context(
-                    TuneLog(self.how.log, {**about, "gpu_s": self.budget_s}, self.how.resume)
-                )
+                log = TuneLog(self.how.log, {**about, "gpu_s": self.budget_s}, self.how.resume)
+                stack.enter_context(log)
             course = _Course(self, works, log, keeps)
             course.resume()
             try:

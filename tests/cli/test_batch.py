@@ -1,0 +1,91 @@
+"""``solkit batch`` from end to end, on a recording."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
+import recorded_batch as recorded
+
+from solkit import cli
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        cli.app(["batch", *map(str, arguments)])
+    return types.SimpleNamespace(
+        exit_code=left.value.code or 0, stdout=out.getvalue(), stderr=err.getvalue()
+    )
+
+
+@pytest.fixture
+def files(tmp_path):
+    manifest = tmp_path / "batch.toml"
+    manifest.write_text(recorded.TEXT)
+    return manifest, recorded.written(tmp_path)
+
+
+def test_a_batch_is_reported_as_a_page_and_as_json(files, tmp_path):
+    manifest, recording = files
+    out = tmp_path / "batch.json"
+    outcome = run(manifest, "--recorded", recording, "--json", out)
+    assert outcome.exit_code == 0, outcome.stderr
+    found = json.loads(out.read_text())
+    assert (found["schema"], found["device"]) == ("solkit.batch/1", "h100-sxm")
+    steep, few, flat = found["results"]
+    assert [each["verdict"] for each in found["results"]] == ["faster", "faster", "keep"]
+    assert steep["calls"] * steep["default"]["time_ms"] > steep["saved_ms"] > 1000
+    assert few["held_out"][0]["passed"]
+    assert flat["held_out"] == []
+    assert found["saved_ms"] == pytest.approx(steep["saved_ms"] + few["saved_ms"])
+    assert "aten::mm is left out: its path is empty" in outcome.stdout
+    assert "2 of 3 changed, the others kept" in outcome.stdout
+
+
+def test_json_to_stdout_is_alone_and_a_triage_has_no_results(files):
+    manifest, recording = files
+    outcome = run(manifest, "--recorded", recording, "--triage", "--json", "-")
+    found = json.loads(outcome.stdout)
+    assert (found["results"], len(found["triage"])) == ([], 3)
+    assert found["triage"][0]["worth"] == "unknown"
+
+
+def test_a_run_is_resumed(files, tmp_path):
+    manifest, recording = files
+    log = tmp_path / "run.jsonl"
+    first = run(manifest, "--recorded", recording, "--gpu-minutes", 0.3, "--log", log)
+    assert first.exit_code == 0
+    again = run(manifest, "--recorded", recording, "--resume", log, "--json", "-")
+    assert json.loads(again.stdout)["gpu_s"] > 18.0
+    both = run(manifest, "--recorded", recording, "--resume", log, "--log", log)
+    assert (both.exit_code, both.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("gpu_minutes = 2", "gpu_minutes = 0"), "batch.toml:3: limits.gpu_minutes: input should"),
+        (("calls = 10 ", "calls = 0 "), "shapes[1].calls: input should be greater than 0"),
+        (("[[kernels]]", "[[kernel]]"), "the keys here are: kernels, limits, device"),
+        (('path = "flat/rows"', 'path = "flat/rows"\nemit = ["x"]'), "'x' is not FORMAT:PATH"),
+    ],
+)
+def test_a_mistake_in_a_manifest_is_told_with_its_place(files, change, said):
+    manifest, recording = files
+    manifest.write_text(recorded.TEXT.replace(*change))
+    outcome = run(manifest, "--recorded", recording)
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert said in outcome.stderr
+    assert "Traceback" not in outcome.stderr
