@@ -36,13 +36,15 @@ class Known:
         self.scale: Scale | None = None
         self._scales: list[Scale] = []  # of the views
         self._answers: dict[int, Array] = {}  # of the prior, by a point's key
+        self._answered = 3  # numbers of each answer
         if prior is None or not len(sample):
             return
-        mean, _ = self.log2_ms(sample)
-        if not np.isfinite(mean).any():
+        self._answered += self._views([encoding.point(sample[0])]).shape[1]
+        believed = self._believed(sample)
+        if not np.isfinite(believed[:, 0]).any():
             return
-        self.scale = Scale.of(mean, slow)
-        views = self._believed(sample)[:, 3:]
+        self.scale = Scale.of(believed[:, 0], slow)
+        views = believed[:, 3:]
         self._scales = [
             Scale.of(view, slow) if np.isfinite(view).any() else Scale(0.0, 1.0) for view in views.T
         ]
@@ -96,7 +98,7 @@ class Known:
                 [*self._prior.log2_ms(points), self._prior.fails(points), self._views(points)]
             )
             self._answers.update(zip((keys[at] for at in missing), answers))
-        return np.array([self._answers[key] for key in keys]).reshape(len(keys), -1)
+        return np.array([self._answers[key] for key in keys]).reshape(len(keys), self._answered)
 
     def _views(self, points: list[Params]) -> Array:
         """Beliefs of which the prior is made, (points, views)."""

@@ -34,11 +34,13 @@ class Encoding:
     """Turns points into places and features.
 
     Attributes:
+        parameters: how many the space has.
         scales: by column of the features, the number of its length scale.
     """
 
     def __init__(self, space: Space) -> None:
         self._space = space
+        self.parameters = len(space.values)
         listed = list(space.values.values())
         self._varying = [at for at, values in enumerate(listed) if len(values) > 1]
         self._tables: dict[int, Array] = {}
@@ -61,7 +63,7 @@ class Encoding:
             ParamsError: a value is not one of the space's.
         """
         rows = [self._space.places(point) for point in points]
-        return np.array(rows, np.int64).reshape(len(points), len(self._space.values))
+        return np.array(rows, np.int64).reshape(len(points), self.parameters)
 
     def point(self, places: Places) -> Params:
         """The point with these places."""

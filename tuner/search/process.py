@@ -107,6 +107,24 @@ def _matern(squared: Array) -> tuple[Array, Array]:
     return (1 + root + root * root / 3) * fall, (5 / 3) * (1 + root) * fall
 
 
+class _Stack:
+    """A matrix that grows by rows."""
+
+    def __init__(self, rows: Array) -> None:
+        self._room, self._count = rows, len(rows)
+
+    @property
+    def rows(self) -> Array:
+        return self._room[: self._count]
+
+    def add(self, row: Array) -> None:
+        if self._count == len(self._room):
+            more = np.empty((max(16, self._count // 4), self._room.shape[1]))
+            self._room = np.vstack([self._room, more])
+        self._room[self._count] = row
+        self._count += 1
+
+
 class Posterior:
     """A process given points, seen at a pool of others.
 
@@ -123,25 +141,24 @@ class Posterior:
         self.hyper = hyper
         self._stretch = 1 / hyper.lengths[by_scale]
         self._given, self._pool = self._stretched(given), self._stretched(pool)
-        self.kernel = self._covariance(self._given, self._given)
+        self.kernel = self._covariance(self._given, self._given)[1]
         self.kernel[np.diag_indices_from(self.kernel)] += hyper.noise
         self._factor = cholesky(self.kernel, lower=True)
-        self._halves: Array
-        self._keep(self._solved(self._covariance(self._given, self._pool)))
-        self._variance = self._before(self._pool) - _squares(self._halves)
+        near, cross = self._covariance(self._given, self._pool)
+        self._near, self._halves = _Stack(near), _Stack(self._solved(cross))
+        self._variance = self._before(self._pool) - _squares(self._halves.rows)
 
     def add(self, point: Inputs) -> None:
         """Another point that is given."""
         point = self._stretched(point)
-        cross = self._covariance(self._given, point)[:, 0]
+        cross = self._covariance(self._given, point)[1][:, 0]
         corner = float(self._before(point)[0]) + self.hyper.noise
         half = self._solved(cross[:, None])[:, 0]
         root = math.sqrt(max(corner - float(half @ half), _JITTER))
-        row = (self._covariance(point, self._pool)[0] - half @ self._halves) / root
-        if len(self._halves) == len(self._room):
-            self._keep(self._halves)
-        self._room[len(self._halves)] = row
-        self._halves = self._room[: len(self._halves) + 1]
+        near, there = self._covariance(point, self._pool)
+        row = (there[0] - half @ self._halves.rows) / root
+        self._near.add(near[0])
+        self._halves.add(row)
         self._variance = self._variance - row * row
         self.kernel = np.block([[self.kernel, cross[:, None]], [cross[None], np.array([[corner]])]])
         side = np.zeros((len(cross), 1))
@@ -151,14 +168,16 @@ class Posterior:
     def widen(self, points: Inputs) -> None:
         """More points in the pool."""
         points = self._stretched(points)
-        halves = self._solved(self._covariance(self._given, points))
-        self._keep(np.hstack([self._halves, halves]))
+        near, cross = self._covariance(self._given, points)
+        halves = self._solved(cross)
+        self._near = _Stack(np.hstack([self._near.rows, near]))
+        self._halves = _Stack(np.hstack([self._halves.rows, halves]))
         self._variance = np.concatenate([self._variance, self._before(points) - _squares(halves)])
         self._pool = self._pool.joined(points)
 
     def mean(self, z: Array) -> Array:
         """The posterior mean at the pool for targets z (n,)."""
-        return self._solved(z[:, None])[:, 0] @ self._halves
+        return self._solved(z[:, None])[:, 0] @ self._halves.rows
 
     @property
     def sd(self) -> Array:
@@ -168,7 +187,7 @@ class Posterior:
     def at(self, points: Inputs, z: Array) -> tuple[Array, Array]:
         """The posterior mean and sd at other points."""
         points = self._stretched(points)
-        halves = self._solved(self._covariance(self._given, points))
+        halves = self._solved(self._covariance(self._given, points)[1])
         mean = self._solved(z[:, None])[:, 0] @ halves
         return mean, np.sqrt(np.maximum(self._before(points) - _squares(halves), 1e-8))
 
@@ -184,22 +203,19 @@ class Posterior:
         filled[~known] = self.kernel[np.ix_(~known, known)] @ weights
         return filled
 
-    def nearness(self, number: int) -> Array:
-        """Correlations of the first `number` given points with the pool, (number, m)."""
-        return _matern(_squared(self._given.x[:number], self._pool.x))[0]
-
-    def _keep(self, halves: Array) -> None:
-        """Hold the factor's solutions at the pool, (n, m), with room for more rows."""
-        self._room = np.empty((len(halves) + max(16, len(halves) // 4), halves.shape[1]))
-        self._room[: len(halves)] = halves
-        self._halves = self._room[: len(halves)]
+    @property
+    def nearness(self) -> Array:
+        """Squared correlations of the given points with the pool, (n, m)."""
+        return self._near.rows**2
 
     def _stretched(self, points: Inputs) -> Inputs:
         return Inputs(points.x * self._stretch, points.u * np.sqrt(self.hyper.linear))
 
-    def _covariance(self, a: Inputs, b: Inputs) -> Array:
-        found = self.hyper.signal * _matern(_squared(a.x, b.x))[0]
-        return found + a.u @ b.u.T if a.u.shape[1] else found
+    def _covariance(self, a: Inputs, b: Inputs) -> tuple[Array, Array]:
+        """Correlations by features alone, and covariances, (len(a), len(b)) each."""
+        near = _matern(_squared(a.x, b.x))[0]
+        found = self.hyper.signal * near
+        return near, found + a.u @ b.u.T if a.u.shape[1] else found
 
     def _before(self, points: Inputs) -> Array:
         """The variance before anything is given."""

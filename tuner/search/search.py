@@ -15,9 +15,8 @@ from solkit.errors import InputError
 from solkit.tuner.search.belief import Known
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
+from solkit.tuner.search.model import Model, Rows
 from solkit.tuner.search.priors import Prior
-from solkit.tuner.search.process import Hyper, Posterior, fitted
-from solkit.tuner.search.scale import Scale
 
 __all__ = ["DEFAULTS", "Search", "SearchSettings"]
 
@@ -27,62 +26,29 @@ class SearchSettings:
     """One setting for all spaces.
 
     Attributes:
-        starts: measurements of the initial design, which spreads over the space.
-        refit: share by which what was told grows between fits of the hyperparameters.
+        starts: measurements of the initial design, which spreads over the space. With a prior it
+            is the first that the model without the prior may decide.
         considered: points among which an answer is chosen.
         slow: what is left of differences among the slower half of times, so that the model
             resolves the faster half.
+        stuck: answers without a better time after which the search descends.
+        descends: every so many answers of a stuck search are those with the lowest forecast.
+        doubts: every so many answers of a search with a prior are those of a model without it.
     """
 
     starts: int = 8
-    refit: float = 0.1
     considered: int = 5000
     slow: float = 0.3
-    nugget: bool = True
-    wstarts: int = 1
-    wfit: int = 4
-    greedy: int = 0
-    stuck: int = 0
-    kappa: float = 0.5
-    failz: str = "worst"
+    stuck: int = 20
+    descends: int = 3
+    doubts: int = 3
 
 
 DEFAULTS = SearchSettings()
 
-
-@dataclass
-class _Pool:
-    """The points among which answers are chosen between two fits.
-
-    Attributes:
-        places: (points, parameters).
-        keys: of the points.
-        free: which may still be asked for.
-        expected: targets that the prior expects.
-        fails: chances of failing that the prior has.
-        posterior: of the points that were asked for or told, at these.
-    """
-
-    places: Places
-    keys: Array
-    free: Array
-    expected: Array
-    fails: Array
-    posterior: Posterior
-
-
 _DESIGNED = 400  # points among which the farthest is found
+_HOPE = 0.5  # standard deviations below the mean, in a descent
 _ROOT_2PI = math.sqrt(2 * math.pi)
-
-
-@dataclass
-class _Row:
-    """A point that was asked for or told; pending until it failed or has a time."""
-
-    places: Places
-    log2_ms: float = math.nan
-    log_cost: float = math.nan
-    failed: bool = False
 
 
 class Search:
@@ -108,18 +74,30 @@ class Search:
         seed: int = 0,
         settings: SearchSettings = DEFAULTS,
     ) -> None:
-        self._space, self._settings = space, settings
-        self._encoding = Encoding(space)
+        self._settings, self._encoding = settings, Encoding(space)
         self._candidates = Candidates(space, self._encoding, seed)
         self._chance = np.random.default_rng(seed)
-        sample = self._candidates.spread(settings.considered)
-        self._known = Known(self._encoding, prior, sample, settings.slow)
         self._first = [self._encoding.places([p])[0] for p in first if p in space]
-        self._rows: list[_Row] = []  # asked or told, in this order
+        self._rows = Rows()
         self._at: dict[int, int] = {}  # by key, the row's number
-        self._hyper = Hyper.default(self._known.scales, self._known.terms)
-        self._fit_due = settings.starts if self._known.scale is None else settings.wfit
-        self._pool: _Pool | None = None
+        sample = self._candidates.spread(settings.considered)
+        self._model = self._modelled(Known(self._encoding, prior, sample, settings.slow))
+        self._believes = self._model.known.scale is not None
+        self._models = [self._model]  # and one without the prior
+        if self._believes:
+            nothing = Known(self._encoding, None, sample, settings.slow)
+            self._models.append(self._modelled(nothing))
+
+    def _modelled(self, known: Known) -> Model:
+        settings = self._settings
+        return Model(
+            self._encoding,
+            known,
+            self._candidates,
+            self._rows,
+            settings.considered,
+            settings.slow,
+        )
 
     # ----------------------------------------------------------------------------------- public
 
@@ -130,6 +108,14 @@ class Search:
             self._row(places)
             answers.append(self._encoding.point(places))
         return answers
+
+    def expect(self, params: Params) -> None:
+        """Say that a point is being measured, though it was not asked for: it counts as pending.
+
+        Raises:
+            ParamsError: the space has no such point.
+        """
+        self._row(self._encoding.places([params])[0])
 
     def tell(self, params: Params, time_ms: float | None, cost_s: float | None = None) -> None:
         """Say what a point took, whether it was asked for or not; the last word on it counts.
@@ -145,23 +131,22 @@ class Search:
         """
         if time_ms is not None and not (math.isfinite(time_ms) and time_ms > 0):
             raise InputError(f"time_ms is {time_ms!r}; expected a positive number, or None")
-        places = self._encoding.places([params])[0]
-        before = np.nanmin(self._times(), initial=math.inf)
-        row = self._row(places)
-        row.failed = time_ms is None
-        row.log2_ms = math.nan if time_ms is None else math.log2(time_ms)
-        row.log_cost = math.log(cost_s) if cost_s and cost_s > 0 else math.nan
-        if row.log2_ms < before:
-            self._widen(places)
+        before = self._rows.best
+        row = self._row(self._encoding.places([params])[0])
+        self._rows.failed[row] = time_ms is None
+        self._rows.log2_ms[row] = math.nan if time_ms is None else math.log2(time_ms)
+        self._rows.log_cost[row] = math.log(cost_s) if cost_s and cost_s > 0 else math.nan
+        if self._rows.best not in (before, None):
+            for model in self._models:
+                model.improved()
 
     @property
     def best(self) -> tuple[Params, float] | None:
         """The fastest point told, and its time in ms; ``None`` before that."""
-        times = self._times()
-        if not np.isfinite(times).any():
+        at = self._rows.best
+        if at is None:
             return None
-        at = int(np.nanargmin(times))
-        return self._encoding.point(self._rows[at].places), 2.0 ** float(times[at])
+        return self._encoding.point(self._rows.places[at]), 2.0 ** self._rows.log2_ms[at]
 
     @property
     def exhausted(self) -> bool:
@@ -175,17 +160,20 @@ class Search:
         """
         if self.best is None:
             return math.nan
-        pool = self._believed()
-        if not pool.free.any():
+        model = self._model
+        model.renewed()
+        if not model.free.any():
             return 0.0
-        mean, sd = self._log2_ms(*self._targets(pool))
+        mean, sd = model.log2_ms(*model.targets())
         best = math.log2(self.best[1])
         # the mean of max(0, 1 - 2^(y - best)) for a normal y: a lognormal's partial expectation
         step = (best - mean) / sd
         rate = sd * math.log(2)
-        later = 2.0 ** (mean - best) * np.exp(rate**2 / 2) * ndtr(step - rate)
-        gain = (ndtr(step) - later) * (1 - self._fails(pool))
-        return float(np.clip(gain[pool.free].max(), 0.0, 1.0))
+        later = np.exp(np.minimum((mean - best) * math.log(2) + rate**2 / 2, 700)) * ndtr(
+            step - rate
+        )
+        gain = (ndtr(step) - later) * (1 - model.fails())
+        return float(np.clip(gain[model.free].max(), 0.0, 1.0))
 
     def forecast(self, points: Sequence[Params]) -> tuple[Array, Array]:
         """Mean and standard deviation of log2(time / ms) of points, each (points,).
@@ -196,12 +184,9 @@ class Search:
             ParamsError: the space has no such point.
         """
         places = self._encoding.places(points)
-        if not len(places) or not np.isfinite(self._times()).any():
-            return self._known.log2_ms(places)
-        inputs, expected = self._known.inputs(places)
-        pool = self._believed()
-        mean, sd = pool.posterior.at(inputs, self._residuals(pool))
-        return self._log2_ms(mean + expected, sd)
+        if not len(places) or self._rows.best is None:
+            return self._model.known.log2_ms(places)
+        return self._model.at(places)
 
     # ---------------------------------------------------------------------------------- choosing
 
@@ -210,167 +195,59 @@ class Search:
             places = self._first.pop(0)
             if int(self._encoding.keys(places[None])[0]) not in self._at:
                 return places
-        starts = self._settings.starts if self._known.scale is None else self._settings.wstarts
-        if not np.isfinite(self._times()).any() or len(self._rows) < starts:
+        starts = 1 if self._believes else self._settings.starts
+        if self._rows.best is None or len(self._rows) < starts:
             return self._designed()
-        pool = self._believed()
-        if not pool.free.any():
-            self._pool = None  # the pool was a sample: another may have points
-            pool = self._believed()
-        if not pool.free.any():
+        model = self._asked()
+        model.renewed()
+        if not model.free.any():
             return None
-        return pool.places[int(np.argmax(np.where(pool.free, self._acquisition(pool), -1.0)))]
+        wanted = np.where(model.free, self._wanted(model), -np.inf)
+        return model.places[int(np.argmax(wanted))]
+
+    def _asked(self) -> Model:
+        """The model that decides: in turns the one without the prior, which may mislead."""
+        number = len(self._rows)
+        doubts = number > self._settings.starts and number % self._settings.doubts == 0
+        return self._models[-1 if doubts else 0]
+
+    def _wanted(self, model: Model) -> Array:
+        """Expected improvement of the target, times the chance to run, per cost.
+
+        In turns, if the search is stuck: how low the forecast is.
+        """
+        mean, sd = model.targets()
+        times = self._rows.times
+        idle = len(times) - 1 - int(np.nanargmin(times))
+        if idle >= self._settings.stuck and len(times) % self._settings.descends == 1:
+            return _HOPE * sd - mean
+        step = (float(np.nanmin(model.scale.targets(times))) - mean) / sd
+        gain = sd * (step * ndtr(step) + np.exp(-step * step / 2) / _ROOT_2PI)
+        return gain * (1 - model.fails()) / model.cost()
 
     def _designed(self) -> Places | None:
         """By the prior, or else the point farthest from those that were taken."""
         considered = self._candidates.spread(self._settings.considered)
         if not len(considered):
             return None
-        if self._known.scale is not None:
-            mean, _ = self._known.log2_ms(considered)
-            return considered[int(np.nanargmin(np.nan_to_num(mean, nan=math.inf)))]
+        if self._believes:
+            mean, _ = self._model.known.log2_ms(considered)
+            return considered[int(np.argmin(np.nan_to_num(mean, nan=math.inf)))]
         considered = self._chance.permutation(considered)[:_DESIGNED]
-        if not self._rows:
+        if not len(self._rows):
             return considered[0]
         ours = self._encoding.features(considered)
-        theirs = self._encoding.features(self._taken())
+        theirs = self._encoding.features(np.array(self._rows.places))
         apart = ((ours[:, None] - theirs[None]) ** 2).sum(2).min(1)
         return considered[int(np.argmax(apart))]
 
-    def _acquisition(self, pool: _Pool) -> Array:
-        """Expected improvement of the target, times the chance to run, per cost."""
-        mean, sd = self._targets(pool)
-        st = self._settings
-        if st.nugget:
-            sd = np.sqrt(sd**2 + pool.posterior.hyper.noise)
-        if st.greedy and self._stuck() >= st.stuck and len(self._rows) % st.greedy == 0:
-            return -(mean - st.kappa * sd) + 1e3
-        best = float(np.nanmin(self._scale().targets(self._times())))
-        step = (best - mean) / sd
-        gain = sd * (step * ndtr(step) + np.exp(-step * step / 2) / _ROOT_2PI)
-        return gain * (1 - self._fails(pool)) / self._cost(pool)
-
-    def _stuck(self) -> int:
-        times = self._times()
-        return len(times) - 1 - int(np.nanargmin(times))
-
-    def _cost(self, pool: _Pool) -> Array:
-        """What measuring each is expected to cost, relative to the mean."""
-        costs = np.array([row.log_cost for row in self._rows])
-        known = np.isfinite(costs)
-        if known.sum() < 2 or not (spread := float(np.nanstd(costs))):
-            return np.ones(len(pool.places))
-        centred = pool.posterior.believed((costs - np.nanmean(costs)) / spread)
-        return np.exp(np.clip(pool.posterior.mean(centred), -3, 3) * spread)
-
-    def _fails(self, pool: _Pool) -> Array:
-        """The chance that each fails: the prior's, or that of its neighbours."""
-        failed = np.array([row.failed for row in self._rows], float)
-        if not failed.any():
-            return pool.fails
-        told = np.array([row.failed or math.isfinite(row.log2_ms) for row in self._rows])
-        near = pool.posterior.nearness(len(failed)) ** 2 * told[:, None]
-        return np.maximum(pool.fails, (failed @ near + 0.5 * failed.mean()) / (near.sum(0) + 0.5))
-
-    # --------------------------------------------------------------------------------- believing
-
-    def _times(self) -> Array:
-        """log2 ms of the rows, NaN for failures and what is pending."""
-        return np.array([row.log2_ms for row in self._rows])
-
-    def _taken(self) -> Places:
-        return np.array([row.places for row in self._rows])
-
-    def _row(self, places: Places) -> _Row:
-        """The row of a point, made if there is none."""
+    def _row(self, places: Places) -> int:
+        """The number of a point's row, made if there is none."""
         key = int(self._encoding.keys(places[None])[0])
-        if key in self._at:
-            return self._rows[self._at[key]]
-        self._at[key] = len(self._rows)
-        self._rows.append(_Row(places))
-        self._candidates.take(places)
-        if self._pool is not None:
-            self._pool.posterior.add(self._known.inputs(places[None])[0])
-            self._pool.free &= self._pool.keys != np.uint64(key)
-        return self._rows[-1]
-
-    def _scale(self) -> Scale:
-        """Of the targets: the prior's, shifted to the times told; or else that of the times."""
-        times = self._times()
-        if self._known.scale is None:
-            return Scale.of(times, self._settings.slow)
-        off = times - self._known.log2_ms(self._taken())[0]
-        known = off[np.isfinite(off)]
-        return self._known.scale.shifted(float(np.median(known)) if len(known) else 0.0)
-
-    def _residuals(self, pool: _Pool) -> Array:
-        """What the process learns from: targets without what the prior expects, for each row."""
-        targets = self._scale().targets(self._times())
-        failed = np.array([row.failed for row in self._rows])
-        if self._settings.failz == "worst":
-            targets = np.where(failed, np.nanmax(targets), targets)
-        return pool.posterior.believed(targets - self._known.inputs(self._taken())[1])
-
-    def _targets(self, pool: _Pool) -> tuple[Array, Array]:
-        """Mean and sd of the targets at the pool."""
-        posterior = pool.posterior
-        return posterior.mean(self._residuals(pool)) + pool.expected, posterior.sd
-
-    def _log2_ms(self, mean: Array, sd: Array) -> tuple[Array, Array]:
-        """Of targets, as log2 ms."""
-        scale = self._scale()
-        return (
-            scale.log2_ms(mean),
-            (scale.log2_ms(mean + sd) - scale.log2_ms(mean - sd)) / 2,
-        )
-
-    def _believed(self) -> _Pool:
-        """The belief from what was told; pending points count as told what is expected of them."""
-        told = int(np.isfinite(self._times()).sum())
-        if self._pool is None or told >= self._fit_due:
-            self._pool = self._pooled(told)
-        return self._pool
-
-    def _pooled(self, told: int) -> _Pool:
-        """Another pool, after a fit if one is due."""
-        given, expected = self._known.inputs(self._taken())
-        times = self._times()
-        known = np.isfinite(times)
-        if told >= self._fit_due:
-            z = self._scale().targets(times) - expected
-            self._hyper = fitted(given[known], z[known], self._known.by_scale, self._hyper)
-            self._fit_due = told + max(2, int(told * self._settings.refit))
-        places = self._considered()
-        inputs, before = self._known.inputs(places)
-        keys = self._encoding.keys(places)
-        posterior = Posterior(self._hyper, self._known.by_scale, given, inputs)
-        free = np.ones(len(places), bool)
-        return _Pool(places, keys, free, before, self._known.fails(places), posterior)
-
-    def _considered(self) -> Places:
-        """Candidates for the next answers, (points, parameters)."""
-        most = self._settings.considered
-        if self._candidates.left <= most:
-            return self._candidates.spread(most)
-        times = self._times()
-        fastest = np.argsort(times)[: min(5, int(np.isfinite(times).sum()))]
-        near = self._candidates.around(self._taken()[fastest], most // 2)
-        both = np.vstack([near, self._candidates.spread(most - len(near))])
-        return both[np.sort(np.unique(self._encoding.keys(both), return_index=True)[1])]
-
-    def _widen(self, centre: Places) -> None:
-        """Add the neighbourhood of a new best point to the pool."""
-        pool = self._pool
-        if pool is None or self._candidates.left <= int(pool.free.sum()):
-            return
-        near = self._candidates.around(centre[None], self._settings.considered // 8)
-        near = near[~np.isin(self._encoding.keys(near), pool.keys)]
-        if not len(near):
-            return
-        inputs, before = self._known.inputs(near)
-        pool.posterior.widen(inputs)
-        pool.places = np.vstack([pool.places, near])
-        pool.keys = np.concatenate([pool.keys, self._encoding.keys(near)])
-        pool.free = np.concatenate([pool.free, np.ones(len(near), bool)])
-        pool.expected = np.concatenate([pool.expected, before])
-        pool.fails = np.concatenate([pool.fails, self._known.fails(near)])
+        if key not in self._at:
+            self._at[key] = len(self._rows)
+            self._rows.add(places)
+            self._candidates.take(places)
+            for model in self._models:
+                model.added()
+        return self._at[key]
