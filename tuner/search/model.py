@@ -92,7 +92,9 @@ class Model:
         self._posterior: Posterior | None = None
         self.places: Places = self._taken()
         self.free: Array = np.zeros(0, bool)
-        self._keys = self._expected = self._prior_fails = np.zeros(0)
+        self._keys: Array = np.zeros(0, np.uint64)
+        self._expected: Array = np.zeros(0)
+        self._prior_fails: Array = np.zeros(0)
 
     # ------------------------------------------------------------------------------------ changes
 
@@ -127,7 +129,8 @@ class Model:
             self._fit()
             self._fit_due = told + max(2, int(told * _REFIT))
         self.places, self.free = self._taken()[:0], np.zeros(0, bool)
-        self._keys, self._expected, self._prior_fails = np.zeros(0, np.uint64), *np.zeros((2, 0))
+        self._keys, self._expected = np.zeros(0, np.uint64), np.zeros(0)
+        self._prior_fails = np.zeros(0)
         pool = self._joined(self._considered())
         self._posterior = Posterior(self._hyper, self.known.by_scale, self._inputs, pool)
 
