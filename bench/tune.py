@@ -3,6 +3,9 @@
     python bench/tune.py --json tune_h200.json      # needs a GPU; some 2 minutes a problem
     python bench/tune.py --minutes 7 --gpu-seconds 10 "examples/matmul.py M=4096,N=4096,K=4096"
 
+    python bench/tune.py --device h200 --rank plans.json       # needs no GPU, but xgboost
+    python bench/tune.py --plans plans.json                    # needs a GPU, and no xgboost
+
 Each problem is tuned as `solkit tune` does it, with the surrogate's ranking before and the final
 after, from an empty compile cache. Then its whole space is measured on the same kind of bench,
 again from an empty cache, in random order: the first seconds of that are the random search. The
@@ -25,6 +28,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 import solkit
 from solkit.analysis.analyser import Analyser
 from solkit.cli import parse_settings
@@ -33,6 +38,7 @@ from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.trusted import Ahead, TrustedBench
+from solkit.pipeline import grounds
 from solkit.pipeline.grounds import live_ground
 from solkit.pipeline.target import target
 from solkit.pipeline.tuning import SPENT
@@ -157,10 +163,58 @@ def in_turns(bench, default, chosen):
     return {name: median(each) for name, each in samples.items() if each}
 
 
-def compared(name, options):
+class Told:
+    """A prior that was made elsewhere: by point, mean and deviation in log2 ms, and p_fail."""
+
+    def __init__(self, listed):
+        self.of = {canonical(point): told for point, told in listed}
+
+    def log2_ms(self, points):
+        """As a `Prior`."""
+        known = [self.of.get(canonical(each), (math.nan,) * 3) for each in points]
+        return np.array([k[0] for k in known]), np.array([k[1] for k in known])
+
+    def fails(self, points):
+        """As a `Prior`."""
+        return np.array([self.of.get(canonical(each), (0.0, 0.0, 0.0))[2] for each in points])
+
+
+def read(name):
+    """A problem's file and shape."""
     path, _, shape = name.partition(" ")
-    shape = parse_settings(shape, "--shape") if shape else None
-    told, tuned_steps, wall_s = tune(path, shape, options)
+    return path, parse_settings(shape, "--shape") if shape else None
+
+
+def rank(options):
+    """Write what is believed of each problem before the first measurement."""
+    plans = {}
+    with Analyser(target(options.device)) as analyser:
+        for name in options.problems:
+            ground = live_ground(analyser, read(name)[0], None, read(name)[1], TuneSettings())
+            points = list(ground.space.walk())
+            told = zip(*ground.prior.log2_ms(points), ground.prior.fails(points), strict=True)
+            listed = [[round(float(each), 4) for each in one] for one in told]
+            plans[name] = list(zip(points, listed, strict=True))
+            options.rank.write_text(json.dumps(plans))
+            print(f"{name}: {len(points)} points", flush=True)
+
+
+@contextlib.contextmanager
+def planned(listed):
+    """Tune with a prior that was made elsewhere."""
+    kept = grounds._planned
+    if listed is not None:
+        grounds._planned = lambda *_: Told(listed)
+    try:
+        yield
+    finally:
+        grounds._planned = kept
+
+
+def compared(name, options):
+    path, shape = read(name)
+    with planned(options.plans.get(name)):
+        told, tuned_steps, wall_s = tune(path, shape, options)
     swept = sweep(path, shape, options)
     task, rows, sweep_s, waited_s = next(swept)
     random_steps = found(rows)
@@ -226,7 +280,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-prior", dest="prior", action="store_false")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--device", help="to rank for; default: this machine's GPU")
+    parser.add_argument("--rank", type=Path, help="write what is believed, and stop")
+    parser.add_argument("--plans", type=Path, help="use what was written so")
     options = parser.parse_args()
+    if options.rank:
+        rank(options)
+        return 0
+    options.plans = json.loads(options.plans.read_text()) if options.plans else {}
     begun_s, results = time.monotonic(), []
     for name in options.problems:
         if time.monotonic() - begun_s > 60 * options.minutes:
