@@ -32,7 +32,12 @@ _TICK_S = 1e-6
 def width(bench: Bench) -> int:
     """Configurations to keep pending: enough that neither cores nor GPU idle, and no more."""
     cores = bench.capacity // (HANDFUL * AHEAD)
-    return cores + math.ceil(cores / _WAITING) if cores else 1
+    return cores + math.ceil(cores / _WAITING) if cores else max(bench.capacity, 1)
+
+
+def _gpus(bench: Bench) -> int:
+    """How many times as fast as the time the bench's GPU seconds run."""
+    return max(int(getattr(bench, "gpus", 1)), 1)
 
 
 def first_open(tasks: Sequence[Task]) -> Task:
@@ -101,7 +106,7 @@ class _Drive:
 
     def _take(self) -> None:
         """Hear outcomes until the budget is spent."""
-        left_s = self._left_s()
+        left_s = self._left_s() / _gpus(self._bench)
         until_s = self._bench.clock.now_s() + left_s if left_s > 0 else None
         for configuration, outcome in self._bench.outcomes(until_s):
             task, _ = self._asked.pop(id(configuration))
@@ -190,7 +195,7 @@ def race(
         if len(rivals) < 2 or spent.gpu_s >= budget_s:
             return
         left_s = budget_s - spent.gpu_s
-        until_s = bench.clock.now_s() + left_s if math.isfinite(left_s) else None
+        until_s = bench.clock.now_s() + left_s / _gpus(bench) if math.isfinite(left_s) else None
         bench.submit([replace(each.configuration, chosen_by=REPEAT) for each in rivals])
         for configuration, outcome in bench.outcomes(until_s):
             task.tell(configuration, outcome, spent.gpu_s)

@@ -85,6 +85,8 @@ def tune(
     recorded: _Recorded = None,
     device: _options.Device = None,
     on: _options.On = None,
+    gpus: _options.Gpus = None,
+    ray: _options.Ray = None,
     workers: _Workers = 0,
     plot: _Plot = None,
     json: _options.Json = None,
@@ -101,6 +103,8 @@ def tune(
         _check_outputs(kernel, reference, recorded, plot, json)
         if log and resume:
             raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+        if recorded and (gpus or ray):
+            raise InputError("--recorded needs no GPU: leave out --gpus and --ray")
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
 
@@ -113,6 +117,8 @@ def tune(
             log=resume or log,
             resume=resume is not None,
             on=on,
+            gpus=gpus,
+            ray=ray,
             workers=workers,
         )
         with _base.stdout_kept_for_the_report(), _progress() as show:

@@ -44,6 +44,8 @@ class TuneSettings:
             it spent of the budget.
         on: the GPU of this machine, e.g. ``"cuda:1"``.
         workers: processes that compile; 0 for all cores except one.
+        gpus: several GPUs of this machine: ``"all"``, a number, or ``"cuda:0,cuda:1"``.
+        ray: GPUs of a Ray cluster: its head's ``host:port``, or ``"auto"``.
         final: how the head-to-head is run on this machine's GPU: one of `FINALS`; see `Final.how`.
 
     Raises:
@@ -60,6 +62,8 @@ class TuneSettings:
     on: str | None = None
     workers: int = 0
     final: str = "guarded"
+    gpus: str | None = None
+    ray: str | None = None
 
     def __post_init__(self) -> None:
         if self.final not in FINALS:
@@ -69,6 +73,9 @@ class TuneSettings:
             raise InputError(f"stop_at is {self.stop_at!r}; expected a share of the speed of light")
         if not 0 <= self.least_gain < 1:
             raise InputError(f"least_gain is {self.least_gain!r}; expected a share, 0 to 1")
+        places = {"on": self.on, "gpus": self.gpus, "ray": self.ray}
+        if len(given := [name for name, place in places.items() if place is not None]) > 1:
+            raise InputError(f"{' and '.join(given)} name GPUs in different ways: give one of them")
         if self.resume and self.log is None:
             raise InputError("resume: name the log of the run to go on with")
 

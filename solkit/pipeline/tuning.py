@@ -104,6 +104,8 @@ def tune(
     run = _Run(gpu_seconds, how, show)
     if isinstance(bench, RecordedBench):
         return run.on(bench, recorded_ground(bench, *what, how))
+    if bench is None and (how.gpus or how.ray):
+        return run.elsewhere(what, device)
     limits = MeasureSettings(on=how.on)
     to = target(device, limits) if bench is None else bench.device
     if bench is None and to.source != "nvml":
@@ -176,6 +178,26 @@ class _Run:
             searched = self._searched(bench, ground, log, keeps=is_recorded)
             judge = partial(head_to_head, bench, how="recorded" if is_recorded else "turns")
             return self._concluded(searched, ground, bench.device, judge, log, [])
+
+    def elsewhere(
+        self, what: tuple[str, str | None, Shape | None], device: str | Device | None
+    ) -> Tuned:
+        """On several GPUs of this machine, or on those of a cluster, all of one model."""
+        from solkit.pipeline.elsewhere import Elsewhere
+
+        notes: list[str] = []
+        place = Elsewhere(self.how, device, notes.append)
+        with contextlib.ExitStack() as stack:
+            with place.opened() as bench:
+                self.show(TuneStatus("ranking"))
+                with analyser_for(bench.device, MeasureSettings()) as analyser:
+                    ground = live_ground(analyser, *what, self.how)
+                place.log = log = self._log(ground)
+                stack.enter_context(log)
+                searched = self._searched(bench, ground, log)
+                gpu = bench.device
+            judge = partial(place.head_to_head, _FINAL_SEED)
+            return self._concluded(searched, ground, gpu, judge, log, notes)
 
     # ------------------------------------------------------------------------------------ steps
 

@@ -51,7 +51,7 @@ from solkit.measure.benches._members import (
     share_in_use,
 )
 
-__all__ = ["ManyBench"]
+__all__ = ["ManyBench", "OneModel"]
 
 BLAMED_AFTER = 4
 """Ended members that had a configuration, from when on it is blamed."""
@@ -506,3 +506,57 @@ def _regrouped(group: list[Ticket]) -> list[list[Ticket]]:
     others = [each for each in left if not each.is_alone]
     alone = [[each] for each in left if each.is_alone]
     return [*([others] if others else []), *alone]
+
+
+class OneModel(Bench):
+    """A bench of several GPUs, as far as they are of one model: one search needs times of one.
+
+    Args:
+        bench: a `ManyBench`, or another bench whose ``submit`` takes ``on``.
+        model: the key of the model.
+
+    Raises:
+        UnknownDeviceError: the bench has no such GPU.
+    """
+
+    def __init__(self, bench: Any, model: str) -> None:
+        found: dict[str, Device] = {each.key: each for each in bench.devices}
+        if model not in found:
+            raise UnknownDeviceError(f"no GPU {model!r} here; there are: {', '.join(found)}")
+        self._bench, self._device, self.clock = bench, found[model], bench.clock
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs in use, of all models."""
+        return int(self._bench.gpus)
+
+    @property
+    def device(self) -> Device:
+        """A GPU of the model."""
+        return self._device
+
+    @property
+    def pending(self) -> int:
+        """Number of submitted configurations without an outcome."""
+        return int(self._bench.pending)
+
+    @property
+    def capacity(self) -> int:
+        """As the bench has it."""
+        return int(self._bench.capacity)
+
+    def submit(self, configurations: Sequence[Configuration]) -> None:
+        """Queue configurations for GPUs of the model."""
+        self._bench.submit(configurations, on=self._device.key)
+
+    def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
+        """As the bench has it."""
+        yield from self._bench.outcomes(until_s)
+
+    def discard(self) -> None:
+        """As the bench has it."""
+        self._bench.discard()
+
+    def close(self) -> None:
+        """Close the bench."""
+        self._bench.close()

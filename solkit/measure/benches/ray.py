@@ -50,6 +50,7 @@ HEAD_S = 5.0
 _PLACE_S = 120.0  # for a free GPU, and for the worker to start there
 _ANSWER_S = 300.0
 _START_S = 180.0  # for a helper to load torch, and for its other jobs
+_FREE_S = 10.0
 _LOOK_S = 0.5  # between two looks at the head
 _CONNECT_S = 2.0
 _THREADS = 4  # of a worker: one waits for outcomes while another takes orders
@@ -124,7 +125,11 @@ class Cluster:
     def _free(self, head: _Head) -> int:
         """The number of GPUs to use."""
         ray = _ray()
-        free = int(ray.available_resources().get("GPU", 0))
+        deadline = time.monotonic() + min(_FREE_S, self.place_s)
+        while not (free := int(ray.available_resources().get("GPU", 0))):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOK_S)  # a worker that has just ended may still count
         every = int(ray.cluster_resources().get("GPU", 0))
         if not free:
             raise UnsupportedError(

@@ -300,7 +300,8 @@ class RemoteBench(Bench):
 
 
 def _ours(outcome: Outcome, sent: _Sent) -> Outcome:
-    """The outcome with the driver's names and paths."""
+    """The outcome with the driver's names and paths, and how the driver chose it."""
+    outcome = replace(outcome, chosen_by=sent.configuration.chosen_by)
     if sent.kernel is None:
         return outcome
     named: Mapping[str, Any] = kernel_fields(sent.kernel, outcome.shape)

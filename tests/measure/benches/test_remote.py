@@ -207,8 +207,9 @@ def test_a_worker_that_ended_is_started_again(log):
 
 
 def test_a_worker_that_hangs_is_ended(log):
-    bench = RemoteBench(partial(ProcessLink, recorded(), "GPU 0", 0.5), Trade(log))
+    bench = RemoteBench(partial(ProcessLink, recorded(), "GPU 0"), Trade(log))
     with bench:
+        bench._link._limit_s = 0.5
         bench.submit([at(0)])
         os.kill(bench._link.process.pid, signal.SIGSTOP)
         with pytest.raises(WorkerError, match=r"GPU 0: its worker did not answer for 0\.5 s"):
