@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -101,26 +102,14 @@ def tune(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _check_outputs(kernel, reference, recorded, plot, json)
-        if log and resume:
-            raise InputError("give one of --log FILE, for a new run, and --resume FILE")
-        if recorded and (gpus or ray):
-            raise InputError("--recorded needs no GPU: leave out --gpus and --ray")
+        _check_places(log, resume, recorded, gpus or ray)
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
 
-        settings = TuneSettings(
-            stop_at=stop_at,
-            least_gain=least_gain,
-            seed=seed,
-            params=_options.parse_params(params) or {},
-            prior=prior,
-            log=resume or log,
-            resume=resume is not None,
-            on=on,
-            gpus=gpus,
-            ray=ray,
-            workers=workers,
-        )
+        settings = TuneSettings(stop_at, least_gain, seed, prior=prior, workers=workers)
+        in_use = _options.parse_params(params) or {}
+        settings = replace(settings, params=in_use, on=on, gpus=gpus, ray=ray)
+        settings = replace(settings, log=resume or log, resume=resume is not None)
         with _base.stdout_kept_for_the_report(), _progress() as show:
             tuned = tuning(
                 kernel,
@@ -135,6 +124,15 @@ def tune(
         _write(tuned, json, plot)
         if tuned.best is None:
             raise typer.Exit(_nothing(tuned))
+
+
+def _check_places(
+    log: str | None, resume: str | None, recorded: str | None, gpus: str | None
+) -> None:
+    if log and resume:
+        raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+    if recorded and gpus:
+        raise InputError("--recorded needs no GPU: leave out --gpus and --ray")
 
 
 def _check_outputs(
