@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _outputs, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
 if TYPE_CHECKING:
@@ -42,6 +42,16 @@ _Model = Annotated[
 ]
 
 
+_Html = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write an HTML page, with what moves the first forecasts: one file that works "
+        "offline.",
+    ),
+]
+
+
 def rank(
     kernels: _Kernels,
     device: _options.Device = None,
@@ -54,6 +64,7 @@ def rank(
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
     model: _Model = None,
     json: _options.Json = None,
+    html: _Html = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
     """Rank a kernel's configurations, or several kernels, without a GPU.
@@ -64,7 +75,8 @@ def rank(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(*kernels, reference)
-        _base.check_writable(json)
+        outputs = _outputs.Outputs(json, html)
+        outputs.check(*kernels, reference)
         from solkit import pipeline
         from solkit.core import Configuration
         from solkit.report import ranking
@@ -94,6 +106,11 @@ def rank(
         if json != "-":
             ranking.render(plans, top, _base.console())
         _base.write(json, lambda: ranking.dumps(plans))
+        if html is not None:
+            from solkit.report.html import ranking_page
+
+            text = ranking_page(plans, top, written=_outputs.now())
+            _base.write(html, lambda: text, "--html")
 
 
 def _loaded(path: str) -> Surrogate:

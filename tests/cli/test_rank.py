@@ -42,6 +42,20 @@ def _model(folder):
     return "--model", str(folder / "it.solkit")
 
 
+def test_a_page_explains_the_first(folder, tmp_path):
+    pytest.importorskip("jinja2")
+    page = tmp_path / "plan.html"
+    told = asked(folder, "--depth", "captured", "--html", str(page), "--json", "-")
+    assert told.exit_code == 0, told.output
+    (result,) = json.loads(told.stdout)["results"]
+    first = result["ranking"][0]
+    text = page.read_text()
+    assert "What moves the forecast of" in text
+    assert all(push["feature"] in text for push in first["explanation"])
+    assert 1 <= sum(bool(each["explanation"]) for each in result["ranking"]) <= 5
+    assert asked(folder, "--html", "-").exit_code == 2
+
+
 def test_the_json_is_the_contract(folder):
     told = asked(folder, "--depth", "captured", "--top", "4", "--json", "-")
     assert told.exit_code == 0, told.output

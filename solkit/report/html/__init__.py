@@ -5,10 +5,12 @@
     page ─┬─ _views   what the templates show
           ├─ _plotly  figures for Plotly
           └─ templates/*.html.jinja, style.css, page.js
+    ranking_page ── templates/rank.html.jinja, style.css
 """
 
 from __future__ import annotations
 
 from solkit.report.html._page import Failure, page
+from solkit.report.html._ranking import ranking_page
 
-__all__ = ["Failure", "page"]
+__all__ = ["Failure", "page", "ranking_page"]

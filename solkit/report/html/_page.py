@@ -27,9 +27,9 @@ from solkit.report.standing import COST_FORMULA, NamedReport
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Failure", "page"]
+__all__ = ["TEMPLATES", "Failure", "environment", "page"]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def page(
     """
     views, compared = _views.views(reports), _views.comparison(reports)
     specs = _views.charts_of(views, compared)
-    script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     packed_plotly, plotly_digest = _plotly()
     return (
-        _environment()
+        environment()
         .get_template("page.html.jinja")
         .render(
             views=views,
@@ -78,7 +78,7 @@ def page(
             title=_title(reports),
             written=written.strftime("%Y-%m-%d %H:%M %Z"),
             version=solkit.__version__,
-            style=(_TEMPLATES / "style.css").read_text(encoding="utf-8"),
+            style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
             light=LIGHT,
             dark=DARK,
             script=script,
@@ -117,10 +117,11 @@ def _packed(data: bytes) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What fills templates: user text is escaped, and a missing value is an error."""
     jinja = needed("jinja2")
     environment: Environment = jinja.Environment(
-        loader=jinja.FileSystemLoader(_TEMPLATES),
+        loader=jinja.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
