@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from solkit.core import Configuration, Value, canonical
 from solkit.errors import InputError, UnsupportedError
-from solkit.surrogate.asking import AskTell
+from solkit.tuner.asking import AskTell
 
 try:
     import optuna

@@ -7,16 +7,19 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError, UnsupportedError
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
-from solkit.surrogate.asking import AskTell
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan
 from solkit.surrogate.ranking import RankSettings, Request, pools
 from solkit.surrogate.ranking import rank as ranked
+
+if TYPE_CHECKING:
+    from solkit.tuner.asking import AskTell
 
 __all__ = ["ask_tell", "rank", "shipped"]
 
@@ -79,13 +82,15 @@ def ask_tell(
         device: likewise.
         budget: how many are measured by the plan, before answers follow what was told.
         shape: sizes to override; the first file's first shape by default.
-        surrogate: as for `rank`; it learns from times only if there is one.
+        surrogate: as for `rank`.
         settings: likewise.
-        seed: decides when to explore.
+        seed: of the search that follows the plan.
 
     Raises:
         InputError: as for `rank`.
     """
+    from solkit.tuner.asking import AskTell  # it needs scipy
+
     shapes = None if shape is None else [shape]
     request = _request(candidates, problem, budget, shapes, settings)
     model = surrogate or shipped()
@@ -94,7 +99,7 @@ def ask_tell(
         if shape is None:
             described = analyser.describe(request.files[0], request.reference).result()
             request = replace(request, shapes=described.problem.shapes[:1])
-        return AskTell(pools(request, analyser, model)[0], model, seed)
+        return AskTell(pools(request, analyser, model)[0].plan, seed)
 
 
 def _request(

@@ -10,9 +10,8 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 from solkit.core import Configuration, Depth  # noqa: E402
 from solkit.errors import InputError, UnsupportedError  # noqa: E402
 from solkit.integrations.optuna import SurrogatePruner, SurrogateSampler  # noqa: E402
-from solkit.surrogate.asking import AskTell  # noqa: E402
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked  # noqa: E402
-from solkit.surrogate.ranking import Pool  # noqa: E402
+from solkit.tuner.asking import AskTell  # noqa: E402
 
 BLOCKS, WARPS = (16, 32, 64, 128), (1, 2, 4)
 
@@ -29,7 +28,7 @@ def asked(files=("k.py",)):
         for file in files:
             configuration = Configuration(file, "run", {}, params)
             ranked.append(Ranked(configuration, Depth.CAPTURED, forecast, action, ""))
-    return AskTell(Pool(Plan({}, tuple(ranked), 1.0), list), None)
+    return AskTell(Plan({}, tuple(ranked), 1.0))
 
 
 def suggested(trial):

@@ -1,0 +1,167 @@
+"""Ask what to measure next, and tell what it took: for loops that measure by themselves.
+
+The plan's candidates come first. Then a `Search` decides, which starts from the plan's forecasts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from solkit.core import Configuration, Params, Space, canonical
+from solkit.errors import InputError
+from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
+from solkit.tuner.planned import Planned
+from solkit.tuner.search import Search
+
+__all__ = ["AskTell"]
+
+_KERNEL = "kernel file"  # the parameter that tells several kernels apart
+_NINETY = 1.645  # standard deviations on either side of the mean of a 90 % interval
+
+
+class AskTell:
+    """Candidates of one problem at one shape.
+
+    Args:
+        plan: the candidates, ranked.
+        seed: of the search. The same seed and times give the same answers.
+    """
+
+    def __init__(self, plan: Plan, seed: int = 0) -> None:
+        self.plan, self._seed = plan, seed
+        self._places = {_key(each.configuration): at for at, each in enumerate(plan.ranked)}
+        self._points = _points_of(plan)
+        self._by_point = {canonical(point): at for at, point in enumerate(self._points)}
+        self._asked: set[int] = set()
+        self._told: dict[int, float | None] = {}
+        self._able: set[int] = set()  # places of what the search may ask for
+        self._search: Search | None = None
+
+    def ask(self, number: int = 1) -> list[Ranked]:
+        """What to measure next: none twice, and fewer only if no more are left."""
+        found: list[Ranked] = []
+        while len(found) < number and (each := self._next()) is not None:
+            found.append(each)
+        return found
+
+    def tell(self, configuration: Configuration, time_ms: float | None) -> None:
+        """Say what a candidate took, whether it was asked for or not.
+
+        Args:
+            configuration: one of the plan's.
+            time_ms: ``None`` if it failed.
+
+        Raises:
+            InputError: the plan has no such candidate, or the time is not positive and finite.
+        """
+        if not self.knows(configuration):
+            raise InputError(f"the plan has no candidate with {canonical(configuration.params)}")
+        if time_ms is not None and not (math.isfinite(time_ms) and time_ms > 0):
+            raise InputError(f"time_ms is {time_ms!r}; expected a positive number, or None")
+        place = self._places[_key(configuration)]
+        self._asked.add(place)
+        self._told[place] = time_ms
+        if self._search is not None and place in self._able:
+            self._search.tell(self._points[place], time_ms)
+
+    def knows(self, configuration: Configuration) -> bool:
+        """Whether the plan has this candidate."""
+        return _key(configuration) in self._places
+
+    @property
+    def best(self) -> tuple[Ranked, float] | None:
+        """The fastest that was told, with its time in ms; ``None`` before that."""
+        times = {place: time for place, time in self._told.items() if time is not None}
+        if not times:
+            return None
+        place = min(times, key=lambda each: (times[each], each))
+        return self.plan.ranked[place], times[place]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every candidate was asked for or told."""
+        return len(self._asked) == len(self.plan.ranked)
+
+    # ----------------------------------------------------------------------------------- answers
+
+    def _next(self) -> Ranked | None:
+        left = [at for at in range(len(self.plan.ranked)) if at not in self._asked]
+        planned = [at for at in left if self.plan.ranked[at].action is not Action.SKIP]
+        if planned:
+            answer = self.plan.ranked[planned[0]]
+        elif (guided := self._guided()) is not None:
+            answer = guided
+        elif left:  # forecasts of failure may be wrong
+            answer = self.plan.ranked[left[0]]
+        else:
+            return None
+        self._asked.add(self._places[_key(answer.configuration)])
+        return answer
+
+    def _guided(self) -> Ranked | None:
+        """What the search asks for, with its forecast."""
+        search = self._followed()
+        points = search.ask()
+        if not points:
+            return None
+        mean, sd = search.forecast(points)
+        ranked = self.plan.ranked[self._by_point[canonical(points[0])]]
+        if not np.isfinite(mean[0]):
+            return replace(ranked, action=Action.EXPLORE, reason="Nothing is known of it.")
+        wide = _NINETY * sd[0] if np.isfinite(sd[0]) else math.nan
+        low_ms, high_ms = (
+            float(2.0 ** (mean[0] + each)) if math.isfinite(each) else None
+            for each in (-wide, wide)
+        )
+        forecast = Forecast(float(2.0 ** mean[0]), low_ms, high_ms, ranked.forecast.p_fail, False)
+        reason = "It is expected to gain most, by its forecast or by how unsure that is."
+        return replace(ranked, forecast=forecast, action=Action.MEASURE, reason=reason, pushes=())
+
+    def _followed(self) -> Search:
+        """The search, which knows what was asked for and told."""
+        if self._search is None:
+            able = [at for at, each in enumerate(self.plan.ranked) if each.forecast.p_fail < 1]
+            points = [self._points[at] for at in able]
+            self._able = set(able)
+            self._search = Search(
+                Space.of_points(points), prior=Planned(self._believed()), seed=self._seed
+            )
+            for place in sorted(self._asked & self._able):
+                self._search.expect(self._points[place])
+            for place in sorted(self._told.keys() & self._able):
+                self._search.tell(self._points[place], self._told[place])
+        return self._search
+
+    def _believed(self) -> Plan:
+        """The plan, of the search's points."""
+        ranked = tuple(
+            replace(each, configuration=replace(each.configuration, params=point))
+            for each, point in zip(self.plan.ranked, self._points, strict=True)
+        )
+        return replace(self.plan, ranked=ranked)
+
+
+def _points_of(plan: Plan) -> list[Params]:
+    """Each candidate's parameters; of several kernels also which one, and nothing for others'."""
+    kernels = {_kernel(each.configuration) for each in plan.ranked}
+    if len(kernels) < 2:
+        return [each.configuration.params for each in plan.ranked]
+    names = dict.fromkeys(name for each in plan.ranked for name in each.configuration.params)
+    return [
+        {
+            _KERNEL: _kernel(each.configuration),
+            **{name: each.configuration.params.get(name) for name in names},
+        }
+        for each in plan.ranked
+    ]
+
+
+def _kernel(configuration: Configuration) -> str:
+    return f"{configuration.path}:{configuration.entry_point}"
+
+
+def _key(configuration: Configuration) -> tuple[str, str, str]:
+    return configuration.path, configuration.entry_point, canonical(configuration.params)
