@@ -144,7 +144,7 @@ def test_products_with_block_scales_load_in_vllm(tmp_path):
 def test_steps_over_several_scales_are_told(tmp_path, moe):
     wide = findings([row({**BEST, "BLOCK_SIZE_K": 256}, 1.0, shape={"M": 4, "N": 1536, "K": 7168})])
     (note,) = emit(wide, "vllm-fp8", tmp_path).notes
-    assert "BLOCK_SIZE_K does not divide the block of a scale" in note
+    assert "at M of 4 a step of BLOCK_SIZE_K spans several scales" in note
     assert emit(moe, "vllm-fp8", tmp_path).notes == ()
 
 
