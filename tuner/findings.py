@@ -216,7 +216,7 @@ def by_key(found: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
 
 
 def agreed(found: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """One finding for each kernel, shape and GPU, and a sentence for each disagreement.
+    """One finding for each kernel, shape and GPU, and a sentence where confirmed ones disagree.
 
     The newest versions count: those of the last run there. Of several runs with them a confirmed
     one goes before an unconfirmed one, and among these the fastest choice is taken.
@@ -231,8 +231,9 @@ def agreed(found: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ..
         newest = [each for each in held if each.key == held[-1].key]
         best = min(newest, key=lambda each: (not each.confirmed, _time_ms(each)))
         taken.append(best)
-        if len({_text(each) for each in newest}) > 1:
-            notes.append(_disagreement(newest, best))
+        confirmed = [each for each in newest if each.confirmed]
+        if len({_text(each) for each in confirmed}) > 1:
+            notes.append(_disagreement(confirmed, best))
     return tuple(taken), tuple(notes)
 
 

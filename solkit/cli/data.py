@@ -18,6 +18,7 @@ from solkit.cli._old_spellings import understanding
 from solkit.cli.collect import collect
 from solkit.cli.exit_codes import Exit
 from solkit.cli.refill import refill
+from solkit.cli.tuned import tuned
 from solkit.errors import InputError, UnknownDeviceError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command(cls=understanding("collect"))(collect)
 app.command()(refill)
+app.command()(tuned)
 
 _SHOWN = 40  # rows of a query on a terminal
 _SHOWN_SIDEWAYS = 4  # rows with a line per column

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from solkit.core import Outcome, Verdict
 from solkit.datasets.record import problem_id
 
-START = datetime(2026, 11, 24, tzinfo=timezone.utc)
+START = datetime(2024, 5, 1, tzinfo=timezone.utc)
 SHAPE = {"M": 4096, "N": 1024}
 
 

@@ -163,9 +163,9 @@ def _notes(
     wide = [m for m, c in configs.items() if blocks and int(blocks[1]) % c["BLOCK_SIZE_K"]]
     if wide:
         notes.append(
-            f"{table.path}: at M of {', '.join(map(str, wide))} a step of BLOCK_SIZE_K spans several "
-            "scales of block_shape, while the kernels of vLLM and SGLang read one for each step: "
-            "check their results"
+            f"{table.path}: at M of {', '.join(map(str, wide))} a step of BLOCK_SIZE_K spans "
+            "several scales of block_shape, while the kernels of vLLM and SGLang read one for "
+            "each step: check their results"
         )
     return notes
 

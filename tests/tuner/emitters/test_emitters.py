@@ -12,7 +12,7 @@ from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.report import tuning as tune_report
 from solkit.tuner.emitters import EMITTERS, Target, emit, emitter, parse_target, reading
-from solkit.tuner.findings import findings
+from solkit.tuner.findings import decision, findings
 
 NAMES = {
     "vllm-moe", "vllm-fp8", "sglang-moe", "sglang-fp8", "triton-autotune", "best-config",
@@ -61,11 +61,17 @@ def test_nothing_found_is_an_error(tmp_path, form):
 
 
 def test_runs_that_disagree_are_told(tmp_path):
-    found = [*tuned({4: {16: 1.0}}), *tuned({4: {32: 0.5}}, run="second")]
-    written = emit(found, "best-config", tmp_path / "b.json")
+    rows = []
+    for run, place, block, time_ms in (("one", 0, 2, 0.8), ("two", 10, 4, 0.5)):
+        first = row({"B": 1}, 1.0, place, run=run, chosen_by="default")
+        best = row({"B": block}, time_ms, place + 1, run=run)
+        ratio = Ratio(time_ms, time_ms, time_ms, 0.004, 9)
+        won = Final({"B": block}, Difference.FASTER, ratio, "turns")
+        rows += [first, best, decision(best, first, won)]
+    written = emit(findings(rows), "best-config", tmp_path / "b.json")
     (entry,) = json.loads((tmp_path / "b.json").read_text())["configs"]
-    assert entry["params"]["BLOCK_SIZE_M"] == 32
-    assert "runs chose different parameters" in written.notes[0]
+    assert entry["params"] == {"B": 4}
+    assert "runs chose different parameters: run one of 20" in written.notes[0]
 
 
 def test_a_file_that_is_there_is_replaced_and_a_log_is_not(tmp_path, moe):
