@@ -57,6 +57,7 @@ def data_of_ones_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOLKIT_CALIBRATIONS", str(Path(__file__).with_name("none")))
         patch.setenv("SOLKIT_TRACES", str(tmp_path_factory.getbasetemp() / "traces"))
+        patch.setenv("SOLKIT_HINTS", "0")  # whether there is time for one depends on the machine
         patch.setenv("SOLKIT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
 

@@ -31,7 +31,7 @@ def _rerun(command: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "COLUMNS": _COLUMNS},
+        env={**os.environ, "COLUMNS": _COLUMNS, "SOLKIT_HINTS": "0"},
     )
     lines = (line.rstrip() for line in found.stdout.rstrip().splitlines())
     return "\n".join([f"```console\n$ solkit {command}", *lines, "```"])

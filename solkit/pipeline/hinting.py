@@ -2,7 +2,8 @@
 
 A look, not a search: a sample of the space is captured, the promising few and the scored
 configuration are lowered, and nothing is compiled or measured. It takes about a second, and stops
-where that is not enough. `solkit rank` looks at the whole space.
+where that is not enough. `solkit rank` looks at the whole space. ``SOLKIT_HINTS=0`` in the
+environment looks nowhere.
 
 The gain must exceed what forecasts of one kernel at one shape differ by when they are equal. Such
 forecasts err alike; what is left is `Scatter.rest` of the expected error::
@@ -41,6 +42,7 @@ __all__ = ["LIMIT_S", "Hint", "better", "hinted"]
 LIMIT_S = 2.0
 """Looking takes this long at the most, but for a step that has begun."""
 
+_OFF = "SOLKIT_HINTS"
 _CAPTURED = 64
 _LOWERED = 8
 _STEP_S = 10.0
@@ -77,7 +79,7 @@ def hinted(report: Report, took_s: float) -> dict[int, Hint]:
             known already: looking would take longer than the score.
     """
     candidate = report.kernel.candidate
-    if candidate is None or not candidate.space.values:
+    if os.environ.get(_OFF) == "0" or candidate is None or not candidate.space.values:
         return {}
     found: dict[int, Hint] = {}
     look = _Look(report, time.perf_counter() + LIMIT_S)

@@ -69,6 +69,7 @@ def report(tmp_path, monkeypatch):
     path = tmp_path / "softmax.py"
     path.write_text("# a kernel")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SOLKIT_HINTS")
     monkeypatch.setattr(hinting, "_model_file", lambda: "a model")
     made = report_of(path=str(path))
     space = Space({"BLOCK": [64, 128]})
@@ -97,6 +98,12 @@ def test_a_score_from_disk_waits_for_no_hint(report, looks):
     assert hinted(report, took_s=0.5) == {0: HINT}  # it is known by now
     assert hinted(report, took_s=9.0) == {0: HINT}
     assert len(looks) == 1
+
+
+def test_hints_can_be_turned_off(report, looks, monkeypatch):
+    monkeypatch.setenv("SOLKIT_HINTS", "0")
+    assert hinted(report, took_s=9.0) == {}
+    assert looks == []
 
 
 def test_an_edit_forgets_the_hint(report, looks):

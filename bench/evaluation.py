@@ -1,0 +1,163 @@
+"""What the surrogate reaches on rows that it has not learned from, beside what it should reach.
+
+    python bench/evaluation.py                 # the figures of bench/data/evaluation.json
+    python bench/evaluation.py --run           # evaluate the shipped sets again: half an hour
+    python bench/evaluation.py FILE...         # of files that `solkit evaluate --json` wrote
+
+Figures are of a single one of the ensemble's five models (``--members 1``). A figure that reaches
+its target has a tick; the rest say how far off they are, as a ratio of what is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parent / "data" / "evaluation.json"
+RUNS = {
+    "compiled": ("configurations", "problems", "families", "kinds", "devices", "transfer"),
+    "lowered": ("families", "kinds"),
+    "captured": ("families", "kinds"),
+}
+POOLS = ("problem", "kernel")
+REGRETS = (1, 3, 5, 8)
+
+# Of a split at a depth: Spearman's median and tenth percentile and the regrets of problem pools,
+# the same of kernel pools, and the time error. Regrets and errors in per cent; None: no target.
+TARGETS: dict[tuple[str, str], tuple[Any, Any, float]] = {
+    ("compiled", "configurations"): ((0.97, 0.90, 2, 0.6, 0.3, 0.12), (0.95, 0.78, 3, 0.5, 0.2, 0.06), 3.5),  # noqa: E501
+    ("compiled", "problems"): ((0.95, 0.85, 5, 1.8, 1, 0.5), (0.93, 0.72, 4, 1.1, 0.5, 0.2), 7),
+    ("compiled", "families"): ((0.93, 0.76, 8, 3.5, 2, 1), (0.91, 0.65, 6, 1.8, 0.9, 0.4), 11),
+    ("compiled", "kinds"): ((0.91, 0.72, 10, 4, 2.5, 1.4), (0.89, 0.60, 7, 2.2, 1.1, 0.5), 12.5),
+    ("lowered", "families"): ((0.90, 0.70, 11, 5, 3, 1.8), (0.88, 0.58, 9, 3, 1.5, 0.6), 14),
+    ("captured", "families"): ((0.80, 0.50, 20, 9, 6, 4), (0.75, 0.30, 18, 8, 5, 3), 30),
+    ("compiled", "devices"): ((0.95, 0.83, 5, 1.8, 1, 0.5), None, 8.5),
+    ("compiled", "transfer"): ((0.99, 0.94, 0.8, 0.12, 0.03, 0.01), None, 2.2),
+}  # fmt: skip
+"""What SolKit's surrogate was asked to reach."""
+
+# Of what else a split tells: the field, the target, and whether more is better.
+OTHER = {
+    ("compiled", "kinds"): (
+        ("pairs_right.over_1.2", 0.93, True),
+        ("pairs_right.1.2_to_1.5", 0.86, True),
+    ),
+    ("captured", "kinds"): (("pairs_right.over_1.2", 0.78, True),),
+    ("compiled", "families"): (
+        ("coverage_90", 0.88, True),
+        ("coverage_90", 0.92, False),
+        ("coverage_90_families_p10", 0.78, True),
+        ("abstains", 0.20, False),
+        ("abstains_error_ratio", 2.2, True),
+        ("pools.kernel.k_90", 8, False),
+        ("after_update.coverage_90_families_p10", 0.84, True),
+        ("after_update.coverage_90_families_worst", 0.72, True),
+    ),
+}
+
+
+def main(arguments: list[str]) -> None:
+    if "--run" in arguments:
+        DATA.write_text(packed({depth: evaluated(depth) for depth in RUNS}))
+    files = [each for each in arguments if not each.startswith("--")]
+    told = joined(files) if files else json.loads(DATA.read_text())
+    for (depth, split), target in TARGETS.items():
+        if split in told.get(depth, {}).get("splits", {}):
+            print("\n".join(lines(told[depth], depth, split, target)))
+
+
+def evaluated(depth: str) -> dict[str, Any]:
+    """What `solkit evaluate` says of the shipped sets."""
+    splits = [part for split in RUNS[depth] for part in ("--split", split)]
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        options = ["--depth", depth, "--members", "1", "--update", "10", "--json", file.name]
+        subprocess.run([sys.executable, "-m", "solkit", "evaluate", *splits, *options], check=True)
+        return json.loads(Path(file.name).read_text())
+
+
+def joined(files: list[str]) -> dict[str, Any]:
+    """Files of `solkit evaluate`, by depth; splits of one depth may lie in several."""
+    found: dict[str, Any] = {}
+    for file in files:
+        told = json.loads(Path(file).read_text())
+        merge(found.setdefault(told["depth"], {}), told)
+    return found
+
+
+def merge(into: dict[str, Any], told: dict[str, Any]) -> None:
+    for name, value in told.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            merge(into[name], value)
+        else:
+            into[name] = value
+
+
+def packed(told: Any) -> str:
+    """JSON in few bytes: four digits."""
+
+    def short(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: short(each) for name, each in value.items()}
+        return float(f"{value:.4g}") if isinstance(value, float) else value
+
+    return json.dumps(short(told), separators=(",", ":")) + "\n"
+
+
+def lines(
+    told: dict[str, Any], depth: str, split: str, target: tuple[Any, Any, float]
+) -> Iterator[str]:
+    found = told["splits"][split]
+    bare = told["baselines"].get("kernel_model", {}).get(split)
+    yield f"{split}, {depth}: {found['rows']:,} configurations"
+    for kind, wanted in zip(POOLS, target, strict=False):
+        for name, value, want, more in ranks(found["pools"][kind], wanted):
+            beside = {n: v for n, v, _, _ in ranks(bare["pools"][kind], None)} if bare else {}
+            yield row(f"{kind} {name}", value, want, more, beside.get(name))
+    error = bare["time_error_median"] if bare else None
+    yield row("time error", found["time_error_median"], target[2] / 100, False, error)
+    for name, want, more in OTHER.get((depth, split), ()):
+        yield row(name, field(told, split, name), want, more, None)
+
+
+def ranks(pool: dict[str, Any], wanted: Any) -> Iterator[tuple[str, float, float | None, bool]]:
+    names = ["spearman_median", "spearman_p10", *(f"regret_top{n}_mean" for n in REGRETS)]
+    for place, name in enumerate(names):
+        want = None if wanted is None else wanted[place] / (1 if place < 2 else 100)
+        yield name, pool[name], want, place < 2
+
+
+def row(
+    name: str, value: float | None, want: float | None, more: bool, beside: float | None
+) -> str:
+    if value is None:
+        return f"  {name:42} unknown"
+    text = f"  {name:42} {value:8.4g}"
+    if want is not None:
+        reached = value >= want if more else value <= want
+        text += f"  {'at least' if more else 'at most':8} {want:<7.4g} {'✓' if reached else '✗'}"
+        if not reached:
+            lost = (1 - value) / (1 - want) if more and want < 1 else value / want
+            text += f" {lost:.2f} times"
+    return text + (f"  kernel model {beside:.4g}" if beside is not None else "")
+
+
+def field(told: dict[str, Any], split: str, name: str) -> float | None:
+    if name.startswith("after_update."):
+        found = told.get("after_update", {}).get("splits", {}).get(split, {})
+        name = name.removeprefix("after_update.")
+    else:
+        found = told["splits"][split]
+    first, _, rest = name.partition(".")
+    if first == "pools":
+        kind, _, what = rest.partition(".")
+        return found["pools"][kind][what]
+    return found.get(first, {}).get(rest) if rest else found.get(first)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
