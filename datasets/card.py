@@ -115,7 +115,7 @@ def export(
 
 
 def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
-    """Write rows, and the files and facts that they refer to, as a store.
+    """Write rows, and the files and facts that they refer to, as a store, tightly.
 
     Paths are left out, as they only describe the machine.
     """
@@ -130,9 +130,9 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     named = ordered.lazy().select(id="facts_id").drop_nulls().unique(maintain_order=True)
     facts = named.join(store.facts(), on="id", maintain_order="left").collect()
     facts = pl.concat([facts, _unnamed(store)])
-    parts.write(folder / "parts", Outcome, ordered.to_arrow())
-    parts.write(folder / "sources", Source, sources.to_arrow())
-    parts.write(folder / "facts", StoredFacts, facts.to_arrow())
+    parts.write(folder / "parts", Outcome, ordered.to_arrow(), tight=True)
+    parts.write(folder / "sources", Source, sources.to_arrow(), tight=True)
+    parts.write(folder / "facts", StoredFacts, facts.to_arrow(), tight=True)
 
 
 def _unnamed(store: Store) -> polars.DataFrame:

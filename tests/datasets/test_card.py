@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import random
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -9,7 +11,7 @@ import pytest
 pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
-from solkit.core import Outcome, Source, Verdict
+from solkit.core import Outcome, Source, StoredFacts, Verdict
 from solkit.datasets import card, parts
 from solkit.datasets.record import source_of
 from solkit.datasets.store import Store
@@ -67,6 +69,27 @@ def test_an_exported_set_is_a_store_with_a_card(store, tmp_path):
     assert "1.00% in the median and 1.90% at the 95th percentile" in text
 
 
+def test_an_exported_set_is_smaller_and_holds_the_same(tmp_path):
+    """As real facts do, these repeat much of the one before, in an order of their own."""
+    chance = random.Random(0)
+    words = [f'"{chance.getrandbits(48):x}"' for _ in range(2000)]
+    texts = [",".join(chance.sample(words, 60)) for _ in range(40)]
+    rows, facts = [], []
+    for number in range(400):
+        name = hashlib.sha256(b"%d" % number).hexdigest()
+        facts.append(StoredFacts(name, ";".join(chance.sample(texts, 8))))
+        rows.append(timed("a", number, chance.random(), facts_id=name))
+    store = Store(tmp_path / "store", create=True)
+    store.add(rows, [SOURCE], facts)
+    card.export(store, tmp_path / "set", "Times")
+    exported = Store(tmp_path / "set")
+    assert list(exported.rows()) == list(store.rows())
+    assert exported.facts().collect().equals(store.facts().collect())
+    (before,), (after,) = store.files(StoredFacts), exported.files(StoredFacts)
+    assert parts.is_sealed(after)
+    assert after.stat().st_size < before.stat().st_size
+
+
 @pytest.mark.parametrize("title", ["#1 set", "[my] set", "a: b", 'so "called"', "null", "ö 😀"])
 def test_any_title_is_one_in_the_front_matter(store, title):
     front = card.render(store, title).split("---\n")[1]
@@ -77,10 +100,10 @@ def test_any_title_is_one_in_the_front_matter(store, title):
 def test_a_set_is_there_whole_or_not_at_all(store, tmp_path, monkeypatch):
     write = parts.write
 
-    def full_at_the_sources(folder, form, table):
+    def full_at_the_sources(folder, form, table, **how):
         if form is Source:
             raise TraceError("No space left on device")
-        return write(folder, form, table)
+        return write(folder, form, table, **how)
 
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patch:
