@@ -3,6 +3,7 @@
     python bench/evaluation.py                 # the figures of bench/data/evaluation.json
     python bench/evaluation.py --run           # evaluate the shipped sets again: half an hour
     python bench/evaluation.py FILE...         # of files that `solkit evaluate --json` wrote
+    python bench/evaluation.py --table         # as a table for docs/surrogate.md
 
 Figures are of a single one of the ensemble's five models (``--members 1``). A figure that reaches
 its target has a tick; the rest say how far off they are, as a ratio of what is lost.
@@ -68,7 +69,8 @@ def main(arguments: list[str]) -> None:
     told = joined(files) if files else json.loads(DATA.read_text())
     for (depth, split), target in TARGETS.items():
         if split in told.get(depth, {}).get("splits", {}):
-            print("\n".join(lines(told[depth], depth, split, target)))
+            shown = cells if "--table" in arguments else lines
+            print("\n".join(shown(told[depth], depth, split, target)))
 
 
 def evaluated(depth: str) -> dict[str, Any]:
@@ -122,6 +124,42 @@ def lines(
     yield row("time error", found["time_error_median"], target[2] / 100, False, error)
     for name, want, more in OTHER.get((depth, split), ()):
         yield row(name, field(told, split, name), want, more, None)
+
+
+def cells(
+    told: dict[str, Any], depth: str, split: str, target: tuple[Any, Any, float]
+) -> Iterator[str]:
+    """Three rows of a Markdown table: the surrogate, its targets, the kernel model."""
+    found = told["splits"][split]
+    wanted = [
+        each and (each[0], each[1], *(part / 100 for part in each[2:])) for each in target[:2]
+    ]
+    yield markdown(f"**{split}, {depth}**", found)
+    asked = [f"{_of(*each[:2])} | {_percents(each[2:])}" if each else " | " for each in wanted]
+    yield f"| asked for | {' | '.join(asked)} | {target[2]:g} % |"
+    for name in ("kernel_model", "lookup"):
+        if split in told["baselines"].get(name, {}):
+            yield markdown(name.replace("_", " "), told["baselines"][name][split])
+
+
+def markdown(name: str, found: dict[str, Any]) -> str:
+    parts = []
+    for kind in POOLS:
+        pool = found["pools"][kind]
+        regrets = [pool[f"regret_top{n}_mean"] for n in REGRETS]
+        if pool["problems"]:
+            parts += [_of(pool["spearman_median"], pool["spearman_p10"]), _percents(regrets)]
+        else:
+            parts += ["", ""]
+    return f"| {name} | {' | '.join(parts)} | {100 * found['time_error_median']:.3g} % |"
+
+
+def _of(median: float, p10: float) -> str:
+    return f"{median:.3f}/{p10:.2f}".replace("0.", ".")
+
+
+def _percents(values: Any) -> str:
+    return "/".join(f"{100 * each:.2g}" for each in values)
 
 
 def ranks(pool: dict[str, Any], wanted: Any) -> Iterator[tuple[str, float, float | None, bool]]:

@@ -218,8 +218,11 @@ def random(known: Table, asked: Table) -> Forecasts:
 
 def nearest(known: Table, asked: Table) -> Forecasts:
     """The gap of the nearest row in standardised features; what is unknown is average."""
-    names = [name for name in known.names if not name.startswith("params.")]
-    columns = [known.names.index(name) for name in names]
+    columns = [
+        place
+        for place, name in enumerate(known.names)
+        if not name.startswith("params.") and not np.isnan(known.values[:, place]).all()
+    ]
     mean = np.nanmean(known.values[:, columns], axis=0)
     spread = np.nanstd(known.values[:, columns], axis=0) + 1e-6
 
