@@ -1,0 +1,104 @@
+"""Tune twelve kernels of Liger-Kernel at four shapes each under one budget, with `solkit.batch`.
+
+    python bench/liger_batch.py --triage                                # needs no GPU
+    python bench/liger_batch.py --gpu-minutes 10 --json liger_h100.json # needs a GPU
+
+Needs ``pip install liger-kernel``. The files in bench/liger call the library's own kernels. Prints
+the geometric mean speed-up over the library's choices with its interval (those that are kept count
+as 1), the share that was kept, and whether any winner was slower in its final.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+import solkit
+from solkit.core import Batch, BatchItem, BatchSettings, TuneVerdict
+from solkit.report import batch as page
+
+MANIFEST = Path(__file__).parent / "liger" / "batch.toml"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--gpu-minutes", type=float, default=10.0)
+    parser.add_argument("--triage", action="store_true", help="spend no GPU time")
+    parser.add_argument("--device", help="for the triage")
+    parser.add_argument("--log", help="run file; resumed if it exists")
+    parser.add_argument("--json", type=Path, help="write solkit.batch/1 to this file")
+    asked = parser.parse_args()
+    resume = asked.log is not None and Path(asked.log).exists()
+    found = solkit.batch(
+        MANIFEST,
+        gpu_minutes=asked.gpu_minutes,
+        device=asked.device,
+        triage=asked.triage,
+        settings=BatchSettings(log=asked.log, resume=resume, use_database=False),
+        show=_shown(),
+    )
+    page.render(found, Console(width=160, highlight=False, markup=False))
+    if asked.json is not None:
+        asked.json.write_text(page.dumps(found) + "\n", encoding="utf-8")
+    if found.items:
+        print("\n".join(summary(found)))
+    return 0
+
+
+def _shown():
+    """A line on stderr for each stage, and for each 50th outcome."""
+    last = {"stage": "", "measured": 0}
+
+    def show(status):
+        if status.stage != last["stage"] or status.measured >= last["measured"] + 50:
+            last.update(stage=status.stage, measured=status.measured)
+            print(page.line(status), file=sys.stderr, flush=True)
+
+    return show
+
+
+def summary(found: Batch) -> list[str]:
+    """The figures that the batch is judged by."""
+    value, low, high = speedup(found.items)
+    kept = [each for each in found.items if each.tuned.verdict is TuneVerdict.KEEP]
+    slower = [each for each in found.items if _is_slower(each)]
+    return [
+        f"geometric mean speed-up {value:.3f} (95 %: {low:.3f} to {high:.3f}) over "
+        f"{len(found.items)} kernels and shapes",
+        f"{len(kept)} kept ({len(kept) / len(found.items):.0%}), "
+        f"{len(found.items) - len(kept)} changed, {len(slower)} of these slower",
+        f"{sum(each.tuned.measured for each in found.items)} configurations in "
+        f"{found.gpu_s:.0f} of {found.budget_s:.0f} GPU s",
+    ]
+
+
+def speedup(items: Sequence[BatchItem]) -> tuple[float, float, float]:
+    """The geometric mean of the speed-ups, and its interval from those of the finals.
+
+    The finals are independent, so the variances of their logarithms add up.
+    """
+    logs, variance = [], 0.0
+    for each in items:
+        ratio = each.tuned.final.ratio if each.tuned.final is not None else None
+        if each.tuned.verdict is not TuneVerdict.FASTER or ratio is None:
+            logs.append(0.0)
+            continue
+        logs.append(-math.log(ratio.value))
+        variance += (math.log(ratio.high / ratio.low) / (2 * 1.96)) ** 2
+    mean, wide = sum(logs) / len(logs), 1.96 * math.sqrt(variance) / len(logs)
+    return math.exp(mean), math.exp(mean - wide), math.exp(mean + wide)
+
+
+def _is_slower(each: BatchItem) -> bool:
+    final = each.tuned.final
+    changed = each.tuned.verdict is TuneVerdict.FASTER
+    return changed and final is not None and final.ratio is not None and final.ratio.value > 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
