@@ -109,6 +109,8 @@ class _Drive:
         left_s = self._left_s() / _gpus(self._bench)
         until_s = self._bench.clock.now_s() + left_s if left_s > 0 else None
         for configuration, outcome in self._bench.outcomes(until_s):
+            if id(configuration) not in self._asked:
+                continue  # left from before the bench failed: it was asked for again
             task, _ = self._asked.pop(id(configuration))
             spent_s = self._spent.gpu_s
             task.tell(configuration, outcome, spent_s)
@@ -196,8 +198,11 @@ def race(
             return
         left_s = budget_s - spent.gpu_s
         until_s = bench.clock.now_s() + left_s / _gpus(bench) if math.isfinite(left_s) else None
-        bench.submit([replace(each.configuration, chosen_by=REPEAT) for each in rivals])
+        ours = [replace(each.configuration, chosen_by=REPEAT) for each in rivals]
+        bench.submit(ours)
         for configuration, outcome in bench.outcomes(until_s):
+            if not any(configuration is each for each in ours):
+                continue  # left from before the bench failed
             task.tell(configuration, outcome, spent.gpu_s)
             heard(task, configuration, outcome, spent.gpu_s)
         bench.discard()

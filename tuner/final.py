@@ -105,7 +105,8 @@ def head_to_head(
         bench.submit(both)
     found: dict[tuple[int, bool], Outcome] = {}
     for configuration, outcome in bench.outcomes():
-        found[places[id(configuration)]] = outcome
+        if id(configuration) in places:  # others are left from before the bench failed
+            found[places[id(configuration)]] = outcome
     wrong = [each for each in found.values() if each.verdict.is_failure]
     if wrong:
         why = wrong[0].message or wrong[0].verdict.value

@@ -67,7 +67,7 @@ class PortfolioSettings:
         cores: that compile at once.
     """
 
-    fair: int = 5
+    fair: int = 3
     turn: int = 10
     cores: int = 8
 

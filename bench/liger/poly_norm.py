@@ -16,7 +16,7 @@ SHAPES = [
     {"M": 64, "N": 4096},
 ]
 HELD_OUT_SHAPES = [{"M": 6000, "N": 3072}]
-TOLERANCE = {"rtol": 2e-2, "atol": 2e-2}
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
 
 
 class Launched:
@@ -31,14 +31,13 @@ class Launched:
 
 
 def reference(x, w, b):
-    x = x.float()
     powers = [x**3, x**2, x]
     normed = [p * torch.rsqrt(p.square().mean(-1, keepdim=True) + 1e-6) for p in powers]
-    return (w[0] * normed[0] + w[1] * normed[1] + w[2] * normed[2] + b).to(torch.bfloat16)
+    return w[0] * normed[0] + w[1] * normed[1] + w[2] * normed[2] + b
 
 
 def inputs(M=8192, N=4096, device="cuda"):
-    x = torch.randn(M, N, dtype=torch.bfloat16, device=device)
+    x = torch.randn(M, N, device=device)
     return x, torch.randn(3, device=device), torch.randn(1, device=device)
 
 

@@ -1,0 +1,314 @@
+"""Twenty faults in a batch: it finishes with the same winners; nothing is lost or counted twice.
+
+A fault that ends a batch is followed by ``--resume``, on a new bench, as a user would do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
+import recorded_batch as recorded
+import spaces
+
+import solkit
+from solkit.core import BatchSettings, TuneVerdict, Verdict, canonical
+from solkit.datasets import outcomelog
+from solkit.errors import GpuBusyError, TraceError, WorkerError
+from solkit.measure.benches import RecordedBench
+from solkit.tuner.database import Database
+from solkit.tuner.findings import findings
+
+MINUTES = 3.0
+GPU_ERROR = "CUDA error: an illegal memory access was encountered"
+
+
+class FaultyBench(RecordedBench):
+    """A recorded bench where something happens to chosen outcomes or submissions.
+
+    Args:
+        at: outcomes, counted from 1, before which `fault` happens.
+        fault: raises, or returns the outcomes to report in place of the one due.
+        submitting: submissions, counted from 1, at which it raises instead.
+    """
+
+    def __init__(self, at=(), fault=None, submitting=(), rows=None):
+        super().__init__(recorded.rows() if rows is None else rows, cores=4)
+        self.at, self.fault, self.submitting = set(at), fault, set(submitting)
+        self.heard = self.submitted = 0
+
+    def submit(self, configurations):
+        self.submitted += 1
+        if self.submitted in self.submitting:
+            self.fault(None, None)
+        super().submit(configurations)
+
+    def outcomes(self, until_s=None):
+        for configuration, outcome in super().outcomes(until_s):
+            self.heard += 1
+            due = [outcome]
+            if self.heard in self.at:
+                due = self.fault(configuration, outcome)
+            for each in due:
+                yield configuration, each
+
+
+def raising(error):
+    def fault(*_):
+        raise error
+
+    return fault
+
+
+@pytest.fixture(scope="module")
+def winners():
+    found = solkit.batch(recorded.manifest(), gpu_minutes=MINUTES, bench=recorded.bench())
+    told = [(each.tuned.verdict, dict(each.tuned.params)) for each in found.items]
+    assert told == [(TuneVerdict.FASTER, spaces.BEST)] * 2 + [(TuneVerdict.KEEP, spaces.DEFAULT)]
+    return told
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(bench, resume=False, **told):
+        settings = BatchSettings(log=tmp_path / "run.jsonl", resume=resume, **told)
+        return solkit.batch(
+            recorded.manifest(), gpu_minutes=MINUTES, bench=bench, settings=settings
+        )
+
+    run.log = tmp_path / "run.jsonl"
+    return run
+
+
+def check(found, winners, log):
+    """The same winners; the log has each outcome once, and says the same."""
+    assert [(each.tuned.verdict, dict(each.tuned.params)) for each in found.items] == winners
+    rows = outcomelog.read(log).rows
+    searched = [row for row in rows if row.comparison is None]
+    of = Counter((row.kernel_id, row.problem_id, *_identity(row)) for row in searched)
+    assert set(of.values()) == {1}
+    for each in found.items:
+        tuned = each.tuned
+        mine = [row for row in searched if (row.kernel_id, row.problem_id) == _key(tuned)]
+        assert len({canonical(row.params) for row in mine}) == tuned.measured
+    read_back = {(e.key.kernel_id, e.key.problem_id): e.chosen.params for e in findings(rows)}
+    assert read_back == {_key(e.tuned): e.tuned.params for e in found.items}
+
+
+def _key(tuned):
+    return tuned.kernel_id, tuned.problem_id
+
+
+def _identity(row):
+    return canonical(row.params), row.created, row.verdict, row.samples_ms
+
+
+# ------------------------------------------------------------------------ faults that it survives
+
+BUSY = GpuBusyError("another SolKit holds the GPU")
+KILLED = WorkerError("a worker ended: killed by SIGKILL")
+SURVIVED = {
+    "a worker is killed before anything is measured": {"at": [1], "fault": raising(KILLED)},
+    "a worker is killed in the search": {"at": [9], "fault": raising(KILLED)},
+    "workers are killed again and again": {"at": range(5, 60, 9), "fault": raising(KILLED)},
+    "a worker is killed while it takes work": {"submitting": [7], "fault": raising(KILLED)},
+    "a GPU error, three times in a row": {
+        "at": [12, 13, 14],
+        "fault": raising(WorkerError(GPU_ERROR)),
+    },
+    "the GPU is taken for a while": {"at": [3, 4, 20], "fault": raising(BUSY)},
+}
+
+
+@pytest.mark.parametrize("name", SURVIVED)
+def test_it_goes_on(run, winners, name):
+    found = run(FaultyBench(**SURVIVED[name]))
+    check(found, winners, run.log)
+    assert any("was taken up again" in note for note in found.notes)
+
+
+def test_an_outcome_that_is_reported_twice_counts_once(run, winners):
+    found = run(FaultyBench(at=range(1, 30, 3), fault=lambda _, outcome: [outcome, outcome]))
+    check(found, winners, run.log)
+
+
+def test_a_gpu_error_in_the_finals(run, winners):
+    class InTheFinals(FaultyBench):
+        def submit(self, configurations):
+            is_final = len(configurations) == 2 and configurations[0].chosen_by == "repeat"
+            if is_final and not self.at:
+                self.at = {self.heard + 1}
+            super().submit(configurations)
+
+    found = run(InTheFinals(fault=raising(WorkerError(GPU_ERROR))))
+    check(found, winners, run.log)
+
+
+def test_a_configuration_that_ends_its_process(run, winners):
+    def crashed(configuration, outcome):
+        assert configuration.params != spaces.BEST
+        died = spaces.failed(outcome, Verdict.CRASHED)
+        return [died]
+
+    found = run(FaultyBench(at=[4], fault=crashed))
+    check(found, winners, run.log)
+    assert sum(each.tuned.failed for each in found.items) >= 1
+
+
+def test_memory_that_somebody_else_has_for_a_while(run, winners):
+    def crowded(_, outcome):
+        return [spaces.failed(outcome, Verdict.NOT_MEASURED)]
+
+    found = run(FaultyBench(at=[1, 6, 11], fault=crowded))
+    assert [(e.tuned.verdict, dict(e.tuned.params)) for e in found.items] == winners
+    verdicts = Counter(row.verdict for row in outcomelog.read(run.log).rows)
+    assert verdicts[Verdict.NOT_MEASURED] == 3
+
+
+def test_a_clock_that_is_set_back_and_forth(run, winners):
+    days = iter([400, -800, 3000, 0, -1] * 100)
+    rows = [
+        replace(row, created=row.created + timedelta(days=next(days)))
+        for row in recorded.rows()[:300]
+    ] + recorded.rows()[300:]
+    found = run(FaultyBench(rows=rows))
+    assert [(e.tuned.verdict, dict(e.tuned.params)) for e in found.items] == winners
+
+
+# --------------------------------------------------------------------------------- disks and files
+
+
+def full(monkeypatch, times):
+    """The next `times` writes of rows find no space."""
+    left, write = [times], os.write
+
+    def failing(file, data):
+        if b'"row"' in bytes(data) and left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", failing)
+    return left
+
+
+def test_a_disk_that_is_full_for_a_moment(run, winners, monkeypatch):
+    left = full(monkeypatch, 2)
+    found = run(FaultyBench())
+    assert left == [0]
+    monkeypatch.undo()
+    check(found, winners, run.log)
+
+
+def test_a_disk_that_stays_full_ends_the_batch_and_resume_finishes_it(run, winners, monkeypatch):
+    written = [0]
+    append = outcomelog.OutcomeLog.append
+
+    def appended(log, *told, **more):
+        written[0] += 1
+        if written[0] > 15:
+            raise TraceError(f"1 rows could not be written to {log.path}: No space left on device")
+        return append(log, *told, **more)
+
+    monkeypatch.setattr(outcomelog.OutcomeLog, "append", appended)
+    with pytest.raises(TraceError, match="No space left"):
+        run(FaultyBench())
+    assert len(outcomelog.read(run.log).rows) == 15
+    monkeypatch.undo()
+    check(run(FaultyBench(), resume=True), winners, run.log)
+
+
+def test_a_machine_that_stops_in_the_middle_of_a_line(run, winners):
+    with pytest.raises(WorkerError):
+        run(FaultyBench(at=range(30, 300), fault=raising(KILLED)))
+    with run.log.open("r+b") as file:
+        file.truncate(run.log.stat().st_size - 100)
+    found = run(FaultyBench(), resume=True)
+    check(found, winners, run.log)
+
+
+# --------------------------------------------------------------------------------------- the ends
+
+
+@pytest.mark.parametrize("at", [2, 25])
+def test_a_head_that_is_lost_ends_the_batch_and_resume_finishes_it(run, winners, at):
+    lost = WorkerError("the cluster's head is lost")
+    with pytest.raises(WorkerError, match="head is lost"):
+        run(FaultyBench(at=range(at, 500), fault=raising(lost)))
+    assert len(outcomelog.read(run.log).rows) == at - 1
+    check(run(FaultyBench(), resume=True), winners, run.log)
+
+
+@pytest.mark.parametrize("at", [1, 20])
+def test_ctrl_c_in_the_search(run, winners, at):
+    found = run(FaultyBench(at=[at], fault=raising(KeyboardInterrupt())))
+    assert found.interrupted
+    assert len(found.items) == 3
+    again = run(FaultyBench(), resume=True)
+    check(again, winners, run.log)
+    assert not again.interrupted
+
+
+def test_ctrl_c_in_the_finals(run, winners):
+    class InTheFinals(FaultyBench):
+        def submit(self, configurations):
+            if len(configurations) == 2 and configurations[0].chosen_by == "repeat":
+                raise KeyboardInterrupt
+            super().submit(configurations)
+
+    found = run(InTheFinals())
+    assert found.interrupted
+    assert {each.tuned.verdict for each in found.items} == {TuneVerdict.KEEP}
+    assert "winners without one are not used" in " ".join(found.notes)
+    check(run(FaultyBench(), resume=True), winners, run.log)
+
+
+# --------------------------------------------------------------------------------------- database
+
+
+class GoneDatabase(Database):
+    """A server that does not answer."""
+
+    def __init__(self, place, reads=False, writes=False, full=False):
+        super().__init__(place)
+        self.reads, self.writes, self.full = reads or full, writes, full
+
+    def add(self, *told):
+        if self.full:
+            raise TraceError("9 rows could not be written: No space left on device")
+        if not self.writes:
+            raise ConnectionError("server closed the connection unexpectedly")
+        return super().add(*told)
+
+    def measured(self, *told):
+        if not self.reads:
+            raise ConnectionError("could not connect to server")
+        return super().measured(*told)
+
+
+@pytest.mark.parametrize(
+    "works",
+    [{}, {"reads": True}, {"writes": True}, {"full": True}],
+    ids=["gone", "gone later", "back later", "full"],
+)
+def test_a_database_that_is_gone_costs_nothing(run, winners, monkeypatch, tmp_path, works):
+    place = tmp_path / "tuned"
+    monkeypatch.setattr(
+        "solkit.tuner.database.Database", lambda place: GoneDatabase(place, **works)
+    )
+    found = run(FaultyBench(), database=place)
+    check(found, winners, run.log)
+    assert any("database" in note for note in found.notes)
+    monkeypatch.undo()
+    database = Database(place)
+    database.merge(run.log)
+    database.merge(run.log)
+    assert len(list(database.place.rows_of())) == len(outcomelog.read(run.log).rows)

@@ -1,0 +1,57 @@
+"""A winner at shapes that it was not tuned for."""
+
+from __future__ import annotations
+
+import pytest
+
+from solkit.core import Configuration, Difference, Final, Ratio
+from solkit.tuner.gate import gate, nearest
+
+BASE = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 16})
+RIVAL = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 32})
+
+
+def held(difference, value=None, strict=True):
+    """The gate's answer to one comparison, and what was compared."""
+    seen = []
+
+    def judge(base, rival):
+        seen.append((base, rival))
+        ratio = None if value is None else Ratio(value, value / 1.01, value * 1.01, 0.001, 9)
+        return Final(rival.params, difference, ratio, "turns", ("evidence.",))
+
+    (found,) = gate(BASE, RIVAL, [({"M": 7}, strict)], judge)
+    assert [(b.shape, b.params, r.shape, r.params) for b, r in seen] == [
+        ({"M": 7}, BASE.params, {"M": 7}, RIVAL.params)
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("difference", "value", "passed"),
+    [
+        (Difference.FASTER, 0.8, True),
+        (Difference.NOT_SHOWN, 1.005, True),
+        (Difference.NOT_SHOWN, 1.2, False),  # few samples: it may well be slower
+        (Difference.SLOWER, 1.002, False),
+        (Difference.UNSTABLE, 0.9, False),
+        (Difference.NOT_COMPARED, None, False),
+    ],
+)
+def test_a_winner_must_be_correct_and_not_slower(difference, value, passed):
+    found = held(difference, value)
+    assert (found.passed, found.difference, found.shape) == (passed, difference, {"M": 7})
+
+
+def test_where_another_winner_is_nearer_it_need_only_be_correct():
+    assert held(Difference.SLOWER, 2.0, strict=False).passed
+    wrong = held(Difference.NOT_COMPARED, strict=False)
+    assert (wrong.passed, wrong.why) == (False, "evidence.")
+
+
+def test_the_nearest_shape_is_so_in_doublings():
+    shapes = [{"M": 16, "dtype": "bf16"}, {"M": 1024, "dtype": "bf16"}]
+    assert nearest({"M": 100, "dtype": "bf16"}, shapes) == 0  # 2.6 doublings against 3.4
+    assert nearest({"M": 200, "dtype": "bf16"}, shapes) == 1
+    other = [{"M": 16, "dtype": "bf16"}, {"M": 16, "dtype": "fp8"}]
+    assert nearest({"M": 16, "dtype": "fp8"}, other) == 1
