@@ -17,7 +17,6 @@ from solkit.tuner.driver import drive
 from solkit.tuner.portfolio import PortfolioSettings, chosen, portfolio, round_robin
 from solkit.tuner.task import Task, TaskSettings
 
-
 A_SECOND = Cost(0.0, 1.0)
 
 
