@@ -67,10 +67,13 @@ def main(arguments: list[str]) -> None:
         DATA.write_text(packed({depth: evaluated(depth) for depth in RUNS}))
     files = [each for each in arguments if not each.startswith("--")]
     told = joined(files) if files else json.loads(DATA.read_text())
+    as_table = "--table" in arguments
     for (depth, split), target in TARGETS.items():
         if split in told.get(depth, {}).get("splits", {}):
-            shown = cells if "--table" in arguments else lines
+            shown = cells if as_table else lines
             print("\n".join(shown(told[depth], depth, split, target)))
+    if as_table:
+        print("\n".join(others(told)))
 
 
 def evaluated(depth: str) -> dict[str, Any]:
@@ -140,6 +143,19 @@ def cells(
     for name in ("kernel_model", "lookup"):
         if split in told["baselines"].get(name, {}):
             yield markdown(name.replace("_", " "), told["baselines"][name][split])
+
+
+def others(told: dict[str, Any]) -> Iterator[str]:
+    """Rows of a second table: what else the splits tell, and what was asked for."""
+    for (depth, split), figures in OTHER.items():
+        if split not in told.get(depth, {}).get("splits", {}):
+            continue
+        for name, want, more in figures:
+            if (value := field(told[depth], split, name)) is not None:
+                side = "at least" if more else "at most"
+                reached = value >= want if more else value <= want
+                verdict = "met" if reached else "missed"
+                yield f"| {split}, {depth} | `{name}` | {value:.3g} | {side} {want:g} | {verdict} |"
 
 
 def markdown(name: str, found: dict[str, Any]) -> str:

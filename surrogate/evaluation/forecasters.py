@@ -48,6 +48,7 @@ Forecaster = Callable[[Table, Table], Forecasts]
 _ALIKE = 25
 """Repeats of shorter, and of longer times, from which a row's deviation is drawn."""
 
+_MOST_KNOWN = 30_000
 _BLOCK = 256
 """Points whose distances to all known ones are held at once."""
 
@@ -217,7 +218,12 @@ def random(known: Table, asked: Table) -> Forecasts:
 
 
 def nearest(known: Table, asked: Table) -> Forecasts:
-    """The gap of the nearest row in standardised features; what is unknown is average."""
+    """The gap of the nearest row in standardised features; what is unknown is average.
+
+    Of many known rows it is the nearest of a sample.
+    """
+    if len(known) > _MOST_KNOWN:
+        known = known[np.sort(np.random.default_rng(0).permutation(len(known))[:_MOST_KNOWN])]
     columns = [
         place
         for place, name in enumerate(known.names)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from synthetic import on_both, table
 
+from solkit.surrogate.evaluation import forecasters
 from solkit.surrogate.evaluation.evaluate import judged, left_out
-from solkit.surrogate.evaluation.forecasters import lookup, repeated, transferred
+from solkit.surrogate.evaluation.forecasters import lookup, nearest, repeated, transferred
 from solkit.surrogate.trees import Settings
 
 QUICK = Settings(members=1, rounds=40, leaves=8, rate=0.2, columns=1.0)
@@ -27,6 +28,20 @@ def test_transfer_learns_what_the_modelled_ratio_misses():
     told = judged(both, left_out(both, "transfer", transferred(QUICK)))
     looked_up = judged(both, left_out(both, "transfer", lookup))
     assert told.time_error < 0.03 < looked_up.time_error
+
+
+def test_the_nearest_row_lends_its_gap(monkeypatch):
+    made = table(60)
+    gaps = made.time_ms / made.sol_ms
+    spread = made.values.std(axis=0)
+    apart = (((made.values[:, None] - made.values[:50]) / spread) ** 2).sum(axis=2)
+    told = nearest(made[np.arange(50)], made[np.arange(50, 60)])
+    places = [int(np.argmin(apart[row])) for row in range(50, 60)]
+    right = np.isclose(told.time_ms / made.sol_ms[50:], gaps[places])
+    assert right.sum() >= 9  # the spread of 50 rows is not quite that of 60
+    monkeypatch.setattr(forecasters, "_MOST_KNOWN", 5)
+    few = nearest(made[np.arange(50)], made).time_ms / made.sol_ms
+    assert len(np.unique(np.round(few, 9))) <= 5
 
 
 def test_the_ceiling_is_as_noisy_as_repeats():
