@@ -2,7 +2,8 @@
 
 There are three, and a driver cannot tell which one it has: *guarded* (untrusted candidates, each in
 its own process beside a referee), *trusted* (handfuls that share inputs, compiled ahead) and
-*recorded* (a store or another tool's file, on a virtual clock, without a GPU).
+*recorded* (a store or another tool's file, on a virtual clock, without a GPU). `many` makes one of
+several: of the GPUs of a machine (`local`) or of a Ray cluster (`ray`).
 """
 
 from __future__ import annotations

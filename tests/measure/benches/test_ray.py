@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,13 +16,17 @@ from recordings import outcome
 
 from solkit.core import Configuration
 from solkit.datasets.outcomelog import OutcomeLog, read
-from solkit.errors import ClusterLostError, UnsupportedError
+from solkit.errors import ClusterLostError, UnsupportedError, WorkerError
 from solkit.measure.benches import ray as rays
+from solkit.measure.benches.bundles import bundle_of
+from solkit.measure.benches.far import Job
 from solkit.measure.benches.hosting import Recorded, Trusted
 from solkit.measure.benches.ray import ray_bench
 from solkit.measure.benches.remote import Trade
+from solkit.roofline.devices import find
 
 KERNEL = "k" * 16
+EXAMPLE = Path(__file__).parents[3] / "examples" / "bias_gelu.py"
 SMALL = {"num_cpus": 0, "num_gpus": 1, "object_store_memory": 80 << 20}
 
 
@@ -78,18 +83,49 @@ def test_a_killed_worker_and_a_lost_node_lose_nothing(cluster, log):
     with ray_bench(cluster.address, recorded(pace=0.02), trade, place_s=60.0) as bench:
         assert (bench.gpus, bench.device.key) == (2, "h100-sxm")
         asked = [at(n) for n in range(200)]
-        bench.submit(asked)
-        seen = []
-        for each, _ in bench.outcomes():
-            seen.append(each)
-            if len(seen) == 20:
-                os.kill(workers()[0], signal.SIGKILL)
-            if len(seen) == 120:
-                cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+        bench.submit(asked[:120])
+        outcomes = bench.outcomes()
+        seen = [next(outcomes)[0] for _ in range(20)]
+        old = set(workers())
+        os.kill(min(old), signal.SIGKILL)
+        seen += [each for each, _ in outcomes]
+        wait_for(lambda: set(workers()) - old)  # another one takes its place
+        bench.submit(asked[120:])
+        outcomes = bench.outcomes()
+        seen += [next(outcomes)[0] for _ in range(16)]
+        cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+        seen += [each for each, _ in outcomes]
     assert Counter(map(id, seen)) == Counter(map(id, asked))
     assert logged(log) == Counter(range(200))
-    assert [each for each in told if "is back" in each]
-    assert [each for each in told if "node has died" in each or "connection error" in each]
+    assert [each for each in told if "died unexpectedly" in each or "connection error" in each]
+
+
+def wait_for(is_so):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_node_without_a_gpu_compiles_for_others(cluster):
+    import ray
+
+    node = cluster.add_node(**{**SMALL, "num_cpus": 1, "num_gpus": 0})
+    try:
+        ray.init(cluster.address, logging_level="ERROR", log_to_driver=False)
+        lender = rays._lender()
+        assert lender.slots == 1
+        params = {"BLOCK_M": 1, "BLOCK_N": 256, "num_warps": 4}
+        gpu, shape = find("h100-sxm"), {"M": 64, "N": 64}
+        done = lender.run(Job(bundle_of(str(EXAMPLE)), "kernel", shape, [params], gpu, 60.0))
+        assert [(each.error, each.facts != "") for each in done.compiled] == [("", True)]
+        assert [name for name in done.files if name.endswith(".cubin")]
+        lost = rays._Helpers(["0" * 56])
+        with pytest.raises(WorkerError, match="no machine without a GPU compiles"):
+            lost.run(Job(bundle_of(str(EXAMPLE)), "kernel", shape, [params], gpu, 1.0))
+    finally:
+        ray.shutdown()
+        cluster.remove_node(node, allow_graceful=False)
 
 
 def test_a_lost_head_is_an_error_and_the_log_has_all_that_was_measured(cluster, log):
