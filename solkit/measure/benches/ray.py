@@ -270,6 +270,8 @@ class _Helpers:
     def run(self, job: Job) -> Done:
         """Have a job done; see `Lender`."""
         ray, error = _ray(), "there is none"
+        alive = {each["NodeID"] for each in ray.nodes() if each["Alive"]}
+        self._nodes = [each for each in self._nodes if each in alive]  # others would wait for long
         while self._nodes:
             node = self._nodes[next(self._next) % len(self._nodes)]
             there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
