@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from solkit.tuner.search import Prior
+
     Array = NDArray[np.float64]
 
-__all__ = ["Known", "distance"]
+__all__ = ["Extended", "Known", "distance"]
 
 _NOISE = 0.02
 """Standard deviation of log2 of a time that was measured at the target: 1.4 %."""
@@ -119,6 +121,15 @@ class Known:
             for params, times_ms in cell.times_ms.items()
         )
 
+    @property
+    def points(self) -> tuple[Params, ...]:
+        """Every configuration that has a time somewhere."""
+        return tuple(self._points[each] for each in self._mean)
+
+    def has_tried(self, point: Params) -> bool:
+        """Whether a configuration was tried anywhere, with success or without."""
+        return canonical(point) in self._chances
+
     def seeds(self, number: int) -> list[Params]:
         """The most promising configurations, best first, to be measured before any other.
 
@@ -142,6 +153,44 @@ class Known:
         import numpy as np
 
         return np.array([self._chances.get(canonical(each), self._chance) for each in points])
+
+
+class Extended:
+    """What is known, and another belief where nothing is.
+
+    The other's times are shifted to agree with what is known, in the median over the points that
+    both tell of: a surrogate may know a space well and be wrong about its level.
+
+    Args:
+        known: goes first.
+        other: covers the rest.
+    """
+
+    def __init__(self, known: Known, other: Prior) -> None:
+        import numpy as np
+
+        self._known, self._other = known, other
+        ours, theirs = (each.log2_ms(known.points)[0] for each in (known, other))
+        apart = (ours - theirs)[np.isfinite(ours - theirs)]
+        self._shift = float(np.median(apart)) if len(apart) else 0.0
+
+    def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
+        """Mean and standard deviation of log2 of the time in ms, (points,); nan where unknown."""
+        import numpy as np
+
+        (mean, sd), (other, other_sd) = (e.log2_ms(points) for e in (self._known, self._other))
+        unknown = np.isnan(mean)
+        return (
+            np.where(unknown, other + self._shift, mean),
+            np.where(unknown, other_sd, sd),
+        )
+
+    def fails(self, points: Sequence[Params]) -> Array:
+        """The chance of failing, (points,)."""
+        import numpy as np
+
+        tried = np.array([self._known.has_tried(each) for each in points], dtype=bool)
+        return np.where(tried, self._known.fails(points), self._other.fails(points))
 
 
 def distance(shape: Mapping[str, Value], other: Mapping[str, Value]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ from solkit.errors import InputError
 if TYPE_CHECKING:
     from solkit.core import Tuned, TuneStatus
     from solkit.measure.benches import RecordedBench
+    from solkit.tuner.emitters import Target
 
 __all__ = ["EPILOG", "tune"]
 
@@ -69,6 +70,21 @@ _Workers = Annotated[
 _Plot = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write best time against GPU seconds, as HTML.")
 ]
+_Emit = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FORMAT:PATH",
+        help="Write the chosen parameters in a form of `solkit emit`; repeatable.",
+    ),
+]
+_Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help="A tuning database, which warms the search and gets its results: a folder, or a "
+        "server's URL.",
+    ),
+]
 
 
 def tune(
@@ -90,6 +106,8 @@ def tune(
     ray: _options.Ray = None,
     workers: _Workers = 0,
     plot: _Plot = None,
+    emit: _Emit = None,
+    database: _Database = None,
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
@@ -103,6 +121,7 @@ def tune(
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _check_outputs(kernel, reference, recorded, plot, json)
         _check_places(log, resume, recorded, gpus or ray)
+        targets = _targets(emit)
         from solkit.core import TuneSettings
         from solkit.pipeline.tuning import tune as tuning
 
@@ -110,6 +129,7 @@ def tune(
         in_use = _options.parse_params(params) or {}
         settings = replace(settings, params=in_use, on=on, gpus=gpus, ray=ray)
         settings = replace(settings, log=resume or log, resume=resume is not None)
+        settings = replace(settings, database=database)
         with _base.stdout_kept_for_the_report(), _progress() as show:
             tuned = tuning(
                 kernel,
@@ -122,6 +142,7 @@ def tune(
                 show=show,
             )
         _write(tuned, json, plot)
+        _emit(tuned, targets)
         if tuned.best is None:
             raise typer.Exit(_nothing(tuned))
 
@@ -148,6 +169,31 @@ def _check_outputs(
         from solkit.report.extras import needed
 
         needed("plotly")
+
+
+def _targets(emit: Sequence[str] | None) -> list[Target]:
+    if not emit:
+        return []
+    from solkit.tuner.emitters import parse_target
+
+    return [parse_target(each) for each in emit]
+
+
+def _emit(tuned: Tuned, targets: Sequence[Target]) -> None:
+    """Write the parameters in each form; what one refuses is written in the others."""
+    from solkit.tuner.emitters import emit
+
+    faults = []
+    for each in targets if tuned.best is not None else ():
+        try:
+            written = emit([tuned], each.form, each.path)
+        except InputError as error:
+            faults.append(f"--emit {each.form}:{each.path}: {error}")
+            continue
+        for note in written.notes:
+            _base.complain(note)
+    if faults:
+        raise InputError("; ".join(faults))
 
 
 def _nothing(tuned: Tuned) -> exit_codes.Exit:

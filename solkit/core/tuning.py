@@ -46,6 +46,8 @@ class TuneSettings:
         workers: processes that compile; 0 for all cores except one.
         gpus: several GPUs of this machine: ``"all"``, a number, or ``"cuda:0,cuda:1"``.
         ray: GPUs of a Ray cluster: its head's ``host:port``, or ``"auto"``.
+        database: a tuning database, whose results warm the search and which gets this run's: a
+            folder, or a server's URL.
         final: how the head-to-head is run on this machine's GPU: one of `FINALS`; see `Final.how`.
 
     Raises:
@@ -64,6 +66,7 @@ class TuneSettings:
     final: str = "guarded"
     gpus: str | None = None
     ray: str | None = None
+    database: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.final not in FINALS:

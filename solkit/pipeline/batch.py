@@ -50,6 +50,7 @@ from solkit.errors import GpuBusyError, InputError, SolkitError, TraceError, Wor
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.batch_work import Work, looked_at
 from solkit.pipeline.environment import environment
+from solkit.pipeline.remembering import keep
 from solkit.pipeline.target import target
 from solkit.pipeline.tuning import SPENT, Searched, TuneLog, tuned_of
 
@@ -249,17 +250,8 @@ class _Batch:
 
     def _merge(self, database: Database | None, log: OutcomeLog | None) -> None:
         """Add the run to the tuning database. If that fails, the log still has everything."""
-        if database is None or log is None:
-            return
-        try:
-            held = outcomelog.read(log.path)
-            rows = [row for row in held.rows if row.run_id == log.run_id]
-            if rows:
-                database.add(rows, held.sources, held.facts)
-        except Exception as error:  # a database may be a server, with errors of its own
-            self._tell(
-                f"The results are not in the tuning database: {error}. {log.path} has all of them."
-            )
+        if database is not None and log is not None and (note := keep(database, log)):
+            self._tell(note)
 
     def _emitted(self, works: Sequence[Work], items: Sequence[BatchItem]) -> list[BatchItem]:
         """Write the forms that the manifest asks for: each entry's results together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solkit.analysis.analyser import Analyser
@@ -21,6 +21,7 @@ from solkit.core.progress import tell
 from solkit.errors import InputError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
+from solkit.pipeline.remembering import remembered
 from solkit.pipeline.studying import analyser_for
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "looked_at"]
 
-_SEEDS = 3  # of earlier runs, measured right after the default
 _TOGETHER = 4  # kernels that are looked at at once; each keeps several processes busy
 
 Shape = Mapping[str, Value]
@@ -204,20 +204,11 @@ class _Look:
         """The ground with what the database knows, and what to measure first."""
         if self.database is None:
             return ground, ()
-        key, shape = ground.kernel_id, ground.shape
-        try:
-            measured.update(
-                (canonical(params), ms)
-                for params, ms in self.database.measured(key, shape, self.device.key)
-            )
-            known = self.database.known(key, shape, self.device.key, ground.sol_ms)
-            first = tuple(each for each in known.seeds(_SEEDS) if each in ground.space)
-        except Exception as error:  # a database may be a server, with errors of its own
-            note = f"The tuning database cannot be read, so nothing is known from it: {error}"
-            if note not in self.notes:
-                self.notes.append(note)
-            return ground, ()
-        return (replace(ground, prior=known) if first else ground), first
+        known = remembered(ground, self.database, self.device.key)
+        if known.note and known.note not in self.notes:
+            self.notes.append(known.note)
+        measured.update((canonical(params), ms) for params, ms in known.measured)
+        return known.ground, known.first
 
     def _checks(
         self, ground: Ground, held_out: tuple[Shape, ...], tuned: Sequence[Shape]

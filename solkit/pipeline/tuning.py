@@ -42,6 +42,7 @@ from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.environment import environment
 from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
+from solkit.pipeline.remembering import keep, remembered
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
 
@@ -217,10 +218,11 @@ class _Run:
         """The search and the race; `keeps` if the log is written here, not by the bench."""
         from solkit.tuner.driver import drive, race
 
-        task = ground.task(self.how)
+        known = remembered(ground, self.how.database, bench.device.key)
+        task = known.ground.task(self.how, first=known.first)
         earlier_s = self._resumed(task, ground, log)
         begun_s = bench.clock.gpu_s()
-        searched = Searched(task, earlier_s)
+        searched = Searched(task, earlier_s, note=known.note)
 
         def spent() -> float:
             return earlier_s + bench.clock.gpu_s() - begun_s
@@ -271,7 +273,7 @@ class _Run:
         from solkit.tuner.final import final
 
         task, begun_s = searched.task, time.monotonic()
-        notes = [*ground.notes, *notes]
+        notes = [*ground.notes, *notes, *filter(None, [searched.note])]
         last: Final | None = None
         self.show(_status("final", task, searched.gpu_s, self.budget_s))
         try:
@@ -283,6 +285,8 @@ class _Run:
         final_s = time.monotonic() - begun_s
         if log is not None and last is not None:
             log.append([_decision(task, last)])
+        if self.how.database is not None:
+            notes += filter(None, [keep(self.how.database, log)])
         return tuned_of(searched, ground, device, last, log, notes, final_s)
 
 
@@ -293,6 +297,7 @@ class Searched:
     task: Task
     gpu_s: float
     stopped: Stopped = Stopped.BUDGET
+    note: str = ""  # what limits it
 
 
 def _decision(task: Task, last: Final) -> Outcome:

@@ -89,3 +89,58 @@ def test_nothing_runs(tmp_path):
     told = asked(str(path))
     assert told.exit_code == 3
     assert "fails: too much shared memory" in told.stdout
+
+
+def test_the_chosen_parameters_are_written_in_other_forms(recording, tmp_path):
+    best, configs = tmp_path / "best.json", tmp_path / "configs.py"
+    told = asked(
+        *(recording, "--json", "-", "--log", str(tmp_path / "log.jsonl")),
+        *("--emit", f"best-config:{best}", "--emit", f"triton-autotune:{configs}"),
+    )
+    assert told.exit_code == 0, told.output
+    chosen = json.loads(told.stdout)["params"]
+    (entry,) = json.loads(best.read_text())["configs"]
+    assert entry["params"] == chosen
+    assert entry["verdict"] == "faster"
+    assert "triton.Config(" in configs.read_text()
+
+
+def test_a_form_that_refuses_stops_no_other(recording, tmp_path):
+    best = tmp_path / "best.json"
+    told = asked(recording, "--emit", f"vllm-moe:{tmp_path}", "--emit", f"best-config:{best}")
+    assert told.exit_code == 2
+    assert "vllm-moe needs E" in told.stderr
+    assert best.exists()
+
+
+def test_an_unknown_form_is_told_before_the_work(recording):
+    told = asked(recording, "--emit", "toml:x")
+    assert told.exit_code == 2
+    assert told.stdout == ""
+    assert "unknown format 'toml'" in told.stderr
+
+
+def test_a_database_gets_the_run_and_warms_the_next(recording, tmp_path):
+    pytest.importorskip("polars")
+    from solkit.tuner.database import Database
+
+    place = str(tmp_path / "db")
+    first = asked(recording, "--database", place, "--log", str(tmp_path / "1.jsonl"), "--json", "-")
+    assert first.exit_code == 0, first.output
+    told = json.loads(first.stdout)
+    (found,) = Database(place).findings()
+    assert found.confirmed
+    assert dict(found.chosen.params) == told["params"]
+    assert found.measured == told["measured"]
+    again = asked(
+        *(recording, "--database", place, "--log", str(tmp_path / "2.jsonl"), "--json", "-"),
+        *("--gpu-seconds", "2.5"),
+    )
+    second = json.loads(again.stdout)
+    assert second["params"] == told["params"]
+    cold = json.loads(asked(recording, "--gpu-seconds", "2.5", "--json", "-").stdout)
+    assert cold["measured"] == second["measured"] < told["measured"]
+    assert cold["best"]["time_ms"] > second["best"]["time_ms"]
+    assert len(Database(place).findings()) == 2
+    told = asked(recording, "--database", place, "--gpu-seconds", "0.2", "--json", "-")
+    assert "the run has no log" in json.loads(told.stdout)["notes"][-1]

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from tuning_rows import row
+from tuning_rows import SHAPE, row
 
 from solkit.core import Verdict
-from solkit.tuner.known import Known, distance
+from solkit.tuner.known import Extended, Known, distance
 
 SMALL, LARGE = {"M": 1024}, {"M": 4096}
 
@@ -109,3 +109,38 @@ def test_nothing_known_is_nothing_believed():
 )
 def test_distance_is_in_doublings(shape, other, doublings):
     assert distance(shape, other) == doublings
+
+
+class Flat:
+    """A belief in times of 8 ms and in failing."""
+
+    def log2_ms(self, points):
+        return np.full(len(points), 3.0), np.full(len(points), 0.5)
+
+    def fails(self, points):
+        return np.full(len(points), 0.9)
+
+
+def test_where_nothing_is_known_another_belief_holds_at_the_known_level():
+    known = Known(
+        [row({"B": 16}, 1.0), row({"B": 32}, 4.0), row({"B": 8}, None)], SHAPE, "h100-sxm"
+    )
+    both = Extended(known, Flat())
+    mean, deviation = both.log2_ms(points(16, 32, 64))
+    assert mean == pytest.approx([0, 2, 1])  # 3 less the median of 3 - 0 and 3 - 2
+    assert deviation[2] == 0.5
+    assert deviation[0] < 0.1
+    chances = both.fails(points(16, 8, 64))
+    assert chances[0] < 0.3
+    assert chances[1] > 0.5
+    assert chances[2] == 0.9
+
+
+def test_a_belief_that_tells_nothing_of_known_points_keeps_its_level():
+    class Mute(Flat):
+        def log2_ms(self, points):
+            told = [3.0 if each["B"] == 64 else np.nan for each in points]
+            return np.array(told), np.full(len(points), 0.5)
+
+    both = Extended(Known([row({"B": 16}, 1.0)], SHAPE, "h100-sxm"), Mute())
+    assert both.log2_ms(points(16, 64))[0] == pytest.approx([0, 3])
