@@ -12,6 +12,7 @@ from functools import partial
 
 import fakes
 import pytest
+from kinds import Timed
 from recordings import outcome
 
 from solkit.core import Configuration, Verdict
@@ -195,6 +196,23 @@ def test_workers_share_the_work_and_a_killed_one_loses_nothing(log):
     rows = read(log.path).rows
     assert Counter(row.params["BLOCK"] for row in rows) == Counter(range(64))
     assert not any(map(_is_alive, pids))
+
+
+def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
+    file = tmp_path / "scale.py"
+    file.write_text("KIND = 'elementwise'\n")
+    with local_bench([Timed()], Trade(log)) as bench:
+        worker = bench.benches[0]._link.process.pid
+        asked = [Configuration(str(file), "kernel", {"N": 100}, each) for each in fakes.VALID[:8]]
+        bench.submit(asked)
+        found = [got for _, got in bench.outcomes()]
+        right = [got for got in found if got.verdict is Verdict.CORRECT]
+        (pid,) = {int(got.message) for got in right}
+        assert pid not in (worker, os.getpid())
+        assert _is_alive(pid)
+        assert 0 < bench.clock.gpu_s() <= bench.clock.now_s()
+    assert len(found) == 8
+    assert not _is_alive(pid)
 
 
 def test_a_worker_that_ended_is_started_again(log):
