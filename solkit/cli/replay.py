@@ -67,7 +67,10 @@ def replay(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         import json as json_module
+        import os
 
+        # small matrices: more threads of BLAS would only wait for each other
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from solkit.tuner import replay as replaying
 
         budgets = _budgets(budget)

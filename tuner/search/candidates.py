@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from solkit.core import Space
-from solkit.tuner.search.encoding import Encoding, Places
+from solkit.core import Params, Space
+from solkit.tuner.search.encoding import Array, Encoding, Places
 
 __all__ = ["Candidates"]
 
 LISTED = 50_000
 """Spaces of at most so many points, legal or not, are listed."""
 
+_NEW = 0.2  # share of a sample that is drawn anew
 _VALUES_TRIED = 24  # of one parameter, around a point of a space that is not listed
 
 
@@ -32,53 +33,57 @@ class Candidates:
         self._space, self._encoding = space, encoding
         self._chance = np.random.default_rng([seed, 1])
         self._taken: set[int] = set()
-        self._fresh: Iterator[Places] = iter(())
-        self._spent = False
         self.listed = space.size <= LISTED
+        self._fresh: Iterator[Params] = iter(()) if self.listed else space.shuffled(seed)
+        self._spent = self.listed  # whether every legal point is known
+        # the points known: all that are legal, or those drawn so far
+        self._every = encoding.places([])
+        self._keys: Array = np.zeros(0, np.uint64)
+        self._free: Array = np.zeros(0, bool)
+        self._at: dict[int, int] = {}
         if self.listed:
-            self._every = encoding.places(list(space.walk()))
-            self._keys = encoding.keys(self._every)
-            self._free = np.ones(len(self._every), bool)
-            self._at = {int(key): at for at, key in enumerate(self._keys)}
-        else:
-            drawn = space.shuffled(seed)
-            self._fresh = (encoding.places([point])[0] for point in drawn)
+            self._learn(encoding.places(list(space.walk())))
+
+    def _learn(self, places: Places) -> None:
+        """More points are known."""
+        keys = self._encoding.keys(places)
+        self._at.update(zip(map(int, keys), range(len(self._every), len(self._every) + len(keys))))
+        self._every = np.vstack([self._every, places])
+        self._keys = np.concatenate([self._keys, keys])
+        free = [int(key) not in self._taken for key in keys]
+        self._free = np.concatenate([self._free, np.array(free, bool)])
 
     def take(self, places: Places) -> None:
         """Offer this point no more."""
         key = int(self._encoding.keys(places[None])[0])
         self._taken.add(key)
-        if self.listed and (at := self._at.get(key)) is not None:
+        if (at := self._at.get(key)) is not None:
             self._free[at] = False
-
-    def is_taken(self, places: Places) -> bool:
-        """Whether the point was taken."""
-        return int(self._encoding.keys(places[None])[0]) in self._taken
 
     @property
     def left(self) -> float:
-        """How many points are left; infinite where the space is not listed."""
-        return float(self._free.sum()) if self.listed else math.inf
+        """How many points are left; infinite where not all are known."""
+        return float(self._free.sum()) if self._spent else math.inf
 
     @property
     def exhausted(self) -> bool:
         """Whether no point is left."""
-        if self.listed:
-            return not self._free.any()
-        return self._spent
+        return self._spent and not self._free.any()
 
     def spread(self, most: int) -> Places:
-        """Free points drawn uniformly, at most so many: (points, parameters)."""
-        if self.listed:
-            free = np.flatnonzero(self._free)
-            if len(free) > most:
-                free = self._chance.choice(free, most, replace=False)
-            return self._every[np.sort(free)]
-        while len(drawn := list(itertools.islice(self._fresh, most))):
-            if len(free := self._untaken(drawn)):
-                return free
-        self._spent = True
-        return self._untaken(())
+        """Free points drawn uniformly, at most so many: (points, parameters).
+
+        Where not all points are known, a fifth of them is new.
+        """
+        if not self._spent:
+            wanted = max(int(most * _NEW), most - int(self._free.sum()))
+            drawn = list(itertools.islice(self._fresh, wanted))
+            self._spent = len(drawn) < wanted
+            self._learn(self._encoding.places(drawn))
+        free = np.flatnonzero(self._free)
+        if len(free) > most:
+            free = np.sort(self._chance.choice(free, most, replace=False))
+        return self._every[free]
 
     def around(self, centres: Places, most: int) -> Places:
         """Free points that differ from a centre in one parameter, or two if there is room."""
@@ -95,13 +100,7 @@ class Candidates:
         made = 0
         for centre in centres:
             for at, size in enumerate(sizes):
-                others = [other for other in range(size) if other != centre[at]]
-                if len(others) > _VALUES_TRIED:
-                    near = sorted(others, key=lambda other: abs(other - int(centre[at])))
-                    half = _VALUES_TRIED // 2
-                    far = self._chance.choice(near[half:], half, replace=False)
-                    others = [*near[:half], *map(int, far)]
-                for other in others:
+                for other in self._others(int(centre[at]), size):
                     if made >= most:
                         return
                     places = centre.copy()
@@ -109,6 +108,15 @@ class Candidates:
                     made += 1
                     if self._space.is_legal(self._encoding.point(places)):
                         yield places
+
+    def _others(self, own: int, size: int) -> list[int]:
+        """Other places of a parameter: all, or the nearest and some at random."""
+        if size <= _VALUES_TRIED:
+            return [other for other in range(size) if other != own]
+        half = _VALUES_TRIED // 2
+        near = range(max(own - half // 2, 0), min(own + half // 2 + 1, size))
+        far = map(int, self._chance.integers(0, size, half))
+        return [other for other in dict.fromkeys((*near, *far)) if other != own]
 
     def _untaken(self, rows: Iterable[Places]) -> Places:
         """Those not taken, each once."""

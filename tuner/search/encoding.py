@@ -6,7 +6,8 @@ in *scales*: groups of columns that share one length scale.
 * Numbers: their logarithm if all are positive, else the number, from 0 to 1.
 * Integers: how often 2 divides them, from 0 to 1. Warps, banks and vector loads make 96 more like
   160 than like 97.
-* Strings, and numbers that may be codes (0 among them: a size is never 0), equal or not.
+* Equality, for strings and for up to 32 numbers: numbers may be codes, and one of them may have
+  something that its neighbours lack.
 * What has two values: 0 and 1.
 """
 
@@ -22,23 +23,30 @@ from numpy.typing import NDArray
 from solkit.core import Space, Value
 from solkit.core.space import Params
 
-__all__ = ["Array", "Encoding", "Places"]
+__all__ = ["NAMED", "Array", "Encoding", "Places"]
 
 Array = NDArray[Any]
 Places = NDArray[np.int64]
 
-_MOST_CODES = 16  # values that may be codes: of more, equality alone tells little
+NAMED = 32
+"""Numbers that are also told apart by equality, at most: of more, each is seen too rarely."""
+
+_MOST_CODES = 16  # likewise, of numbers that may be codes: a size is never 0
 
 
 class Encoding:
     """Turns points into places and features.
+
+    Args:
+        space: the space.
+        named: up to how many numbers are also told apart by equality.
 
     Attributes:
         parameters: how many the space has.
         scales: by column of the features, the number of its length scale.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, named: int = NAMED) -> None:
         self._space = space
         self.parameters = len(space.values)
         listed = list(space.values.values())
@@ -46,10 +54,10 @@ class Encoding:
         self._tables: dict[int, Array] = {}
         scales: list[int] = []
         for at in self._varying:
-            columns = _columns(listed[at])
-            for block in columns:
+            blocks = _columns(listed[at], named)
+            for block in blocks:
                 scales += [max(scales, default=-1) + 1] * block.shape[1]
-            self._tables[at] = np.hstack(columns)
+            self._tables[at] = np.hstack(blocks)
         self.scales = np.array(scales, np.int64)
         keys = np.random.default_rng(0)
         self._weights = keys.integers(1, 2**63, len(listed), np.int64).astype(
@@ -82,7 +90,7 @@ class Encoding:
             return (mixed * self._weights[::-1]).sum(axis=1, dtype=np.uint64)
 
 
-def _columns(values: Sequence[Value]) -> list[Array]:
+def _columns(values: Sequence[Value], named: int) -> list[Array]:
     """Features of a parameter's values: blocks (values, columns), each of one length scale."""
     if len(values) == 2:
         return [np.array([[0.0], [1.0]])]
@@ -95,7 +103,7 @@ def _columns(values: Sequence[Value]) -> list[Array]:
         twos = np.log2(np.gcd(np.array(values, np.int64), 1 << 62))
         if not (np.exp2(twos) == numbers).all() and np.ptp(twos) > 0:
             blocks.append(_unit(twos))
-    if not positive and len(values) <= _MOST_CODES:
+    if len(values) <= (named if positive else max(named, _MOST_CODES)):
         blocks.append(_equality(len(values)))
     return blocks
 

@@ -81,7 +81,9 @@ class Search:
         self._rows = Rows()
         self._at: dict[int, int] = {}  # by key, the row's number
         sample = self._candidates.spread(settings.considered)
-        self._model = self._modelled(Known(self._encoding, prior, sample, settings.slow))
+        # a prior knows what single values have: what it leaves is learned sooner without them
+        plain = self._encoding if prior is None else Encoding(space, named=0)
+        self._model = self._modelled(Known(plain, prior, sample, settings.slow))
         self._believes = self._model.known.scale is not None
         self._models = [self._model]  # and one without the prior
         if self._believes:

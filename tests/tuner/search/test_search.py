@@ -212,3 +212,32 @@ def test_what_costs_less_is_preferred():
             search.tell(params, time_of(params), 10.0 if dear else 0.1)
             cheap += [not dear] if number >= 8 else []
     assert np.mean(cheap) > 0.85  # two thirds of the points are cheap
+
+
+def test_a_space_too_large_to_list_is_exhausted_when_all_was_asked_for(monkeypatch):
+    monkeypatch.setattr("solkit.tuner.search.candidates.LISTED", 20)
+    space = Space(VALUES).where("X > 32", lambda p: p["X"] > 32, ["X"])
+    search = Search(space)
+    asked = []
+    while points := search.ask(3):
+        assert not search.exhausted or not search.ask()
+        asked += points
+        for params in points:
+            search.tell(params, took(params))
+    assert sorted(map(key, asked), key=str) == sorted(map(key, space.walk()), key=str)
+    assert search.exhausted
+
+
+def test_values_of_every_kind_are_searched():
+    values = {
+        "kind": ["a", None, True, 1, 1.5],
+        "signed": [-2, -1, 0, 1, 2],
+        "wide": range(1, 5000),
+        "share": [0.1, 0.5, 0.9],
+    }
+
+    def time_of(params):
+        return 1.0 + abs(params["signed"]) + (params["kind"] is not None) + params["wide"] / 1000
+
+    search = searched(Search(Space(values), seed=1), 50, time_of)
+    assert search.best[1] < 1.2

@@ -1,0 +1,402 @@
+"""The search beside other tuners, on recorded spaces: no GPU.
+
+    python bench/replay.py FOLDER [--seeds 15] [--budget 20,50,100,200] [--methods solkit,tpe]
+    python bench/replay.py FOLDER --warm         # what other GPUs measured of a kernel is known
+    python bench/replay.py --sets h100 h200 --spaces 40         # shipped sets, cold
+    OPENBLAS_NUM_THREADS=1 python bench/replay.py --cost        # milliseconds of its own
+    python bench/replay.py --own-sets --spaces 60               # and with the trees' forecasts
+
+FOLDER holds files for `solkit replay`, e.g. the AutoTuningAssociation's benchmark_hub in columns.
+A figure is the best time of a space over the best found after n measurements, the median over
+seeds, the mean over spaces. Peers:
+
+- ``tpe``, ``optuna-gp``: Optuna's samplers; warm, the prior's ten best points are enqueued;
+- ``forest``: like Helion's: a random forest says which neighbours of the best are measured;
+- ``kt:NAME``: a strategy of Kernel Tuner's in simulation, if kernel_tuner is installed;
+- ``random``.
+
+`--own-sets` counts the measurements until the best is within 2 %, on kernels and shapes with at
+least 60 configurations. Families are left out of the trees that forecast them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from solkit.errors import SolkitError
+from solkit.tuner import replay as replaying
+from solkit.tuner.replay import METHODS, RecordedSpace
+from solkit.tuner.search import Recordings, Search
+from solkit.tuner.search.encoding import Encoding
+from solkit.tuner.search.priors import point_key
+
+KERNEL_TUNER = ("adaptive_tabu_greywolf", "pso", "genetic_algorithm")
+WITHIN = 1.02
+
+
+class Forest:
+    """Rounds of ten: the neighbours of the five best that a random forest thinks are fast.
+
+    After Helion's LFBOPatternSearch: a classifier of the fastest tenth is learned from all times,
+    and ranks configurations one or two steps from the best. Its first round is 20 random ones.
+    """
+
+    START, ROUND, BEST, STEPS = 20, 10, 5, 2
+
+    def __init__(self, space, prior, seed):
+        del prior
+        self.space, self.random = space, random.Random(seed)
+        encoding = Encoding(space.space)
+        self.places = encoding.places(space.points)
+        self.features = encoding.features(self.places)
+        self.at = {point_key(point): at for at, point in enumerate(space.points)}
+        self.queue = self.random.sample(range(len(self.places)), min(self.START, len(self.places)))
+        self.times: dict[int, float] = {}
+
+    def ask(self, number=1):
+        """The next of a round."""
+        if not self.queue:
+            self.queue = self.chosen()
+        asked, self.queue = self.queue[:number], self.queue[number:]
+        return [self.space.points[at] for at in asked]
+
+    def tell(self, params, time_ms):
+        """What a point took."""
+        self.times[self.at[point_key(params)]] = math.inf if time_ms is None else time_ms
+
+    def chosen(self):
+        """The next round."""
+        from xgboost import XGBRFClassifier
+
+        seen = np.array(list(self.times))
+        times = np.array(list(self.times.values()))
+        left = np.setdiff1d(np.arange(len(self.places)), seen)
+        fast = times <= np.quantile(times, 0.1, method="higher")
+        best = self.places[seen[np.argsort(times)[: self.BEST]]]
+        steps = np.abs(self.places[left][:, None] - best[None])
+        near = ((steps > 0).sum(2).min(1) <= self.STEPS).nonzero()[0]
+        pool = left[near] if len(near) >= self.ROUND else left
+        if fast.all() or not fast.any():
+            return self.random.sample(pool.tolist(), min(self.ROUND, len(pool)))
+        forest = XGBRFClassifier(n_estimators=100, n_jobs=1, random_state=self.random.randrange(99))
+        forest.fit(self.features[seen], fast)
+        chances = forest.predict_proba(self.features[pool])[:, 1]
+        chances += 1e-6 * np.array([self.random.random() for _ in pool])
+        return pool[np.argsort(-chances)[: self.ROUND]].tolist()
+
+
+def kernel_tuner(strategy):
+    """A strategy of Kernel Tuner's, which asks for all of its configurations at once."""
+
+    def made(space, prior, seed):
+        del prior
+        return Told(space, simulated(space, strategy, seed))
+
+    return made
+
+
+class Told:
+    """Points in a given order."""
+
+    def __init__(self, space, points):
+        del space
+        self.points = points
+
+    def ask(self, number=1):
+        """The next points."""
+        asked, self.points = self.points[:number], self.points[number:]
+        return asked
+
+    def tell(self, params, time_ms):
+        """Nothing is learned."""
+
+
+def simulated(space, strategy, seed, budget=200):
+    """The order in which Kernel Tuner measures a recorded space."""
+    import kernel_tuner
+
+    names = list(space.space.values)
+    cache = {}
+    for point in space.points:
+        time_ms = space.time_ms(point)
+        row = {**point, "time": "RuntimeFailedConfig" if time_ms is None else time_ms}
+        row |= {"times": [row["time"]], "timestamp": "2025-01-01 00:00:00"}
+        row |= {f"{what}_time": 0 for what in ("compile", "verification", "benchmark", "framework")}
+        cache[",".join(str(point[name]) for name in names)] = {**row, "strategy_time": 0}
+    told = {
+        "device_name": space.device,
+        "kernel_name": space.kernel,
+        "problem_size": "1",
+        "tune_params_keys": names,
+        "tune_params": {name: list(values) for name, values in space.space.values.items()},
+        "objective": "time",
+        "cache": cache,
+    }
+    random.seed(seed)
+    np.random.seed(seed)
+    listed = set(cache)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cache.json"
+        path.write_text(json.dumps(told))
+        found, _ = kernel_tuner.tune_kernel(
+            space.kernel,
+            "__global__ void k() {}",
+            1,
+            [],
+            told["tune_params"],
+            restrictions=lambda p: ",".join(str(p[name]) for name in names) in listed,
+            lang="CUDA",
+            strategy=strategy,
+            strategy_options={"max_fevals": budget, "time_limit": 3600},
+            cache=str(path),
+            simulation_mode=True,
+            quiet=True,
+        )
+    return [{name: row[name] for name in names} for row in found]
+
+
+def methods(names):
+    """Each method by name; those that cannot run here are named on stderr."""
+    installed = importlib.util.find_spec("kernel_tuner") is not None
+    found = {}
+    for name in names:
+        if name.startswith("kt:"):
+            if installed:
+                found[name] = kernel_tuner(name[3:])
+            else:
+                print(f"{name} is left out: pip install kernel_tuner", file=sys.stderr)
+        else:
+            found[name] = Forest if name == "forest" else METHODS[name]
+    return found
+
+
+def run(job):
+    """One run: a space, a method and a seed."""
+    space, name, prior, budgets, seed = job
+    start = time.perf_counter()
+    made = methods([name])[name]
+
+    def seeded(given, told, _):
+        return made(given, told, seed)
+
+    found = replaying.replay(space, budgets, 1, (name, seeded), prior)
+    values = {budget: each[0] for budget, each in found.fractions.items()}
+    return space.name, name, values, time.perf_counter() - start
+
+
+def prior_of(space, spaces):
+    """What the same kernel took on other GPUs."""
+    others = [o for o in spaces if o.kernel == space.kernel and o.device != space.device]
+    return Recordings([other.times_ms for other in others]) if others else None
+
+
+def compare(spaces, names, budgets, seeds, warm, jobs):
+    """Every method on every space: rows of (method, space) with the median at each budget."""
+    known = list(methods(names))
+    work = [
+        (space, name, prior_of(space, spaces) if warm else None, budgets, seed)
+        for name in known
+        for space in spaces
+        for seed in range(seeds)
+    ]
+    found, took = defaultdict(list), defaultdict(float)
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # for spawned processes
+    with get_context("spawn").Pool(jobs) as pool:
+        for space, name, values, seconds in pool.imap_unordered(run, work):
+            found[name, space].append(values)
+            took[name] += seconds
+    median = {
+        key: [statistics.median(each[budget] for each in curves) for budget in budgets]
+        for key, curves in found.items()
+    }
+    return known, median, took
+
+
+def show(spaces, known, median, took, budgets, seeds, each):
+    table = Table(title=f"{len(spaces)} spaces, {seeds} seeds", title_justify="left")
+    table.add_column("method")
+    for budget in budgets:
+        table.add_column(f"@{budget}", justify="right")
+    table.add_column("ms a measurement", justify="right")
+    for name in known:
+        rows = [median[name, space.name] for space in spaces]
+        if each:
+            for space, row in zip(spaces, rows, strict=True):
+                table.add_row(f"  {space.name}", *(f"{value:.3f}" for value in row), "")
+        means = np.mean(rows, axis=0)
+        runs = sum(min(max(budgets), len(space.points)) for space in spaces) * seeds
+        own = 1e3 * took[name] / runs
+        table.add_row(name, *(f"{value:.3f}" for value in means), f"{own:.1f}")
+    Console(width=110).print(table)
+
+
+# ------------------------------------------------------------------------------------- own sets
+
+
+class Forecast:
+    """Forecasts of the trees that did not know the family; NaN of what has no facts."""
+
+    def __init__(self, log2_ms, size):
+        self.known = {key: (log2_ms[key], size[key]) for key in log2_ms}
+
+    def log2_ms(self, points):
+        """Mean and sd."""
+        unknown = (math.nan, math.nan)
+        found = [self.known.get(point_key(point), unknown) for point in points]
+        mean, sd = np.array(found, float).reshape(-1, 2).T
+        return mean, sd
+
+    def fails(self, points):
+        """Never, as far as is known."""
+        return np.zeros(len(points))
+
+
+def forecasts(depth):
+    """Of every row with facts, by kernel, problem and GPU: the trees' forecast, family left out."""
+    from solkit.core import Depth
+    from solkit.datasets.store import shipped
+    from solkit.surrogate.evaluation.evaluate import left_out
+    from solkit.surrogate.evaluation.forecasters import trees
+    from solkit.surrogate.table import table_of
+
+    table = table_of([shipped("h100"), shipped("h200")], Depth(depth))
+    told = left_out(table, "families", trees())
+    found = defaultdict(lambda: ({}, {}))
+    for row in np.flatnonzero(np.isfinite(told.time_ms)):
+        about = {name: str(column[row]) for name, column in table.about.items()}
+        space = f"{about['problem_id']} {about['kernel_id'][:8]} on {about['device']}"
+        key = point_key(json.loads(about["params"]))
+        found[space][0][key] = math.log2(told.time_ms[row])
+        found[space][1][key] = float(np.nan_to_num(told.size[row], nan=1.0))
+    return found
+
+
+def needed(space, asks):
+    """Measurements until the best is within 2 %."""
+    curve = replaying._curve(space, asks, len(space.points))
+    return next((n for n, each in enumerate(curve, 1) if each >= 1 / WITHIN), len(curve) + 1)
+
+
+def own_sets(count, depth, seed=0):
+    spaces = [each for name in ("h100", "h200") for each in replaying.read(name)]
+    spaces = random.Random(seed).sample(spaces, min(count or len(spaces), len(spaces)))
+    known = forecasts(depth)
+    found = defaultdict(list)
+    shares = []
+    for space in spaces:
+        told = known.get(space.name)
+        shares.append(len(told[0]) / len(space.points) if told else 0.0)
+        prior = Forecast(*told) if told else None
+        found["solkit, forecasts"].append(
+            needed(space, Search(space.space, prior=prior, seed=seed))
+        )
+        for name in ("solkit", "tpe", "random"):
+            found[name].append(needed(space, METHODS[name](space, None, seed)))
+    table = Table(
+        title=f"{len(spaces)} spaces of shipped sets: measurements until within 2 % of the best",
+        title_justify="left",
+    )
+    for head in ("method", "median", "90 %", "mean"):
+        table.add_column(head, justify="left" if head == "method" else "right")
+    for name, counts in found.items():
+        figures = np.median(counts), np.quantile(counts, 0.9), np.mean(counts)
+        table.add_row(name, *(f"{figure:.1f}" for figure in figures))
+    Console(width=110).print(table)
+    print(f"{np.mean(shares):.0%} of a space's configurations have a forecast.")
+
+
+# ------------------------------------------------------------------------------------------ cost
+
+
+def cost(measurements=200):
+    """What the search itself takes for a measurement, in spaces of 20,000 and of 10⁸ points."""
+    from solkit.core import Space
+
+    sizes = {"20,000": [20, 10, 5, 5, 4], "10⁸": [10] * 8}
+    table = Table(title=f"own CPU time, {measurements} measurements", title_justify="left")
+    for head in ("points", "mean ms", "the last 20: ms", "longest ms"):
+        table.add_column(head, justify="right")
+    for points, counts in sizes.items():
+        values = {f"p{at}": [2**each for each in range(count)] for at, count in enumerate(counts)}
+        search, took = Search(Space(values)), []
+        for _ in range(measurements):
+            start = time.process_time()
+            (params,) = search.ask()
+            size = sum((math.log2(value) - 3) ** 2 for value in params.values())
+            search.tell(params, 2.0 ** (size / 16))
+            took.append(1e3 * (time.process_time() - start))
+        figures = np.mean(took), np.mean(took[-20:]), max(took)
+        table.add_row(points, *(f"{figure:.1f}" for figure in figures))
+    Console(width=110).print(table)
+
+
+# ------------------------------------------------------------------------------------------ main
+
+
+def read(paths, sets, count):
+    """The spaces of files, folders and shipped sets."""
+    files: list[Path] = []
+    for path in map(Path, paths):
+        inside = sorted(path.glob("*.json*")) if path.is_dir() else [path]
+        files += [each for each in inside if ".T4." not in each.name or not path.is_dir()]
+    found: list[RecordedSpace] = []
+    for file in files:
+        try:
+            found += replaying.read(file)
+        except SolkitError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    for name in sets:
+        spaces = replaying.read(name)
+        found += random.Random(0).sample(spaces, min(count or len(spaces), len(spaces)))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("paths", nargs="*", help="files and folders of recorded spaces")
+    parser.add_argument("--sets", nargs="*", default=[], help="shipped sets")
+    parser.add_argument("--spaces", type=int, default=0, help="how many of each set; 0: all")
+    parser.add_argument("--budget", default="20,50,100,200")
+    parser.add_argument("--seeds", type=int, default=15)
+    parser.add_argument("--methods", default=None, help="by comma")
+    parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--each", action="store_true", help="show every space")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--own-sets", action="store_true")
+    parser.add_argument("--depth", default="compiled", help="of the facts, for --own-sets")
+    parser.add_argument("--cost", action="store_true", help="of the search itself")
+    options = parser.parse_args()
+    if options.cost:
+        cost()
+        return
+    if options.own_sets:
+        own_sets(options.spaces, options.depth)
+        return
+    every = ("solkit", "tpe", "optuna-gp", "forest", *(f"kt:{n}" for n in KERNEL_TUNER), "random")
+    names = options.methods.split(",") if options.methods else every
+    budgets = [int(each) for each in options.budget.split(",")]
+    spaces = read(options.paths, options.sets, options.spaces)
+    if not spaces:
+        parser.error("no recorded spaces: name files, a folder, or --sets h100")
+    known, median, took = compare(spaces, names, budgets, options.seeds, options.warm, options.jobs)
+    show(spaces, known, median, took, budgets, options.seeds, options.each)
+
+
+if __name__ == "__main__":
+    main()
