@@ -216,7 +216,7 @@ class _Batch:
             yield bench
             return
         assert log is not None
-        opened = self._elsewhere(log, seed) if self.how.gpus or self.how.ray else None
+        opened = self._elsewhere(gpu, log, seed) if self.how.gpus or self.how.ray else None
         if opened is not None:
             with opened as on:
                 yield on
@@ -229,18 +229,13 @@ class _Batch:
         ):
             yield on
 
-    def _elsewhere(self, log: OutcomeLog, seed: int) -> AbstractContextManager[Bench]:
-        """Several GPUs, of this machine or of a cluster."""
-        from solkit.measure.benches.hosting import Trusted
-        from solkit.measure.benches.local import gpus_named, local_bench
-        from solkit.measure.benches.ray import ray_bench
-        from solkit.measure.benches.remote import Trade
+    def _elsewhere(self, gpu: Device, log: OutcomeLog, seed: int) -> AbstractContextManager[Bench]:
+        """Several GPUs of the target's model, of this machine or of a cluster."""
+        from solkit.pipeline.elsewhere import Elsewhere
 
-        kind, trade = Trusted(workers=self.how.workers, seed=seed), Trade(log, tell=self._tell)
-        if self.how.ray:
-            return ray_bench(self.how.ray, kind, trade)
-        kinds, names = gpus_named(kind, self.how.gpus or "all")
-        return local_bench(kinds, trade, names)
+        place = Elsewhere(self.how, gpu, self._tell)
+        place.log = log
+        return place.opened(seed)
 
     def _tell(self, note: str) -> None:
         if note not in self.notes:

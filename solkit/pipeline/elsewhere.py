@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from solkit.core import Configuration, Device, Final, Outcome, Source, StoredFacts, TuneSettings
+from solkit.core import Configuration, Device, Final, Outcome, Source, StoredFacts
 from solkit.errors import InputError
 from solkit.measure.benches import Bench
 from solkit.roofline.devices import find
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from solkit.measure.benches.remote import RemoteBench
 
 __all__ = ["Elsewhere"]
+
+
+class Places(Protocol):
+    """What names GPUs: `TuneSettings`, `BatchSettings`."""
+
+    @property
+    def workers(self) -> int: ...
+    @property
+    def gpus(self) -> str | None: ...
+    @property
+    def ray(self) -> str | None: ...
 
 
 class Elsewhere:
@@ -32,7 +43,7 @@ class Elsewhere:
     """
 
     def __init__(
-        self, how: TuneSettings, model: str | Device | None, tell: Callable[[str], None]
+        self, how: Places, model: str | Device | None, tell: Callable[[str], None]
     ) -> None:
         self._how, self._tell = how, tell
         self._model = find(model).key if isinstance(model, str) else model and model.key
