@@ -1,4 +1,4 @@
-"""Compiling ahead on machines without a GPU, for one that times.
+"""Compiling ahead, and analysing, on machines without a GPU, for one that times.
 
 ::
 
@@ -6,7 +6,8 @@
        Triton's cache there  ◄──Done: what compiling them put into a new cache──┘
 
 The timing process finds a helper's binaries in Triton's cache as if they had been compiled beside
-it (`solkit.adapters.cache_transfer`). A helper that is lost, or runs another Triton, costs time and
+it (`solkit.adapters.cache_transfer`). The facts of all launches come along; a problem's bound is a
+job too. A helper that is lost, or runs another Triton, costs time and
 nothing else: its configurations are compiled beside the GPU.
 """
 
@@ -17,15 +18,16 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from solkit import userdata
 from solkit.adapters import cache_transfer
 from solkit.core import Device, Params
 from solkit.datasets.kernels import Kernel, kernel_at
-from solkit.errors import SolkitError
+from solkit.errors import SolkitError, WorkerError
 from solkit.measure.benches.bundles import Bundle, bundle_of
 from solkit.measure.benches.trusted.ahead import Ahead, Compiled
 
@@ -34,7 +36,7 @@ __all__ = ["Done", "FarAhead", "Job", "Lender", "help_out"]
 
 @dataclass(frozen=True)
 class Job:
-    """Configurations of one kernel at one shape to compile.
+    """Configurations of one kernel at one shape to compile; without any, the problem's bound.
 
     Attributes:
         bundle: the kernel's files.
@@ -61,11 +63,15 @@ class Done:
         compiled: the result for each configuration.
         files: what they put into Triton's cache.
         triton: the helper's version of Triton.
+        bound: as `Ahead.bound` gives it.
+        error: why there is no bound: the file cannot be read.
     """
 
     compiled: tuple[Compiled, ...]
     files: Mapping[str, bytes]
     triton: str
+    bound: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,23 @@ class FarAhead(Ahead):
         future.add_done_callback(lambda _: self._counted(jobs))
         return future
 
+    def bound(self, path: str, reference: str | None, shape: Params) -> Future[dict[str, Any]]:
+        """As for `Ahead`, on a helper as long as there is one."""
+        if not self._far[1]:
+            return super().bound(path, reference, shape)
+        return self._lending.submit(self._bounded, path, reference, shape)
+
+    def _bounded(self, path: str, reference: str | None, shape: Params) -> dict[str, Any]:
+        try:
+            bundle = bundle_of(path, reference)
+            done = self._lender.run(Job(bundle, "kernel", shape, (), self.device, self._limit_s))
+        except SolkitError as error:
+            self._useless(error)
+            return super().bound(path, reference, shape).result()
+        if done.error is not None:
+            raise WorkerError(done.error)
+        return dict(done.bound)
+
     def _counted(self, jobs: list[int]) -> None:
         with self._counting:
             jobs[0] -= 1
@@ -171,6 +194,8 @@ def _triton() -> str:
 def help_out(job: Job) -> Done:
     """Compile a job's configurations, on a machine that needs no GPU."""
     path, reference = job.bundle.unpack(userdata.cache_folder("helping"))
+    if not job.choices:
+        return _bounded(job, path, reference)
     kernel = kernel_at(path, job.entry_point, reference)
     folder = tempfile.mkdtemp(prefix="solkit-helping-")
     try:
@@ -180,6 +205,14 @@ def help_out(job: Job) -> Done:
         return Done(tuple(compiled), cache_transfer.packed(Path(folder)), _triton())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _bounded(job: Job, path: str, reference: str | None) -> Done:
+    try:
+        found = _ahead(job.device, job.limit_s).bound(path, reference, job.shape).result()
+        return Done((), {}, _triton(), found)
+    except WorkerError as error:
+        return Done((), {}, _triton(), error=str(error))
 
 
 _aheads: dict[tuple[str, float], Ahead] = {}

@@ -49,6 +49,10 @@ def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_
         assert (ahead.workers, ahead.lent, told) == (5, 2, [])
         assert [each.error for each in found] == ["", ""]
         assert all(json.loads(each.facts)["launches"] for each in found)
+        at = str(there / "kernel.py"), None, SHAPE
+        bound = ahead.bound(*at).result()
+        assert (bound["shape"]["M"], bound["limiter"]) == (64, "dram")
+        assert bound["bound_ms"] > 0
         landed = {each: each.stat().st_mtime_ns for each in cache.rglob("*") if each.is_file()}
         assert len([each for each in landed if each.suffix == ".cubin"]) == 2
         # the same beside the GPU, from another path: it is found, and nothing is compiled
@@ -90,6 +94,11 @@ class Beside:
         self.here.append((given, future))
         return future
 
+    def bound(self, *_):
+        future = Future()
+        future.set_result({"here": True})
+        return future
+
     def _compile(self, *given):
         self.here.append((given, None))
         return [Compiled(1.0)] * len(given[-1])
@@ -98,7 +107,7 @@ class Beside:
 @pytest.fixture
 def opened(monkeypatch, cache):
     """Opens a `FarAhead` whose `Ahead` compiles nothing."""
-    for name in ("__init__", "__exit__", "compiled", "_compile"):
+    for name in ("__init__", "__exit__", "compiled", "bound", "_compile"):
         monkeypatch.setattr(Ahead, name, getattr(Beside, name))
     assert cache.exists()
     return lambda run, slots=2, told=None: FarAhead(
@@ -141,6 +150,22 @@ def test_a_helper_that_is_of_no_use_is_asked_no_more(opened, run):
     assert len(ahead.here) == 2
     (note,) = told
     assert note.startswith("Helpers compile no more: ")
+
+
+def test_a_bound_comes_from_a_helper_or_from_here(opened):
+    def run(job):
+        if job.shape == {"M": 1}:
+            return Done((), {}, far._triton(), error="k.py cannot be surveyed: no reference")
+        if job.shape == {"M": 2}:
+            raise WorkerError("its node is gone")
+        return Done((), {}, far._triton(), {"bound_ms": 7.0})
+
+    ahead = opened(run)
+    assert ahead.bound(str(EXAMPLE), None, {"M": 9}).result(10) == {"bound_ms": 7.0}
+    with pytest.raises(WorkerError, match="no reference"):
+        ahead.bound(str(EXAMPLE), None, {"M": 1}).result(10)
+    assert ahead.bound(str(EXAMPLE), None, {"M": 2}).result(10) == {"here": True}
+    assert ahead.bound(str(EXAMPLE), None, {"M": 9}).result(10) == {"here": True}
 
 
 def test_an_extension_is_built_beside_the_gpu(opened):
