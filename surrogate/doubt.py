@@ -13,7 +13,7 @@ import numpy as np
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = ["Doubt", "Reach", "Scatter", "fit_doubt", "reach_of", "scatter_of"]
+__all__ = ["Doubt", "Reach", "Scatter", "cells_of", "fit_doubt", "reach_of", "scatter_of"]
 
 _ABSTAINING = 0.1
 """Share of unknown families' rows where forecasts are poorest."""

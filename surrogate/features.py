@@ -10,6 +10,7 @@ The groups, as `GROUPS` names them:
 problem      speed of light by resource, compulsory traffic and operations, sizes
 device       ceilings, SMs, clock, L2
 geometry     blocks, warps, stages, bytes and operations that a block gets, waves, widths
+tiles        what the kernel's text says of a block: traffic, products, trips, a rough time
 model        the modelled time over the speed of light, and each term's share of it
 machine      registers, spills, shared memory, occupancy, instruction mix; estimated if lowered
 requests     accesses and their efficiency, traffic, loops, imbalance, barriers, atomics
@@ -34,9 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solkit.core import Access, Device, KernelAnalysis, Value
+from solkit.surrogate.following import Call, Code
+from solkit.surrogate.tiles import Setting, tiles
 
 __all__ = [
     "GROUPS",
+    "ROUGH_GAP",
     "Array",
     "Candidates",
     "Columns",
@@ -47,6 +51,7 @@ __all__ = [
     "group_of",
     "matrix",
     "modelled_ms",
+    "roughly",
 ]
 
 Array = NDArray[Any]
@@ -57,11 +62,15 @@ Columns = dict[str, Array]
 Features = dict[str, float]
 """The same of one candidate; what is unknown is missing."""
 
-GROUPS = ("problem", "device", "geometry", "model", "machine", "requests", "params")
+GROUPS = ("problem", "device", "geometry", "tiles", "model", "machine", "requests", "params")
+
+ROUGH_GAP = "tiles.gap"
+"""The rough time over the speed of light, in log2; see `solkit.surrogate.tiles`."""
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
 _SMALL = 2.0**-20  # stands for 0 under a logarithm
+_MOST_GAP = 6.0  # of the rough time
 _WARP = 32
 _KINDS = (
     *("fp32", "fp16", "int32", "sfu", "convert", "move", "tensor", "warp", "branch", "barrier"),
@@ -109,6 +118,9 @@ class Launches:
         kernels: different ones.
         widest_bytes, narrowest_bytes: of the elements that its pointers point to; NaN if unknown.
         constants: numbers that its code was compiled with, by name; NaN where it has none.
+        flags: texts and booleans likewise; ``None`` where it has none.
+        types: of its arguments, in Triton's notation, by name; ``None`` where it has none.
+        code: the `solkit.surrogate.following.Code` that each runs; ``None`` if it is not known.
     """
 
     grid: Array
@@ -120,6 +132,9 @@ class Launches:
     widest_bytes: Array
     narrowest_bytes: Array
     constants: Mapping[str, Array] = field(default_factory=dict)
+    flags: Mapping[str, Array] = field(default_factory=dict)
+    types: Mapping[str, Array] = field(default_factory=dict)
+    code: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -129,10 +144,12 @@ class Candidates:
     Attributes:
         kernels: the launches of each, at whichever depth they were analysed.
         params: tuning parameters of each.
+        sources: the text of each one's file; empty if unknown.
     """
 
     kernels: Sequence[Sequence[KernelAnalysis]]
     params: Sequence[Mapping[str, Value]]
+    sources: Sequence[str] = ()
 
 
 def features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
@@ -146,7 +163,8 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
     Returns:
         Columns by name; what is unknown is NaN.
     """
-    found = captured(problem, device, _launches(candidates.kernels), _by_name(candidates.params))
+    launches = _launches(candidates.kernels, candidates.sources)
+    found = captured(problem, device, launches, _by_name(candidates.params))
     return found | _stacked([_deep(problem, device, kernels) for kernels in candidates.kernels])
 
 
@@ -165,7 +183,21 @@ def captured(
     number = len(launches.num_warps)
     shared = _problem(problem, device) | _device(device)
     found = {name: np.full(number, value) for name, value in shared.items()}
-    return found | _geometry(problem, device, launches) | _params(params, launches)
+    told = _geometry(problem, device, launches) | _params(params, launches)
+    return found | told | _tiles(problem, device, launches)
+
+
+def roughly(gap: Array) -> Array:
+    """How far above the speed of light a launch is expected to be, before anything is learned.
+
+    Args:
+        gap: the column `ROUGH_GAP`, (candidates,): the rough time over the speed of light, in
+            log2; NaN if the code is not known.
+
+    Returns:
+        log2 of a factor, (candidates,). The root of the gap, as the rough time is often too long.
+    """
+    return np.asarray(np.nan_to_num(np.clip(gap.astype(float), 0, _MOST_GAP)) / 2)
 
 
 def group_of(name: str) -> str:
@@ -261,7 +293,7 @@ def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
     return {name: np.asarray(column, float) for name, column in found.items()}
 
 
-def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
+def _launches(kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()) -> Launches:
     mains = [_main(each) for each in kernels]
     shapes = [
         (*main.launch.grid, main.launch.num_warps, main.launch.num_stages, main.launch.num_ctas)
@@ -271,12 +303,13 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
     ]
     told = np.array(shapes, float).reshape(len(mains), 6)
     widths = np.array([_widths(main) for main in mains], float).reshape(len(mains), 2)
-    constants = [
-        {name: float(n) for name, n in main.launch.constants.items() if _is_number(n)}
-        if main
-        else {}
-        for main in mains
-    ]
+    constants = [main.launch.constants if main else {} for main in mains]
+    code: Array = np.full(len(mains), None, object)
+    if sources:
+        code[:] = [
+            Code(source, main.launch.name) if main and source else None
+            for main, source in zip(mains, sources, strict=True)
+        ]
     return Launches(
         told[:, :3],
         told[:, 3],
@@ -286,7 +319,10 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]]) -> Launches:
         np.array([len(each) for each in kernels], float),
         widths[:, 0],
         widths[:, 1],
-        _by_name(constants),
+        _by_name([{k: float(v) for k, v in each.items() if _is_number(v)} for each in constants]),
+        _by_name([{k: v for k, v in each.items() if not _is_number(v)} for each in constants]),
+        _by_name([main.launch.signature if main else {} for main in mains]),
+        code,
     )
 
 
@@ -299,6 +335,72 @@ def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
         return time_ms * launch.count, math.prod(launch.grid) * launch.num_warps
 
     return max(own, key=weight, default=None)
+
+
+# ----------------------------------------------------------------------------------------- tiles
+
+
+def _tiles(problem: Problem, device: Device, launches: Launches) -> Columns:
+    """What the code says of a block, for each function that some candidates run."""
+    if launches.code is None:
+        return {}
+    number = len(launches.num_warps)
+    found: Columns = {}
+    rows_of: defaultdict[Code, list[int]] = defaultdict(list)
+    for row, code in enumerate(launches.code):
+        if code is not None:
+            rows_of[code].append(row)
+    for code, rows in rows_of.items():
+        for name, column in _tiles_of(problem, device, launches, code, np.array(rows)).items():
+            found.setdefault(name, np.full(number, np.nan))[rows] = column
+    return found
+
+
+def _tiles_of(
+    problem: Problem, device: Device, launches: Launches, code: Code, rows: Array
+) -> Columns:
+    grid = launches.grid[rows].T
+    setting = Setting(
+        device,
+        problem.sol_ms / 1e3,
+        problem.read_bytes,
+        problem.write_bytes,
+        grid.prod(axis=0),
+        launches.num_warps[rows],
+        launches.num_stages[rows],
+    )
+    sizes = {name: float(n) for name, n in problem.shape.items() if _is_number(n)}
+    told = {name: column[rows] for name, column in launches.constants.items()}
+    flags = {name: column[rows] for name, column in launches.flags.items()}
+    told = {name: column for name, column in told.items() if not np.isnan(column).all()}
+    told |= {name: _flag(column) for name, column in flags.items() if _any(column)}
+    widths, shapes = {}, {}
+    for name, column in launches.types.items():
+        types = column[rows]
+        pointer = next((each for each in types if each is not None), "")
+        if pointer.startswith("*"):
+            widths[name] = _width(pointer)
+        elif pointer.startswith("tensordesc<"):
+            widths[name] = _width(pointer)
+            shapes[name] = tuple(np.array([_shape_of(each) for each in types], float).T)
+    return tiles(setting, Call(code, sizes | told, widths, shapes, tuple(grid)))
+
+
+def _any(column: Array) -> bool:
+    return any(each is not None for each in column)
+
+
+def _flag(column: Array) -> Array:
+    """Booleans as numbers, texts as they are."""
+    if any(isinstance(each, str) for each in column):
+        return np.array(["" if each is None else str(each) for each in column], object)
+    return np.array([math.nan if each is None else float(each) for each in column])
+
+
+@functools.cache
+def _shape_of(descriptor: str) -> tuple[float, ...]:
+    """``"tensordesc<bf16[64, 32]>"``: (64, 32)."""
+    return tuple(float(n) for n in re.findall(r"\d+", descriptor.partition("[")[2]))
 
 
 # ----------------------------------------------------------------------------------------- model

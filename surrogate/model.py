@@ -31,7 +31,15 @@ from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.adaptation import Known, Memory
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
 from solkit.surrogate.doubt import Doubt, Reach, Scatter
-from solkit.surrogate.features import Array, Launches, Problem, captured, matrix
+from solkit.surrogate.features import (
+    ROUGH_GAP,
+    Array,
+    Launches,
+    Problem,
+    captured,
+    matrix,
+    roughly,
+)
 from solkit.surrogate.intervals import Interval
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Grown, Settings, Trees, columns_of, xgboost
@@ -139,10 +147,13 @@ class Surrogate:
             single: whether one small model that imitates the ensemble answers, without intervals.
         """
         trees = self.trees(Depth.CAPTURED)
-        values = matrix(captured(problem, device, launches, params), trees.names)
-        if single:
-            return Forecasts.of(problem.sol_ms * 2.0 ** trees.single.predict(values))
+        columns = captured(problem, device, launches, params)
+        values = matrix(columns, trees.names)
         base_ms = np.full(len(values), problem.sol_ms)
+        if ROUGH_GAP in columns:
+            base_ms *= 2.0 ** roughly(columns[ROUGH_GAP])
+        if single:
+            return Forecasts.of(base_ms * 2.0 ** trees.single.predict(values))
         return trees.told(values, trees.mean(values), base_ms, np.zeros(len(values), bool))
 
     def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:

@@ -304,7 +304,8 @@ class _Cascade:
                 "origin": kernel.origin,
                 "implementation": kernel.name,
             }
-            found.append(Entry(self.problem, device, kernels, each.configuration.params, about))
+            params, source = each.configuration.params, kernel.source.text
+            found.append(Entry(self.problem, device, kernels, params, about, source=source))
         return found
 
     def _believed(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:

@@ -11,19 +11,21 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solkit.core import Depth, Device, Facts, KernelAnalysis, Value, canonical
+from solkit.core import Depth, Device, Facts, KernelAnalysis, Launch, Value, canonical
 from solkit.datasets.facts import facts_from_json, facts_key, made_with
 from solkit.datasets.store import RIGHT, Store
+from solkit.datasets.version1 import LAUNCHES
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 from solkit.roofline.kernel.described import described
 from solkit.surrogate.features import (
+    ROUGH_GAP,
     Array,
     Candidates,
     Columns,
@@ -31,6 +33,7 @@ from solkit.surrogate.features import (
     features,
     matrix,
     modelled_ms,
+    roughly,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ _READ = (
     *("bound_ms", "limiter", "operations", "read_bytes", "write_bytes", "shape"),
     *("source_sha256", "torch_version", "cuda_version"),
 )
+_RAN = ("live_launches", LAUNCHES)
+"""Columns that hold the launches of a row without facts."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,11 @@ class Table:
 
     @property
     def base_ms(self) -> Array:
-        """What the target is relative to: the modelled time, or the roofline if there is none."""
-        return np.where(np.isnan(self.modelled_ms), self.sol_ms, self.modelled_ms)
+        """What the target is relative to: the modelled time; if there is none, a rough one."""
+        rough: Array = self.sol_ms
+        if ROUGH_GAP in self.names:
+            rough = rough * 2.0 ** roughly(self.column(ROUGH_GAP))
+        return np.where(np.isnan(self.modelled_ms), rough, self.modelled_ms)
 
     def column(self, name: str) -> Array:
         """One feature, (rows,)."""
@@ -107,6 +115,7 @@ class Entry:
         about: the texts of `Table.about`, ``params`` and ``device`` aside.
         time_ms: NaN if it was not timed.
         repeat_log2: log2 of its last repeat over the median of those before; NaN if there are none.
+        source: the text of its file; empty if unknown.
     """
 
     problem: Problem
@@ -116,6 +125,7 @@ class Entry:
     about: Mapping[str, str]
     time_ms: float = math.nan
     repeat_log2: float = math.nan
+    source: str = ""
 
     def told(self, name: str) -> str:
         """A column of `Table.about`."""
@@ -125,17 +135,18 @@ class Entry:
 
 
 def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
-    """The correct configurations of some stores that have facts.
+    """The correct configurations of some stores of which enough is known for a depth.
 
-    Facts of any store serve rows of all: a set for an H100 and one for an H200 share them.
+    Facts of any store serve rows of all: a set for an H100 and one for an H200 share them. The
+    captured depth needs no facts: the launches that were recorded will do.
 
     Args:
         stores: of measured rows.
         depth: how much of the facts the features may use. CUDA C++ has no lowered facts: it counts
             as captured there.
     """
-    texts = {name: text for store in stores for name, text in _facts(store)}
-    return tabled([entry for store in stores for entry in _entries(store, texts, depth)])
+    told = _Told.of(stores, depth)
+    return tabled([entry for store in stores for entry in _entries(store, told)])
 
 
 def tabled(entries: Sequence[Entry]) -> Table:
@@ -160,7 +171,11 @@ def tabled(entries: Sequence[Entry]) -> Table:
 
 
 def _columns(entries: Sequence[Entry]) -> Columns:
-    candidates = Candidates([each.kernels for each in entries], [each.params for each in entries])
+    candidates = Candidates(
+        [each.kernels for each in entries],
+        [each.params for each in entries],
+        [each.source for each in entries],
+    )
     return features(entries[0].problem, entries[0].device, candidates)
 
 
@@ -176,48 +191,125 @@ def _joined(parts: Sequence[Columns]) -> Columns:
     return found
 
 
-def _facts(store: Store) -> Iterator[tuple[str, str]]:
-    return store.facts().select("id", "text").collect().iter_rows()
+@dataclass(frozen=True)
+class _Told:
+    """What some stores tell about launches, for one depth.
+
+    Attributes:
+        depth: how much of it may be used.
+        facts: texts by key.
+        operators: the launches of PyTorch's operators by kernel and problem, as facts tell them:
+            rows without facts recorded only those of the kernel's own.
+    """
+
+    depth: Depth
+    facts: Mapping[str, str]
+    operators: dict[tuple[str, str], tuple[Launch, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(stores: Sequence[Store], depth: Depth) -> _Told:
+        """Read the facts of all stores."""
+        texts = (store.facts().select("id", "text").collect().iter_rows() for store in stores)
+        told = _Told(depth, {name: text for rows in texts for name, text in rows})
+        if depth is Depth.CAPTURED:
+            for store in stores:
+                for row in _configurations(store).iter_rows(named=True):
+                    told._learn(row)
+        return told
+
+    def _learn(self, row: Mapping[str, Any]) -> None:
+        text = self.facts.get(row["facts_id"] or "")
+        cell = row["kernel_id"], row["problem_id"]
+        if text and cell not in self.operators:
+            self.operators[cell] = tuple(each for each in _launched(text) if each.library)
+
+    def of_row(self, row: Mapping[str, Any], source: str, gpu: Device) -> list[KernelAnalysis]:
+        """The launches of a row on its GPU; empty if nothing is known of them."""
+        compiled = self.facts.get(row["facts_id"] or "")
+        if self.depth is Depth.COMPILED:
+            return _described(compiled, gpu) if compiled else []
+        if self.depth is Depth.LOWERED and "__global__" not in source:
+            lowered = self.facts.get(_lowered_key(row, source, gpu))
+            return _described(lowered, gpu) if lowered else []
+        launches = _launched(compiled) if compiled else self._recorded(row)
+        return [KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches]
+
+    def _recorded(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
+        own = tuple(_recorded(row))
+        return own and own + self.operators.get((row["kernel_id"], row["problem_id"]), ())
 
 
-def _entries(store: Store, texts: Mapping[str, str], depth: Depth) -> Iterator[Entry]:
+def _entries(store: Store, told: _Told) -> Iterator[Entry]:
     sources = dict(store.sources().select("sha256", "text").collect().iter_rows())
     for row in _configurations(store).iter_rows(named=True):
         gpu = _gpu(row["device"])
-        params, shape = json.loads(row["params"]), json.loads(row["shape"])
         source = sources.get(row["source_sha256"], "")
-        launches = _launches(row, source, params, shape, gpu, texts, depth)
-        if launches:
-            kernels = [described(each, gpu) for each in launches]
-            times = row["times"]
+        kernels = told.of_row(row, source, gpu)
+        if kernels:
+            params, shape, times = json.loads(row["params"]), json.loads(row["shape"]), row["times"]
             yield Entry(
-                _problem(row, shape), gpu, kernels, params, row, median(times), _repeat(times)
+                _problem(row, shape),
+                gpu,
+                kernels,
+                params,
+                row,
+                median(times),
+                _repeat(times),
+                source,
             )
 
 
-def _launches(
-    row: Mapping[str, Any],
-    source: str,
-    params: Mapping[str, Value],
-    shape: Mapping[str, Value],
-    gpu: Device,
-    texts: Mapping[str, str],
-    depth: Depth,
-) -> tuple[Facts, ...]:
-    """The facts of a row at a depth; empty if there are none."""
-    compiled = texts.get(row["facts_id"] or "")
-    tools = made_with(source, row["torch_version"], row["cuda_version"])
-    of_row = (row["kernel_id"], params, shape, gpu.compute_capability, gpu.sm_count)
-    key = facts_key(*of_row, row["triton_version"], tools, Depth.LOWERED)
-    lowered = texts.get(key) if depth is not Depth.COMPILED or compiled is None else None
-    if depth is Depth.COMPILED:
-        return facts_from_json(compiled) if compiled else ()
-    if depth is Depth.LOWERED and lowered:
-        return facts_from_json(lowered)
-    told = compiled or lowered
-    if told and (depth is Depth.CAPTURED or "__global__" in source):
-        return tuple(Facts(each.launch, Depth.CAPTURED) for each in facts_from_json(told))
-    return ()
+def _described(text: str, gpu: Device) -> list[KernelAnalysis]:
+    return [described(each, gpu) for each in facts_from_json(text)]
+
+
+def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
+    return facts_key(
+        row["kernel_id"],
+        json.loads(row["params"]),
+        json.loads(row["shape"]),
+        gpu.compute_capability,
+        gpu.sm_count,
+        row["triton_version"],
+        made_with(source, row["torch_version"], row["cuda_version"]),
+        Depth.LOWERED,
+    )
+
+
+def _launched(text: str) -> Iterator[Launch]:
+    """The launches of facts, without the rest of them."""
+    for each in json.loads(text)["launches"]:
+        told = each["launch"]
+        yield Launch(**(told | {"grid": tuple(told["grid"])}))
+
+
+def _recorded(row: Mapping[str, Any]) -> Iterator[Launch]:
+    """The launches that a row without facts recorded; none if a number of warps is missing."""
+    told = row["live_launches"]
+    found = json.loads(told) if told else row[LAUNCHES] or ()
+    if any(each["num_warps"] is None for each in found):
+        return
+    for each in found:
+        yield Launch(
+            each["name"],
+            tuple(each["grid"]),
+            each["num_warps"],
+            each["num_stages"] or 0,
+            each["num_ctas"] or 1,
+            _parsed(each["constants"]),
+            _parsed(each["signature"]),
+            each.get("count") or 1,
+        )
+
+
+def _parsed(told: Any) -> Mapping[str, Any]:
+    return _mapping(told) if isinstance(told, str) else told or {}
+
+
+@functools.lru_cache(1 << 16)
+def _mapping(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(text)
+    return found
 
 
 def _configurations(store: Store) -> polars.DataFrame:
@@ -236,7 +328,7 @@ def _configurations(store: Store) -> polars.DataFrame:
         .agg(
             pl.col("time_ms").alias("times"),
             pl.col(rest).first(),
-            pl.col("facts_id").drop_nulls().first(),
+            pl.col("facts_id", *_RAN).drop_nulls().first(),
         )
     )
     return medians.sort(_KEY).collect()

@@ -1,6 +1,6 @@
 """Gradient-boosted trees over the features: what the kernel model leaves unexplained.
 
-The target is log2(time / modelled), or log2(time / SOL) where there is no modelled time. Rows near
+The target is log2(time / modelled), or log2(time / rough time) where there is no modelled time. Rows near
 their problem's best weigh more, since that is where a choice is made. An ensemble of models, each
 with its own seed, gives a mean.
 
@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from solkit.errors import UnsupportedError
-from solkit.surrogate.doubt import Doubt, Reach, Scatter, fit_doubt, reach_of, scatter_of
+from solkit.surrogate.doubt import (
+    Doubt,
+    Reach,
+    Scatter,
+    cells_of,
+    fit_doubt,
+    reach_of,
+    scatter_of,
+)
 from solkit.surrogate.features import Array, group_of
 from solkit.surrogate.intervals import Interval, fit_interval, group_folds
 from solkit.surrogate.table import Table
@@ -55,6 +63,8 @@ class Settings:
         rows, columns: share that each tree sees.
         least_weight: hessian of a leaf, at least.
         focus: exponent of the weight of slow rows: (best / time) ** focus.
+        crowd: exponent of the weight of rows of one kernel at one shape on one GPU: 1 / rows **
+            crowd; 0 lets kernels count by their rows, 1 all kernels alike.
         threads: of XGBoost; 0 for all cores. With one, the same rows give the same trees anywhere.
         leave_out: groups of features that are not used.
     """
@@ -68,6 +78,7 @@ class Settings:
     columns: float = 0.4
     least_weight: float = 2.0
     focus: float = 0.5
+    crowd: float = 0.5
     threads: int = 1
     leave_out: tuple[str, ...] = ()
 
@@ -165,7 +176,7 @@ class Trees:
         """
         names, members = ensemble(table, settings, seed)
         values, wanted = columns_of(table, names), target(table)
-        weight = weights(table, settings.focus)
+        weight = weights(table, settings.focus, settings.crowd)
         mean = np.mean([member.predict(values) for member in members], axis=0)
         single = _grow(values, mean, weight, replace(_SINGLE, threads=settings.threads), seed)
         folds = group_folds(table.about["family"])
@@ -213,7 +224,7 @@ class Trees:
         Args:
             values: features, (rows, names).
             mean: of log2(time / base), (rows,).
-            base_ms: the modelled time, or the roofline, (rows,).
+            base_ms: the modelled time, or a rough one, (rows,).
             modelled: where the base is a modelled time, (rows,).
             narrower: how much smaller errors are than of an unknown kernel, (rows,).
         """
@@ -301,7 +312,7 @@ def ensemble(
     """The features that are worth using, and models that learned all rows of a table by them."""
     names = tuple(_useful(table, settings))
     values, wanted = columns_of(table, names), target(table)
-    weight = weights(table, settings.focus)
+    weight = weights(table, settings.focus, settings.crowd)
     members = tuple(
         _grow(values, wanted, weight, settings, 1000 * seed + place)
         for place in range(settings.members)
@@ -312,7 +323,7 @@ def ensemble(
 def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Array:
     """The target of each row by a single model that did not learn from its family, (rows,)."""
     values, wanted = columns_of(table, _useful(table, settings)), target(table)
-    weight = weights(table, settings.focus)
+    weight = weights(table, settings.focus, settings.crowd)
     folds = group_folds(table.about["family"])
     found = np.zeros(len(wanted))
     for fold in np.unique(folds):
@@ -328,13 +339,26 @@ def target(table: Table) -> Array:
     return np.asarray(np.log2(table.time_ms / table.base_ms))
 
 
-def weights(table: Table, focus: float) -> Array:
-    """(best of the problem on the GPU / time) ** focus, (rows,)."""
+def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
+    """(best of the problem on the GPU / time) ** focus, less where a kernel has many rows, (rows,).
+
+    Args:
+        table: with times.
+        focus, crowd: see `Settings`.
+    """
     pairs = np.char.add(np.char.add(table.about["problem_id"], " "), table.about["device"])
     _, place = np.unique(pairs, return_inverse=True)
     best = np.full(place.max() + 1, np.inf)
     np.minimum.at(best, place, table.time_ms)
-    return np.asarray((best[place] / table.time_ms) ** focus)
+    return np.asarray((best[place] / table.time_ms) ** focus * _crowding(table, crowd))
+
+
+def _crowding(table: Table, crowd: float) -> Array:
+    """1 / (rows of the kernel at the shape on the GPU) ** crowd, 1 in the mean, (rows,)."""
+    found = np.empty(len(table))
+    for rows in cells_of(table):
+        found[rows] = len(rows) ** -crowd
+    return np.asarray(found / found.mean())
 
 
 def columns_of(table: Table, names: Sequence[str]) -> Array:

@@ -7,6 +7,7 @@ fewest operations that any of its lowered launches asks for.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
@@ -225,11 +226,20 @@ def _told(
         captured = launches[place].captured
         assert captured is not None
         known = facts[place] or Facts(captured.launch, Depth.CAPTURED)
+        params, source = launches[place].params, _source(captured)
         kernel = described(known, device)
-        entries.append(Entry(problem, device, [kernel], launches[place].params, {}))
+        entries.append(Entry(problem, device, [kernel], params, {}, source=source))
     depth = Depth.LOWERED if any(facts.values()) else Depth.CAPTURED
     found = Forecasts.of(np.full(len(launches), np.nan))
     return found.with_(np.array(places), surrogate.forecast(tabled(entries), depth))
+
+
+def _source(captured: CapturedLaunch) -> str:
+    """The text of the kernel's file; empty if it is not at hand."""
+    try:
+        return "".join(inspect.findsource(captured.kernel.function.fn)[0])
+    except (OSError, TypeError):
+        return ""
 
 
 def _cannot_run(facts: Facts | None, device: Device) -> bool:

@@ -1,0 +1,732 @@
+"""What the text of a Triton kernel says of one block: what it loads, stores, multiplies, how often.
+
+The function's syntax tree is followed once for all candidates, without Triton: numbers are arrays
+of (candidates,), tensors are known by their sizes and by how far apart their elements' indices lie.
+A block stands for all: its place in the grid is the middle one, and so is a loop's counter. What
+depends on data is NaN.
+
+Arguments that are sizes are known by their names: ``K`` is the problem's size ``K``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Block", "Call", "Code", "Event", "Number", "follow"]
+
+Array = NDArray[Any]
+Number = Any
+"""A float, or an array of (candidates,)."""
+
+_FAR = 1024.0
+"""Stands for a distance between elements that is not known: far."""
+_DEEPEST = 8
+_MOST_STEPS = 20_000
+
+_NUMERIC: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: np.true_divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+    ast.Pow: np.power,
+}
+_BITS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.LShift: lambda a, b: a * np.power(2.0, b),
+    ast.RShift: lambda a, b: np.floor(a / np.power(2.0, b)),
+    ast.BitAnd: lambda a, b: np.where((a != 0) & (b != 0), 1.0, 0.0),
+    ast.BitOr: lambda a, b: np.where((a != 0) | (b != 0), 1.0, 0.0),
+    ast.BitXor: lambda a, b: np.full(np.broadcast(a, b).shape, np.nan),
+}
+_COMPARED: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_SLOW = frozenset(
+    (
+        *("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "sigmoid", "erf"),
+        *("rsqrt", "sqrt", "sqrt_rn", "div_rn", "fdiv", "pow", "softmax"),
+    )
+)
+_REDUCING = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "xor_sum", "reduce_or"))
+_SCANNING = frozenset(("cumsum", "cumprod", "associative_scan", "sort", "histogram", "gather"))
+_SHAPED = frozenset(("zeros", "full", "broadcast_to", "reshape", "view"))
+_EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
+    "min": np.minimum,
+    "minimum": np.minimum,
+    "max": np.maximum,
+    "maximum": np.maximum,
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is known of a value.
+
+    Attributes:
+        number: of a scalar; NaN if unknown.
+        sizes: of a tensor by dimension; empty for a scalar.
+        steps: how far apart neighbours in a dimension are, as indices; NaN if data decide.
+        width: bytes of an element, or of what a pointer points to.
+        points: whether it holds pointers.
+        loaded: whether it is from memory, unchanged but for its type.
+        items: of a tuple.
+    """
+
+    number: Number = np.nan
+    sizes: tuple[Number, ...] = ()
+    steps: tuple[Number, ...] = ()
+    width: Number = 4.0
+    points: bool = False
+    loaded: bool = False
+    items: tuple[Value, ...] | None = None
+
+    @property
+    def elements(self) -> Number:
+        """How many a block holds."""
+        return functools.reduce(operator.mul, self.sizes, 1.0)
+
+
+_UNKNOWN = Value()
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a block does.
+
+    Attributes:
+        kind: ``"load"``, ``"store"``, ``"atomic"``, ``"dot"``, ``"reduce"``, ``"scan"``,
+            ``"slow"`` (special functions), ``"fast"`` (other arithmetic), ``"carried"`` (tensors
+            that a loop keeps from one trip to the next).
+        elements: that a block handles each time; of a product its multiply-adds.
+        times: how often a block does it.
+        unknown: loops around it whose number of trips is unknown.
+        loops: loops around it.
+        width: bytes of an element.
+        run: elements that lie next to each other in memory; NaN if data decide.
+        staged: bytes of operands that come from memory; of products.
+        sizes: of a product: rows, columns and depth.
+    """
+
+    kind: str
+    elements: Number
+    times: Number
+    unknown: int
+    loops: int
+    width: Number = 4.0
+    run: Number = 1.0
+    staged: Number = 0.0
+    sizes: tuple[Number, ...] = ()
+
+
+@dataclass
+class Block:
+    """What one block does.
+
+    Attributes:
+        events: in the order of the text.
+        largest: elements of its largest tensor.
+        trips: of its longest nest of loops, of those that are known.
+        branches: conditions that are not known before it runs.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    largest: Number = 1.0
+    trips: Number = 1.0
+    branches: int = 0
+
+
+@dataclass(frozen=True)
+class Code:
+    """Where the code of a launch is written.
+
+    Attributes:
+        source: the text of the file.
+        name: the function's.
+    """
+
+    source: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """Launches of one function by all candidates.
+
+    Attributes:
+        code: the function.
+        arguments: numbers and texts by name, as far as they are known.
+        widths: bytes of what pointers and descriptors point to, by name.
+        tiles: of descriptors, by name.
+        grid: blocks in x, y and z.
+    """
+
+    code: Code
+    arguments: Mapping[str, Number]
+    widths: Mapping[str, Number]
+    tiles: Mapping[str, tuple[Number, ...]]
+    grid: Sequence[Number]
+
+    def argument(self, name: str) -> Value:
+        """What is known of one."""
+        if name in self.tiles:
+            steps = (*(_FAR for _ in self.tiles[name][1:]), 1.0)
+            return Value(sizes=self.tiles[name], steps=steps, width=self.widths[name], points=True)
+        if name in self.widths:
+            return Value(width=self.widths[name], points=True)
+        return Value(self.arguments.get(name, np.nan))
+
+
+def follow(call: Call) -> Block | None:
+    """Follow a function; ``None`` if its file has no such function of Triton's."""
+    functions, constants = _parsed(call.code.source)
+    node = functions.get(call.code.name)
+    if node is None:
+        return None
+    follower = _Follower(functions, constants, call.grid)
+    names = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+    with np.errstate(all="ignore"):
+        follower.run(node.body, {name: call.argument(name) for name in names})
+    return follower.block
+
+
+@functools.lru_cache(4096)
+def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
+    """A file's functions for the GPU, and its constants."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return {}, {}
+    functions, constants = {}, {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            if any("jit" in ast.unparse(each) for each in node.decorator_list):
+                functions[node.name] = node
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            value = node.value
+            if isinstance(value, ast.Call) and value.args:  # tl.constexpr(1.44)
+                value = value.args[0]
+            if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+                constants[target.id] = _literal(value.value)
+    return functions, constants
+
+
+def _literal(value: object) -> Value:
+    if isinstance(value, (bool, int, float)):
+        return Value(float(value))
+    return Value(value if isinstance(value, str) else np.nan)
+
+
+class _Follower:
+    def __init__(
+        self,
+        functions: Mapping[str, ast.FunctionDef],
+        constants: Mapping[str, Value],
+        grid: Sequence[Number],
+    ) -> None:
+        self.block = Block()
+        self._functions = functions
+        self._constants = constants
+        self._grid = grid
+        self._times: Number = 1.0
+        self._unknown = 0
+        self._loops = 0
+        self._depth = 0
+        self._left = _MOST_STEPS
+
+    # ------------------------------------------------------------------------------- statements
+
+    def run(self, body: Sequence[ast.stmt], known: dict[str, Value]) -> Value | None:
+        """The returned value, if it returns in any case."""
+        for node in body:
+            self._left -= 1
+            if self._left < 0:
+                return _UNKNOWN
+            found = self._statement(node, known)
+            if found is not None:
+                return found
+        return None
+
+    def _statement(self, node: ast.stmt, known: dict[str, Value]) -> Value | None:
+        if isinstance(node, ast.Assign):
+            value = self.value(node.value, known)
+            for target in node.targets:
+                self._assign(target, value, known)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._assign(node.target, self.value(node.value, known), known)
+        elif isinstance(node, ast.AugAssign):
+            left, right = self.value(node.target, known), self.value(node.value, known)
+            self._assign(node.target, self._binary(node.op, left, right), known)
+        elif isinstance(node, ast.Expr):
+            self.value(node.value, known)
+        elif isinstance(node, ast.For):
+            self._for(node, known)
+        elif isinstance(node, ast.While):
+            self._repeat(node.body, known, np.nan)
+        elif isinstance(node, ast.If):
+            return self._if(node, known)
+        elif isinstance(node, ast.Return):
+            return _UNKNOWN if node.value is None else self.value(node.value, known)
+        return None
+
+    def _assign(self, target: ast.expr, value: Value, known: dict[str, Value]) -> None:
+        if isinstance(target, ast.Name):
+            known[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts = value.items
+            for place, each in enumerate(target.elts):
+                told = parts is not None and place < len(parts)
+                self._assign(each, parts[place] if parts and told else value, known)
+
+    def _if(self, node: ast.If, known: dict[str, Value]) -> Value | None:
+        told = self.value(node.test, known).number
+        share = _share(told)
+        if share is None:
+            self.block.branches += 1
+            self.run(node.body, known)
+            self.run(node.orelse, known)
+            return None
+        times, returned = self._times, None
+        if np.any(share > 0):
+            self._times = times * share
+            returned = self.run(node.body, known)
+        if np.any(share < 1):
+            self._times = times * (1 - share)
+            other = self.run(node.orelse, known)
+            returned = (returned if np.any(share > 0) else other) if other is not None else None
+        self._times = times
+        return returned
+
+    def _for(self, node: ast.For, known: dict[str, Value]) -> None:
+        trips: Number = np.nan
+        middle: Number = np.nan
+        if isinstance(node.iter, ast.Call):
+            bounds = [self.value(each, known).number for each in node.iter.args]
+            if bounds and not any(isinstance(each, str) for each in bounds):
+                start = bounds[0] if len(bounds) > 1 else 0.0
+                stop = bounds[1] if len(bounds) > 1 else bounds[0]
+                step = bounds[2] if len(bounds) > 2 else 1.0
+                trips = np.maximum(np.ceil((stop - start) / step), 0.0)
+                middle = start + np.floor(trips / 2) * step
+        if isinstance(node.target, ast.Name):
+            known[node.target.id] = Value(middle)
+        self._repeat(node.body, known, trips)
+
+    def _repeat(self, body: Sequence[ast.stmt], known: dict[str, Value], trips: Number) -> None:
+        before = dict(known)
+        times, unknown = self._times, self._unknown
+        guessed = bool(np.any(np.isnan(trips)))
+        self._times = times * np.where(np.isnan(trips), 1.0, trips)
+        self._unknown += guessed
+        self._loops += 1
+        self.block.trips = np.maximum(self.block.trips, self._times)
+        for name in _stored(body):  # a number that a loop changes is not known in it
+            if name in known and not known[name].sizes and not known[name].points:
+                known[name] = replace(known[name], number=np.nan)
+        self.run(body, known)
+        for name in sorted(_stored(body)):
+            kept = known.get(name, _UNKNOWN)
+            if name in before and before[name].sizes and kept.sizes:
+                self._event("carried", kept.elements, width=8.0 if kept.points else kept.width)
+        self._times, self._unknown = times, unknown
+        self._loops -= 1
+
+    # ------------------------------------------------------------------------------ expressions
+
+    def value(self, node: ast.expr, known: dict[str, Value]) -> Value:
+        self._left -= 1
+        if self._left < 0:
+            return _UNKNOWN
+        if isinstance(node, ast.Constant):
+            return _literal(node.value)
+        if isinstance(node, ast.Name):
+            return known.get(node.id, self._constants.get(node.id, _UNKNOWN))
+        if isinstance(node, ast.BinOp):
+            left, right = self.value(node.left, known), self.value(node.right, known)
+            return self._binary(node.op, left, right)
+        if isinstance(node, ast.Call):
+            return self._call(node, known)
+        if isinstance(node, ast.Compare):
+            return self._compare(node, known)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node, known)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return Value(items=tuple(self.value(each, known) for each in node.elts))
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node, known)
+        if isinstance(node, ast.BoolOp):
+            return self._bool(node, known)
+        if isinstance(node, ast.IfExp):
+            return self._either(node, known)
+        if isinstance(node, ast.Attribute):
+            found = self.value(node.value, known)
+            return _transposed(found) if node.attr == "T" and found.sizes else _UNKNOWN
+        return _UNKNOWN
+
+    def _binary(self, op: ast.operator, left: Value, right: Value) -> Value:
+        if not left.sizes and not right.sizes:
+            if left.points or right.points:
+                return left if left.points else right
+            return Value(_computed(op, left.number, right.number))
+        found = _broadcast(left, right)
+        steps = _steps(op, left, right, len(found.sizes))
+        points = left.points or right.points
+        if points:
+            width = left.width if left.points else right.width
+        else:
+            width = found.width
+            self._event("fast", found.elements, width=width)
+        return self._made(replace(found, steps=steps, width=width, points=points))
+
+    def _unary(self, node: ast.UnaryOp, known: dict[str, Value]) -> Value:
+        found = self.value(node.operand, known)
+        if found.sizes:
+            return replace(found, loaded=False)
+        number = found.number
+        if isinstance(number, str) or (isinstance(number, np.ndarray) and number.dtype == object):
+            return _UNKNOWN
+        if isinstance(node.op, ast.USub):
+            return Value(-number)
+        if isinstance(node.op, ast.Not):
+            return Value(np.where(np.isnan(number), np.nan, number == 0))
+        return _UNKNOWN
+
+    def _compare(self, node: ast.Compare, known: dict[str, Value]) -> Value:
+        left = self.value(node.left, known)
+        rights = [self.value(each, known) for each in node.comparators]
+        for right in rights:
+            if left.sizes or right.sizes:
+                return replace(_broadcast(left, right), width=1.0)
+        compare = _COMPARED.get(type(node.ops[0]))
+        if compare is None or len(rights) > 1:
+            return _UNKNOWN
+        return Value(_compared(compare, left.number, rights[0].number))
+
+    def _bool(self, node: ast.BoolOp, known: dict[str, Value]) -> Value:
+        shares = [_share(self.value(each, known).number) for each in node.values]
+        if any(each is None for each in shares):
+            return _UNKNOWN
+        fold = np.minimum if isinstance(node.op, ast.And) else np.maximum
+        return Value(functools.reduce(fold, shares))
+
+    def _either(self, node: ast.IfExp, known: dict[str, Value]) -> Value:
+        share = _share(self.value(node.test, known).number)
+        yes, no = self.value(node.body, known), self.value(node.orelse, known)
+        if yes.sizes or no.sizes or share is None:
+            return yes if yes.sizes or share is None or np.all(share > 0) else no
+        if isinstance(yes.number, str) or isinstance(no.number, str):
+            return yes if np.all(share > 0) else no
+        return Value(np.where(share > 0, yes.number, no.number))
+
+    def _subscript(self, node: ast.Subscript, known: dict[str, Value]) -> Value:
+        found = self.value(node.value, known)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if found.items is not None:
+            place = self.value(parts[0], known).number
+            scalar = isinstance(place, float) and place == place
+            return found.items[int(place)] if scalar and abs(place) < len(found.items) else _UNKNOWN
+        sizes, steps = list(found.sizes), list(found.steps)
+        new_sizes: list[Number] = []
+        new_steps: list[Number] = []
+        for part in parts:
+            if isinstance(part, ast.Constant) and part.value is None:
+                new_sizes.append(1.0)
+                new_steps.append(0.0)
+            elif sizes:
+                new_sizes.append(sizes.pop(0))
+                new_steps.append(steps.pop(0))
+        return replace(found, sizes=(*new_sizes, *sizes), steps=(*new_steps, *steps), number=np.nan)
+
+    # ------------------------------------------------------------------------------------ calls
+
+    def _call(self, node: ast.Call, known: dict[str, Value]) -> Value:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(
+            node.func, "id", ""
+        )  # fmt: skip
+        own: list[Value] = []
+        if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
+            own = [self.value(node.func.value, known)]
+        told = own + [self.value(each, known) for each in node.args]
+        named = {each.arg: self.value(each.value, known) for each in node.keywords if each.arg}
+        if name in self._functions and not own and self._depth < _DEEPEST:
+            return self._inlined(self._functions[name], told, named)
+        return self._builtin(name, told, named)
+
+    def _inlined(
+        self, node: ast.FunctionDef, told: Sequence[Value], named: Mapping[str, Value]
+    ) -> Value:
+        names = [each.arg for each in node.args.args]
+        known = dict.fromkeys(names, _UNKNOWN)
+        for name, default in zip(reversed(names), reversed(node.args.defaults)):
+            known[name] = self.value(default, {})
+        known.update(zip(names, told))
+        known.update(named)
+        self._depth += 1
+        found = self.run(node.body, known)
+        self._depth -= 1
+        return _UNKNOWN if found is None else found
+
+    def _builtin(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
+        first = told[0] if told else next(iter(named.values()), _UNKNOWN)
+        if name == "program_id":
+            axis = first.number
+            return Value((self._grid[int(axis)] - 1) / 2 if isinstance(axis, float) else np.nan)
+        if name == "num_programs":
+            axis = first.number
+            return Value(self._grid[int(axis)] if isinstance(axis, float) else np.nan)
+        if name == "arange":
+            size = told[-1].number - told[0].number if len(told) > 1 else np.nan
+            return self._made(Value(sizes=(size,), steps=(1.0,)))
+        if name in ("load", "store") or name.startswith("atomic"):
+            return self._accessed(name, told, named)
+        if name == "dot" or name == "dot_scaled":
+            return self._dot(name, told, named)
+        if name in ("make_block_ptr", "make_tensor_descriptor"):
+            return self._tiled(name, told, named)
+        if name == "cdiv" and len(told) > 1:
+            return Value(np.ceil(_computed(ast.Div(), told[0].number, told[1].number)))
+        if name in _EXTREMES and len(told) > 1 and _scalars(told[:2]) and not _texts(told):
+            return Value(_EXTREMES[name](told[0].number, told[1].number))
+        if name == "next_power_of_2" and not _texts(told):
+            return Value(2.0 ** np.ceil(np.log2(first.number)))
+        return self._elementwise(name, told, named)
+
+    def _elementwise(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
+        first = told[0] if told else next(iter(named.values()), _UNKNOWN)
+        if name in _SHAPED:
+            shape = named.get("shape", told[-1] if name not in ("zeros", "full") else first)
+            items = told[1:] if shape.items is None else shape.items
+            sizes = tuple(each.number for each in items)
+            return self._made(replace(first, items=None, sizes=sizes, steps=(0.0,) * len(sizes)))
+        if name in ("trans", "permute"):
+            return _transposed(first)
+        if name == "expand_dims":
+            return replace(first, sizes=(*first.sizes, 1.0), steps=(*first.steps, 0.0))
+        if name in _REDUCING and first.sizes and (len(told) < 2 or not told[1].sizes):
+            return self._reduced(first, told, named)
+        if name in _SCANNING and first.sizes:
+            self._event("scan", first.elements, width=first.width)
+            return replace(first, loaded=False)
+        if name in ("to", "cast"):
+            return replace(first, width=_width_of(first))
+        if name in ("advance", "multiple_of", "max_contiguous", "max_constancy", "static_assert"):
+            return first
+        tensors = [each for each in (*told, *named.values()) if each.sizes]
+        if not tensors:
+            return _UNKNOWN
+        found = functools.reduce(_broadcast, tensors)
+        self._event("slow" if name in _SLOW else "fast", found.elements, width=found.width)
+        gone = (np.nan,) * len(found.sizes)
+        return self._made(replace(found, steps=gone, points=False, loaded=False))
+
+    def _reduced(self, first: Value, told: list[Value], named: Mapping[str, Value]) -> Value:
+        self._event("reduce", first.elements, width=first.width)
+        axis = named.get("axis", told[1] if len(told) > 1 else None)
+        if axis is None or not isinstance(axis.number, float) or np.isnan(axis.number):
+            return Value()
+        place = int(axis.number) % len(first.sizes)
+        kept = [at for at in range(len(first.sizes)) if at != place]
+        return Value(
+            sizes=tuple(first.sizes[at] for at in kept),
+            steps=tuple(np.nan for _ in kept),
+            width=first.width,
+        )
+
+    def _accessed(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
+        pointer = told[0] if told else named.get("pointer", _UNKNOWN)
+        values = [named["value"]] if "value" in named else told[1:]
+        if name != "load" and not pointer.sizes:
+            shaped = [each for each in values if each.sizes]
+            if shaped and pointer.points:
+                pointer = replace(pointer, sizes=shaped[0].sizes, steps=shaped[0].steps)
+        kind = "atomic" if name.startswith("atomic") else name
+        self._event(kind, pointer.elements, width=pointer.width, run=_run(pointer))
+        if kind == "store":
+            return _UNKNOWN
+        gone = (np.nan,) * len(pointer.sizes)
+        return self._made(Value(sizes=pointer.sizes, steps=gone, width=pointer.width, loaded=True))
+
+    def _dot(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
+        left = told[0] if told else named.get("input", _UNKNOWN)
+        place = 3 if name == "dot_scaled" else 1
+        right = told[place] if len(told) > place else named.get("other", _UNKNOWN)
+        if len(left.sizes) < 2 or len(right.sizes) < 2:
+            return _UNKNOWN
+        rows, depth, columns = left.sizes[-2], left.sizes[-1], right.sizes[-1]
+        batch = functools.reduce(operator.mul, left.sizes[:-2], 1.0)
+        staged = sum(each.elements * each.width for each in (left, right) if each.loaded)
+        self._event(
+            "dot",
+            batch * rows * columns * depth,
+            width=np.maximum(left.width, right.width),
+            staged=staged,
+            sizes=(rows, columns, depth),
+        )
+        sizes = (*left.sizes[:-1], columns)
+        return self._made(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
+
+    def _tiled(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
+        """A block pointer or a descriptor that is made in the kernel."""
+        base = told[0] if told else named.get("base", _UNKNOWN)
+        place = 4 if name == "make_block_ptr" else 3
+        shape = named.get("block_shape", told[place] if len(told) > place else _UNKNOWN)
+        strides = named.get("strides", told[2] if len(told) > 2 else _UNKNOWN)
+        sizes = tuple(each.number for each in shape.items or ())
+        steps = tuple(each.number for each in (strides.items or ())[: len(sizes)])
+        if len(steps) < len(sizes):
+            steps = (_FAR,) * len(sizes)
+        known = tuple(np.where(np.isnan(each), _FAR, each) for each in steps)
+        return Value(sizes=sizes, steps=known, width=base.width, points=True)
+
+    # ------------------------------------------------------------------------------------ notes
+
+    def _made(self, value: Value) -> Value:
+        if not value.points:
+            self.block.largest = np.fmax(self.block.largest, value.elements)
+        return value
+
+    def _event(
+        self,
+        kind: str,
+        elements: Number,
+        width: Number = 4.0,
+        run: Number = 1.0,
+        staged: Number = 0.0,
+        sizes: tuple[Number, ...] = (),
+    ) -> None:
+        self.block.events.append(
+            Event(
+                kind,
+                elements,
+                self._times,
+                self._unknown,
+                self._loops,
+                width,
+                run,
+                staged,
+                sizes,
+            )
+        )
+
+
+def _stored(body: Sequence[ast.stmt]) -> set[str]:
+    return {
+        node.id
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _is_module(node: ast.expr) -> bool:
+    """``tl``, ``tl.extra.libdevice``, ``triton_helpers``: what functions are looked up in."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in _MODULES
+
+
+_MODULES = frozenset(("tl", "triton", "libdevice", "triton_helpers", "math", "gl", "tldevice"))
+
+
+def _is_text(number: Number) -> bool:
+    return isinstance(number, str) or (
+        isinstance(number, np.ndarray) and number.dtype.kind in "OUS"
+    )
+
+
+def _texts(told: Sequence[Value]) -> bool:
+    return any(_is_text(each.number) for each in told)
+
+
+def _scalars(told: Sequence[Value]) -> bool:
+    return all(not each.sizes for each in told)
+
+
+def _computed(op: ast.operator, left: Number, right: Number) -> Number:
+    if _is_text(left) or _is_text(right):
+        return np.nan
+    compute = _NUMERIC.get(type(op)) or _BITS.get(type(op))
+    if compute is None:
+        return np.nan
+    found = compute(np.asarray(left, float), np.asarray(right, float))
+    return float(found) if np.ndim(found) == 0 else found
+
+
+def _compared(compare: Callable[[Any, Any], Any], left: Number, right: Number) -> Number:
+    if _is_text(left) != _is_text(right):
+        return np.nan
+    if _is_text(left):
+        return compare(np.asarray(left, object), np.asarray(right, object)).astype(float)
+    left, right = np.asarray(left, float), np.asarray(right, float)
+    found = np.where(np.isnan(left) | np.isnan(right), np.nan, compare(left, right))
+    return float(found) if np.ndim(found) == 0 else found
+
+
+def _share(told: Number) -> Any:
+    """1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
+    if _is_text(told):
+        return np.asarray(np.asarray(told, object) != "", float)
+    found = np.asarray(told, float)
+    return None if np.any(np.isnan(found)) else (found != 0).astype(float)
+
+
+def _broadcast(left: Value, right: Value) -> Value:
+    rank = max(len(left.sizes), len(right.sizes))
+    one, other = ((1.0,) * (rank - len(each.sizes)) + each.sizes for each in (left, right))
+    sizes = tuple(np.fmax(a, b) for a, b in zip(one, other, strict=True))
+    width = np.maximum(left.width if left.sizes else 0.0, right.width if right.sizes else 0.0)
+    return Value(sizes=sizes, steps=(np.nan,) * rank, width=width)
+
+
+def _steps(op: ast.operator, left: Value, right: Value, rank: int) -> tuple[Number, ...]:
+    one, other = (_padded(each, rank) for each in (left, right))
+    if isinstance(op, (ast.Add, ast.Sub, ast.BitOr)):
+        return tuple(a + b for a, b in zip(one, other, strict=True))
+    if isinstance(op, ast.Mult) and not (left.sizes and right.sizes):
+        tensor, scalar = (one, right) if left.sizes else (other, left)
+        factor = np.nan if _is_text(scalar.number) else scalar.number
+        far = np.where(np.isnan(factor), _FAR, factor)
+        return tuple(each * far for each in tensor)
+    if isinstance(op, ast.FloorDiv) and left.sizes and not right.sizes:
+        parts = np.where(np.isnan(right.number), 2.0, right.number)
+        return tuple(each / parts for each in one)
+    if isinstance(op, ast.Mod) and left.sizes:
+        return one
+    return (np.nan,) * rank
+
+
+def _padded(value: Value, rank: int) -> tuple[Number, ...]:
+    return (0.0,) * (rank - len(value.steps)) + value.steps
+
+
+def _run(pointer: Value) -> Number:
+    """Elements that lie next to each other; NaN if data decide where."""
+    found: Number = 1.0
+    lost: Number = False
+    for size, step in zip(pointer.sizes, pointer.steps, strict=True):
+        found = np.where(np.abs(step) == 1, found * size, found)
+        lost = lost | np.isnan(step)
+    return np.where(lost & (found == 1), np.nan, found)
+
+
+def _transposed(value: Value) -> Value:
+    return replace(value, sizes=value.sizes[::-1], steps=value.steps[::-1])
+
+
+def _width_of(first: Value) -> Number:
+    """Types have no values here: float32, unless memory says otherwise."""
+    return first.width if first.loaded else 4.0

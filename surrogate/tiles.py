@@ -1,0 +1,303 @@
+"""Features of the tiles that a block of a Triton kernel works on, and a rough model of its time.
+
+They follow from the text of the kernel and its launch alone (`solkit.surrogate.following`), for all
+candidates at once. The model knows no machine code: registers are guessed from the tensors that
+are alive, and all loads of one trip of a loop count as one wait for memory::
+
+    memory_s   bytes in sectors of 32 / rate of L2
+    tensor_s   multiply-adds, in tiles of at least 16 x 8 / rate of the tensor cores
+    fast_s     arithmetic / rate of fp32; slow_s: special functions / rate of their pipe
+    wait_s     waves x (trips of each loop with loads) x latency
+    modelled   largest of these, in whole waves
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solkit.core import Device
+from solkit.surrogate.following import Array, Block, Call, Event, Number, follow
+
+__all__ = ["Setting", "tiles"]
+
+_WARP = 32
+_SECTOR = 32.0
+_WAIT_S = 0.7e-6
+"""Of a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia Hopper
+GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
+_SPARE_REGISTERS = 24.0
+_MOST_TRIPS = 1e6
+_SMALL = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a block's features are relative to.
+
+    Attributes:
+        device: the GPU.
+        sol_s: speed of light.
+        read_bytes, write_bytes: compulsory.
+        blocks, warps, stages: of the launch, (candidates,).
+    """
+
+    device: Device
+    sol_s: float
+    read_bytes: float
+    write_bytes: float
+    blocks: Array
+    warps: Array
+    stages: Array
+
+
+def tiles(setting: Setting, call: Call) -> dict[str, Array]:
+    """Columns by name, (candidates,) each; none if the file has no such function of Triton's.
+
+    Args:
+        setting: device, work and launches.
+        call: of one function.
+    """
+    block = follow(call)
+    if block is None:
+        return {}
+    with np.errstate(all="ignore"):
+        found = _Counted.of(setting, block).columns()
+    number = len(setting.blocks)
+    return {
+        f"tiles.{key}": np.broadcast_to(np.asarray(value, float), number)
+        for key, value in found.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A block's events with their trips."""
+
+    setting: Setting
+    block: Block
+    guessed: Array
+
+    @staticmethod
+    def of(setting: Setting, block: Block) -> _Counted:
+        """Loops of unknown length are as long as it takes to read all that must be read."""
+        loads = [each for each in block.events if each.kind == "load"]
+        loop = _sum(loads, lambda e: _bytes(e) if e.unknown else 0.0)
+        rest = _sum(loads, lambda e: 0.0 if e.unknown else _bytes(e))
+        wanted = setting.read_bytes / np.maximum(setting.blocks, 1) - rest
+        trips = np.where(loop > 0, np.clip(wanted / loop, 1, _MOST_TRIPS), 1.0)
+        return _Counted(setting, block, trips)
+
+    def all(self, kind: str, each: Callable[[Event], Number]) -> Number:
+        """The sum over events of a kind, in all trips of a block; NaN if there are none."""
+        events = [event for event in self.block.events if event.kind == kind]
+        if not events:
+            return np.nan
+        return _sum(events, lambda e: each(e) * e.times * self._trips(bool(e.unknown)))
+
+    def columns(self) -> dict[str, Number]:
+        """All features."""
+        found = self._memory() | self._products() | self._threads() | self._arithmetic()
+        return found | self._modelled(found)
+
+    def _memory(self) -> dict[str, Number]:
+        here = self.setting
+        found: dict[str, Number] = {}
+        for kind, least in (("load", here.read_bytes), ("store", here.write_bytes)):
+            moved = here.blocks * self.all(kind, _bytes_once)
+            sectors = here.blocks * self.all(kind, _sectors)
+            found |= {
+                f"{kind}_traffic": _log2(moved / max(least, 1)),
+                f"{kind}_sectors": _log2(sectors / np.maximum(moved, 1)),
+                f"{kind}_run": _log2(here.blocks * self.all(kind, _weighted_run) / moved),
+                f"{kind}_lost": here.blocks * self.all(kind, _lost) / moved,
+                f"{kind}s": float(sum(e.kind == kind for e in self.block.events)),
+            }
+        atomics = here.blocks * self.all("atomic", lambda e: e.elements)
+        found["atomics"] = _log2(atomics)
+        found["atomics_per_written"] = _log2(atomics / max(here.write_bytes, 1))
+        return found
+
+    def _products(self) -> dict[str, Number]:
+        here = self.setting
+        dots = [event for event in self.block.events if event.kind == "dot"]
+        found: dict[str, Number] = {"dots": float(len(dots))}
+        if not dots:
+            return found
+        threads = here.warps * _WARP
+        largest = _most([e.sizes[0] * e.sizes[1] for e in dots])
+        staged = _most([e.staged for e in dots])
+        rows, columns, depth = (_most([e.sizes[at] for e in dots]) for at in range(3))
+        limit = here.device.limits.shared_bytes
+        return found | {
+            "dot_rows": _log2(rows),
+            "dot_columns": _log2(columns),
+            "dot_depth": _log2(depth),
+            "dot_rows_per_warp": _log2(rows / here.warps),
+            "sums_per_thread": _log2(largest / threads),
+            "staged": staged * np.maximum(here.stages, 1) / limit,
+            "staged_once": staged / limit,
+            "dot_intensity": _log2(largest / (rows + columns)),
+        }
+
+    def _threads(self) -> dict[str, Number]:
+        threads = self.setting.warps * _WARP
+        kept = self._kept() / threads
+        return {
+            "largest_per_thread": _log2(self.block.largest / threads),
+            "carried_per_thread": _log2(kept),
+            "loaded_per_trip": _log2(self._per_trip() / threads),
+            "trips": _log2(self.block.trips * self.guessed),
+            "guessed": _log2(self.guessed),
+            "depth": float(max((e.loops for e in self.block.events), default=0)),
+            "branches": float(self.block.branches),
+            "reductions": _log2(self.all("reduce", _one)),
+            "reduced_per_thread": _log2(self.all("reduce", lambda e: e.elements) / threads),
+            "scanned_per_thread": _log2(self.all("scan", lambda e: e.elements) / threads),
+        }
+
+    def _kept(self) -> Number:
+        """Bytes of the tensors that the largest loop carries."""
+        found: defaultdict[tuple[int, int], list[Number]] = defaultdict(list)
+        for each in self.block.events:
+            if each.kind == "carried":
+                found[each.loops, id(each.times)].append(_bytes_once(each))
+        return _most([0.0, *map(_add, found.values())])
+
+    def _per_trip(self) -> Number:
+        """Bytes that the innermost loads of a block ask for together."""
+        loads = [each for each in self.block.events if each.kind == "load"]
+        deepest = max((each.loops for each in loads), default=0)
+        return _add([_bytes_once(each) for each in loads if each.loops == deepest])
+
+    def _arithmetic(self) -> dict[str, Number]:
+        here = self.setting
+        rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
+        fast = here.blocks * self.all("fast", lambda e: e.elements)
+        slow = here.blocks * self.all("slow", lambda e: e.elements)
+        return {
+            "fast": _log2(2 * fast / rates["fp32"] / here.sol_s),
+            "slow": _log2(slow / rates["sfu"] / here.sol_s),
+        }
+
+    def _modelled(self, known: Mapping[str, Number]) -> dict[str, Number]:
+        here = self.setting
+        registers, resident, fits = self._resident(known)
+        waves = here.blocks / (here.device.sm_count * resident)
+        even = np.ceil(waves) / waves
+        stages = np.where(known["dots"] > 0, np.maximum(here.stages - 1, 1), 1.0)
+        terms = self._terms(even, waves, stages)
+        arithmetic = [here.sol_s * 2.0 ** np.asarray(known[name]) for name in ("fast", "slow")]
+        total = _most([here.sol_s, *terms.values(), *arithmetic])
+        of_sm = np.minimum(resident, np.ceil(here.blocks / here.device.sm_count))
+        return {
+            **{f"{name}_s": _log2(value / here.sol_s) for name, value in terms.items()},
+            "gap": _log2(total / here.sol_s),
+            "registers": _log2(registers),
+            "resident": _log2(resident),
+            "warps_per_sm": _log2(resident * here.warps),
+            "fits": np.asarray(fits, float),
+            "waves": _log2(waves),
+            "tail": 1 / even,
+            "in_flight": _log2(self._per_trip() * stages * of_sm),
+        }
+
+    def _resident(self, known: Mapping[str, Number]) -> tuple[Number, Number, Number]:
+        """Registers of a thread, blocks that an SM holds, at the least one, and if it does."""
+        here, limits = self.setting, self.setting.device.limits
+        threads = here.warps * _WARP
+        loaded = np.where(known["dots"] > 0, 0.0, self._per_trip())  # products read shared memory
+        alive = np.fmax(self._kept() + loaded, 4 * self.block.largest)
+        registers = np.clip(_SPARE_REGISTERS + alive / 4 / threads, 32, 512)
+        shared = np.nan_to_num(np.asarray(known.get("staged", 0.0), float)) * limits.shared_bytes
+        found = np.minimum(limits.threads // threads, limits.blocks)
+        found = np.fmin(found, limits.registers / np.minimum(registers, 255) // threads)
+        found = np.fmin(found, limits.shared_bytes // np.maximum(shared, 1024))
+        return registers, np.maximum(found, 1), found >= 1
+
+    def _terms(self, even: Number, waves: Number, stages: Number) -> dict[str, Number]:
+        """Seconds by resource."""
+        here = self.setting
+        rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
+        moved = [np.nan_to_num(self.all(kind, _sectors)) for kind in ("load", "store")]
+        products = 2 * np.nan_to_num(self.all("dot", _whole_products))
+        waits = _add([times * self._trips(unknown) for times, unknown in self._waits()])
+        return {
+            "memory": here.blocks * _add(moved) / rates["l2"],
+            "tensor": here.blocks * products / self._tensor_rate(rates) * even,
+            "wait": np.ceil(waves) * waits * _WAIT_S / stages,
+        }
+
+    def _tensor_rate(self, rates: Mapping[str, float]) -> Number:
+        """FLOP/s of the tensor cores at the width of the operands."""
+        width = _most([0.0, *(e.width for e in self.block.events if e.kind == "dot")])
+        fp8, bf16, tf32 = (rates.get(f"tensor.{name}", np.inf) for name in ("fp8", "bf16", "tf32"))
+        return np.select([width <= 1, width <= 2], [fp8, bf16], tf32)
+
+    def _trips(self, unknown: bool) -> Number:
+        return self.guessed if unknown else 1.0
+
+    def _waits(self) -> list[tuple[Number, bool]]:
+        """How often each loop with loads goes round, and whether that is unknown."""
+        loads = [each for each in self.block.events if each.kind == "load"]
+        found = {(e.loops, id(e.times)): (np.asarray(e.times), bool(e.unknown)) for e in loads}
+        return list(found.values())
+
+
+def _bytes_once(event: Event) -> Number:
+    return event.elements * event.width
+
+
+def _bytes(event: Event) -> Number:
+    return _bytes_once(event) * event.times
+
+
+def _run_bytes(event: Event) -> Number:
+    """Bytes that lie together, up to a warp's widest access."""
+    return np.clip(np.nan_to_num(event.run, nan=1.0) * event.width, 1, 512)
+
+
+def _weighted_run(event: Event) -> Number:
+    return _bytes_once(event) * _run_bytes(event)
+
+
+def _lost(event: Event) -> Number:
+    """Bytes whose place data decide."""
+    return _bytes_once(event) * np.isnan(event.run)
+
+
+def _one(_: Event) -> Number:
+    return 1.0
+
+
+def _sectors(event: Event) -> Number:
+    """Bytes of the sectors that an access touches, if sectors of a run are whole."""
+    return _bytes_once(event) * np.maximum(_SECTOR / _run_bytes(event), 1)
+
+
+def _whole_products(event: Event) -> Number:
+    rows, columns, depth = event.sizes
+    whole = np.maximum(rows, 16) * np.maximum(columns, 8) * np.maximum(depth, 8)
+    return event.elements * whole / (rows * columns * depth)
+
+
+def _sum(events: Sequence[Event], each: Callable[[Event], Number]) -> Number:
+    return _add([each(event) for event in events])
+
+
+def _add(values: Sequence[Number]) -> Number:
+    return functools.reduce(operator.add, values, 0.0)
+
+
+def _most(values: Sequence[Number]) -> Number:
+    return functools.reduce(lambda one, other: np.fmax(one, other), values)
+
+
+def _log2(value: Any) -> Array:
+    return np.asarray(np.log2(np.maximum(value, _SMALL)))

@@ -1,0 +1,73 @@
+"""Tables of stores."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import numpy as np
+import pytest
+from synthetic import KERNEL
+
+from solkit.core import Depth, Facts, Launch, LiveLaunch, Outcome, Source, StoredFacts, Verdict
+from solkit.datasets.facts import facts_to_json
+from solkit.datasets.store import Store
+from solkit.surrogate.table import table_of
+
+pytest.importorskip("polars")
+
+SIZE = 1 << 20
+ROW = Outcome(
+    "k", "double", "elementwise", "zoo", "double/N=1048576", "h100-sxm", {}, Verdict.CORRECT,
+    datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, run_id="run",
+    limiter="dram", read_bytes=4 * SIZE, write_bytes=4 * SIZE, shape={"N": SIZE},
+    source_sha256="s", triton_version="3.6.0",
+)  # fmt: skip
+TYPES = {"x_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32", "BLOCK": "constexpr"}
+
+
+def launch(block, form=Launch):
+    constants = {"BLOCK": block, "STORE": ""}
+    told = {"name": "double", "grid": (SIZE // block, 1, 1), "num_warps": 4, "num_stages": 3}
+    return form(**told, num_ctas=1, constants=constants, signature=TYPES)
+
+
+ZERO = Launch("aten.zero_", (0, 0, 0), 0, 0, library=True)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """One row with facts and two without: the launches of one were recorded."""
+    rows = [
+        replace(ROW, sequence=0, params={"BLOCK": 512}, facts_id="f"),
+        replace(ROW, sequence=1, params={"BLOCK": 1024},
+                live_launches=(launch(1024, LiveLaunch),)),
+        replace(ROW, sequence=2, params={"BLOCK": 2048}),
+    ]  # fmt: skip
+    facts = facts_to_json([Facts(launch(512)), Facts(ZERO)])
+    made = Store(tmp_path / "store", create=True)
+    made.add(rows, [Source("s", "double.py", KERNEL)], [StoredFacts("f", facts)])
+    return made
+
+
+def test_the_captured_depth_needs_no_facts(store):
+    table = table_of([store], Depth.CAPTURED)
+    blocks = [json.loads(each)["BLOCK"] for each in table.about["params"]]
+    assert sorted(blocks) == [512, 1024]
+    order = np.argsort(blocks)
+    np.testing.assert_allclose(table.column("params.BLOCK")[order], [9, 10])
+    np.testing.assert_allclose(table.column("geometry.blocks")[order], [11, 10])
+    np.testing.assert_allclose(table.column("tiles.load_traffic"), 0, atol=1e-6)
+    assert np.isnan(table.modelled_ms).all()
+
+
+def test_operators_that_were_not_recorded_are_those_of_other_configurations(store):
+    table = table_of([store], Depth.CAPTURED)
+    np.testing.assert_array_equal(table.column("geometry.launches"), [2, 2])
+    np.testing.assert_array_equal(table.column("geometry.kernels"), [2, 2])
+
+
+def test_the_compiled_depth_needs_facts(store):
+    table = table_of([store], Depth.COMPILED)
+    assert [json.loads(each)["BLOCK"] for each in table.about["params"]] == [512]

@@ -1,0 +1,66 @@
+"""Features of a block's tiles, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from synthetic import KERNEL
+
+from solkit.core import Facts, KernelAnalysis, Launch
+from solkit.roofline.devices import find
+from solkit.surrogate.features import Candidates, Problem, features
+
+H100 = find("h100")
+SIZE = 1 << 20
+PROBLEM = Problem(1e-3, "dram", {"fp32": SIZE}, 4 * SIZE, 4 * SIZE, {"N": SIZE})
+TYPES = {"x_ptr": "*fp32", "out_ptr": "*fp32", "N": "i32", "BLOCK": "constexpr"}
+
+
+def kernel(block, warps, name="double", store=""):
+    constants = {"BLOCK": block, "STORE": store}
+    launch = Launch(name, (SIZE // block, 1, 1), warps, 3, 1, constants, TYPES)
+    return [KernelAnalysis(Facts(launch))]
+
+
+def told(kernels, sources):
+    found = features(PROBLEM, H100, Candidates(kernels, [{}] * len(kernels), sources))
+    return {name.partition(".")[2]: col for name, col in found.items() if name.startswith("tiles.")}
+
+
+def test_a_copy_moves_what_it_must_in_whole_runs():
+    found = told([kernel(512, 4), kernel(1024, 2)], [KERNEL] * 2)
+    np.testing.assert_allclose(found["load_traffic"], 0, atol=1e-6)
+    np.testing.assert_allclose(found["store_traffic"], 0, atol=1e-6)
+    np.testing.assert_allclose(found["load_run"], 9)  # 512 bytes: a warp's widest access
+    np.testing.assert_allclose(found["loaded_per_trip"], np.log2([16, 64]))  # bytes of a thread
+    np.testing.assert_allclose(found["largest_per_thread"], np.log2([4, 16]))
+    # an SM's 2,048 threads hold 16 blocks of 4 warps; its 65,536 registers 25 of 2 warps, if 16
+    # elements take a register each of a thread, and all else 24
+    np.testing.assert_allclose(found["waves"], np.log2([2048 / 132 / 16, 1024 / 132 / 25]))
+
+
+def test_a_partly_filled_last_tile_moves_more_than_it_must():
+    launch = Launch("double", (1, 1, 1), 4, 3, 1, {"BLOCK": 2 * SIZE, "STORE": ""}, TYPES)
+    found = told([[KernelAnalysis(Facts(launch))]], [KERNEL])
+    np.testing.assert_allclose(found["load_traffic"], 1)
+
+
+def test_candidates_of_several_files_keep_their_own():
+    other = KERNEL.replace("tl.load(x_ptr + at,", "tl.load(x_ptr + at * 16,").replace(
+        "double", "spread"
+    )
+    kernels = [kernel(512, 4), kernel(512, 4, "spread"), kernel(512, 4), kernel(512, 4)]
+    found = told(kernels, [KERNEL, other, "", "#include <cuda.h>"])
+    np.testing.assert_allclose(found["load_run"], [9, 2, np.nan, np.nan])
+    np.testing.assert_allclose(found["load_sectors"][:2], [0, 3])  # a sector of 32 bytes for 4
+
+
+def test_without_sources_there_are_no_tiles():
+    assert told([kernel(512, 4)], []) == {}
+
+
+@pytest.mark.parametrize("number", [1, 100])
+def test_many_candidates_are_followed_together(number):
+    blocks = [256 << (place % 4) for place in range(number)]
+    found = told([kernel(block, 4) for block in blocks], [KERNEL] * number)
+    np.testing.assert_allclose(found["largest_per_thread"], np.log2(np.array(blocks) / 128))
